@@ -14,10 +14,11 @@ import pytest
 from planner.commands.cli import main
 from planner.equations.tails import sigmas
 from planner.errors import NoPlanError, RequestError, SolverError
-from planner.estimates.serving.choices import choices
+from planner.estimates.serving.choices import choices, ground_of
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.memory import holding
-from planner.estimates.serving.rules import faults, is_valid
+from planner.estimates.serving.reading import has_room
+from planner.estimates.serving.rules import Ground, Run, faults, is_valid
 from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.traffic import Traffic
 from planner.planning.plans import plan
@@ -32,6 +33,7 @@ from planner.specs.quality import as_published
 from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import Degrees, SolverOptions, Targets
+from planner.specs.roles import TOGETHER
 from planner.specs.served_formats import ServedFormats
 from planner.units import show
 from tests.clocks import least_s
@@ -151,10 +153,14 @@ PAIRS = [
     ("gpt-oss-120b", "b200-nvl8-x1", "cost"),
 ]
 TPOT_S = 0.1
+NAMED = CHUNKS[:-1]
+"""Asked for by name, so that the small ones are offered wherever they start."""
 
 
-def random_feasible(name: str, pool: str, formats: ServedFormats, objective: str) -> np.ndarray:
-    """Objective of random deployments that are valid, fit and keep the TPOT (20000,)."""
+def random_feasible(
+    name: str, pool: str, formats: ServedFormats, objective: str, ground: Ground
+) -> np.ndarray:
+    """Objective of random deployments that start, fit and keep the TPOT (20000,)."""
     rng = np.random.default_rng(3)
     served, spec = model(name), cluster(pool)
     clock = clock_of(machines_of(spec, "vllm"))
@@ -173,10 +179,11 @@ def random_feasible(name: str, pool: str, formats: ServedFormats, objective: str
             n_stages=stages,
             n_expert_parallel=np.where(spread, tensor * data, 1),
             batch=rng.choice(DEFAULT_BATCHES, n),
-            chunk_tokens=rng.choice(CHUNKS, n),
+            chunk_tokens=rng.choice(NAMED, n),
         )
         drawn = drawn.take(drawn.n_devices <= spec.n_devices)
-        drawn = drawn.take(is_valid(served, drawn))
+        drawn = drawn.take(is_valid(served, drawn, ground))
+        drawn = drawn.take(has_room(clock.engine, drawn, None))
         held = holding(
             served,
             drawn,
@@ -207,8 +214,11 @@ def random_feasible(name: str, pool: str, formats: ServedFormats, objective: str
 @pytest.mark.parametrize(("name", "pool", "objective"), PAIRS)
 def test_no_random_deployment_is_better(name, pool, objective):
     targets = Targets(tpot_s=TPOT_S)
-    best = planned(name, pool, objective=objective, targets=targets, confidence=0.0)
-    values = random_feasible(name, pool, best.request.formats[0], objective)
+    asked = {"targets": targets, "confidence": 0.0, "chunks": NAMED}
+    best = planned(name, pool, objective=objective, **asked)
+    formats = best.request.formats[0]
+    ground = replace(ground_of(best.request), run=Run.of(TOGETHER, formats, None))
+    values = random_feasible(name, pool, formats, objective, ground)
     assert len(values) == N_RANDOM
     assert value_of(best) <= values.min() * (1 + 1e-9)
     assert value_of(best) > values.min() * 0.5  # of the same kind, not of another unit
@@ -261,17 +271,20 @@ def test_more_confidence_is_never_cheaper():
 
 
 def test_small_chunks_are_offered_where_prompts_hold_answers_up():
-    """405B reads 4,000 tokens for 64: in chunks of 2,048 a batch above 2 is beyond 50 ms."""
+    """405B reads 4,000 tokens for 64: in chunks of 2,048 a batch above 2 is beyond 50 ms.
+
+    In chunks of 512 it is 3, at 0.78 of the cost.
+    """
     work = Workload(n_input_tokens=4000, n_output_tokens=64)
     limits = Targets(tpot_s=0.05, ttft_s=8.0)
-    asked = {"workload": work, "targets": limits, "objective": "cost"}
+    asked = {"workload": work, "targets": limits, "objective": "cost", "confidence": 0.0}
     named, free = (
         planned("llama-3.1-405b", "h200-nvl8-x2", **asked, chunks=chunks)
         for chunks in ((256, 512, 1024, 2048), None)
     )
     large = planned("llama-3.1-405b", "h200-nvl8-x2", **asked, chunks=CHUNKS[3:])
     assert value_of(free) == pytest.approx(value_of(named))
-    assert value_of(free) < 0.75 * value_of(large)
+    assert value_of(free) < 0.8 * value_of(large)
     assert free.certificate.n_candidates < 1.1 * large.certificate.n_candidates
 
 
