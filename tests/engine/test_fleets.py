@@ -108,10 +108,10 @@ def test_a_demand_beyond_the_pool_names_what_is_served_and_a_pool_that_serves_it
 
 
 def test_a_rate_of_requests_is_a_demand_of_what_they_write():
-    by_rate, problems = read(WrittenPlan(rate="8req/s", output="300"))
+    by_rate, problems = read(WrittenPlan(rate="8req/s", input="1500", output="300"))
     assert not problems
-    assert by_rate.targets == Targets(demand_tokens_per_s=2400.0)
-    both = WrittenPlan(rate="8req/s", **{"demand": "2400tok/s"})
+    assert by_rate.targets == Targets(demand_tokens_per_s=2400.0, max_utilisation=0.85)
+    both = WrittenPlan(rate="8req/s", demand="2400tok/s", input="1500", output="300")
     assert [one.where for one in read(both)[1]] == ["--rate"]
 
 

@@ -121,10 +121,10 @@ def test_a_replica_over_nodes_has_whole_groups_in_each():
 def test_of_several_engines_each_replica_has_the_best():
     """What two engines serve together is what the better one serves alone."""
     alone = [
-        _place(engine=name, demand_tokens_per_s=4000.0).certificate.objective
+        _place(engine=name, demand_tokens_per_s=4000.0, confidence=0.0).certificate.objective
         for name in ("vllm", "sglang")
     ]
-    both = _place(engine=("vllm", "sglang"), demand_tokens_per_s=4000.0)
+    both = _place(engine=("vllm", "sglang"), demand_tokens_per_s=4000.0, confidence=0.0)
     assert both.certificate.objective <= min(alone) * (1 + 1e-9)
     assert {one.engine for one in both.recipes} <= {"vllm", "sglang"}
 
@@ -238,7 +238,8 @@ def test_a_pool_of_several_leaves_and_kinds_is_placed_on():
     refuse(judge_placement(placed)[1])
 
 
-WISH = ["--model", "llama-3.1-8b", "--topology", "h100-nvl8-x1", "--output", "250", "--batch", "64"]
+LENGTHS = ["--input", "1500", "--output", "250"]
+WISH = ["--model", "llama-3.1-8b", "--topology", "h100-nvl8-x1", *LENGTHS, "--batch", "64"]
 
 
 def _answered(words, capsys):

@@ -232,7 +232,7 @@ def test_chat_on_sixteen_gpus_has_one_answer(model: str, rate: int, n_gpus: int)
     placed = said("place", *asked, "--rate", f"{rate}req/s")
     predicted = said(*by_rate["command"].split()[1:])
     ((recipe,), replicas) = placed["recipes"], placed["replicas"]
-    assert (by_rate["n_tensor"], by_rate["batch"]) == (4, 67)
+    assert (by_rate["n_tensor"], by_rate["batch"]) == (4, 73)
     assert by_rate["n_replicas"] == by_demand["n_replicas"] == len(replicas) == n_gpus // 4
     assert sum(len(one["ranks"]) for one in replicas) == n_gpus
     assert of_engine(by_rate) == of_engine(by_demand) == of_engine(recipe["deployment"])

@@ -29,6 +29,8 @@ from planner.topology.graph import build_graph
 from planner.topology.openings import openings
 from tests.placing.enumeration import tiny_cluster, tiny_model
 
+SIZES = (1, 2, 4)
+"""Devices that parts of replicas have in a node: each node has four."""
 BATCHES = (1, 2, 3, 8, 24, 64)
 WORKLOAD = Workload(n_input_tokens=512, n_output_tokens=64)
 TARGETS = (
@@ -82,7 +84,9 @@ def _every(request, domain, role):
             context, mesh = table.context[arm], table.arms.mesh[arm]
             t, m, p = (int(n[mesh]) for n in (meshes.n_inside, meshes.n_across, meshes.n_stages))
             is_here = (
-                m == 1 and t * p in (1, 2, 4) if domain.span == NODE else t * m * p > t == widest
+                m == 1 and t * p in SIZES
+                if domain.span == NODE
+                else t * m * p > t == widest and widest in SIZES
             )
             weights = table.contexts.weight_bytes[context]
             kv = table.formats[table.contexts.formats[context]].kv
@@ -249,9 +253,10 @@ def _pool_of(cluster):
 def test_where_nothing_is_decoded_no_phase_is_by_itself():
     site = _site(4.0)
     request = _request(site, Targets(), workload=Workload(n_input_tokens=512, n_output_tokens=1))
-    for domain in _domains(site):
-        found = list(Roofline(request=request, roles=ROLES).on_nodes(0, domain, ()))
-        assert {one.role for one in found} == {TOGETHER}
+    roofline = Roofline(request=request, roles=ROLES)
+    found = [one for domain in _domains(site) for one in roofline.on_nodes(0, domain, ())]
+    assert {one.role for one in found} == {TOGETHER}
+    assert {one.pattern.span for one in found} == {NODE, LEAF}
 
 
 @cache

@@ -408,11 +408,14 @@ def test_the_command_places_verifies_and_proves(table, tmp_path, capsys):
         ("--objective latency", "1 replica on 2 of 32 free devices: 270 token/s, $5.9/h"),
         ("--latency-target 30ms", "1 replica on 4 of 32 free devices: 720 token/s, $11.8/h"),
         ("--objective throughput --max-rent 30USD/h", "1 replica on 8 of 32 free devices"),
-        ("--rate 13.9req/s", "2 replicas on 18 of 32 free devices: 4170 token/s, $45.9/h"),
+        ("--rate 11.8req/s", "2 replicas on 18 of 32 free devices: 4170 token/s, $45.9/h"),
     ],
 )
 def test_a_plan_is_of_the_rows_that_are_best_in_what_it_is_asked(table, asked, summary, capsys):
-    """Without a demand one replica, of the objectives that plans have; with one, however many."""
+    """Without a demand one replica, of the objectives that plans have; with one, however many.
+
+    Of 4170 token/s 85 % are 11.8 requests a second.
+    """
     said = ["--model", "llama-3.1-70b", "--topology", "h100-nvl8-x4", "--engine", f"table:{table}"]
     formats = ["--weights", "bf16,fp8", "--max-quality-loss", "9%"]
     lengths = ["--input", "1500", "--output", "300", "--quiet"]

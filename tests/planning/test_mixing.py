@@ -173,7 +173,7 @@ def told(capsys, words):
 
 def test_replicas_together_are_those_of_a_plan_where_nothing_else_is_said(capsys):
     """What is usual may be said: it changes neither the answer nor its kind."""
-    words = "--engine vllm --quiet --rate 8req/s"
+    words = "--engine vllm --quiet --rate 8req/s --input 1500 --output 300"
     assert told(capsys, words).out == told(capsys, f"{words} --roles together").out
 
 
@@ -182,8 +182,8 @@ def test_replicas_together_are_those_of_a_plan_where_nothing_else_is_said(capsys
     [
         ("--connector wire", ("--connector",)),
         ("--roles apart --connector wire", ("--roles", "--connector")),
-        ("--rate 8req/s --roles free --draft eagle", ("--draft",)),
-        ("--rate 8req/s --roles free --prefer objective", ("--prefer",)),
+        ("--rate 8req/s --input 1500 --output 300 --roles free --draft eagle", ("--draft",)),
+        ("--rate 8req/s --input 1500 --output 300 --roles free --prefer objective", ("--prefer",)),
     ],
 )
 def test_what_means_nothing_of_replicas_of_several_sorts_is_named_as_it_is_typed(
