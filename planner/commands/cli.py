@@ -208,7 +208,7 @@ def _run(words: list[str], kept: Kept) -> Answer:
     extra = dict.fromkeys(injected, said)
     said.problems += unwritable(_outputs(bound.args))
     path = next((one.keep_program for one in bound.args if hasattr(one, "keep_program")), None)
-    with unlogged(), kept.listening(path), _memory(bound.args, said), _rules(bound.args):
+    with unlogged(), kept.listening(path), _memory(bound.args, said), _rules(bound.args, said):
         answer: Answer = function(*bound.args, **bound.kwargs, **extra)
     return answer
 
@@ -229,11 +229,11 @@ def _memory(written: Iterable[object], said: Arguments) -> AbstractContextManage
     return engine_memory(fraction=fraction, workspace_bytes=workspace)
 
 
-def _rules(written: Iterable[object]) -> AbstractContextManager[None]:
+def _rules(written: Iterable[object], said: Arguments) -> AbstractContextManager[None]:
     """What a file changes of the rules of an engine, where an option names one.
 
-    Raises:
-        RequestError: it cannot be read, or is of an engine that is not asked.
+    A file that cannot be read, or that is of an engine that is not asked, is a problem among
+    those of the other options.
     """
     named = ((getattr(one, "rules", None), getattr(one, "engine", None)) for one in written)
     path, engine = next((one for one in named if one[0]), (None, None))
@@ -242,7 +242,7 @@ def _rules(written: Iterable[object]) -> AbstractContextManager[None]:
     from planner.specs.engines.rule_files import changed_rules
 
     asked = tuple(word.strip() for word in engine.split(",")) if isinstance(engine, str) else ()
-    return changed_rules(path, engines=asked)
+    return said.collect(lambda: changed_rules(path, engines=asked)) or nullcontext()
 
 
 def _outputs(written: Iterable[object]) -> dict[str, str | None]:

@@ -1,8 +1,8 @@
 """`plan` with a quantity that the planner does not have: kg of CO₂ an hour.
 
-One row of the table, and the coefficients of one runtime; run as a module, in a process of its
-own, since options are made of the table as it is when the command begins. The process answers
-one line of words after the other: in JSON, as what each of them said.
+One row of the table, the coefficients of one runtime, and the judge's own word of both; run as a
+module, in a process of its own, since options are made of the table as it is when the command
+begins. The process answers one line of words after the other: in JSON, as what each of them said.
 """
 
 from __future__ import annotations
@@ -43,6 +43,24 @@ def said(words: list[str]) -> tuple[int, str, str]:
     return code, out.getvalue(), err.getvalue()
 
 
+def judge() -> None:
+    """Let the judge know it too, in its own words, which are of nothing that the finder says."""
+    from planner.verifier import certificates, deployments
+    from planner.verifier import quantities as judged
+
+    carbon = judged.Measure(name=CARBON.name, dimension="1")
+    judged._MEASURES = (*judged._MEASURES, carbon)
+    judged.MEASURES[CARBON.name] = carbon
+    certificates.OF_A_PLAN.reasons[CARBON.name] = "they break `carbon` by themselves"
+    usual = deployments.further_of
+
+    def with_carbon(limits, found, device):
+        used = found.n_devices * device.tdp_w * KG_PER_WH
+        return {**usual(limits, found, device), **({"carbon": used} if "carbon" in limits else {})}
+
+    deployments.further_of = with_carbon
+
+
 def main() -> None:
     quantities.QUANTITIES[CARBON.name] = CARBON
     from planner.programs import amounts, deployment
@@ -57,6 +75,7 @@ def main() -> None:
         }
 
     deployment.ways_of = with_carbon
+    judge()
     for line in sys.stdin:
         print(json.dumps(said(json.loads(line))), flush=True)
 

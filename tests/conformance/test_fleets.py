@@ -65,14 +65,17 @@ MOVES: dict[str, tuple[str, Words]] = {
     "--threads": ("2", {}),
     "--seed": ("7", {}),
     "--proof": ("one", {}),
+    "--sorts": ("1", {}),
+    "--sort-price": ("5%", {}),
+    "--confidence": ("75%", {}),
 }
 """A value of each option that moves the request, and what else has to be said for that."""
 
 ELSEWHERE = {"--staircase", "--workers", "--html", "--csv", "--json", "--quiet"}
 """Options that say how to answer: `test_fleet` of the commands."""
 
-OF_ENGINES = {"--memory-fraction", "--workspace"}
-"""What engines take of a device: of their tables in the answer."""
+OF_ENGINES = {"--memory-fraction", "--workspace", "--rules"}
+"""What engines take of a device, and what they start: of their tables in the answer."""
 
 
 class AskedError(PlannerError):

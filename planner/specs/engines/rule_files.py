@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -116,9 +116,12 @@ def _twice(file: _RulesFile, found: Found) -> Iterator[Problem]:
         yield Problem(where=found.shown, key="rule.name", value=name, fact="is named twice")
 
 
-@contextmanager
-def changed_rules(name_or_path: str | None, *, engines: Sequence[str] = ()) -> Iterator[None]:
+def changed_rules(
+    name_or_path: str | None, *, engines: Sequence[str] = ()
+) -> AbstractContextManager[None]:
     """Engines that are loaded within have what a user's file changes of their rules.
+
+    The file is read at once.
 
     Args:
         engines: those that are asked, one of which has to be the file's; any where left out.
@@ -130,6 +133,11 @@ def changed_rules(name_or_path: str | None, *, engines: Sequence[str] = ()) -> I
     if changes and engines and changes.engine not in engines:
         fact = f"changes rules of {changes.engine}, which is not asked"
         raise SpecError([Problem(where="--rules", value=changes.shown, fact=fact)])
+    return _holding(changes)
+
+
+@contextmanager
+def _holding(changes: RulesFile | None) -> Iterator[None]:
     token = _CHANGES.set(changes)
     try:
         yield
