@@ -22,7 +22,7 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 113_906,
+    "lines": 113_907,
     "lines of code": 78_004,
     "modules": 748,
     "entries of the largest folder below": 77,
