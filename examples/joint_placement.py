@@ -37,7 +37,7 @@ SITUATIONS = {
 
 def compared() -> Iterator[tuple[str, Placement, Placement]]:
     """Each situation with its joint placement, and that of the layout chosen first."""
-    asked = {"engine": "roofline", "targets": TARGETS}
+    asked = {"engine": "roofline", "targets": TARGETS, "confidence": 0.0}  # as predicted
     for name, ((model, weights, pool), state) in SITUATIONS.items():
         wish = Serve(model=load_model(model), weights_formats=[weights])
         joint, staged = (
