@@ -32,7 +32,7 @@ from tests.papers.sets.intervals import Missed, deviation, missed
 from tests.papers.sets.predicted import Compared, architecture, formats
 from tests.papers.sets.rows import Served
 
-SPECS = Path(__file__).parents[3] / "planner" / "specs"
+SPECS = Path(__file__).parents[3] / "planner" / "specs" / "region"
 REGION, ERRORS = SPECS / "measured_region.csv", SPECS / "region_errors.csv"
 
 SOURCE = "aiconfigurator-core 0.12.0 and InferenceX: tests/data/serving"
