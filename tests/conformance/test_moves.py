@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,6 +39,8 @@ IN_THE_REQUEST: dict[str, tuple[str, object]] = {
     "--proof": ("one", "one"),
     "--time-limit": ("100s", 100.0),
     "--prefer": ("objective", "objective"),
+    "--sorts": ("3", 3),
+    "--sort-price": ("5%", 0.05),  # what they move: `tests/placing/test_spreading.py`
 }
 """Options that only say how to search: the answer is the same, its request tells each of them."""
 
@@ -52,6 +55,8 @@ BASES: dict[str, Words] = {
 }
 """A small request of each command."""
 
+OWN_RULES = Path(__file__).with_name("own_rules.toml")
+"""A rule of a user's own: eight devices a replica, whose name is the option's."""
 QUICK: Words = {"--objective": "latency"}
 DRAFTED: Words = {"--draft": SMALL, "--acceptance": "95%", **QUICK}
 ROUTED: Words = {"--model": MIXTURE, "--tp": "4", "--dp": "2"}
@@ -63,6 +68,8 @@ MOVES: dict[str, tuple[str, Words]] = {
     "--output": ("512", {}),
     "--price": ("h100-sxm=$100/h", {}),
     "--rate": ("1req/s", {}),
+    "--max-utilisation": ("10%", ASKED_OF_ALL),
+    "--rules": (str(OWN_RULES), {}),
     "--in-flight": ("16", {}),
     "--waves": ("3", {}),
     "--max-quality-loss": ("0.001%", {"--weights": "fp8"}),
@@ -85,13 +92,13 @@ MOVES: dict[str, tuple[str, Words]] = {
     "--memory": ("one-microbatch", {"--batch": "2048"}),
     "--variants": ("all", {"--model": SMALL, "--max-quality-loss": "8%"}),
     "--chunk": ("1024", {}),
-    "--overlap": ("two-batch", {"--objective": "throughput", "--tp": "8"}),
+    "--overlap": ("two-batch", {**ROUTED, "--ep": "8", "--objective": "throughput"}),
     "--hit-rate": ("90%", {}),
     "--expert-loads": ("0", {"--model": MIXTURE}),
     "--experts-backend": ("triton", {"--model": MIXTURE, "--weights": "fp8_block"}),
     "--memory-fraction": ("0.5", {}),
     "--workspace": ("20GiB", {}),
-    "--confidence": ("90%", {}),
+    "--confidence": ("70%", {}),
     "--by": ("formats", {"--weights": "bf16,fp8"}),
     "--x": ("ttft", {}),
     "--y": ("rent", {}),
@@ -204,6 +211,7 @@ def test_every_option_of_a_search_is_told(command, runtime):
         if option in parsed(command) and is_meant(command, runtime, option)
     }
     _, base = trial(command, runtime, "")
+    base = {**base, **(ASKED_OF_ALL if "--sorts" in said else {})}
     words = {**base, **{option: value for option, (value, _) in said.items()}}
     before, after = (answered(command, runtime, one, with_request=True) for one in (base, words))
     assert before[0] == after[0] == 0, after[2]
