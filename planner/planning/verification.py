@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from planner.errors import PlannerError, Problem, SpecError
@@ -14,10 +14,13 @@ from planner.report.launch.telling import with_commands_of
 from planner.report.saved import load_answer
 from planner.report.summaries import summary_of
 from planner.results.verifications import Falsehood, Verification
+from planner.specs.kernels import EngineSpec
 from planner.specs.ledger import DataFile, is_unchanged
 from planner.verifier.findings import Finding, differences
+from planner.verifier.findings import Path as Place
 from planner.verifier.judging import judge_of
 from planner.verifier.rules import PROVED, UNVERIFIED, rule_of
+from planner.verifier.serving.starting import altered_rules
 
 _SENSELESS = (
     *(ArithmeticError, ValueError, LookupError, AssertionError),
@@ -69,8 +72,14 @@ def verified(read: ReadAnswer, *, prove: bool = False, shown: str = "answer") ->
         for finding in differences(truth, told):
             falsehoods.setdefault(_pointer(kind, finding.path), _of_finding(kind, finding))
         truth = told
-        for one in _derived(read.envelope, answer_json(truth)):
-            falsehoods.setdefault(one.pointer, one)
+        here = [row["path"] for row in read.envelope["data"] if is_unchanged(DataFile(**row))]
+        engines = list(_engines_in(record))
+        for path, engine in engines:
+            for one in altered_rules(engine, here):
+                finding = one.below(path)
+                falsehoods.setdefault(_pointer(kind, finding.path), _of_finding(kind, finding))
+        for falsehood in _derived(read.envelope, answer_json(truth)):
+            falsehoods.setdefault(falsehood.pointer, falsehood)
         summary = summary_of(truth)
     except PlannerError:
         raise
@@ -97,8 +106,20 @@ def verified(read: ReadAnswer, *, prove: bool = False, shown: str = "answer") ->
         unverified=tuple(sorted(_named(kind.record, UNVERIFIED))),
         is_as_written=read.envelope.get("digest") == digest_of(read.envelope),
         proofs=proofs,
-        notes=tuple(_notes(read.envelope)),
+        notes=(*_notes(read.envelope), *_believed({one.rules_file for _, one in engines}, here)),
     )
+
+
+def _engines_in(value: object, path: Place = ()) -> Iterator[tuple[Place, EngineSpec]]:
+    """The records of engines that an answer was asked with, and where they stand."""
+    if isinstance(value, EngineSpec):
+        yield path, value
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            yield from _engines_in(getattr(value, field.name), (*path, field.name))
+    elif isinstance(value, tuple):
+        for i, inner in enumerate(value):
+            yield from _engines_in(inner, (*path, str(i)))
 
 
 def _unjudged(kind: AnswerKind, shown: str) -> Problem:
@@ -203,3 +224,10 @@ def _notes(envelope: Json) -> Iterator[str]:
         file = DataFile(**row)
         if is_unchanged(file) is False:
             yield f"the {file.kind} in `{file.path}` here is not the one of the answer"
+
+
+def _believed(files: Iterable[str], here: Container[str]) -> Iterator[str]:
+    """Users' files of rules that are not at hand as they were."""
+    for name in sorted(filter(None, files)):
+        if name not in here:
+            yield f"what `{name}` changes of an engine's rules is taken from the answer"

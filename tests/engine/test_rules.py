@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections import defaultdict
+from contextlib import redirect_stdout
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -314,6 +316,24 @@ def test_a_file_that_lifts_what_there_is_not_is_refused(tmp_path):
     assert refused.value.problems[0].remedy == "did you mean `decode-in-one-stage`?"
 
 
+def test_files_that_hide_rules_that_ship_are_refused(tmp_path, monkeypatch):
+    """They would lift rules and no answer would say so."""
+    shipped, root = load_engine("vllm"), next(files(Kind.ENGINE)).resolve().parents[1]
+    monkeypatch.chdir(tmp_path)
+    for name, other in {
+        "engines/vllm.toml": ('rules = ["cuts", "vllm-0.33.0"]', 'rules = ["cuts"]'),
+        "engines/rules/vllm-0.33.0.toml": ("pp == 1", "pp <= 2"),
+    }.items():
+        text, file = (root / name).read_text(), tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        assert load_engine("vllm") == shipped  # a copy changes nothing
+        file.write_text(text.replace(*other))
+        with pytest.raises(RequestError, match="--rules"):
+            load_engine("vllm")
+        file.unlink()
+
+
 def test_both_read_every_operator_alike():
     """The finder by arrays, the judge by scalars; also where something is divided by nothing."""
     engine = load_engine("vllm")
@@ -356,6 +376,57 @@ def test_no_rule_refuses_what_somebody_ran():
     assert (n_rows, n_refused) == (4_697, 53)
 
 
+@pytest.fixture(scope="module")
+def answered():
+    """An answer by the rules that ship, as JSON."""
+    words = "--engine vllm --model llama-3.1-8b --topology h100-nvl8-x1 --batch 8 --json"
+    with redirect_stdout(io.StringIO()) as out:
+        assert main(words.split()) == 0
+    return out.getvalue()
+
+
+FORGED = {
+    "lacks one": (lambda engine: engine["rules"].pop(), "rules"),
+    "lacks all, of another version": (
+        lambda engine: engine.update(rules=[], started_version="0.34.0"),
+        "started_version",
+    ),
+    "alters one": (lambda engine: engine["rules"][8].update(require="ep >= 1"), "rules/8/require"),
+    "says another source": (
+        lambda engine: engine["rules"][8].update(source="me"),
+        "rules/8/source",
+    ),
+    "adds one": (lambda engine: engine["rules"].append(ADDED), "rules/20/name"),
+    "lifts one without a file": (
+        lambda engine: engine.update(lifted=[engine["rules"].pop()["name"]]),
+        "lifted",
+    ),
+}
+"""Records of an engine that nobody has, and where that is seen."""
+
+ADDED = {"name": "a", "says": "b", "require": "tp >= 1", "source": "c", "when": "", "origin": ""}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_an_answer_by_other_rules_than_those_that_ship_is_refused(answered, name):
+    answer = json.loads(answered)
+    forge, place = FORGED[name]
+    assert verify(answer).is_true
+    forge(answer["request"]["records"]["engine"])
+    pointers = {one.pointer for one in verify(answer).falsehoods}
+    assert f"/request/records/engine/{place}" in pointers
+
+
+def _pointers(answer, before, after):
+    """Where an answer is refused of which a word of the engine's record is another."""
+    record = json.loads(answer)
+    record["request"]["records"]["engine"] = json.loads(
+        json.dumps(record["request"]["records"]["engine"]).replace(before, after)
+    )
+    start = "/request/records/engine/"
+    return {one.pointer.removeprefix(start) for one in verify(record).falsehoods}
+
+
 def test_the_command_line_changes_rules_and_the_answer_says_so(tmp_path, capsys):
     file = tmp_path / "own.toml"
     file.write_text(OWN)
@@ -369,6 +440,12 @@ def test_the_command_line_changes_rules_and_the_answer_says_so(tmp_path, capsys)
     assert "no-more-than-four" in {rule["name"] for rule in engine["rules"]}
     assert f"--rules {file}" in json.loads(answer)["answer"]["deployment"]["command"]
     assert verify(json.loads(answer)).is_true
+    assert _pointers(answer, "decode-in-one-stage", "caches") == {"lifted/0"}
+    assert _pointers(answer, "tp <= 4", "tp <= 8") == {"rules/19/require"}
+    file.write_text(OWN.replace("tp <= 4", "tp <= 2"))
+    assert not _pointers(answer, "tp <= 4", "tp <= 8")  # who changed it is not known any more
+    assert f"what `{file}` changes" in " ".join(verify(json.loads(answer)).notes)
+    file.write_text(OWN)
     assert main(["predict", *words[1:], "--tp", "8"]) == 2
     assert "our racks have power for four" in " ".join(capsys.readouterr().err.split())
     assert main(["--engine", "sglang", *words[3:]]) == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -268,33 +267,6 @@ def choices(
         traffic=traffic,
         confidence=request.confidence,
         is_cut=is_cut,
-    )
-
-
-def choices_of(
-    models: Sequence[Architecture],
-    clock: KernelClock,
-    request: EngineRequest,
-    *,
-    memory_scale: float = 1.0,
-) -> EngineChoices:
-    """Those of all models of the request, one after the other."""
-    found = [choices(each, clock, request, memory_scale=memory_scale) for each in models]
-    if len(found) == 1:
-        return found[0]
-    arrays = {
-        field.name: np.concatenate([getattr(each, field.name) for each in found])
-        for field in fields(EngineChoices)
-        if field.name not in _OF_ALL
-    }
-    return EngineChoices(
-        table=joined([each.table for each in found]),
-        limit_bytes=found[0].limit_bytes,
-        n_considered=sum(each.n_considered for each in found),
-        traffic=found[0].traffic,
-        confidence=request.confidence,
-        is_cut=any(each.is_cut for each in found),
-        **arrays,
     )
 
 

@@ -22,7 +22,7 @@ from planner.specs.finding import Found, find
 from planner.specs.kernels import EngineSpec
 from planner.specs.meanings import misplaced
 from planner.specs.patterns import name_of
-from planner.specs.places import Kind, common_to_engines, shown_path
+from planner.specs.places import Kind, common_to_engines, shipped_file, shown_path
 from planner.specs.provenance import Provenance
 from planner.specs.runtimes import is_table
 from planner.specs.schemas import Section, Sourced, Strict
@@ -179,7 +179,7 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
     table, unread = read_table(found.path, found.shown, use=found.use(Kind.ENGINE))
     file, faults = validate(EngineFile, table, found.shown) if table else (None, [])
     problems = [*unread, *faults, *misnamed(found, name_of(table, "engine"), "engine")]
-    if file is None or problems:
+    if file is None or problems or (problems := list(_other_rules(found, file.engine.rules))):
         raise SpecError(problems)
     memory, steps = file.memory, _completed(file.steps)
     asked = _MEMORY.get()
@@ -215,6 +215,17 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
         ),
     )
     return with_rules(engine, file.engine.rules)
+
+
+def _other_rules(found: Found, names: Iterable[str]) -> Iterator[Problem]:
+    """One problem if a file that hides an engine that ships has other rules: no answer says so."""
+    replaces = found.use(Kind.ENGINE).replaces
+    hidden = shipped_file(replaces) if replaces else None
+    ours = read_table(hidden, str(hidden))[0]["engine"]["rules"] if hidden else names
+    if ours != names:
+        fact = f"are not those of the {found.name} that ships, {', '.join(ours)}"
+        remedy, value = "lift and add rules by `--rules`", ", ".join(names)
+        yield Problem(where=found.shown, key="engine.rules", value=value, fact=fact, remedy=remedy)
 
 
 def _completed(steps: EngineSteps) -> EngineSteps:

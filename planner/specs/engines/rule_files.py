@@ -15,7 +15,7 @@ from planner.specs.engines.rules import EngineRule, parsed
 from planner.specs.faults import validate
 from planner.specs.finding import Found, find
 from planner.specs.kernels import EngineSpec
-from planner.specs.places import Kind
+from planner.specs.places import Kind, is_as_shipped
 from planner.specs.schemas import Strict
 from planner.specs.tables import read_table
 from planner.specs.values import Text, did_you_mean, fault
@@ -85,12 +85,15 @@ def load_rules(name_or_path: str, *, asked_by: str = "--rules") -> RulesFile:
         SpecError: there is none, or it has faults; all are listed.
     """
     found = find(Kind.RULES, name_or_path, asked_by=asked_by)
+    if found.use(Kind.RULES).replaces and not is_as_shipped(found.path):
+        fact, remedy = "hides rules that ship", "rename it, and give it to `--rules`"
+        raise SpecError([Problem(where=found.shown, fact=fact, remedy=remedy)])
     table, unread = read_table(found.path, found.shown, use=found.use(Kind.RULES))
     file, faults = validate(_RulesFile, table, found.shown) if table else (None, [])
     problems = [*unread, *faults, *(_twice(file, found) if file else ())]
     if file is None or problems:
         raise SpecError(problems)
-    origin = found.shown if not found.name or found.use(Kind.RULES).replaces else ""
+    origin = "" if found.name else found.shown
     return RulesFile(
         shown=found.shown,
         engine=file.rules.engine,
