@@ -22,8 +22,8 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 113_907,
-    "lines of code": 78_004,
+    "lines": 113_970,
+    "lines of code": 78_044,
     "modules": 748,
     "entries of the largest folder below": 77,
     "modules of more than 300 lines": 52,
