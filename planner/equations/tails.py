@@ -12,6 +12,9 @@ from planner.specs.region import CONFIDENCE
 WITHIN_ONE_SIGMA = 0.6826894921370859
 """Share of normal errors that are within one standard deviation."""
 
+DECIDED = 2 / 3
+"""Of all cases, in which the better of two predictions is the better one: else they are a tie."""
+
 
 def sigmas(confidence: float) -> float:
     """Standard deviations at the upper end of the interval that holds a share of all cases.
@@ -41,6 +44,20 @@ def planned_sigmas(confidence: float | None, outside: BoolArray | bool) -> Float
     if confidence is None:
         return np.where(outside, planned_sigmas(CONFIDENCE, True), 0.0)
     return sigmas(max(0.0, 2.0 * confidence - 1.0))
+
+
+def undecided(error: float) -> float:
+    """Below which relative difference two predictions are a tie.
+
+    Args:
+        error: relative standard deviation of the difference.
+
+    Source: `docs/decisions/0031-measured-region.md`.
+
+    >>> round(undecided(0.1), 3)
+    0.038
+    """
+    return sigmas(2.0 * DECIDED - 1.0) * error
 
 
 def _quantile_of_t(share: float) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.equations.tails import undecided
 from planner.programs.layout import Assignment, ceiling, keeping
 from planner.programs.posed import PosedProgram
 from planner.programs.rows import least_by_group
@@ -111,7 +112,7 @@ def _rival(
 
 
 def _apart_error(objective: str, one: AnyDeployment, other: AnyDeployment) -> float:
-    """Relative standard deviation of what one loses of another under another engine [1].
+    """What one loses of another under another engine, below which the two are a tie [1].
 
     Predictions of one engine err together, so that its own deployments are compared without.
     """
@@ -121,7 +122,7 @@ def _apart_error(objective: str, one: AnyDeployment, other: AnyDeployment) -> fl
     if one.engine == other.engine or is_rent or objective in ("rent", "devices"):
         return 0.0
     times = ((it.ttft_s if objective == "ttft" else it.tpot_s) for it in (one, other))
-    return math.hypot(*(it.high / it.value - 1.0 for it in times))
+    return undecided(math.hypot(*(it.high / it.value - 1.0 for it in times)))
 
 
 def beliefs_of(

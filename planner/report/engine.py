@@ -158,9 +158,9 @@ def _tie_text(plan: EnginePlan, rival: Rival[EngineDeployment]) -> str:
     )
     return (
         f"{rival.runtime} and {leader.runtime} are a tie, {percent(rival.loss_fraction or 0.0)} "
-        f"apart where predictions of the two err by {percent(rival.error_fraction)}: a run of "
-        f"{rival.deployment.model} on {cluster.device} with {work.n_input_tokens:,} tokens in and "
-        f"{work.n_output_tokens:,} out would decide, {runs}"
+        f"apart; {percent(rival.error_fraction)} would make it two to one which is better: a run "
+        f"of {rival.deployment.model} on {cluster.device} with {work.n_input_tokens:,} tokens in "
+        f"and {work.n_output_tokens:,} out would decide, {runs}"
     )
 
 

@@ -112,8 +112,9 @@ class Rival(Generic[_D]):
         deployment: its best; `None` where nothing of it satisfies the request, or time ended.
         objective: SI; `None` likewise.
         loss_fraction: what it loses of the best objective of all.
-        error_fraction: relative standard deviation of what it loses: of both predictions, which
-            err apart; 0 of what is not predicted, and of the best itself.
+        error_fraction: of what it loses, below which it is the better one in more than a third
+            of all cases, as both predictions err apart; 0 of what is not predicted, and of the
+            best itself.
     """
 
     runtime: str
@@ -124,7 +125,7 @@ class Rival(Generic[_D]):
 
     @property
     def is_tie(self) -> bool:
-        """Whether it loses less than predictions of the two err, and is not the best itself."""
+        """Whether predictions cannot tell it from the best, which it is not itself."""
         return self.loss_fraction is not None and self.loss_fraction < self.error_fraction
 
 

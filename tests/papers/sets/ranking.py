@@ -10,15 +10,14 @@ less, as measured, than the best one there. The smallest degree of TP, and the p
 answers all layouts, choose beside it.
 
 Engines: rows of one model, device, formats, lengths, degrees and load under two engines, over all
-days, of harnesses that say how they send requests. A pair is decided where times differ, as
-predicted, by more than both errors together: one standard deviation of each, as answers have it,
-and as far as makes it right 3 times in 4 by the law of errors. Else it is a tie, and what choosing
-the lower prediction loses is printed. Predictions are out of fold.
+days, of harnesses that say how they send requests. A pair is decided where times differ so much
+that the lower prediction is right in two of three cases by the law of both errors, as in answers,
+and in three of four. Else it is a tie, and what choosing the lower prediction loses is printed.
+Predictions are out of fold.
 """
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -26,15 +25,12 @@ from itertools import combinations
 
 import numpy as np
 
-from planner.equations.tails import sigmas
+from planner.equations.tails import DECIDED, sigmas
 from planner.specs.model_errors import model_error
 from tests.papers.sets.constants import out_of_fold
 from tests.papers.sets.folds import formats_of
 from tests.papers.sets.peer import peer_times
 from tests.papers.sets.predicted import Compared
-
-ONE_DEVIATION = math.erf(math.sqrt(0.5))
-"""Of all cases that are within one standard deviation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,10 +133,10 @@ def _mean(some: Sequence[Timed]) -> Timed:
     )
 
 
-def is_decided(one: Timed, other: Timed, share: float = ONE_DEVIATION) -> bool:
-    """Whether they differ by more than an interval that holds a share of all cases."""
+def is_decided(one: Timed, other: Timed, right: float) -> bool:
+    """Whether the lower prediction is the lower time in more than a share of all cases."""
     ratio = one.predicted_s / other.predicted_s
-    joint = sigmas(share) * float(np.hypot(one.error, other.error))
+    joint = sigmas(2.0 * right - 1.0) * float(np.hypot(one.error, other.error))
     return max(ratio, 1.0 / ratio) - 1.0 > joint
 
 
@@ -172,22 +168,21 @@ def _regret_text(lost: np.ndarray) -> str:
     return f"{len(lost):7d} {100 * right:6.1f} {100 * lost.mean():12.1f} {100 * ninth:6.1f}"
 
 
-def engines_text(found: Sequence[Compared], share: float) -> str:
-    """Of both ends of an interval: 3 times in 4 the faster one is, where half of all are inside."""
+def engines_text(found: Sequence[Compared], right: float) -> str:
     every = engines(found)
-    head = f"engines [%], beyond {100 * share:.0f} %"
+    head = f"engines [%], {100 * right:.0f} % sure"
     lines = [f"{head:34s} pairs  decided  right   ties: right  lost: mean  90th"]
     named = defaultdict(list)
     for pair in every:
         named[" ".join(one.row.row.series.engine for one in pair)].append(pair)
     for name, pairs in {"all": every, **named}.items():
-        decided = [pair for pair in pairs if is_decided(*pair, share)]
-        ties = [pair for pair in pairs if not is_decided(*pair, share)]
-        right = np.mean([lost(*pair) == 0.0 for pair in decided]) if decided else np.nan
+        decided = [pair for pair in pairs if is_decided(*pair, right)]
+        ties = [pair for pair in pairs if not is_decided(*pair, right)]
+        held = np.mean([lost(*pair) == 0.0 for pair in decided]) if decided else np.nan
         losses = np.array([lost(*pair) for pair in ties] or [0.0])
         lines.append(
             f"{name:34s} {len(pairs):5d} {100 * len(decided) / len(pairs):8.1f} "
-            f"{100 * right:6.1f} {100 * np.mean(losses == 0.0):12.1f} "
+            f"{100 * held:6.1f} {100 * np.mean(losses == 0.0):12.1f} "
             f"{100 * losses.mean():11.1f} {100 * np.quantile(losses, 0.9):5.1f}"
         )
     return "\n".join(lines)
@@ -196,8 +191,8 @@ def engines_text(found: Sequence[Compared], share: float) -> str:
 def main() -> None:
     found = out_of_fold()
     print(layouts_text(found))
-    for share in (ONE_DEVIATION, 0.5):
-        print(engines_text(found, share))
+    for right in (DECIDED, 0.75):
+        print(engines_text(found, right))
 
 
 if __name__ == "__main__":
