@@ -33,6 +33,7 @@ class Kind(Enum):
         self.lister = lister
 
 
+_FOLDERS = {kind.folder for kind in Kind}
 _SECOND = {Path(kind.folder).name for kind in Kind if "/" in kind.folder}
 
 
@@ -75,11 +76,13 @@ def shipped_as(path: Path) -> str:
     ''
     """
     try:
-        inside = Path(os.path.realpath(path)).relative_to(_shipped_beside(__file__)[1])
+        real = os.path.realpath(path)
     except (OSError, ValueError):
         return ""
-    ours = any(inside.parent == Path(kind.folder) for kind in Kind)
-    return inside.as_posix() if ours else ""
+    root = _shipped_beside(__file__)[1]
+    inside = real.removeprefix(root + os.sep).replace(os.sep, "/")
+    is_ours = real.startswith(root + os.sep) and inside.rpartition("/")[0] in _FOLDERS
+    return inside if is_ours else ""
 
 
 def is_as_shipped(path: Path) -> bool:

@@ -179,7 +179,7 @@ def files_of_device(device: str) -> Iterator[Path]:
     says that it is of this one, and else is said to be left out.
     """
     for path in files(Kind.KERNELS):
-        if shipped_as(path) and not path.stem.startswith(f"{device}-"):
+        if not path.stem.startswith(f"{device}-") and shipped_as(path):
             continue
         table = _read(_found(path))
         if table.unread and path.stem.startswith(device):
