@@ -175,12 +175,15 @@ def _obstacle(asked: Asked, search: Search, name: str, names: Sequence[str]) -> 
     m = [one.model.name for one in asked.wanted].index(model)
     wish, posed = asked.wanted[m], search.offered.posed(asked.aim(without=without))
     is_demand = what == "demand"
+    if posed.network is None:
+        reachable = _most_of(asked, posed.program, m, is_demand=is_demand)
+    else:
+        reachable = _most_handed(asked, posed.program, posed.network, m)
+    targets = wish.targets or asked.request.targets
     return Obstacle(
         name=name,
         asked=float((wish.demand_tokens_per_s if is_demand else wish.replicas) or 0.0),
-        reachable=_most_of(asked, posed.program, m, is_demand=is_demand)
-        if posed.network is None
-        else _most_handed(asked, posed.program, posed.network, m),
+        reachable=reachable * (targets.max_utilisation if is_demand else 1.0),
         dimension="token/s" if is_demand else "1",
         reason="with the others kept",
     )

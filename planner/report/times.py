@@ -69,7 +69,7 @@ def times_of(answer: object) -> tuple[Times, ...]:
 def times_lines(answer: object, width: int) -> list[str]:
     """The line that says so, and what TPOT means, wrapped; none of an answer without times."""
     found = times_of(answer)
-    texts = [_judged_text(one) for one in found if one.judged]
+    texts = [*dict.fromkeys(_judged_text(one) for one in found if one.judged)]
     texts += _unjudged_texts([one for one in found if not one.judged])
     texts += dict.fromkeys(filter(None, (one.why for one in found)))
     texts += _outside_texts(found)

@@ -185,6 +185,19 @@ def test_a_demand_beyond_the_pool_says_what_is_reachable():
     assert obstacle.reachable == pytest.approx(most, rel=2e-3)
 
 
+@pytest.mark.parametrize("roles", ["together", "apart"])
+def test_what_is_reachable_of_a_demand_is_what_may_be_sold(roles):
+    """Of the same replicas, whose busy share is limited."""
+    reachable = []
+    for share in (1.0, 0.85):
+        targets = replace(TARGETS, max_utilisation=share)
+        wish = Serve(model=load_architecture(MODEL), demand_tokens_per_s=1e6)
+        with pytest.raises(NoPlanError) as error:
+            placed(roles=roles, models=wish, objective="rent", targets=targets)
+        reachable += [one.reachable for one in error.value.conflict.obstacles]
+    assert reachable[1] == pytest.approx(0.85 * reachable[0], rel=2e-3)
+
+
 def test_a_hand_over_takes_the_least_of_its_rates():
     nixl = load_connector("nixl")
     assert handover_s(3.1e9, nixl, 1e12, 1e12) == pytest.approx(nixl.latency_s + 1.0)
