@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from planner.errors import OutOfTimeError, UnsettledError
+from planner.programs.layout import Assignment
 from planner.programs.posed import InMemory, Source
+from planner.programs.reduction import reduced
 from planner.quantities import MEMORY, QUANTITIES
+from planner.results import AnyDeployment, Rival, RuleCost
+from planner.results.engines import EngineDeployment
 from planner.running.deadlines import is_over
-from planner.runtimes.candidates import Aim, Among, limits_of
+from planner.runtimes.candidates import Aim, Among, Candidates, limits_of
+from planner.solvers.certify import in_si
 from planner.solvers.search import Found, optimum
 from planner.solvers.solution import Status
+from planner.specs.defaults import RULE_SHARE
 from planner.specs.request import SolverOptions
 
 
@@ -65,3 +72,50 @@ def _least(sources: Iterable[Source], options: SolverOptions, known: float) -> f
             return None
         best = min(best, solution.objective)
     return best
+
+
+FARTHEST = 1.5
+"""Of the best objective, beyond which batches some apart say that a rule costs nothing."""
+
+
+def rule_costs(
+    among: Among,
+    aim: Aim,
+    found: Found,
+    best: AnyDeployment,
+    rivals: Sequence[Rival[AnyDeployment]],
+) -> tuple[RuleCost, ...]:
+    """Rules of engines without which the best would be better by `RULE_SHARE`, see `RuleCost`.
+
+    Of what a rule forbids, the best at a few batches is looked at with all of them.
+    """
+    if not found.solution.status.is_final or not found.solution.objective:
+        return ()
+    near = {one.runtime: one.deployment or best for one in rivals}
+    costs: dict[tuple[str, str], RuleCost] = {}
+    for part in among.parts:
+        for rule, forbidden in part.without_rules(near.get(part.runtime, best)):
+            cost = None if is_over() else _rule_cost(rule, forbidden, aim, found)
+            known = costs.get((part.runtime, rule))
+            if cost and not (known and known.gain_fraction >= cost.gain_fraction):
+                costs[part.runtime, rule] = cost
+    return tuple(sorted(costs.values(), key=lambda one: -one.gain_fraction))
+
+
+def _rule_cost(rule: str, forbidden: Candidates, aim: Aim, found: Found) -> RuleCost | None:
+    """What a rule costs; None where that is little."""
+    least = found.solution.objective
+    for most in (least + (FARTHEST - 1.0) * abs(least), least - RULE_SHARE * abs(least)):
+        left = reduced(forbidden.source(aim), known=most)
+        if left.screening.incumbent is None:
+            return None
+        best: Assignment = left.screening.incumbent
+        chosen, forbidden = forbidden, forbidden.around(left.posed, best)
+    deployment, value = chosen.deployment(left.posed, best), left.posed.amount(aim.objective, best)
+    assert isinstance(deployment, EngineDeployment)
+    return RuleCost(
+        rule=rule,
+        deployment=replace(deployment, command="", launch=None),
+        objective=in_si(aim.objective, value),
+        gain_fraction=(least - value) / abs(least),
+    )

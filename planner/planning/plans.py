@@ -9,7 +9,7 @@ from dataclasses import replace
 from planner.errors import NoPlanError
 from planner.planning.certify import certificate, limit_uses
 from planner.planning.explain import explain
-from planner.planning.gains import gains, reliefs_of
+from planner.planning.gains import gains, reliefs_of, rule_costs
 from planner.planning.ties import beliefs_of, rivals_of, ties_of
 from planner.results import AnyPlan, Plan
 from planner.running.deadlines import out_of_time, timed
@@ -206,6 +206,7 @@ def _answer(among: Among, found: Found, aim: Aim, *, prefer: str, began_s: float
     )
     request = among.under(served.runtime).request
     inside, anywhere = beliefs_of(among, aim, found, best)
+    rivals = rivals_of(among, aim, found, best)
     answer = Plan(
         request=request,
         deployment=deployment,
@@ -217,9 +218,10 @@ def _answer(among: Among, found: Found, aim: Aim, *, prefer: str, began_s: float
         error_fraction=error,
         n_ties=ties.n_ties,
         given_up_fraction=ties.given_up_fraction,
-        rivals=rivals_of(among, aim, found, best),
+        rivals=rivals,
         inside=inside,
         anywhere=anywhere,
+        rule_costs=rule_costs(among, aim, found, best, rivals),
         other_requests=among.other_requests(request),
     )
     refuse(judge_plan(answer)[1])

@@ -49,6 +49,7 @@ def engine_text(plan: EnginePlan, width: int) -> str:
         section("limits", _limit_lines(plan.limits)),
         section("measured region", region_lines(plan, width)),
         section("engines side by side", _rival_lines(plan, width)),
+        section("what rules of engines cost", _rule_lines(plan, width)),
         section("mix", mix_lines(plan, width)),
         section("next best plans", _alternative_lines(plan, width)),
         section(
@@ -144,6 +145,22 @@ def _rival_lines(plan: EnginePlan, width: int) -> list[str]:
     table = columns([("", "loses", "TPOT", "output token", ""), *rows], "<>>><")
     ties = filter(None, (_tie_text(plan, one) for one in plan.rivals))
     return [*table, *(line for text in ties for line in wrapped(text, width))]
+
+
+def _rule_lines(plan: EnginePlan, width: int) -> list[str]:
+    """Rules without which the plan would gain much: what forbids which deployment, and where."""
+    engines = {it.engine: it.records.engine for it in (plan.request, *plan.other_requests)}
+    said = []
+    for cost in plan.rule_costs:
+        best, engine = cost.deployment, engines[cost.deployment.engine]
+        rule = next(it for it in engine.rules if it.name == cost.rule)
+        value, version = show(cost.objective, plan.certificate.dimension), engine.started_version
+        within = ", within the prediction error" * (cost.gain_fraction < plan.error_fraction)
+        within += ", than of replicas all alike" * (plan.cheaper_mix is not None)
+        text = f"{value} as predicted{within}, by {engine.title} on {best.summary}, but for "
+        text += f"`{cost.rule}`: {engine.title} {version} does not start it; {rule.says}"
+        said.append((percent(cost.gain_fraction), f"{text} ({rule.origin or rule.source})"))
+    return labelled(said, width)
 
 
 def _tie_text(plan: EnginePlan, rival: Rival[EngineDeployment]) -> str:

@@ -27,6 +27,7 @@ from planner.results.plans import (
     LimitUse,
     Plan,
     Rival,
+    RuleCost,
     runtime_name,
     served_by,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "PhasePlan",
     "Plan",
     "Rival",
+    "RuleCost",
     "StepTime",
     "runtime_name",
     "served_by",

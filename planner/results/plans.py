@@ -130,6 +130,24 @@ class Rival(Generic[_D]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RuleCost:
+    """What a plan would gain if an engine started what one of its rules alone forbids.
+
+    Args:
+        rule: its name.
+        deployment: the best that was met of what it forbids; no command starts it.
+        objective: SI.
+        gain_fraction: share of the best objective, `RULE_SHARE` or more; nothing proves that no
+            deployment gains more.
+    """
+
+    rule: str
+    deployment: EngineDeployment
+    objective: float
+    gain_fraction: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(Generic[_R, _D]):
     """The answer to a request.
 
@@ -152,6 +170,7 @@ class Plan(Generic[_R, _D]):
         inside: the best whose settings were all measured, at what is predicted; None where there
             is none, where nothing was left to the planner to believe, or time ended before.
         anywhere: the best if all that is predicted held, measured or not; None likewise.
+        rule_costs: rules of engines without which the plan would gain much, the dearest first.
     """
 
     request: _R
@@ -169,6 +188,7 @@ class Plan(Generic[_R, _D]):
     mix: Placement | None = None
     inside: Alternative[_D] | None = None
     anywhere: Alternative[_D] | None = None
+    rule_costs: tuple[RuleCost, ...] = ()
 
     @property
     def cheaper_mix(self) -> Placement | None:

@@ -130,6 +130,16 @@ class Candidates(Protocol):
     def freed(self) -> tuple[str, str, Candidates] | None:
         """(option, value, candidates) without a policy that leaves candidates out; None of none."""
 
+    def without_rules(self, near: AnyDeployment | None) -> Iterator[tuple[str, Candidates]]:
+        """(rule of the engine, what nothing but that rule forbids), batches some apart.
+
+        Args:
+            near: the best of the runtime, whose chunk they have.
+        """
+
+    def around(self, posed: PosedProgram, assignment: Assignment) -> Candidates:
+        """Of what a rule forbids all batches and chunks, as an assignment cuts the model."""
+
     def larger(self, served_tokens_per_s: float) -> Iterator[tuple[str, str, Candidates]]:
         """Likewise for a demand beyond the pool, of which so much is served."""
 

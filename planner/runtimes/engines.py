@@ -7,7 +7,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from planner.estimates.serving.choices import EngineChoices, choices
+import numpy as np
+
+from planner.estimates.serving.choices import EngineChoices, choices, cuts_forbidden
+from planner.estimates.serving.deployments import DeploymentTable
+from planner.estimates.serving.grids import nearest, thinned
 from planner.programs.engine import pose_engine
 from planner.programs.layout import Assignment
 from planner.programs.posed import InMemory, PosedProgram
@@ -29,6 +33,7 @@ from planner.runtimes.predicting import Machines
 from planner.runtimes.shortfall import larger_pools
 from planner.specs.architecture import Architecture
 from planner.specs.engine_request import EngineRequest
+from planner.specs.engines.rules import EngineRule
 from planner.specs.model_errors import Quantity, kernels_share
 from planner.specs.provenance import Provenance
 from planner.specs.records import ClusterSpec
@@ -73,6 +78,23 @@ def _believed(found: EngineChoices, belief: str) -> EngineChoices:
     return found.take(found.outside_error == 0.0) if belief == INSIDE else found
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Forbidden:
+    """What is looked at of the deployments that one rule alone forbids.
+
+    Args:
+        offered: the request with the batches and chunks that are.
+    """
+
+    rule: EngineRule
+    cuts: DeploymentTable
+    offered: EngineRequest
+
+
+MOST_FORBIDDEN = 8192
+"""Deployments that are timed of those that a rule forbids, before all of the best cut are."""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EngineCandidates:
     """Every deployment of one model that an engine would start on a pool.
@@ -81,6 +103,7 @@ class EngineCandidates:
         request: of the model that is asked for and its variants.
         model: which of them these serve.
         asked: the one that is asked for.
+        forbidden: what of them is looked at, where they are what a rule of the engine forbids.
     """
 
     request: EngineRequest
@@ -88,6 +111,7 @@ class EngineCandidates:
     asked: Architecture
     machines: Machines
     cluster: ClusterSpec
+    forbidden: Forbidden | None = None
     _lists: list[EngineChoices] = field(init=False, default_factory=list)
 
     @property
@@ -118,8 +142,17 @@ class EngineCandidates:
         return self._timed(memory_scale)
 
     def _timed(self, memory_scale: float) -> EngineChoices:
-        clock = clock_of(self.machines)
-        return choices(self.model, clock, self.request, memory_scale=memory_scale)
+        clock, only = clock_of(self.machines), self.forbidden
+        if only is None:
+            return choices(self.model, clock, self.request, memory_scale=memory_scale)
+        return choices(
+            self.model,
+            clock,
+            only.offered,
+            memory_scale=memory_scale,
+            cuts=only.cuts,
+            forbidden=only.rule,
+        )
 
     @property
     def variant(self) -> Considered | None:
@@ -230,6 +263,32 @@ class EngineCandidates:
 
     def more_room(self) -> Iterator[tuple[str, str, EngineCandidates]]:
         yield from ()
+
+    def without_rules(self, near: AnyDeployment | None) -> Iterator[tuple[str, EngineCandidates]]:
+        asked, engine = self.request, self.request.records.engine
+        chunk = near.chunk_tokens if isinstance(near, EngineDeployment) else max(asked.chunks)
+        batches = thinned(asked.batches)
+        forbidden = cuts_forbidden(self.model, replace(asked, chunks=(chunk,)))
+        for rule in engine.rules:
+            if rule.name not in forbidden:
+                continue
+            rest = replace(engine, rules=tuple(one for one in engine.rules if one != rule))
+            request = replace(asked, records=replace(asked.records, engine=rest))
+            n_cuts = max(1, MOST_FORBIDDEN // len(batches))
+            only = Forbidden(
+                rule=rule,
+                cuts=nearest(forbidden[rule.name], near.n_devices if near else 1, n_cuts),
+                offered=replace(request, batches=batches, chunks=(chunk,)),
+            )
+            machines = replace(self.machines, engine=rest)
+            yield rule.name, replace(self, request=request, machines=machines, forbidden=only)
+
+    def around(self, posed: PosedProgram, assignment: Assignment) -> EngineCandidates:
+        assert self.forbidden is not None
+        column = assignment.columns[0]
+        found, choice = self._lists[int(posed.variant[column])], int(posed.arm[column])
+        cuts = found.table.take(np.array([choice]))
+        return replace(self, forbidden=replace(self.forbidden, cuts=cuts, offered=self.request))
 
     def larger(self, served_tokens_per_s: float) -> Iterator[tuple[str, str, EngineCandidates]]:
         demand = self.request.targets.demand_tokens_per_s

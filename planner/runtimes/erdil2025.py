@@ -164,6 +164,12 @@ class ErdilCandidates:
     def more_room(self) -> Iterator[tuple[str, str, ErdilCandidates]]:
         yield from ()
 
+    def without_rules(self, near: AnyDeployment | None) -> Iterator[tuple[str, ErdilCandidates]]:
+        yield from ()  # nothing is started
+
+    def around(self, posed: PosedProgram, assignment: Assignment) -> ErdilCandidates:
+        return self
+
     def larger(self, served_tokens_per_s: float) -> Iterator[tuple[str, str, ErdilCandidates]]:
         yield from ()
 

@@ -194,6 +194,12 @@ class RooflineCandidates:
             if same and cluster.n_devices > request.cluster.n_devices:
                 yield "--topology", cluster.name, self._like(cluster=cluster)
 
+    def without_rules(self, near: AnyDeployment | None) -> Iterator[tuple[str, RooflineCandidates]]:
+        yield from ()  # nothing is started
+
+    def around(self, posed: PosedProgram, assignment: Assignment) -> RooflineCandidates:
+        return self
+
     def larger(self, served_tokens_per_s: float) -> Iterator[tuple[str, str, RooflineCandidates]]:
         demand = self.request.targets.demand_tokens_per_s
         assert demand is not None

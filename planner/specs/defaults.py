@@ -27,6 +27,9 @@ The sizes that vLLM captures CUDA graphs for are among them, and its `max_num_se
 NEAR_SHARE = 0.005
 """Of its objective that a placement gives up at most for replicas over fewer nodes and leaves."""
 
+RULE_SHARE = 0.05
+"""Of its objective that a plan has to gain without a rule of the engine for an answer to say so."""
+
 N_SIMULATED = 20_000
 """Requests that a fleet is tried on: of 20 batches of 880, each p99 has 8 above it."""
 

@@ -19,7 +19,7 @@ from planner.verifier.certificates import certified
 from planner.verifier.findings import Finding, Path, refuse, with_differences
 from planner.verifier.mixes import judged_mix
 from planner.verifier.quantities import HBM, MEASURES, Measure, limits_of, measure_of
-from planner.verifier.rivals import judged_beliefs, judged_rivals
+from planner.verifier.rivals import judged_beliefs, judged_costs, judged_rivals
 from planner.verifier.runtimes.counting import (
     Countings,
     counting_of,
@@ -80,7 +80,8 @@ def judge_plan(plan: AnyPlan) -> tuple[AnyPlan, list[Finding]]:
     )
     rivals, more = judged_rivals(plan.rivals, among, listed, scale, leader)
     believed, of_beliefs = judged_beliefs(plan, leader, scale)
-    wrong += of_beliefs
+    costs, of_rules = judged_costs(plan, scale)
+    wrong += [*of_beliefs, *of_rules]
     wrong += [*more, *_out_of_order(plan, others, among), *_ties_wrong(plan, others, scale)]
     certificate, more = certified(
         plan.certificate,
@@ -107,6 +108,7 @@ def judge_plan(plan: AnyPlan) -> tuple[AnyPlan, list[Finding]]:
         mix=mix,
         inside=believed.inside,
         anywhere=believed.anywhere,
+        rule_costs=costs,
     )
     return truth, with_differences(wrong, plan, truth)
 

@@ -7,7 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from planner.results import Alternative, AnyDeployment, AnyPlan, Rival, runtime_name
+from planner.results import (
+    Alternative,
+    AnyDeployment,
+    AnyPlan,
+    Rival,
+    RuleCost,
+    runtime_name,
+)
 from planner.results.engines import EngineDeployment
 from planner.specs.engine_request import EngineRequest
 from planner.verifier.findings import Finding, Path
@@ -15,6 +22,8 @@ from planner.verifier.quantities import Measure
 from planner.verifier.runtimes.counting import Countings
 
 CLOSE = 1e-8
+LEAST_GAIN = 0.05
+"""Share of the objective that a rule costs at least where an answer names it."""
 
 Rivals = tuple[Rival[AnyDeployment], ...]
 
@@ -138,6 +147,63 @@ def _disbelieved(
     if not least - CLOSE <= mine <= most + CLOSE:
         fact = f"is not between {least!r} and {most!r} of the plan"
         yield Finding(path=(name, "loss_fraction"), says=says.loss_fraction, fact=fact)
+
+
+def judged_costs(plan: AnyPlan, scale: Scale) -> tuple[tuple[RuleCost, ...], list[Finding]]:
+    """What rules of engines cost, true of deployments that these rules alone forbid."""
+    requests = {
+        one.engine: one
+        for one in (plan.request, *plan.other_requests)
+        if isinstance(one, EngineRequest)
+    }
+    found: list[RuleCost] = []
+    wrong: list[Finding] = []
+    for i, says in enumerate(plan.rule_costs):
+        here: Path = ("rule_costs", str(i))
+        request = requests.get(says.deployment.engine)
+        rules = {one.name: one for one in request.records.engine.rules} if request else {}
+        if request is None or says.rule not in rules:
+            fact = f"is no rule of {says.deployment.engine}, or that was not asked"
+            wrong.append(Finding(path=(*here, "rule"), says=says.rule, fact=fact))
+            continue
+        _, broken = Countings.of([request]).counted(says.deployment, ())
+        if not any(one.fact == rules[says.rule].words for one in broken):
+            fact = "does not forbid this deployment"
+            wrong.append(Finding(path=(*here, "rule"), says=says.rule, fact=fact))
+        rest = tuple(one for name, one in rules.items() if name != says.rule)
+        records = replace(request.records, engine=replace(request.records.engine, rules=rest))
+        among = Countings.of([replace(request, records=records)])
+        best, more = among.counted(says.deployment, (*here, "deployment"))
+        assert isinstance(best, EngineDeployment)
+        wrong += more
+        value, gain = scale.measure.of(best), -scale.lost(best)
+        is_so = math.isclose(says.objective, value, rel_tol=CLOSE)
+        found.append(
+            RuleCost(
+                rule=says.rule,
+                deployment=replace(best, command="", launch=None),
+                objective=says.objective if is_so else value,
+                gain_fraction=says.gain_fraction
+                if abs(says.gain_fraction - gain) < CLOSE
+                else gain,
+            )
+        )
+    if wrong and len(found) < len(plan.rule_costs):
+        return plan.rule_costs, wrong
+    return tuple(found), [*wrong, *_costs_out_of_order(found)]
+
+
+def _costs_out_of_order(found: Sequence[RuleCost]) -> Iterator[Finding]:
+    """Rules that are named twice, cost little, or stand behind one that costs less."""
+    met, before = set(), math.inf
+    for i, one in enumerate(found):
+        key = (one.deployment.engine, one.rule)
+        if key in met or not LEAST_GAIN - CLOSE <= one.gain_fraction <= before + CLOSE:
+            fact = f"is below {LEAST_GAIN}, out of order, or of a rule that is named before"
+            path = ("rule_costs", str(i), "gain_fraction")
+            yield Finding(path=path, says=one.gain_fraction, fact=fact)
+        met.add(key)
+        before = one.gain_fraction
 
 
 def _is_inside(one: AnyDeployment) -> bool:

@@ -25,6 +25,7 @@ from planner.results import (
     PhasePlan,
     Plan,
     Rival,
+    RuleCost,
     StepTime,
 )
 from planner.results.arrivals import Load, Waves
@@ -113,7 +114,7 @@ FIELDS: Mapping[type, Judged] = {
         asked="request other_requests",
         counted="deployment limits certificate provenance error_fraction given_up_fraction rivals "
         "mix inside anywhere",
-        chosen="alternatives variants",
+        chosen="alternatives variants rule_costs",
         proved="n_ties",
         how="sources of the model, the cluster and its device, as their records say; variants that "
         "the limit on quality leaves, all of them unless degrees are fixed; other runtimes are "
@@ -169,6 +170,13 @@ FIELDS: Mapping[type, Judged] = {
         chosen="deployment",
         how="a deployment like any other, not better than the plan; that it is the best of its way "
         "is proved",
+    ),
+    RuleCost: Judged(
+        counted="objective gain_fraction",
+        chosen="rule deployment",
+        how="of a rule of an engine that was asked a deployment by that engine's request without "
+        "it, which breaks the rule and no other, and is as much better than the plan as is said; "
+        "that no other is better still nobody says, and no command starts it",
     ),
     Rival: Judged(
         counted="runtime objective loss_fraction error_fraction",

@@ -57,8 +57,9 @@ def deployments(answer: Any) -> Iterator[dict[str, Any]]:
     if isinstance(answer, dict):
         if answer.get("of") == "engine" and "launch" in answer:
             yield answer
-        for value in answer.values():
-            yield from deployments(value)
+        for key, value in answer.items():
+            if key != "rule_costs":  # what no engine starts
+                yield from deployments(value)
     elif isinstance(answer, list):
         for value in answer:
             yield from deployments(value)

@@ -21,13 +21,14 @@ from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.reading import has_room
 from planner.estimates.serving.region import Settings, outside_error
-from planner.estimates.serving.rules import Ground, Run, is_valid, starts
+from planner.estimates.serving.rules import Ground, Run, breaks_alone, is_valid, starts
 from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.times import place_s
 from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.running.deadlines import is_over
 from planner.specs.architecture import Architecture
 from planner.specs.engine_request import EngineRequest
+from planner.specs.engines.rules import EngineRule
 from planner.specs.roles import PREFILL, TOGETHER
 from planner.specs.served_formats import as_run
 
@@ -211,6 +212,7 @@ def choices(
     memory_scale: float = 1.0,
     cuts: DeploymentTable | None = None,
     role: str = TOGETHER,
+    forbidden: EngineRule | None = None,
 ) -> EngineChoices:
     """Time all deployments of one of the request's models whose batch fits.
 
@@ -219,6 +221,7 @@ def choices(
         cuts: ways to cut the model to choose from; all of `degrees` if left out.
         memory_scale: factor on what the engine may take of a device; those beyond are left out.
         role: what they do of a request.
+        forbidden: a rule that the request's engine does without, and all of these break.
     """
     names = [one.name for one in request.models]
     which = names.index(model.name)
@@ -236,6 +239,8 @@ def choices(
             run = Run.of(role, formats, way)
             here = replace(ground, run=run)
             can = starts(here, model, block, beyond=ground)
+            if forbidden:
+                can &= ~starts(replace(here, rules=(forbidden,)), model, block)
             some = block.take(can & has_room(clock.engine, block, way, role))
             n_considered += len(some)
             parts.append(_timed(model, clock, traffic, some, memory_scale, way))
@@ -268,6 +273,21 @@ def choices(
         confidence=request.confidence,
         is_cut=is_cut,
     )
+
+
+def cuts_forbidden(model: Architecture, request: EngineRequest) -> dict[str, DeploymentTable]:
+    """Cuts, by name of a rule, of which a deployment of one sequence breaks it and nothing else."""
+    cuts, engine = all_degrees(model, request), request.records.engine
+    chunk = np.full(len(cuts), float(request.chunks[0]))
+    alone: dict[str, BoolArray] = {}
+    for index in _formats_of(request, [one.name for one in request.models].index(model.name)):
+        formats = as_run(model, request.formats[index], engine)
+        table = replace(cuts, chunk_tokens=chunk, format_index=np.full(len(cuts), index))
+        for drafts in _drafts(model, request, TOGETHER):
+            ground = replace(ground_of(request), run=Run.of(TOGETHER, formats, drafts))
+            for name, hit in breaks_alone(ground, model, table).items():
+                alone[name] = alone.get(name, False) | hit
+    return {name: cuts.take(hit) for name, hit in alone.items() if hit.any()}
 
 
 def _formats_of(request: EngineRequest, which: int) -> list[int]:

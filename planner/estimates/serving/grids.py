@@ -124,6 +124,29 @@ def _with_batches(
     return kinds[0] if len(kinds) == 1 else joined(kinds)
 
 
+STEP = 1.4
+"""From batch to batch where a few of them do."""
+
+
+def thinned(batches: Sequence[int]) -> tuple[int, ...]:
+    """Batches that are some way apart.
+
+    >>> thinned(range(1, 20))
+    (1, 2, 3, 5, 7, 10, 14)
+    """
+    kept: list[int] = []
+    for n in sorted(batches):
+        if not kept or n >= STEP * kept[-1]:
+            kept.append(n)
+    return tuple(kept)
+
+
+def nearest(cuts: DeploymentTable, n_devices: int, most: int) -> DeploymentTable:
+    """No more than so many cuts: those of about as many devices."""
+    away = np.abs(np.log(cuts.n_devices / n_devices))
+    return cuts.take(np.sort(np.argsort(away, kind="stable")[:most]))
+
+
 def joined(tables: Sequence[DeploymentTable]) -> DeploymentTable:
     """Tables with the same list of formats, one after the other."""
     columns = {

@@ -128,6 +128,19 @@ def broken(
         yield rule, hit
 
 
+def breaks_alone(
+    ground: Ground, model: Architecture, table: DeploymentTable
+) -> dict[str, BoolArray]:
+    """Of each rule that is the engine's own, by name: deployments that break it and nothing else.
+
+    Rules of equal parts are none of these: what breaks them nobody can time.
+    """
+    hits = faults(model, table, ground)
+    is_alone = np.sum(list(hits.values()), axis=0) == 1
+    own = [one for one in ground.rules if one.says in hits and one not in cut_rules().rules]
+    return {one.name: hits[one.says] & is_alone for one in own}
+
+
 def starts(
     ground: Ground, model: Architecture, table: DeploymentTable, *, beyond: Ground | None = None
 ) -> BoolArray:

@@ -51,6 +51,7 @@ def plan_again(says: AnyPlan) -> Again:
         *_gains(says, found),
         *_runners_up(says, found),
         *_rivals(says, found),
+        *_rules(says, found),
     ]
     if says.mix is not None:
         findings += [one.below(("mix",)) for one in placement_again(says.mix).findings]
@@ -133,6 +134,16 @@ def _gains(says: AnyPlan, found: AnyPlan) -> Iterator[Finding]:
                 yield Finding(path=here, says=use.gain_fraction, found=other)
         elif found.certificate.status == "optimal":
             yield from same(use.gain_fraction, other, here)
+
+
+def _rules(says: AnyPlan, found: AnyPlan) -> Iterator[Finding]:
+    """Rules of engines that cost much, and of which nothing is said."""
+    said, met = (
+        {(it.deployment.engine, it.rule) for it in one.rule_costs} for one in (says, found)
+    )
+    for engine, rule in sorted(met - said):
+        fact = f"lack `{rule}` of {engine}"
+        yield Finding(path=("rule_costs",), says=len(says.rule_costs), fact=fact)
 
 
 def _runners_up(says: AnyPlan, found: AnyPlan) -> Iterator[Finding]:
