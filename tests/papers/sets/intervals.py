@@ -51,10 +51,10 @@ class Missed:
     kernels: np.ndarray
     weights: np.ndarray | None = None
 
-    def held(self, model: float, share: float) -> float:
-        """Share of the rows that are in an interval that says `share`."""
-        inside = self.off <= sigmas(share) * np.hypot(self.kernels, model)
-        return float(np.average(inside, weights=self.weights))
+    def held(self, model: float | np.ndarray, share: float) -> np.ndarray:
+        """Share of the rows that are in an interval that says `share`, for each model's error."""
+        reach = sigmas(share) * np.hypot(self.kernels, np.asarray(model)[..., None])
+        return np.asarray(np.average(self.off <= reach, axis=-1, weights=self.weights))
 
 
 def group(one: Compared) -> tuple[str, str]:
@@ -78,7 +78,7 @@ def missed(some: Sequence[Compared], quantity: Quantity) -> Missed:
 def deviation(found: Missed) -> float:
     """The model's error for which intervals hold nearest to what they say, over all shares."""
     tried = np.geomspace(0.005, 20.0, 400)
-    gaps = [sum((found.held(one, share) - share) ** 2 for share in SHARES) for one in tried]
+    gaps = sum((found.held(tried, share) - share) ** 2 for share in SHARES)
     return float(tried[int(np.argmin(gaps))])
 
 

@@ -18,6 +18,7 @@ import argparse
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,7 @@ NEVER = {
 }
 
 
+@cache  # reads the engine's files
 def setting_of(row: Served) -> Setting:
     """A row's setting, by itself; its run is numbered by `table`."""
     series = row.series
