@@ -37,7 +37,7 @@ from planner.specs.request import SolverOptions, Targets
 CONFIG = (
     Path(__file__).parents[1] / "specs" / "huggingface" / "configs" / "Llama-3.1-70B_config.json"
 )
-N_ASKED = 50
+N_ASKED = 30
 ENGINES = ("vllm", "sglang", "trtllm", "roofline")
 BATCHES = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 256)
 ONCE = SolverOptions(proof="one")
