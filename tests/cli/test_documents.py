@@ -31,7 +31,10 @@ HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs"
 DOCUMENTS = (
     *sorted(HERE.glob("*.md")),
-    *(DOCS / name for name in ("messages.md", "one-answer.md", "apart.md", "fleets.md")),
+    *(
+        DOCS / name
+        for name in ("messages.md", "one-answer.md", "apart.md", "fleets.md", "rules.md")
+    ),
 )
 
 _COMMAND = re.compile(r"^\$ (.*)$", re.M)

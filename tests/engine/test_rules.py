@@ -7,6 +7,7 @@ import json
 from collections import defaultdict
 from contextlib import redirect_stdout
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -219,6 +220,11 @@ def test_each_rule_has_a_source_and_the_file_its_version(name):
     assert all(rule.source and rule.source != "assumed" for rule in engine.rules)
     assert len({rule.name for rule in engine.rules}) == len(engine.rules)
     assert len({rule.says for rule in engine.rules}) == len(engine.rules)
+
+
+def test_the_document_has_every_name_of_a_condition():
+    document = (Path(__file__).parents[2] / "docs/rules.md").read_text()
+    assert [it for it in NAMES.items() if "| `{}` | {} |\n".format(*it) not in document] == []
 
 
 def test_what_is_not_known_yet_is_not_asked_of():
