@@ -2,9 +2,6 @@
 
 Arrivals are Poisson, as of many users who know nothing of each other. Times of service are equal:
 prompts of one length take as long as each other, and so do answers. Source: [Allen1990].
-
-Work that arrivals interrupt, and how much more numbers vary of those that come in groups:
-[Takacs1967], [Tanner1961], [Shanbhag1966].
 """
 
 from __future__ import annotations
@@ -12,10 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
-
-from planner.equations.arrays import FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,96 +99,3 @@ def median_s(waits: Sequence[Wait]) -> float:
 
 def _tail(t: float, mean: float) -> float:
     return math.exp(-t / mean) if mean > 0.0 else 0.0
-
-
-def group_of_dispersion(dispersion: FloatArray | float) -> FloatArray:
-    """Mean of geometric groups that have E[X²] / E[X] = v (N,) [1]: (v + 1) / 2, at least 1.
-
-    Renewals with squared coefficient of variation c² have, over times that are long beside one of
-    them, as variable counts as Poisson groups with v = c².
-
-    >>> float(group_of_dispersion(3.0))
-    2.0
-    """
-    return np.maximum(1.0, (np.asarray(dispersion, dtype=float) + 1.0) / 2.0)
-
-
-def family_dispersion(busy: FloatArray, offspring_cv2: float) -> FloatArray:
-    """E[X²] / E[X] of the arrivals of a delay, its descendants included (N,) [1].
-
-    Each arrival is served for a time in which others come: a share ρ of one on average, with
-    variance ρ + ρ² c² where the times of service have c². The progeny of one has mean 1 / (1 − ρ)
-    and variance (ρ + ρ² c²) / (1 − ρ)³.
-
-    Args:
-        busy: ρ < 1 (N,).
-        offspring_cv2: c² of times of service.
-
-    Source: [Tanner1961].
-
-    >>> float(family_dispersion(np.array(0.5), 0.0))
-    4.0
-    """
-    idle = 1.0 - busy
-    return np.asarray((busy + busy**2 * offspring_cv2) / idle**2 + 1.0 / idle)
-
-
-N_INTERRUPTIONS, N_SUMS = 25, 5
-"""Points of the number of interruptions, and of the sum of so many."""
-
-_NORMAL = np.array([-1.645, -0.674, 0.0, 0.674, 1.645])
-_NORMAL_WEIGHTS = np.array([0.15, 0.225, 0.25, 0.225, 0.15])
-
-
-def interrupted(
-    work_s: FloatArray, rate_per_s: float, mean_s: FloatArray, cv2: FloatArray | float
-) -> tuple[FloatArray, FloatArray]:
-    """How long work takes that arrivals interrupt, each with all that come in its own time.
-
-    By the ballot theorem, of the J interruptions and their sum S:
-
-        P(J = j, S ∈ ds) = u / (u + s) · e^{−λ(u + s)} (λ(u + s))^j / j! · P(S_j ∈ ds)
-
-    for work u. Of S_j, j interruptions, five points are taken by the cube root of a gamma that has
-    its mean and its variance; of j, at most 25.
-
-    Args:
-        work_s: u (…) [s].
-        rate_per_s: λ.
-        mean_s: of an interruption (…) [s].
-        cv2: squared coefficient of variation of an interruption (…).
-
-    Returns:
-        Times and their probabilities, (…, 25, 5) each.
-
-    Source: [Takacs1967] §2, [Tanner1961]; cube root of a gamma: [Wilson1931].
-    """
-    work_s = np.maximum(work_s, 1e-12)
-    idle = 1.0 - np.minimum(rate_per_s * mean_s, 0.95)
-    usual = rate_per_s * work_s / idle
-    spread = np.sqrt((1.0 + cv2) * usual) / idle
-    first = np.maximum(0.0, usual - 4.0 * spread - 2.0)
-    last = usual + 5.0 * spread + 6.0
-    inside = np.linspace(0.0, 1.0, N_INTERRUPTIONS)
-    dense = np.where((first > 0.0)[..., None], inside, inside**1.7)  # near none, if that may be
-    n = np.round(first[..., None] + (last - first)[..., None] * dense)
-    between = (n[..., 1:] + n[..., :-1]) / 2.0
-    ends = (n[..., :1] - 0.5, between, n[..., -1:] + 0.5)
-    stands_for = np.diff(np.concatenate(ends, axis=-1), axis=-1)
-    each_cv2 = np.broadcast_to(cv2, work_s.shape)[..., None, None]
-    varies = each_cv2 / (9.0 * np.maximum(n, 1.0))[..., None]
-    root = 1.0 - varies + _NORMAL * np.sqrt(varies)
-    added = (mean_s[..., None] * n)[..., None] * np.maximum(0.0, root) ** 3
-    took = work_s[..., None, None] + added
-    comes = np.maximum(rate_per_s * took, 1e-300)
-    counts = n[..., None]
-    log = counts * np.log(comes) - comes - _log_factorial(counts)
-    likely = work_s[..., None, None] / took * np.exp(log) * stands_for[..., None] * _NORMAL_WEIGHTS
-    return took, likely / np.sum(likely, axis=(-1, -2), keepdims=True)
-
-
-def _log_factorial(n: FloatArray) -> FloatArray:
-    """By Stirling's series, within 3e-3 at 1 and closer above; exact at 0."""
-    safe = np.maximum(n, 1.0)
-    found = safe * np.log(safe) - safe + 0.5 * np.log(2.0 * np.pi * safe) + 1.0 / (12.0 * safe)
-    return np.where(n < 0.5, 0.0, found)

@@ -13,9 +13,6 @@ from planner.specs.records import Workload
 from planner.specs.stations import Station
 from planner.units import show
 
-QUEUE, SIMULATION = "queue", "simulation"
-"""Who says how much a replica serves: formulas of queues, or a simulation that refuted them."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Percentile:
@@ -25,8 +22,6 @@ class Percentile:
         quantity: of `planner.specs.traffic.percentiles.DEFINITIONS`.
         share: inside (0, 1).
         at_most_s: the target; None where nothing is asked.
-        predicted_s: by the formulas of queues, of the pool where it is worst; NaN where they say
-            nothing, as of caches that are handed over.
         simulated_s: what the simulation had.
         half_width_s: half of the interval that holds it with 95 %; NaN where nobody knows.
     """
@@ -34,7 +29,6 @@ class Percentile:
     quantity: str
     share: float
     at_most_s: float | None
-    predicted_s: float
     simulated_s: float
     half_width_s: float
 
@@ -126,8 +120,8 @@ class FleetPool:
         above_tokens, upto_tokens: of their prompts.
         then: name of the pool that decodes what it reads; empty where it does that itself.
         rate_per_s: requests that are sent to it.
-        replica_rate_per_s: the most that one of its replicas serves within all targets.
-        evidence: who says so, `QUEUE` or `SIMULATION`.
+        replica_rate_per_s: the most that one of its replicas serves within all targets, as
+            simulated.
         utilisation, utilisation_half_width: share of the time in which its ranks were at work.
         usd_per_hour: rent of all its replicas.
         station: one attention rank, as a queue and the simulation see it.
@@ -144,7 +138,6 @@ class FleetPool:
     then: str
     rate_per_s: float
     replica_rate_per_s: float
-    evidence: str
     utilisation: float
     utilisation_half_width: float
     usd_per_hour: float
@@ -264,7 +257,7 @@ class FleetPlan:
         handovers: between pools.
         classes: what each gets, in the order asked for.
         kinds: devices by kind.
-        certificate: of the program: nothing is cheaper at these rates of replicas.
+        certificate: of the program: nothing is cheaper at what replicas carry in simulation.
         fluid_usd_per_hour: no fleet of these deployments, however routed and scheduled, is
             cheaper; percentiles do not count. None where nobody says.
         simulated: how the answer was tried.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Sequence
-from heapq import heapify, heappop, heapreplace
 from itertools import pairwise
 
 import numpy as np
@@ -13,9 +12,9 @@ import numpy as np
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.simulation.arrays import PoolOfReplicas, Routes, Sent, Served, serve
 from planner.estimates.simulation.core import NOBODY
+from planner.estimates.simulation.drawing import merged, seeds_of
 from planner.specs.routers import AT_RANDOM
 from planner.specs.traffic.percentiles import GoodputTarget
-from planner.specs.traffic.records import Arriving
 from planner.verifier.simulation.fleets import N_BATCHES, WARM_UP_SHARE, WIND_DOWN_SHARE
 from planner.verifier.simulation.intervals import SHARES, Distribution, Estimate, estimate
 from planner.verifier.simulation.loads import ClassLoad
@@ -58,8 +57,8 @@ def simulate(
     n_batches = max(1, min(n_batches, n_counted))
     edges = [n_first + n_counted * b // n_batches for b in range(n_batches + 1)]
     chance = random.Random(seed)
-    of_routers = [random.Random(chance.getrandbits(64)) for _ in pools]
     sent = _sent(classes, n_requests, chance)
+    of_routers = [random.Random(chance.getrandbits(64)) for _ in pools]
     drawn = [
         PoolOfReplicas(
             station=pool.station,
@@ -78,40 +77,21 @@ def simulate(
 
 def _sent(classes: Sequence[ClassLoad], n_requests: int, chance: random.Random) -> Sent:
     """The first requests of all classes in the order of arrival, and where each goes."""
-    coming: list[Iterator[Arriving]] = []
-    choosing: list[random.Random] = []
-    for one in classes:
-        coming.append(iter(one.source.requests(chance.getrandbits(64))))
-        chance.getrandbits(64)  # of further turns of conversations, which the verifier knows
-        choosing.append(random.Random(chance.getrandbits(64)))
-    heads = [(it.at_s, i, it) for i, each in enumerate(coming) if (it := next(each, None))]
-    heapify(heads)
-    first_route = np.cumsum([0, *(len(one.routes) for one in classes)]).tolist()
-    rows: list[tuple[float, int, int, int, int]] = []
-    while heads and len(rows) < n_requests:
-        at_s, number, head = heads[0]
-        route = first_route[number] + _chosen(classes[number], head.n_input, choosing[number])
-        rows.append((at_s, head.n_input, head.n_output, number, route))
-        following = next(coming[number], None)
-        if following is None:
-            heappop(heads)
-        else:
-            heapreplace(heads, (following.at_s, number, following))
-    columns = list(zip(*rows, strict=True)) or [()] * 5
-    whole = [np.array(column, dtype=np.int64) for column in columns[1:]]
+    seeds = seeds_of(len(classes), chance)
+    sources = [one.source for one in classes]
+    arrived_s, tokens, of_class = merged(sources, [first for first, _ in seeds], n_requests)
+    route = np.cumsum([0, *(len(one.routes) for one in classes)])[of_class]
+    for number, (one, (_, seed)) in enumerate(zip(classes, seeds, strict=True)):
+        if len(one.routes) > 1:
+            rows, choosing = np.flatnonzero(of_class == number), random.Random(seed)
+            route[rows] += [_chosen(one, int(n), choosing) for n in tokens[0, rows]]
     return Sent(
-        arrived_s=np.array(columns[0], dtype=float),
-        n_input=whole[0],
-        n_output=whole[1],
-        of_class=whole[2],
-        route=whole[3],
+        arrived_s=arrived_s, n_input=tokens[0], n_output=tokens[1], of_class=of_class, route=route
     )
 
 
 def _chosen(one: ClassLoad, n_input: int, chance: random.Random) -> int:
     """Of the routes of a class one that takes such prompts, by their shares."""
-    if len(one.routes) == 1:
-        return 0
     able = [i for i, route in enumerate(one.routes) if route.takes(n_input)]
     if not able:
         raise ValueError(f"class `{one.name}` has no route for a prompt of {n_input} tokens")
@@ -258,13 +238,13 @@ def _gap_distribution(
         n=n,
         mean_s=estimate(float(total_s.sum()) / n if n else math.nan, means),
         percentiles_s={
-            share: estimate(_gap_at(whole, share), [_gap_at(row, share) for row in counts])
+            share: estimate(gap_at(whole, share), [gap_at(row, share) for row in counts])
             for share in shares
         },
     )
 
 
-def _gap_at(counts: IntArray, share: float) -> float:
+def gap_at(counts: IntArray, share: float) -> float:
     """What that share of all gaps are no longer than [s]; NaN of none."""
     below = counts.cumsum()
     if not len(below) or not below[-1]:
@@ -272,6 +252,11 @@ def _gap_at(counts: IntArray, share: float) -> float:
     at = int(np.searchsorted(below, share * below[-1]))
     at = max(at, int(np.argmax(counts > 0)))
     return float(10.0 ** ((at - _FIRST_BIN) / _BINS_PER_DECADE))
+
+
+def bin_of(gap_s: float) -> int:
+    """The last bin whose gaps are no longer."""
+    return math.floor(math.log10(gap_s) * _BINS_PER_DECADE + _FIRST_BIN)
 
 
 def _met(

@@ -319,7 +319,7 @@ FIELDS: Mapping[type, Judged] = {
     FleetPool: Judged(
         chosen="name recipe replicas classes above_tokens upto_tokens then rate_per_s usual",
         counted="utilisation utilisation_half_width usd_per_hour station",
-        proved="replica_rate_per_s evidence",
+        proved="replica_rate_per_s",
         how="all requests that are to be served go somewhere, prompts of every length once, and to "
         "no pool more than its replicas serve; the station point by point, kernel by kernel, up to "
         "the longest request",
@@ -358,8 +358,7 @@ FIELDS: Mapping[type, Judged] = {
         asked="at_most_s",
         chosen="quantity share",
         counted="simulated_s half_width_s",
-        proved="predicted_s",
-        how="of the requests served again; what formulas say of them is not judged",
+        how="of the requests served again",
     ),
     Goodput: Judged(asked="asked", counted="simulated half_width", how="as percentiles"),
     Simulated: Judged(

@@ -4,7 +4,7 @@
 
 Every set of streams that together serve all units, and for each of them every least set of
 replicas that serves every stream, of those that can be packed into the nodes. Rates are of every
-deployment by itself. Nothing is shared with the program but the streams and the queues' formulas.
+deployment by itself. Nothing is shared with the program but the streams and the simulations.
 """
 
 from __future__ import annotations
@@ -23,13 +23,18 @@ from itertools import product
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.estimates.queues.largest import GroupTarget, largest_rate
+from planner.estimates.queues.rates import fluid_rate
 from planner.placing.fleets.book import Looked
+from planner.placing.fleets.capacity import Judged
 from planner.placing.fleets.market import Market
 from planner.placing.fleets.searching import Chosen, settled
 from planner.placing.fleets.streams import Stream, streams_of
+from planner.placing.fleets.targets import held_to
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.reading import load_model
+from planner.specs.roles import TOGETHER
+from planner.specs.routers import LEAST_PRESENT
+from planner.specs.stations import Station
 from planner.specs.traffic.arrivals import in_bursts
 from planner.specs.traffic.lengths import IndependentLengths, Lengths, TraceLengths
 from planner.specs.traffic.percentiles import TPOT, TTFT, PercentileTarget
@@ -157,6 +162,7 @@ class Enumeration:
         request = fleet.request
         self.streams = streams_of(request.classes, sharing=request.sharing)
         self.price = {one.name: one.usd_per_hour for one in fleet.kinds}
+        self._capacities = fleet.market().book.capacities
         self._ways: dict[int, list[tuple[Offer, FloatArray]]] = {}
 
     def least_rent(self, factor: float = 1.0) -> float:
@@ -175,7 +181,7 @@ class Enumeration:
                     one,
                     np.array(
                         [
-                            largest_rate(each, stream.load, _targets(stream)) * each.n_ranks
+                            self._capacities.largest(_judged(stream, each), _bound(stream, each))
                             for each in one.stations
                         ]
                     ),
@@ -262,13 +268,15 @@ class Enumeration:
         return True
 
 
-def _targets(stream: Stream) -> list[GroupTarget]:
-    """Of each class its own, over the cells that are its."""
-    return [
-        GroupTarget(target=target, cells=np.flatnonzero(stream.member == number))
-        for number, one in enumerate(stream.classes)
-        for target in one.targets
-    ]
+def _judged(stream: Stream, station: Station) -> Judged:
+    """One replica, and the targets of each class."""
+    goals = held_to(stream, TOGETHER)
+    assert goals is not None
+    return Judged(stream=stream, station=station, goals=goals, router=LEAST_PRESENT, n_most=1)
+
+
+def _bound(stream: Stream, station: Station) -> float:
+    return fluid_rate(station, stream.load) * station.n_ranks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,7 +322,7 @@ def compared(fleet: SmallFleet) -> Compared:
         known=_rent(known),
         fluid=fluid.solution.vouched.bound if fluid.is_found else math.inf,
         by=chosen.solution.vouched.by,
-        n_found=market.book.n_found,
+        n_found=market.book.capacities.n_found,
         n_rates=sum(
             len(rates) for i in range(len(counted.streams)) for _, rates in counted.ways(i)
         ),
@@ -332,7 +340,7 @@ def _known(fleet: SmallFleet, counted: Enumeration) -> Market:
             if (offer.kind, offer.n_devices) == size
         )
         every = np.ones(len(rates), dtype=np.bool_)
-        market.book.looked[id(one)] = Looked(rates=rates.copy(), is_found=every, is_refuted=~every)
+        market.book.looked[id(one), 1] = Looked(rates=rates.copy(), is_found=every)
     return market
 
 

@@ -13,19 +13,17 @@ from __future__ import annotations
 import argparse
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from planner.estimates.queues.loads import Load
 from planner.estimates.queues.rates import fluid_rate
-from planner.placing.fleets import book
 from planner.placing.fleets.alternatives import at_factor, largest_factor
+from planner.placing.fleets.capacity import Capacities, Judged
 from planner.placing.fleets.market import Market
 from planner.placing.fleets.searching import Chosen, settled
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.reading import load_model
 from planner.specs.request import SolverOptions
-from planner.specs.stations import Station
 from planner.specs.traffic.lengths import IndependentLengths
 from planner.specs.traffic.percentiles import TTFT, PercentileTarget
 from planner.specs.traffic.records import TrafficClass
@@ -97,17 +95,32 @@ def _offer(draw: random.Random, kind: GivenKind, number: int, has_rent: bool) ->
     )
 
 
-def some_rate(station: Station, load: Load, targets: Sequence[object]) -> float:
-    """In the place of queues: a share of the fluid rate, of each station its own."""
-    del targets
-    assert station.decode is not None
-    key = repr((station.decode.seconds, load.mean_input))
-    return fluid_rate(station, load) * random.Random(key).uniform(0.5, 0.95)
+def some_rate(one: Judged) -> float:
+    """In the place of simulations: a share of the fluid rate, of each station its own."""
+    assert one.station.decode is not None
+    load = one.stream.load
+    key = repr((one.station.decode.seconds, load.mean_input))
+    return fluid_rate(one.station, load) * random.Random(key).uniform(0.5, 0.95)
+
+
+def given_rates(rate: Callable[[Judged], float]) -> dict[str, Callable[..., object]]:
+    """What `Capacities` says where rates of ranks are given."""
+
+    def largest(self: Capacities, one: Judged, most: float, least: float = 0.0) -> float:
+        del self, least
+        return min(most, rate(one) * one.station.n_ranks)
+
+    def carries(self: Capacities, one: Judged, rate_per_s: float) -> bool:
+        del self
+        return rate_per_s <= rate(one) * one.station.n_ranks
+
+    return {"largest": largest, "carries": carries}
 
 
 def known(market: Market) -> Market:
     """With every rate found."""
     for one in market.offered.configurations:
+        market.book.look_at(one)  # whether it may be cheaper than another
         market.book.look_at(one)
     return market
 
@@ -141,8 +154,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--configurations", type=int, default=300)
     parser.add_argument("--steps", type=int, default=100)
     asked = parser.parse_args(argv)
-    book.largest_rate = some_rate  # type: ignore[assignment]
-    book.rate_bound = lambda station, load, targets: fluid_rate(station, load)  # type: ignore
+    for name, answer in given_rates(some_rate).items():
+        setattr(Capacities, name, answer)
     shape = asked.classes, asked.kinds, asked.configurations
     began = _clock()
     market = known(large_market(*shape))
@@ -166,7 +179,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     lazy = large_market(*shape)
     found = settled(lazy)
     _say(
-        f"${found.solution.objective:.2f}/h from fluid rates, {lazy.book.n_found} looked for", began
+        f"${found.solution.objective:.2f}/h from fluid rates, "
+        f"{lazy.book.capacities.n_found} looked for",
+        began,
     )
     began = _clock()
     steps = climbed(known(large_market(*shape, has_rents=False)), asked.steps)

@@ -95,7 +95,7 @@ class GivenStations:
         source = QueuedSource(
             engine=GivenEngine(label=f"{one.n_devices}×{one.n_stages}", device=cluster.device),
             stream=self.stream,
-            ways=Ways(rows=np.arange(len(one.stations)), stations=one.stations),
+            ways=Ways(rows=np.arange(len(one.stations)), stations=one.stations, bounds=rates),
         )
         return Configuration(
             model=model,

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from planner.estimates.queues.loads import Load
 from planner.estimates.queues.rates import fluid_rate
 from planner.placing.fleets.alternatives import at_factor, largest_factor
+from planner.placing.fleets.capacity import Capacities, Judged
 from planner.placing.fleets.streams import streams_of
-from planner.specs.stations import Station
-from tests.fleets import against_enumeration
 from tests.fleets.against_enumeration import Enumeration, compared, small_fleet
+from tests.fleets.scale import given_rates
 
 FEW = range(16)
 STEPS = (0, 2, 6, 9)
@@ -23,9 +21,9 @@ QUICK = 4
 """A fleet with two rates."""
 
 
-def _some_rate(station: Station, load: Load, targets: Sequence[object]) -> float:
-    """In the place of queues, which take a tenth of a second each: any share of the fluid rate."""
-    del targets
+def _some_rate(one: Judged) -> float:
+    """In the place of simulations: any share of the fluid rate."""
+    station, load = one.station, one.stream.load
     assert station.decode is not None
     key = (station.decode.seconds, station.chunk_tokens, load.mean_input, load.mean_rounds)
     return fluid_rate(station, load) * random.Random(repr(key)).choice((0.0, 0.3, 0.6, 0.8, 1.0))
@@ -33,12 +31,8 @@ def _some_rate(station: Station, load: Load, targets: Sequence[object]) -> float
 
 @pytest.fixture
 def any_rates(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("planner.placing.fleets.book", against_enumeration.__name__):
-        monkeypatch.setattr(f"{module}.largest_rate", _some_rate)
-    monkeypatch.setattr(
-        "planner.placing.fleets.book.rate_bound",
-        lambda station, load, targets: fluid_rate(station, load),
-    )
+    for name, answer in given_rates(_some_rate).items():
+        monkeypatch.setattr(Capacities, name, answer)
 
 
 @pytest.mark.usefixtures("any_rates")
@@ -52,7 +46,7 @@ def test_no_fleet_is_cheaper_whatever_replicas_serve() -> None:
     assert sum(one.n_found for one in some) < 0.5 * sum(one.n_rates for one in some)
 
 
-def test_no_fleet_is_cheaper_at_the_rates_of_queues() -> None:
+def test_no_fleet_is_cheaper_at_the_rates_of_simulations() -> None:
     found = compared(small_fleet(QUICK))
     assert found.agrees, found
 

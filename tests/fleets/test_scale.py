@@ -6,20 +6,17 @@ from itertools import pairwise
 
 import pytest
 
-from planner.estimates.queues.rates import fluid_rate
+from planner.placing.fleets.capacity import Capacities
 from planner.placing.fleets.searching import settled
-from tests.fleets.scale import climbed, gap, known, large_market, some_rate
+from tests.fleets.scale import climbed, gap, given_rates, known, large_market, some_rate
 
 MOST_GAP = 1e-3
 
 
 @pytest.fixture(autouse=True)
 def rates_as_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planner.placing.fleets.book.largest_rate", some_rate)
-    monkeypatch.setattr(
-        "planner.placing.fleets.book.rate_bound",
-        lambda station, load, targets: fluid_rate(station, load),
-    )
+    for name, answer in given_rates(some_rate).items():
+        monkeypatch.setattr(Capacities, name, answer)
 
 
 def test_many_configurations_are_proved_by_two() -> None:

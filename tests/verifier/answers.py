@@ -380,7 +380,7 @@ def _apart_fleet() -> object:
 
 
 def _together_fleet() -> object:
-    """Pools that do both phases, of which formulas say how long queues are."""
+    """Pools that do both phases."""
     return fleet(asked(chat(150.0), n_simulated=300))
 
 

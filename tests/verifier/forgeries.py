@@ -128,17 +128,9 @@ def _is(value: object) -> Callable[[Any], Any]:
     return lambda _: value
 
 
-_PREDICTED = "answer/classes/0/percentiles/0/predicted_s"
 _FRONTIER = "answer/curves/0/frontier"
 
 CLAIMED: dict[str, Callable[[], Json]] = {
-    "fleet: formulas say less": _changed("fleet of one pool", _PREDICTED, _times(0.3)),
-    "fleet: of another percentile": _changed(
-        "fleet of one pool", "answer/classes/0/percentiles/3/predicted_s", _times(1.1)
-    ),
-    "fleet: rates from a simulation": _changed(
-        "fleet of one pool", "answer/pools/0/evidence", _is("simulation")
-    ),
     "fleet: a replica serves more": _changed(
         "fleet of one pool", "answer/pools/0/replica_rate_per_s", _times(1.2)
     ),
@@ -156,7 +148,6 @@ CLAIMED: dict[str, Callable[[], Json]] = {
         "fleet of one pool", "answer/alternatives/0/n_devices", _is(7)
     ),
     "fleet: nothing else": _changed("fleet of one pool", "answer/alternatives", _without(0)),
-    "fleet: apart, but as formulas say": _changed("fleet of two roles", _PREDICTED, _is(0.1)),
     "staircase: words of a step": _changed(
         "fleet over traffic", "answer/steps/1/words", _is("1 × h100-sxm TP 2 for chat")
     ),

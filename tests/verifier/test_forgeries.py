@@ -8,10 +8,7 @@ from planner import verify
 from tests.verifier.forgeries import CLAIMED, FORGERIES
 
 ONLY_BY_SEARCH = [
-    "fleet: formulas say less",
-    "fleet: rates from a simulation",
     "fleet: another next one",
-    "fleet: apart, but as formulas say",
     "staircase: words of a step",
     "staircase: devices of a step",
     "comparison: the best is denied",

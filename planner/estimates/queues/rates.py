@@ -1,61 +1,16 @@
-"""How much a station serves: what no scheduler exceeds, and where its own queue no longer ends."""
+"""How much a station serves at most: what no scheduler exceeds."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.equations.arrays import FloatArray
 from planner.estimates.queues.loads import Load
-from planner.estimates.queues.served import Served
-from planner.specs.roles import PREFILL
+from planner.estimates.queues.passes import PassTimes
+from planner.specs.roles import DECODE, PREFILL
 from planner.specs.stations import Station
 
-_POINTS, _FEWEST = 32, 0.05
 _STEPS, _SETTLED = 60, 1e-9
-
-
-def stable_rate(station: Station, load: Load) -> float:
-    """Requests that a station serves in a second while there are always some that wait [1/s].
-
-    With n in the passes n / E[rounds] end with each, and as many prompts are read beside:
-
-        λ(n) = n / (E[rounds] T(n)),    T(n) = D(n, c) + E[R(n, prompts of a pass, s)]
-
-    for the best n that places, room and the chunk that decodes and prompts share allow. Where
-    prompts are read alone, between looks r passes apart, T(n) = D(n, c) + E[R(0, …)] / r of the
-    prompts of r passes. Where nothing decodes, or prompts fill the chunk before anything else is
-    full, a chunk is read in each pass.
-    """
-    return kept_up_with(Served(station, load))
-
-
-def kept_up_with(served: Served) -> float:
-    """The same of requests and a station."""
-    if not served.decodes:
-        return _reading_rate(served, 0.0)
-    most = _most_decoding(served.station, served.load)
-    rates, fits, n = _rates(served, np.geomspace(_FEWEST, most, _POINTS))
-    if not fits.all() and fits.any():  # the largest that fits is between two points
-        last = int(np.flatnonzero(fits)[-1])
-        best = float(np.max(rates[fits]))
-        rates, fits, n = _rates(served, np.linspace(n[last], n[last + 1], _POINTS))
-        return max(best, float(np.max(rates[fits])))
-    return float(np.max(rates)) if fits.any() else _reading_rate(served, 1.0)
-
-
-def _rates(served: Served, n: FloatArray) -> tuple[FloatArray, NDArray[np.bool_], FloatArray]:
-    """Rates of as many decodes, whether places and the chunk allow that, and the decodes (N,)."""
-    station, load = served.station, served.load
-    ends = n / load.mean_rounds
-    if not served.reads:
-        return ends / served.plain_s(n), np.ones(len(n), dtype=bool), n
-    read, passes = served.gathered_s(n, ends * served.n_looks)
-    rates = ends / (served.plain_s(n) + read / served.n_looks)
-    if not served.mixes:
-        return rates, np.ones(len(n), dtype=bool), n
-    has_places = n + ends * passes <= station.most_running
-    return rates, has_places & (ends * load.mean_input <= served.chunk_tokens(n)), n
 
 
 def fluid_rate(station: Station, load: Load) -> float:
@@ -76,18 +31,18 @@ def fluid_rate(station: Station, load: Load) -> float:
     Contexts and spans are at their means, which is no more than the mean of the times wherever
     time is convex in them, as attention is.
     """
-    return fluid_of(Served(station, load))
-
-
-def fluid_of(served: Served) -> float:
-    """The same of requests and a station."""
-    load = served.load
-    n, tokens, took = _passes(served)
-    written = n / load.mean_rounds if served.decodes else np.zeros_like(n)
+    decodes, reads = _does(station, load)
+    n, tokens, took = _passes(station, load)
+    written = n / load.mean_rounds if decodes else np.zeros_like(n)
     read = tokens / load.mean_input
-    if not served.decodes or not served.reads:
-        return float(np.max((read if served.reads else written) / took))
+    if not decodes or not reads:
+        return float(np.max((read if reads else written) / took))
     return _least_of_lines(written / took, read / took)
+
+
+def _does(station: Station, load: Load) -> tuple[bool, bool]:
+    """Whether it decodes any of a load, and whether it reads prompts."""
+    return station.role != PREFILL and load.mean_rounds > 0.0, station.role != DECODE
 
 
 def _least_of_lines(at_one: FloatArray, at_none: FloatArray) -> float:
@@ -115,25 +70,26 @@ def _least_of_lines(at_one: FloatArray, at_none: FloatArray) -> float:
     return least
 
 
-def _passes(served: Served) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _passes(station: Station, load: Load) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Decodes, tokens of prompts and time of each kind of pass that there may be (P,)."""
-    station, load = served.station, served.load
+    decodes, reads = _does(station, load)
+    times = PassTimes(station)
     n, tokens = np.zeros(1), np.zeros(1)
-    if served.decodes and station.decode is not None:
+    if decodes and station.decode is not None:
         most = _most_held(station, load)
         points = np.array(station.decode.n_sequences, dtype=float)
         if station.reading is not None:
             points = np.append(points, station.reading.n_sequences)
         n = np.unique(np.append(points[points < most], [0.0, most]))
-    if served.reads and station.reading is not None:
+    if reads and station.reading is not None:
         chunk = float(station.chunk_tokens)
         points = np.array(station.reading.prompt_tokens)
         tokens = np.unique(np.append(points[points < chunk], [0.0, chunk]))
     beside, read = (x.ravel() for x in np.meshgrid(n, tokens, indexing="ij"))
-    if not served.mixes:
+    if decodes and not station.mixes_prefill:
         beside, read = np.append(n, 0.0 * tokens), np.append(0.0 * n, tokens)
-    took = served.times.decode_s(beside, load.mean_context) if served.decodes else 0.0 * beside
-    took = took + served.times.read_s(beside, read, load.mean_span) / station.n_lanes
+    took = times.decode_s(beside, load.mean_context) if decodes else 0.0 * beside
+    took = took + times.read_s(beside, read, load.mean_span) / station.n_lanes
     real = took > 0.0
     return beside[real], read[real], took[real]
 
@@ -144,22 +100,3 @@ def _most_held(station: Station, load: Load) -> float:
     held = station.held_bytes(load.mean(load.n_rounds * cached) / load.mean_rounds)
     roomy = station.room_bytes / held if held > 0.0 else np.inf
     return float(np.clip(roomy, 1.0, station.most_running))
-
-
-def _most_decoding(station: Station, load: Load) -> float:
-    """Sequences that decode while there are always some that wait.
-
-    What they hold and have reserved leaves half of a request's need empty on average.
-    """
-    reserved = station.reserved_fraction
-    cached = load.n_input + (1.0 + reserved) * load.n_output / 2.0
-    held = station.held_bytes(load.mean(load.n_rounds * cached) / load.mean_rounds)
-    owed = 0.0 if station.role == PREFILL else reserved
-    needed = station.held_bytes(load.mean(load.n_input + owed * load.n_output))
-    roomy = (station.room_bytes - needed / 2.0) / held if held > 0.0 else np.inf
-    return float(np.clip(roomy, 1.0, station.most_running))
-
-
-def _reading_rate(served: Served, n: float) -> float:
-    """Prompts that full chunks have, each beside n decodes."""
-    return float(served.chunk_tokens(n) / served.load.mean_input / served.full_s(n))

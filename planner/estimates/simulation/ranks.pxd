@@ -22,7 +22,7 @@ cdef class Heap:
     cdef double[::1] key
     cdef whole[::1] order, one, other
     cdef whole size, n
-    @cython.locals(n=whole, which=whole, key=object, numbers=object)
+    @cython.locals(n=whole, which=whole, i=whole, key=object, numbers=object, before=object)
     cdef grow(self)
     @cython.locals(at=whole, up=whole)
     cdef void push(self, double key, whole order, whole one, whole other) noexcept

@@ -124,11 +124,14 @@ class Heap:
         n = self.size
         self.size = 2 * n
         key = self.new_floats(self.size)
-        key[:n] = self.key
+        for i in range(n):  # an array takes no memoryview as a slice
+            key[i] = self.key[i]
         self.key = key
         for which in range(3):
             numbers = self.new_integers(self.size)
-            numbers[:n] = self.order if which == 0 else self.one if which == 1 else self.other
+            before = self.order if which == 0 else self.one if which == 1 else self.other
+            for i in range(n):
+                numbers[i] = before[i]
             if which == 0:
                 self.order = numbers
             elif which == 1:

@@ -9,6 +9,7 @@ from functools import partial
 
 from planner.errors import OutOfTimeError
 from planner.placing.fabrics.patterns import NodeConfiguration, Shape
+from planner.placing.fleets.incumbents import more_looked_at
 from planner.placing.fleets.market import Market
 from planner.placing.fleets.refuting import n_devices, usd_per_hour
 from planner.placing.fleets.searching import RENT, SHARE, Allowed, Chosen, settled
@@ -22,11 +23,18 @@ N_TOLD = 3
 
 
 def alternatives_of(fleet: PlannedFleet) -> tuple[FleetAlternative, ...]:
-    """The nearest other fleets: without a kind, a shape, a role or a sharing of this one."""
-    found = []
+    """The nearest other fleets: without a kind, a shape, a role or a sharing of this one.
+
+    Each is the cheapest of what was simulated by then, and of few more that seem cheapest.
+    """
+    found, market = [], fleet.chosen.market
     for name, allowed in _others(fleet):
         with suppress(OutOfTimeError):
-            found.append(_priced(name, settled(fleet.chosen.market, allowed=allowed)))
+            fluid = settled(market, allowed=allowed, fluid=True)
+            chosen = settled(market, allowed=allowed, sure=True)
+            while fluid.is_found and not chosen.is_found and more_looked_at(fluid, allowed):
+                chosen = settled(market, allowed=allowed, sure=True)
+            found.append(_priced(name, chosen))
     found.sort(key=lambda one: math.inf if one.usd_per_hour is None else one.usd_per_hour)
     return tuple(found[:N_TOLD])
 
@@ -121,13 +129,10 @@ def _model(one: NodeConfiguration) -> int:
 def most_factor(fleet: PlannedFleet) -> float | None:
     """Times today's traffic, of all classes alike, that a fleet of the same rent serves.
 
-    By the rates of replicas as they are known; None where that was not proved, or where the
-    simulation refuted what formulas say of this traffic: they say nothing of more of it then.
+    By the rates of replicas as they are known; None where that was not proved.
     """
     market = fleet.chosen.market
     rent = usd_per_hour(fleet.pools)
-    if market.book.heavier:
-        return None
     with suppress(OutOfTimeError):
         return largest_factor(market, rent)
     return None

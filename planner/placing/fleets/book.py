@@ -1,23 +1,27 @@
-"""What is known of how much configurations serve: bounds, then queues, then what was refuted."""
+"""What is known of how much configurations serve: bounds, then simulations, then refutations."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray
-from planner.estimates.queues.largest import largest_rate, rate_bound
-from planner.estimates.queues.loads import Load
-from planner.estimates.queues.pooling import replica_load
 from planner.placing.fabrics.patterns import NodeConfiguration
+from planner.placing.fleets.capacity import MOST_POOLED, Capacities, Judged
 from planner.placing.fleets.offering import source_of
+from planner.placing.fleets.program import Pools
 from planner.placing.fleets.targets import HandedOver, held_to, link_rate
 from planner.running.deadlines import is_over
 from planner.specs.roles import PREFILL, Connector
+from planner.specs.routers import LEAST_PRESENT
 
-_ROUNDING = 1e-9
+_LESS = 1.0 - 1e-9
+"""Of a rate that another way is known to serve, where this one serves less."""
+
+Key = tuple[int, str]
+"""Stream and role, whose configurations stand for each other."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,15 +29,15 @@ class Looked:
     """What is known of the ways of one configuration.
 
     Args:
-        rates: of a replica, of each way: bounds, what queues say, or what is left of it where
-            a simulation refuted that [1/s] (W,).
+        rates: of a replica, of each way: bounds, what simulations say, or what is left of it where
+            a fleet was refuted that had it [1/s] (W,).
         is_found: which of them are no bounds (W,).
-        is_refuted: which of them a simulation took down (W,).
+        is_raced: whether they were held against the cheapest of their stream.
     """
 
     rates: FloatArray
     is_found: BoolArray
-    is_refuted: BoolArray
+    is_raced: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,130 +45,145 @@ class Book:
     """What is known of each configuration, as it was offered.
 
     Args:
+        capacities: simulations.
         connector: that hands caches over, if any are.
-        router: before replicas that are alike: a stream that several share comes to each of them
-            more evenly; None takes each replica as if it were alone, which holds for any traffic.
-        n_found: largest rates that were looked for.
-        heavier: by stream, times its load that formulas have to be told to say what a simulation
-            had: the least of all that were refuted. It depends on lengths and arrivals more than on
-            who serves them, so that what no simulation has tried of a stream is held to it.
+        router: before replicas that are alike; None takes each replica as if it were alone, which
+            holds for any traffic.
+        n_free: devices that replicas may have, by kind.
+        pools: how many replicas of configurations there are.
+        looked: by configuration, and the replicas of a pool.
+        cheapest: of each stream and role, the least rent per token that was found.
     """
 
+    capacities: Capacities
     connector: Connector | None = None
     router: str | None = None
-    looked: dict[int, Looked] = field(default_factory=dict)
-    n_found: int = 0
-    heavier: dict[int, float] = field(default_factory=dict)
+    n_free: Mapping[str, int] = field(default_factory=dict)
+    pools: Pools = field(default_factory=Pools)
+    looked: dict[tuple[int, int], Looked] = field(default_factory=dict)
+    cheapest: dict[Key, float] = field(default_factory=dict)
 
-    @property
-    def has_refuted(self) -> bool:
-        """Whether a simulation took anything down."""
-        return any(bool(np.any(one.is_refuted)) for one in self.looked.values())
+    def _key(self, one: NodeConfiguration) -> tuple[int, int]:
+        """Of what is known: the configuration, and the replicas of a pool."""
+        widest = self._widest(one)
+        return id(one), min(self.pools.most.get(id(one), widest), widest)
 
-    def is_bounded(self, one: NodeConfiguration) -> bool:
-        """Whether more is known of it than that no scheduler serves more."""
-        return id(one) in self.looked
+    def _widest(self, one: NodeConfiguration) -> int:
+        """Replicas of the largest pool that is simulated."""
+        n_free = self.n_free.get(one.pattern.kind_name, 0)
+        return max(1, min(MOST_POOLED, n_free // one.n_devices)) if self.router else 1
 
     def is_known(self, one: NodeConfiguration) -> bool:
         """Whether what it serves was found."""
-        known = self.looked.get(id(one))
-        return known is not None and bool(known.is_found[self._best(one, known)])
-
-    def is_refuted(self, one: NodeConfiguration, row: int) -> bool:
-        """Whether what one of its ways serves is what a simulation left of it."""
-        known = self.looked.get(id(one))
-        return known is not None and bool(known.is_refuted[_way(one, row)])
+        known = self.looked.get(self._key(one))
+        return known is not None and bool(known.is_found[self._best(known)])
 
     def now(self, one: NodeConfiguration) -> NodeConfiguration:
         """A configuration as it is known now."""
-        known = self.looked.get(id(one))
+        known = self.looked.get(self._key(one))
         if known is None:
             return one
-        return _at(one, self._rates(one, known), self._best(one, known))
+        return _at(one, known.rates, self._best(known))
 
     def sure(self, one: NodeConfiguration) -> NodeConfiguration | None:
         """A configuration by the best of its ways that were found; None where none was."""
-        known = self.looked.get(id(one))
+        known = self.looked.get(self._key(one))
         if known is None or not known.is_found.any():
             return None
-        rates = np.where(known.is_found, self._rates(one, known), 0.0)
+        rates = np.where(known.is_found, known.rates, 0.0)
         return _at(one, rates, int(np.argmax(rates)))
 
-    def _rates(self, one: NodeConfiguration, known: Looked) -> FloatArray:
-        """Of its ways, as they are known (W,): formulas are told a load as much heavier."""
-        heavier = self.heavier.get(one.model, 1.0)
-        return np.where(known.is_refuted, known.rates, known.rates / heavier)
-
-    def _best(self, one: NodeConfiguration, known: Looked) -> int:
+    def _best(self, known: Looked) -> int:
         """The way that serves most; when it is found, no other serves more."""
-        return int(np.argmax(self._rates(one, known)))
-
-    def bound(self, one: NodeConfiguration) -> None:
-        """Find what no way of it exceeds within the targets, at a hundredth of what finding costs.
-
-        What is chosen is bounded first, with all of its stream: few of them are worth finding.
-        """
-        if id(one) in self.looked:
-            return
-        ways, stream = source_of(one).ways, source_of(one).stream
-        n, handed = len(ways.stations), self.handed(one)
-        targets = held_to(stream, one.role, handed)
-        rates = np.zeros(n)
-        if targets is not None:  # there is time for it
-            most = link_rate(stream, handed) if one.role == PREFILL else np.inf
-            bounds = [rate_bound(w, stream.load, targets) * w.n_ranks for w in ways.stations]
-            rates = np.minimum(bounds, most)
-        none = np.zeros(n, dtype=np.bool_)
-        self.looked[id(one)] = Looked(rates=rates, is_found=rates == 0.0, is_refuted=none)
+        return int(np.argmax(known.rates))
 
     def look_at(self, one: NodeConfiguration, *, n_ways: int | None = None) -> None:
-        """Find the most that it serves within all percentiles, best bounds first.
+        """Find the most that it serves within all goals, or that it serves too little.
 
+        The first time it is only asked whether it may be cheaper than what is known of its stream.
         Out of time, what was not found stays at its bounds.
 
         Args:
             n_ways: that are looked at; all that may be the best where None.
         """
-        self.bound(one)
-        known, source = self.looked[id(one)], source_of(one)
-        targets = held_to(source.stream, one.role, self.handed(one))
-        best = self._best(one, known)
-        while not known.is_found[best] and n_ways != 0 and not is_over():
+        source = source_of(one)
+        stream, handed = source.stream, self.handed(one)
+        known = self._opened(one, handed)
+        goals = held_to(stream, one.role, handed)
+        least = 0.0
+        if not known.is_raced:
+            parity = one.usd_per_hour / self.cheapest.get((one.model, one.role), np.inf)
+            least, known.is_raced = parity / stream.n_output_tokens, True
+        found = known.rates[known.is_found].max(initial=0.0)
+        while n_ways != 0 and not is_over():
+            best = self._best(known)
+            if known.is_found[best] or known.rates[best] <= least:
+                break
             n_ways = None if n_ways is None else n_ways - 1
-            assert targets is not None  # or nothing is left to be found
-            station = source.ways.stations[best]
-            load = self._seen_by_one(source.stream.load, known.rates[best], station.n_ranks)
-            rate = largest_rate(station, load, targets) * station.n_ranks
-            known.rates[best] = min(rate, known.rates[best])
-            known.is_found[best] = True
-            self.n_found += 1
-            best = self._best(one, known)
+            judged = Judged(
+                stream=stream,
+                station=source.ways.stations[best],
+                goals=goals or (),
+                router=self.router or LEAST_PRESENT,
+                n_most=self._key(one)[1],
+            )
+            self._find(judged, known, best, max(found, least), is_rival=found >= least)
+            found = known.rates[known.is_found].max(initial=0.0)
+        self._price(one)
 
-    def take_down(
-        self, one: NodeConfiguration, row: int, rate_per_s: float, heavier: float
+    def _find(
+        self, judged: Judged, known: Looked, way: int, least: float, *, is_rival: bool
     ) -> None:
-        """A simulation refuted what a way of it serves: so much, or another of its ways more.
+        """What one way serves, if that is more than a rate that matters.
 
         Args:
-            heavier: times the load that formulas have to be told; 1 where nobody knows.
+            is_rival: whether another way serves so much; else what serves less is not found.
         """
-        known, way = self.looked[id(one)], _way(one, row)
-        known.rates[way] = rate_per_s
-        known.is_refuted[way] = known.is_found[way] = True
-        if heavier > 1.0:
-            self.heavier[one.model] = min(heavier, self.heavier.get(one.model, heavier))
-        self.look_at(one)
+        self.capacities.n_found += 1
+        most = float(known.rates[way])
+        if least > 0.0 and least < most:
+            carried = self.capacities.carries(judged, least)
+            if carried is None:
+                return
+            if not carried:
+                known.rates[way], known.is_found[way] = least * _LESS, is_rival
+                return
+        rate = self.capacities.largest(judged, most, min(least, most))
+        if rate is not None:
+            known.rates[way], known.is_found[way] = rate, True
 
-    def _seen_by_one(self, load: Load, most: float, n_ranks: int) -> Load:
-        """What comes to one rank, beside as many replicas as serve the stream at least.
+    def _price(self, one: NodeConfiguration) -> None:
+        """Keep the least rent per token of its stream and role."""
+        now = self.sure(one)
+        if now is not None and now.output_tokens_per_s > 0.0:
+            key, price = (one.model, one.role), now.usd_per_hour / now.output_tokens_per_s
+            self.cheapest[key] = min(price, self.cheapest.get(key, np.inf))
 
-        Args:
-            most: requests a second that a replica does not exceed.
-        """
-        n_replicas = math.ceil(load.rate_per_s / most - _ROUNDING) if most > 0.0 else 1
-        if self.router is None or n_replicas < 2:
-            return load
-        return replica_load(load, n_replicas * n_ranks, self.router)
+    def _opened(self, one: NodeConfiguration, handed: HandedOver) -> Looked:
+        """What is known of it, bounds at first."""
+        if self._key(one) not in self.looked:
+            source = source_of(one)
+            rates = np.array(source.ways.bounds)
+            if held_to(source.stream, one.role, handed) is None:  # there is no time for it
+                rates[:] = 0.0
+            if one.role == PREFILL:
+                rates = np.minimum(rates, link_rate(source.stream, handed))
+            wide = self.looked.get((id(one), self._widest(one)))
+            rates = rates if wide is None else wide.rates.copy()
+            self.looked[self._key(one)] = Looked(rates=rates, is_found=rates == 0.0)
+        return self.looked[self._key(one)]
+
+    def in_pools_of(self, one: NodeConfiguration, n_replicas: int) -> float:
+        """Tokens a second that a replica serves in a pool of so many."""
+        narrow = replace(self, pools=self.pools.split(id(one), n_replicas)[0])
+        while not narrow.is_known(one) and not is_over():
+            narrow.look_at(one)
+        return narrow.now(one).output_tokens_per_s
+
+    def take_down(self, one: NodeConfiguration, row: int, rate_per_s: float) -> None:
+        """Take replicas of a way for no more than this each."""
+        known, way = self._opened(one, self.handed(one)), _way(one, row)
+        known.rates[way] = min(rate_per_s, known.rates[way])
 
     def handed(self, one: NodeConfiguration) -> HandedOver:
         """What handing a cache over takes of it."""

@@ -10,13 +10,10 @@ from planner.placing.describing import Chosen as Placed
 from planner.placing.describing import certificate_of
 from planner.placing.fabrics.locating import LocatedOnNodes
 from planner.placing.fleets.offering import source_of
-from planner.placing.fleets.refuting import times_of
 from planner.placing.fleets.searching import RENT, Chosen
 from planner.placing.fleets.simulating import PlannedFleet, PlannedPool
 from planner.results.fleets import (
     CURVE,
-    QUEUE,
-    SIMULATION,
     FleetAlternative,
     FleetHandover,
     FleetPlan,
@@ -30,7 +27,6 @@ from planner.results.fleets import (
 from planner.results.placements import Recipe, Replica
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.provenance import Provenance
-from planner.specs.roles import TOGETHER
 from planner.specs.traffic.percentiles import TPOT, TTFT, PercentileTarget
 from planner.specs.traffic.records import TrafficClass
 from planner.verifier.simulation.outcomes import ClassOutcome, FleetOutcome
@@ -141,11 +137,10 @@ def _replicas(
 
 
 def _pools(one: Answered, numbers: Sequence[int]) -> Iterator[FleetPool]:
-    fleet, book = one.fleet, one.fleet.chosen.market.book
+    fleet = one.fleet
     then = {way.pool: way.then for way in fleet.ways if way.then is not None}
     for i, pool in enumerate(fleet.pools):
         used = one.outcome.pool(pool.name).utilisation
-        one_way = fleet.chosen.origin(pool.configuration), pool.configuration.choice
         after = then.get(i)
         yield FleetPool(
             name=pool.name,
@@ -157,7 +152,6 @@ def _pools(one: Answered, numbers: Sequence[int]) -> Iterator[FleetPool]:
             then="" if after is None else fleet.pools[after].name,
             rate_per_s=pool.rate_per_s,
             replica_rate_per_s=pool.most_per_s,
-            evidence=SIMULATION if book.is_refuted(*one_way) else QUEUE,
             utilisation=used.value,
             utilisation_half_width=used.half_width,
             usd_per_hour=pool.n_replicas * pool.configuration.usd_per_hour,
@@ -198,7 +192,7 @@ def _classes(one: Answered) -> Iterator[ServedClass]:
             served_fraction=fraction,
             n_input_tokens=asked.lengths.mean_input_tokens,
             n_output_tokens=asked.lengths.mean_output_tokens,
-            percentiles=tuple(_percentiles(asked, outcome, pools)),
+            percentiles=tuple(_percentiles(asked, outcome)),
             curve_s=(_curve(outcome, TTFT), _curve(outcome, TPOT)),
             goodput=_goodput(asked, outcome),
             usd_per_hour=math.fsum(_part(pool, asked.name) for pool in pools),
@@ -227,23 +221,15 @@ def _part(pool: PlannedPool, name: str) -> float:
     return whole * rates[name] / sum(rates.values())
 
 
-def _percentiles(
-    asked: TrafficClass, outcome: ClassOutcome, pools: Sequence[PlannedPool]
-) -> Iterator[Percentile]:
-    laws = [times_of(pool, asked) for pool in pools if pool.role == TOGETHER]
-    if len(laws) < len(pools):
-        laws = []  # of what is handed over nobody says it whole
+def _percentiles(asked: TrafficClass, outcome: ClassOutcome) -> Iterator[Percentile]:
     said = {(one.quantity, one.share) for one in asked.targets}
     more = [one for one in _TOLD if (one.quantity, one.share) not in said]
     for target in (*asked.targets, *more):
         simulated = outcome.of(target.quantity).percentiles_s[target.share]
-        is_asked = math.isfinite(target.at_most_s)
-        predicted = (float(law[target.quantity](target.share)) for law in laws)
         yield Percentile(
             quantity=target.quantity,
             share=target.share,
-            at_most_s=target.at_most_s if is_asked else None,
-            predicted_s=max(predicted, default=math.nan),
+            at_most_s=target.at_most_s if math.isfinite(target.at_most_s) else None,
             simulated_s=simulated.value,
             half_width_s=simulated.half_width,
         )

@@ -13,7 +13,7 @@ import numpy as np
 
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fleets.book import Book
-from planner.placing.fleets.searching import Chosen, settled
+from planner.placing.fleets.searching import Allowed, Chosen, everything, settled
 from planner.running.deadlines import check, is_over
 
 FIRST = 2
@@ -28,7 +28,9 @@ MARGINS = (1.0, 1.15, 1.4, 2.0, 3.0)
 Confirmed = Callable[[Chosen], bool]
 
 
-def first_fleet(fluid: Chosen, confirmed: Confirmed) -> Chosen | None:
+def first_fleet(
+    fluid: Chosen, confirmed: Confirmed, margins: Sequence[float] = MARGINS
+) -> Chosen | None:
     """A fleet that is confirmed; None where there is none of these, or no time.
 
     Args:
@@ -40,24 +42,28 @@ def first_fleet(fluid: Chosen, confirmed: Confirmed) -> Chosen | None:
     """
     market = fluid.market
     names = [one.name for one in market.request.classes]
-    for margin in MARGINS:
+    for margin in margins if fluid.is_found else ():
         while True:
             check()
             chosen = settled(market, factors=dict.fromkeys(names, margin), sure=True)
             if chosen.is_found:
                 break
-            if not _more_looked_at(fluid):
+            if not more_looked_at(fluid):
                 return None
         if confirmed(chosen):
             return chosen
     return None
 
 
-def _more_looked_at(fluid: Chosen) -> bool:
+def more_looked_at(fluid: Chosen, allowed: Allowed = everything) -> bool:
     """Look at as many of each stream and role again; whether anything was left."""
     book, market = fluid.market.book, fluid.market
     served = {(one.model, one.role) for one, _ in fluid.replicas}
-    some = [one for one in market.offered.configurations if (one.model, one.role) in served]
+    some = [
+        one
+        for one in market.offered.configurations
+        if (one.model, one.role) in served and allowed(one)
+    ]
     prices = np.array([one.usd_per_hour / one.output_tokens_per_s for one in some])
     ranked = [some[i] for i in np.argsort(prices, kind="stable").tolist()]
     looked = [

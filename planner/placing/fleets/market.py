@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from planner.placing.engines import serving_engine
 from planner.placing.fabrics.site import Fabric, OfferedOnNodes
 from planner.placing.fleets.book import Book
+from planner.placing.fleets.capacity import Capacities
 from planner.placing.fleets.offering import BATCHES, CHUNKS, ModelOffers, QueuedEngine
 from planner.placing.fleets.streams import Stream
 from planner.placing.runtimes import Runtime
@@ -79,8 +81,25 @@ def market_among(
         for mine, one in zip(runtimes, streams, strict=True)
     ]
     offered = site.offered(served, request.roles, by_latency=False, whole=False)
-    book = Book(connector=request.roles.connector, router=request.router)
+    capacities = Capacities(
+        classes=request.classes, n_requests=asked_requests(request), seed=request.options.seed
+    )
+    n_free = Counter[str]()
+    for node in site.inventory.nodes:
+        n_free[node.kind.name] += len(node.free)
+    book = Book(
+        capacities=capacities,
+        connector=request.roles.connector,
+        router=request.router,
+        n_free={**n_free, **{kind: min(n, n_free[kind]) for kind, n in request.counts.items()}},
+    )
     return Market(request=request, site=site, streams=tuple(streams), offered=offered, book=book)
+
+
+def asked_requests(request: FleetRequest) -> int:
+    """Requests that a fleet is tried on: those of the longest trace at least, once."""
+    longest = max((len(one.arrivals.trace or ()) for one in request.classes), default=0)
+    return max(request.n_simulated, longest)
 
 
 def _of_models(streams: Sequence[Stream]) -> dict[str, list[Stream]]:

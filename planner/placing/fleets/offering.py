@@ -4,8 +4,8 @@ Of each shape and role there is one configuration. What it serves is known in st
 than the one before:
 
     fluid     no scheduler serves more on any of its deployments (`queues.rates.fluid_rate`)
-    queue     what the best of its deployments serves within all percentiles
-    simulated what a simulation that refuted that has left of it
+    simulated what the best of its deployments carries within all percentiles (`capacity`)
+    refuted   what the simulation of a whole fleet, that refuted that, has left of it
 
 The program is solved with what is known, and what it chooses is looked at more closely: when
 nothing is left to look at, nothing else can be better.
@@ -59,10 +59,12 @@ class Ways:
     Args:
         rows: of the choices of their source, (W,).
         stations: of each.
+        bounds: requests a second that no scheduler exceeds on a replica of each.
     """
 
     rows: IntArray
     stations: Sequence[Station]
+    bounds: Sequence[float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -189,7 +191,7 @@ class QueuedEngine:
         for role in serving.roles:
             here = self.offers.on(domain, role)
             for ways in _ways(here, self.stream):
-                most = max(fluid_rate(one, self.stream.load) * one.n_ranks for one in ways.stations)
+                most = max(ways.bounds)
                 if most > 0.0:
                     found = configuration_of(here.source, model, domain, int(ways.rows[0]))
                     yield self._queued(found, here.source, ways, most)
@@ -233,7 +235,9 @@ def _ways(here: Stationed, stream: Stream) -> Iterator[Ways]:
     keys = np.stack(alike, axis=1)[rows]
     for key in np.unique(keys[kept], axis=0):
         mine = [i for i in kept if (keys[i] == key).all()]
-        yield Ways(rows=rows[mine], stations=[of_row[i] for i in mine])
+        mine_stations = [of_row[i] for i in mine]
+        bounds = [fluid_rate(one, stream.load) * one.n_ranks for one in mine_stations]
+        yield Ways(rows=rows[mine], stations=mine_stations, bounds=bounds)
 
 
 def _worth_a_look(source: EngineSource, stream: Stream) -> BoolArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -13,7 +13,15 @@ from planner.placing.fleets.alternatives import alternatives_of, most_factor
 from planner.placing.fleets.describing import Answered, fleet_plan
 from planner.placing.fleets.incumbents import first_fleet
 from planner.placing.fleets.market import Market, market_of
-from planner.placing.fleets.refuting import n_devices, refuted, usd_per_hour
+from planner.placing.fleets.refuting import (
+    Left,
+    divided,
+    in_such_pools,
+    n_devices,
+    refuted,
+    taken_down,
+    usd_per_hour,
+)
 from planner.placing.fleets.searching import Chosen, settled
 from planner.placing.fleets.shortage import shared_out, soon_shared_out, unreachable
 from planner.placing.fleets.simulating import PlannedFleet, planned, tried
@@ -23,7 +31,7 @@ from planner.placing.sorting import Weighed, with_few_sorts, without_proof
 from planner.programs.layout import exceeds
 from planner.programs.placement import n_sorts
 from planner.programs.proofs import is_closed
-from planner.results.fleets import FleetPlan, Round
+from planner.results.fleets import FleetPlan, Refuted, Round
 from planner.running.deadlines import check, is_set, left_s, out_of_time, share, timed
 from planner.solvers.solution import Status
 from planner.specs.fleet_request import FleetRequest
@@ -42,6 +50,9 @@ known by then."""
 
 _LESS = 0.95
 """Of what was served at most, what is tried next where too little is left for it."""
+
+SOON_SERVED = (0.8, 0.5, 0.2)
+"""The same, of what few configurations serve, where a first fleet is soon to be found."""
 
 OnRound = Callable[[Round], None]
 
@@ -140,7 +151,7 @@ def _cheapest(market: Market, tries: _Tries) -> _Confirmed:
 
 
 def _unproved(chosen: Chosen, fluid: Chosen) -> Chosen:
-    """A fleet of few configurations, held against the bound of all at fluid rates."""
+    """A fleet held against the bound of others, at rates that are no lower than theirs."""
     bound, solution = fluid.solution.vouched, chosen.solution
     is_best = is_closed(solution.objective, bound.bound, chosen.market.request.options.gap)
     status = Status.OPTIMAL if is_best else Status.FEASIBLE
@@ -201,12 +212,13 @@ class _Tries:
         if not is_set() or self.first is not None:
             return None
         market = fluid.market
-        found = first_fleet(fluid, self.is_confirmed) if fluid.is_found else None
-        if found is None and all(one == 1.0 for one in served.values()):
-            less = soon_shared_out(market, _LESS)
-            if less is not None:
-                (market, served), fluid = less, settled(less[0], fluid=True)
-                found = first_fleet(fluid, self.is_confirmed) if fluid.is_found else None
+        found = first_fleet(fluid, self.is_confirmed)
+        if all(one == 1.0 for one in served.values()):
+            for most in SOON_SERVED:
+                less = None if found else soon_shared_out(market, most)
+                if less is not None:
+                    served, fluid = less[1], settled(less[0], fluid=True)
+                    found = first_fleet(fluid, self.is_confirmed, margins=(1.0,))
         if found is not None:
             self.first = self.answer(fluid, _unproved(found, fluid), served)
             return self.first if self.first.is_best else None
@@ -225,29 +237,59 @@ class _Tries:
 
     def is_confirmed(self, chosen: Chosen) -> bool:
         """Whether the simulation refutes nothing; what it does is taken down."""
+        return not self.refuted(chosen, left=taken_down)
+
+    def refuted(self, chosen: Chosen, *, left: Left) -> tuple[Refuted, ...]:
+        """What the simulation refutes of a fleet.
+
+        Args:
+            left: what is left of the rate of a pool that is.
+        """
         check()
         began_s = time.perf_counter()
         fleet = planned(chosen)
         outcome = tried(fleet, seed=chosen.market.request.options.seed)
-        found = refuted(fleet, outcome)
+        found = refuted(fleet, outcome, left)
         rent, n = usd_per_hour(fleet.pools), n_devices(fleet.pools)
         self.last, self.simulated_s = (fleet, outcome), time.perf_counter() - began_s
         self.rounds.append(Round(usd_per_hour=rent, n_devices=n, refuted=found))
         self.on_round(self.rounds[-1])
-        return not found
+        return found
 
     def confirmed(self, chosen: Chosen) -> Chosen | None:
-        """Solve again until nothing is refuted.
+        """The cheapest fleet that is not refuted; None where what is left does not serve all.
 
-        None where what is left of the rates does not serve the traffic.
+        A fleet that is refuted parts all others in those whose pool of one configuration is no
+        larger, at what such a pool carries by itself, and those in which it is: the cheapest of
+        both is tried next. Where no pool carries less by itself, replicas are taken for less, and
+        fleets that share in other ways are left open: the bound stays where it was.
         """
-        while chosen.is_found:
-            if self.is_confirmed(chosen):
-                return chosen
+        parts: list[Chosen] = [chosen] if chosen.is_found else []
+        open_at: Chosen | None = None
+        while parts:
+            best = min(parts, key=lambda one: one.solution.objective)
+            parts.remove(best)
+            found = self.refuted(best, left=in_such_pools)
+            if not found:
+                return best if open_at is None else _unproved(best, open_at)
             if len(self.rounds) >= MOST_ROUNDS:
                 raise out_of_time()  # what a simulation refutes is no answer
-            chosen = weighed(chosen.market)
+            markets = self.divided(found)
+            open_at = open_at or (None if len(markets) > 1 else best)
+            parts += [part for part in map(weighed, markets) if part.is_found]
         return None
+
+    def divided(self, found: Sequence[Refuted]) -> list[Market]:
+        """What there is to choose from beside the fleet that was refuted, in two parts or one."""
+        assert self.last is not None
+        fleet = self.last[0]
+        markets = divided(fleet, found)
+        if markets:
+            return markets
+        for pool in fleet.pools:
+            if pool.name in {one.pool for one in found}:
+                taken_down(fleet, pool)
+        return [fleet.chosen.market]
 
     def answer(self, fluid: Chosen, chosen: Chosen, served: Mapping[str, float]) -> _Confirmed:
         """What was tried last, and its solution."""
@@ -255,7 +297,7 @@ class _Tries:
         fleet, outcome = self.last
         return _Confirmed(
             fluid=fluid,
-            fleet=replace(fleet, chosen=chosen),
+            fleet=replace(fleet, chosen=replace(chosen, market=fluid.market)),
             outcome=outcome,
             rounds=tuple(self.rounds),
             served=served,

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.placing.fleets.streams import Stream
 from planner.programs.handover import TOGETHER, Handover
-from planner.programs.placement import PlacementLimit, PlacementProgram, Uses
+from planner.programs.placement import Cut, PlacementLimit, PlacementProgram, Uses
 
 
 def with_choice_of_streams(
@@ -121,6 +121,49 @@ def with_counts(
         for kind, most in counts.items()
     )
     return replace(program, limits=(*program.limits, *limits))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pools:
+    """How many replicas of configurations there are, by the identity of each as it was offered.
+
+    Args:
+        most: at most, which what they serve is known for.
+        least: at least.
+    """
+
+    most: Mapping[int, int] = field(default_factory=dict)
+    least: Mapping[int, int] = field(default_factory=dict)
+
+    def split(self, one: int, n: int) -> tuple[Pools, Pools]:
+        """Those with n of a configuration or fewer, and those with more."""
+        return (
+            replace(self, most={**self.most, one: n}),
+            replace(self, least={**self.least, one: n + 1}),
+        )
+
+
+def with_pools(program: PlacementProgram, origins: Sequence[int], pools: Pools) -> PlacementProgram:
+    """The program with no more and no fewer replicas of configurations.
+
+    Args:
+        origins: of each column the identity of its configuration, (J,).
+    """
+    of_column = np.array(origins)
+    limits = [
+        PlacementLimit(
+            name=f"pool({number})",
+            column=(of_column == one).astype(float),
+            at_most=float(most),
+            unit="1",
+        )
+        for number, (one, most) in enumerate(pools.most.items())
+    ]
+    cuts = [
+        Cut(name=f"beyond({number})", column=(of_column == one) / least, is_of_share=False)
+        for number, (one, least) in enumerate(pools.least.items())
+    ]
+    return replace(program, limits=(*program.limits, *limits), cuts=(*program.cuts, *cuts))
 
 
 def within_places(network: Handover, places: Sequence[str]) -> Handover:

@@ -5,20 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
-import numpy as np
-
-from planner.estimates.queues.largest import largest_rate
-from planner.estimates.queues.loads import Load
-from planner.estimates.queues.pooling import replica_load
-from planner.estimates.queues.times import percentiles
+from planner.placing.fleets.capacity import PRECISION
+from planner.placing.fleets.market import Market
 from planner.placing.fleets.simulating import PlannedFleet, PlannedPool
-from planner.placing.fleets.streams import Stream
-from planner.placing.fleets.targets import over_class
 from planner.results.fleets import Refuted
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
-from planner.specs.stations import Station
 from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, PercentileTarget
 from planner.specs.traffic.records import TrafficClass
 from planner.verifier.simulation.outcomes import ClassOutcome, FleetOutcome
@@ -29,8 +21,8 @@ LEAST_STEP = 0.01
 APART_STEP = 0.04
 """The same of replicas of one phase: whose wait it was that is too long nobody says."""
 
-MOST_STEP = 0.3
-"""By which it goes down where requests had no room at all."""
+
+Left = Callable[[PlannedFleet, PlannedPool], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +33,12 @@ class Missed:
     simulated_s: float
 
 
-def refuted(fleet: PlannedFleet, outcome: FleetOutcome) -> tuple[Refuted, ...]:
-    """Rates that the simulation refutes, with what is left of them in the book from now on."""
+def refuted(fleet: PlannedFleet, outcome: FleetOutcome, left: Left) -> tuple[Refuted, ...]:
+    """Rates that the simulation refutes, with what is left of them.
+
+    Args:
+        left: requests a second of a replica of a pool that is.
+    """
     classes = {one.name: one for stream in fleet.streams for one in stream.classes}
     found: dict[str, Refuted] = {}
     for one in classes.values():
@@ -58,78 +54,40 @@ def refuted(fleet: PlannedFleet, outcome: FleetOutcome) -> tuple[Refuted, ...]:
                     at_most_s=what.target.at_most_s,
                     simulated_s=own.simulated_s,
                     before_per_s=pool.most_per_s,
-                    after_per_s=_taken_down(fleet, pool, one, own),
+                    after_per_s=left(fleet, pool),
                 )
     return tuple(found.values())
 
 
-def _taken_down(
-    fleet: PlannedFleet,
-    pool: PlannedPool,
-    one: TrafficClass,
-    what: Missed,
-) -> float:
-    """Requests a second of a replica that are left of a rate that was refuted.
-
-    At some heavier load formulas say what the simulation had: they take every load for as much
-    lighter than it is, and what they allow is as much less. (Times explode where a station is
-    full: by how much they are too low there says little of what is left.)
-    """
-    sent = pool.replica_rate_per_s
+def in_such_pools(fleet: PlannedFleet, pool: PlannedPool) -> float:
+    """Requests a second of a replica in a pool of such a size, whatever the others do."""
     book, origin = fleet.chosen.market.book, fleet.chosen.origin(pool.configuration)
-    heavier = 1.0
-    left = sent * (1.0 - (LEAST_STEP if pool.role == TOGETHER else APART_STEP))
-    if not math.isfinite(what.simulated_s):
-        left = sent * (1.0 - MOST_STEP)
-    elif pool.role == TOGETHER:
-        heavier = _heavier(pool, one, what)
-        left = min(left, pool.most_per_s / heavier)
-    book.take_down(origin, pool.configuration.choice, left, heavier)
+    left = book.in_pools_of(origin, pool.n_replicas) / pool.stream.n_output_tokens
+    return min(left, pool.most_per_s)
+
+
+def divided(fleet: PlannedFleet, refuted: Sequence[Refuted]) -> list[Market]:
+    """What there is to choose from with no larger a pool, at what that serves, and with larger.
+
+    Of the refuted pools that one counts which serves least of what it was taken for. Nothing where
+    none serves less by itself: then it is the fleet that does, by how its pools share.
+    """
+    after = {one.pool: one.after_per_s / one.before_per_s for one in refuted}
+    least = min(after, key=after.__getitem__)
+    if after[least] > 1.0 - PRECISION / 2.0:
+        return []
+    pool = next(one for one in fleet.pools if one.name == least)
+    market = fleet.chosen.market
+    parts = market.book.pools.split(id(fleet.chosen.origin(pool.configuration)), pool.n_replicas)
+    return [replace(market, book=replace(market.book, pools=one)) for one in parts]
+
+
+def taken_down(fleet: PlannedFleet, pool: PlannedPool) -> float:
+    """Requests a second that a replica is taken for from now on: less than it was sent."""
+    left = pool.replica_rate_per_s * (1.0 - (LEAST_STEP if pool.role == TOGETHER else APART_STEP))
+    origin = fleet.chosen.origin(pool.configuration)
+    fleet.chosen.market.book.take_down(origin, pool.configuration.choice, left)
     return left
-
-
-def _heavier(pool: PlannedPool, one: TrafficClass, what: Missed) -> float:
-    """Times the load at which formulas say what the simulation had; 1 if they said it anyway."""
-    member = [each.name for each in pool.stream.classes].index(one.name)
-    had = replace(what.target, at_most_s=what.simulated_s)
-    load, n_ranks = seen_by_one(pool), pool.station.n_ranks
-    said_at = largest_rate(pool.station, load, [over_class(pool.stream, had, member)]) * n_ranks
-    return max(1.0, said_at / pool.replica_rate_per_s)
-
-
-class QueuedPool(Protocol):
-    """What formulas of queues ask of a pool."""
-
-    @property
-    def stream(self) -> Stream: ...
-
-    @property
-    def station(self) -> Station: ...
-
-    @property
-    def n_replicas(self) -> int: ...
-
-    @property
-    def rate_per_s(self) -> float: ...
-
-    @property
-    def router(self) -> str: ...
-
-
-def seen_by_one(pool: QueuedPool) -> Load:
-    """What comes to one rank of a pool."""
-    load = pool.stream.load.at(pool.rate_per_s)
-    return replica_load(load, pool.n_replicas * pool.station.n_ranks, pool.router)
-
-
-def times_of(pool: QueuedPool, one: TrafficClass) -> dict[str, Callable[[float], float]]:
-    """Percentiles of the requests of a class on a replica of a pool, by quantity."""
-    stream = pool.stream
-    times = percentiles(pool.station, seen_by_one(pool))
-    if len(stream.classes) > 1:
-        member = [each.name for each in stream.classes].index(one.name)
-        times = times.of(np.flatnonzero(stream.member == member))
-    return {TTFT: times.ttft_s, TPOT: times.tpot_s, ITL: times.itl_s, E2E: times.request_s}
 
 
 def _of_pool(what: Missed, pool: PlannedPool, outcome: ClassOutcome) -> Missed | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,13 +13,19 @@ from planner.placing.fabrics.posing import PosedOnNodes
 from planner.placing.fabrics.site import OfferedOnNodes
 from planner.placing.fleets.book import Book
 from planner.placing.fleets.market import Market
-from planner.placing.fleets.program import with_choice_of_streams, with_counts, within_places
-from planner.placing.program import KTOKEN, Aim, Wanted
+from planner.placing.fleets.program import (
+    Pools,
+    with_choice_of_streams,
+    with_counts,
+    with_pools,
+    within_places,
+)
+from planner.placing.program import KTOKEN, Aim, Columns, Wanted
 from planner.placing.searching import mastered
 from planner.placing.sorting import Step
 from planner.programs.handover import Handover
 from planner.programs.placement import Counts, PlacementProgram
-from planner.running.deadlines import check, is_over
+from planner.running.deadlines import check
 from planner.solvers.placement import PlacementSolution
 from planner.solvers.solution import Status
 from planner.specs.request import SolverOptions
@@ -157,23 +163,10 @@ def _looked_closer(chosen: Chosen, n_beside: int) -> bool:
     """Learn more of what a solution rests on; whether there was anything to learn."""
     if not chosen.is_found:
         return False
-    if _bounded(chosen):
-        return True
     new = _unknown(chosen, n_beside)
     for one in new:
         chosen.market.book.look_at(one)
     return bool(new)  # and was there none for want of time, then more is to be learnt
-
-
-def _bounded(chosen: Chosen) -> bool:
-    """Bound all configurations of what is used and was never looked at; whether there were any."""
-    market, book = chosen.market, chosen.market.book
-    used = [chosen.origin(one) for one, _ in chosen.replicas]
-    new = {(one.model, one.role) for one in used if not book.is_bounded(one)}
-    for one in market.offered.configurations if new else ():
-        if (one.model, one.role) in new and not is_over():
-            book.bound(one)
-    return bool(new)
 
 
 def _aim(
@@ -201,6 +194,7 @@ class _Posing:
     Args:
         book: None takes every configuration at its fluid rate.
         sure: whether those alone are posed of which the rate of a way was found.
+        origins: of what is posed, as it was offered, by identity.
     """
 
     market: Market
@@ -209,6 +203,11 @@ class _Posing:
     book: Book | None
     sure: bool
     most_sorts: int | None
+    origins: dict[int, NodeConfiguration] = field(default_factory=dict)
+
+    @property
+    def pools(self) -> Pools:
+        return Pools() if self.book is None else self.book.pools
 
     def now(self, one: NodeConfiguration) -> NodeConfiguration | None:
         if self.book is None:
@@ -226,6 +225,7 @@ def _solved(posing: _Posing, options: SolverOptions, *, tied: bool) -> Chosen:
     base = [one for one in market.offered.configurations if posing.allowed(one)]
     known = [(now, one) for one in base if (now := posing.now(one)) is not None]
     serving = tuple(now for now, _ in known if now.output_tokens_per_s > 0.0)
+    posing = replace(posing, origins={id(now): one for now, one in known})
     offered = replace(market.offered, configurations=serving)
     posed = offered.posed(posing.aim)
     program, network = _program(posing, posed, tied=tied)
@@ -240,7 +240,7 @@ def _solved(posing: _Posing, options: SolverOptions, *, tied: bool) -> Chosen:
         network=network,
         solution=solution,
         flows=flows,
-        origins={id(now): one for now, one in known},
+        origins=posing.origins,
     )
 
 
@@ -250,13 +250,14 @@ def _program(
     """What was posed, with counts of kinds and the choice of streams; fewest stages tie first."""
     columns, market = posed.columns, posing.market
     of_column = [columns.configurations[i].pattern for i in columns.which.tolist()]
-    devices, stages = np.zeros((2, columns.n_parts + len(of_column)))
-    devices[columns.n_parts :] = [one.n_devices for one in of_column]
-    stages[columns.n_parts :] = [one.shape[-1] - 1 for one in map(_on_nodes, of_column)]
+    none = [0.0] * columns.n_parts
+    devices = np.array([*none, *(one.n_devices for one in of_column)])
+    stages = np.array([*none, *(one.shape[-1] - 1 for one in map(_on_nodes, of_column))])
     ties = (stages, *posed.program.ties) if tied else ()
     program = replace(posed.program, ties=ties, ties_within=0.0, most_sorts=posing.most_sorts)
     kinds = [""] * columns.n_parts + [one.kind_name for one in of_column]
     program = with_counts(program, kinds, devices, market.request.counts)
+    program = with_pools(program, _origins(posing, columns), posing.pools)
     places, network = market.request.places, posed.network
     if places and network is not None:
         network = within_places(network, [places.get(kind, kind) for kind in kinds])
@@ -264,6 +265,12 @@ def _program(
     is_for_share = posing.aim.objective == SHARE
     serves = asked * (MOST_SHARE if is_for_share else 1.0)
     return with_choice_of_streams(program, network, market.streams, serves)
+
+
+def _origins(posing: _Posing, columns: Columns) -> list[int]:
+    """Of each column the configuration as it was offered, by identity; 0 of none."""
+    known = [posing.origins[id(columns.configurations[i])] for i in columns.which.tolist()]
+    return [0] * columns.n_parts + [id(one) for one in known]
 
 
 def _on_nodes(pattern: Pattern) -> NodePattern:

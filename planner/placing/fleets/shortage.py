@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from planner.errors import NoPlanError
-from planner.estimates.queues.times import percentiles
 from planner.placing.fabrics.patterns import NodeConfiguration
+from planner.placing.fleets.incumbents import more_looked_at
 from planner.placing.fleets.market import Market, market_of
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.searching import SHARE, settled
@@ -19,12 +19,9 @@ from planner.results.placements import PlacementConflict
 from planner.running.deadlines import check
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
-from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, PercentileTarget
+from planner.specs.traffic.percentiles import TTFT, PercentileTarget
 from planner.specs.traffic.records import TrafficClass
 from planner.units import show
-
-_ALONE = 1e-6
-"""Of what a replica serves at most: a rate at which requests are alone."""
 
 _ROUNDING = 1e-6
 """Of a share that one program says, by which another may find it too large."""
@@ -64,7 +61,7 @@ def _conflict(market: Market, obstacles: Sequence[Obstacle]) -> PlacementConflic
         n_free=market.site.n_free,
         n_devices=market.site.n_devices,
         obstacles=tuple(obstacles),
-        verified=("no replica that its devices hold, as formulas predict, with one request in it",),
+        verified=("no replica that its devices hold, as simulated, with one request in it",),
     )
 
 
@@ -146,10 +143,8 @@ def _least(
         if offer.role == DECODE and target.quantity == TTFT:
             continue
         station, stream = source_of(offer).ways.stations[0], market.streams[offer.model]
-        most = offer.output_tokens_per_s / stream.n_output_tokens / station.n_ranks
-        times = percentiles(station, stream.load.at(most * _ALONE))
-        law = {TTFT: times.ttft_s, TPOT: times.tpot_s, ITL: times.itl_s, E2E: times.request_s}
-        seconds = float(law[target.quantity](target.share)) + market.book.handed(offer).seconds
+        least_s = market.book.capacities.alone_s(stream, station, target.quantity, target.share)
+        seconds = least_s + market.book.handed(offer).seconds
         found.append((seconds, offer))
     nobody = (math.inf, mine[0])
     return min(found, key=lambda each: (each[0], each[1].usd_per_hour), default=nobody)
@@ -187,12 +182,17 @@ def shared_out(market: Market, most: float = 1.0) -> tuple[Market, dict[str, flo
 
 
 def soon_shared_out(market: Market, most: float) -> tuple[Market, dict[str, float]] | None:
-    """The same by what was found so far, of classes of one priority; None where that is nothing."""
+    """The same by a few that seem cheapest; None of classes of several priorities, or of none."""
     classes = market.request.classes
     if len({one.priority for one in classes}) > 1:
         return None
-    found = settled(market, objective=SHARE, sure=True)
-    share = min(1.0, most * -found.solution.objective) if found.is_found else 0.0
+    fluid = settled(market, objective=SHARE, fluid=True)
+    share = 0.0
+    while fluid.is_found and share <= 0.0:
+        found = settled(market, objective=SHARE, sure=True)
+        share = min(1.0, most * -found.solution.objective) if found.is_found else 0.0
+        if share <= 0.0 and not more_looked_at(fluid):
+            break
     if share <= 0.0:
         return None
     less = tuple(replace(one, rate_per_s=one.rate_per_s * share) for one in classes)
@@ -202,7 +202,7 @@ def soon_shared_out(market: Market, most: float) -> tuple[Market, dict[str, floa
 
 def _apart(market: Market) -> Market:
     """What there is where no class shares replicas, as formulas have it."""
-    if market.book.has_refuted or any(len(one.classes) > 1 for one in market.streams):
+    if any(len(one.classes) > 1 for one in market.streams):
         return _again(market, replace(market.request, sharing=False))
     return market
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from planner.estimates.serving.memory import handed_bytes
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fabrics.wires import wire_of
+from planner.placing.fleets.market import asked_requests
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.searching import Chosen
 from planner.placing.fleets.streams import Stream
 from planner.placing.program import KTOKEN
 from planner.results.fleets import CURVE
 from planner.runtimes.simulation import simulate
-from planner.specs.fleet_request import FleetRequest
 from planner.specs.roles import TOGETHER
 from planner.specs.stations import Station
 from planner.specs.traffic.records import TrafficClass
@@ -219,7 +219,8 @@ def tried(fleet: PlannedFleet, *, seed: int) -> FleetOutcome:
         Pool(name=one.name, station=one.station, n_replicas=one.n_replicas, router=one.router)
         for one in fleet.pools
     ]
-    classes = {one.name: one for stream in fleet.streams for one in stream.classes}.values()
+    served = {one.name for stream in fleet.streams for one in stream.classes}
+    classes = [one for one in request.classes if one.name in served]
     loads = [
         ClassLoad(name=one.name, source=one, routes=tuple(_routes(fleet, one)), goodput=one.goodput)
         for one in classes
@@ -249,9 +250,3 @@ def _routes(fleet: PlannedFleet, one: TrafficClass) -> Iterator[Route]:
                 above_tokens=stream.above_tokens,
                 upto_tokens=stream.upto_tokens,
             )
-
-
-def asked_requests(request: FleetRequest) -> int:
-    """Requests that a fleet is tried on: those of the longest trace at least, once."""
-    longest = max((len(one.arrivals.trace or ()) for one in request.classes), default=0)
-    return max(request.n_simulated, longest)

@@ -16,7 +16,6 @@ import numpy as np
 from planner.equations.arrays import IntArray
 from planner.estimates.queues.loads import Load
 from planner.specs.placement_request import AnyModel
-from planner.specs.traffic.arrivals import REPLAYED
 from planner.specs.traffic.percentiles import E2E, TPOT, TTFT, PercentileTarget
 from planner.specs.traffic.records import FREE_CUTS, TrafficClass
 
@@ -30,7 +29,7 @@ _ALL = (0.0, float("inf"))
 """Between which all prompts are."""
 
 ALMOST_ALL = 0.999
-"""The percentile that a goodput of everybody is planned by; the simulation judges the whole."""
+"""The percentile that phases apart are planned by for a goodput of everybody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,8 +197,6 @@ def _stream(
     ).reshape(-1, 4)
     if not len(cells):
         return None
-    rate = sum(one.rate_per_s for one in classes)
-    variance = sum(one.rate_per_s * planned_cv2(one) for one in classes) / rate
     n_input, n_output, weight, member = cells.T
     return Stream(
         name="",
@@ -213,7 +210,6 @@ def _stream(
             n_input=n_input,
             n_output=n_output,
             weight=weight,
-            arrival_cv2=variance,
         ),
         member=member.astype(np.int64),
         targets=tuple(
@@ -248,19 +244,8 @@ def _longest(one: TrafficClass, upto: float) -> int:
     return min(whole, int(upto) + one.lengths.most_output_tokens)
 
 
-def planned_cv2(one: TrafficClass) -> float:
-    """Of the times between requests, as formulas take it.
-
-    Formulas know independent times. Those of a trace are not: bursts and lulls follow each other
-    over minutes, and a variance of times would be taken for groups that come at once. So a trace
-    that is replayed is planned as if it came at random, and the simulation, which replays it,
-    takes down what that does not hold for.
-    """
-    return 1.0 if one.arrivals.pattern == REPLAYED else one.arrivals.cv2
-
-
 def targets_of(one: TrafficClass) -> tuple[PercentileTarget, ...]:
-    """What a class is planned by: its percentiles, and of a goodput what surely comes to it.
+    """What phases apart are planned by: percentiles, and of a goodput what surely comes to it.
 
     Of several limits that a share is to meet at once, each may be missed by its part of the rest.
     """

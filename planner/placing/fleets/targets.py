@@ -15,9 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from planner.estimates.queues.largest import AnyTarget, GroupTarget
+from planner.placing.fleets.outcomes import Goal
 from planner.placing.fleets.streams import Stream
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.traffic.percentiles import ITL, TPOT, TTFT, PercentileTarget
@@ -51,35 +49,29 @@ class HandedOver:
 NOTHING_HANDED = HandedOver()
 
 
-def held_to(
-    stream: Stream, role: str, handed: HandedOver = NOTHING_HANDED
-) -> list[AnyTarget] | None:
-    """Targets of a replica of a role; None where no time is left for what it does.
+def held_to(stream: Stream, role: str, handed: HandedOver = NOTHING_HANDED) -> list[Goal] | None:
+    """Goals of a replica of a role; None where no time is left for what it does.
 
     Args:
         handed: what is handed over, where it does one phase.
     """
-    found: list[AnyTarget] = []
+    found: list[Goal] = []
+    if role == TOGETHER:
+        for number, each in enumerate(stream.classes):
+            found += [Goal(target=target, member=number) for target in each.targets]
+            if each.goodput is not None:
+                found.append(Goal(target=each.goodput, member=number))
+        return found
     for one in stream.targets:
         target = _of_role(one.target, role, waiting_s(stream, one.target, handed))
-        if target is None:
-            continue
-        if not target.at_most_s > 0.0:
+        if target is not None and not target.at_most_s > 0.0:
             return None
-        found.append(over_class(stream, target, one.member))
+        if target is not None:
+            found.append(Goal(target=target, member=one.member))
     return found
 
 
-def over_class(stream: Stream, target: PercentileTarget, member: int) -> AnyTarget:
-    """A target over the requests of one class of a stream."""
-    if len(stream.classes) == 1:
-        return target
-    return GroupTarget(target=target, cells=np.flatnonzero(stream.member == member))
-
-
 def _of_role(one: PercentileTarget, role: str, waiting: float) -> PercentileTarget | None:
-    if role == TOGETHER:
-        return one
     if one.quantity == TTFT:
         read = waiting * READ_SHARE
         return replace(one, at_most_s=read if role == PREFILL else waiting - read)

@@ -39,7 +39,8 @@ def warnings(plan: FleetPlan) -> Iterator[str]:
         if not one.is_tried:
             yield (
                 f"no request of `{one.name}` was among the {plan.simulated.n_requests:,} that were "
-                "simulated, so rare is it beside the others: its targets rest on formulas"
+                "simulated, so rare is it beside the others: its targets rest on "
+                "replicas simulated by themselves"
             )
             continue
         for it in one.percentiles:
@@ -51,22 +52,21 @@ def warnings(plan: FleetPlan) -> Iterator[str]:
 
 
 def percentile_rows(plan: FleetPlan) -> list[tuple[str, ...]]:
-    """Percentiles of each class, below their heads: asked for, by formulas, simulated."""
-    rows: list[tuple[str, ...]] = [("class", "", "target", "predicted", "simulated", "met")]
+    """Percentiles of each class, below their heads: asked for and simulated."""
+    rows: list[tuple[str, ...]] = [("class", "", "target", "simulated", "met")]
     for one in plan.classes:
         mine = list(_class_rows(one))
         rows += [(one.name if i == 0 else "", *row) for i, row in enumerate(mine)]
     return rows
 
 
-def _class_rows(one: ServedClass) -> Iterator[tuple[str, str, str, str, str]]:
+def _class_rows(one: ServedClass) -> Iterator[tuple[str, str, str, str]]:
     for it in one.percentiles:
         target = "" if it.at_most_s is None else f"≤ {show(it.at_most_s, 's')}"
         met = "" if it.at_most_s is None else _MET[it.is_met]
         yield (
             percentile_name(it),
             target,
-            finite(it.predicted_s, "s"),
             known(it.simulated_s, it.half_width_s, "s"),
             met,
         )
@@ -75,7 +75,6 @@ def _class_rows(one: ServedClass) -> Iterator[tuple[str, str, str, str, str]]:
         yield (
             "goodput",
             f"≥ {percent(found.asked)}",
-            "–",
             share_known(found.simulated, found.half_width),
             _MET[found.is_met],
         )
@@ -100,7 +99,7 @@ def cost_rows(plan: FleetPlan) -> list[tuple[str, ...]]:
 def bound_rows(plan: FleetPlan) -> list[tuple[str, str]]:
     """How far the fleet may be from the best: of its program, and of any scheduler."""
     proof = plan.certificate
-    rates = "at these rates of replicas nothing is better than the bound"
+    rates = "nothing is better than the bound at what replicas carry in simulation"
     program = f"{objective_text(proof)}: {rates}"
     rows = [("program", program), ("any fleet", _fluid_words(plan))]
     most = plan.most_factor
@@ -113,7 +112,7 @@ def bound_rows(plan: FleetPlan) -> list[tuple[str, str]]:
         )
         words = (
             f"some fleet of this rent serves up to {most:.3g} times what this one serves now, "
-            f"{rate(most * served)}, by formulas; this one up to {rate(own * served)}"
+            f"{rate(most * served)}, as simulated; this one up to {rate(own * served)}"
         )
         rows.append(("next step", words))
     return rows

@@ -22,7 +22,6 @@ _POOL: _Columns[FleetPool] = (
     ("n_replicas", lambda one: one.n_replicas),
     ("rate_per_s", lambda one: one.rate_per_s),
     ("replica_rate_per_s", lambda one: one.replica_rate_per_s),
-    ("evidence", lambda one: one.evidence),
     ("utilisation", lambda one: one.utilisation),
     ("usd_per_hour", lambda one: one.usd_per_hour),
 )

@@ -47,7 +47,7 @@ from planner.results.fleets import (
 from planner.results.floorplans import FloorPlan
 from planner.units import show
 
-BEST_FLEET = "no fleet is cheaper at the rates that its replicas are taken for"
+BEST_FLEET = "no cheaper fleet meets the targets in simulation"
 
 MOST_LISTED = 12
 """Replicas that are listed one by one; the others are in the JSON."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from planner.report.lines import percent
-from planner.results.fleets import SIMULATION, FleetPlan, FleetPool, Percentile, ServedClass
+from planner.results.fleets import FleetPlan, FleetPool, Percentile, ServedClass
 from planner.results.placements import Recipe
 from planner.specs.roles import role_words
 from planner.specs.routers import AT_RANDOM, LEAST_PRESENT, ROUND_ROBIN
@@ -113,12 +113,11 @@ def deployment_words(recipe: Recipe) -> str:
 
 
 def most_words(pool: FleetPool) -> str:
-    """What one replica serves, and who says so."""
-    by = "as simulated" if pool.evidence == SIMULATION else "by its queue"
+    """What one replica serves."""
     each = pool.rate_per_s / pool.n_replicas if pool.n_replicas else 0.0
     most = pool.replica_rate_per_s
     used = f", {percent(each / most)} of it" if most > 0.0 else ""
-    return f"{rate(each)} each of at most {rate(most)} {by}{used}"
+    return f"{rate(each)} each of at most {rate(most)} as simulated{used}"
 
 
 def class_verdict(one: ServedClass) -> str:
@@ -134,7 +133,7 @@ def class_verdict(one: ServedClass) -> str:
         missed.insert(0, f"{left} of its requests")
     has_targets = goodput is not None or any(it.at_most_s is not None for it in one.percentiles)
     if not missed:
-        by = "" if one.is_tried else " by formulas alone"
+        by = "" if one.is_tried else " on replicas by themselves"
         return f"{one.name} within its targets{by}" if has_targets else f"{one.name} served"
     return f"{one.name} without {joined(missed)}"
 

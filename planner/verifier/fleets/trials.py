@@ -149,11 +149,14 @@ def _shares(plan: FleetPlan) -> set[float]:
 
 
 def _served(plan: FleetPlan) -> list[TrafficClass]:
-    """Classes that are served, in the order of the pools, at the rates at which they are."""
-    asked = {one.name: one for one in plan.request.classes}
+    """Classes that are served, in the order of the request, at the rates at which they are."""
     share = {one.name: one.served_fraction for one in plan.classes}
-    names = dict.fromkeys(name for pool in plan.pools for name in pool.classes)
-    return [replace(asked[name], rate_per_s=asked[name].rate_per_s * share[name]) for name in names]
+    names = {name for pool in plan.pools for name in pool.classes}
+    return [
+        replace(one, rate_per_s=one.rate_per_s * share[one.name])
+        for one in plan.request.classes
+        if one.name in names
+    ]
 
 
 def _load(plan: FleetPlan, one: TrafficClass) -> ClassLoad:

@@ -66,10 +66,10 @@ class Run:
         self.classes = classes
         self.arrived_s: list[float] = []
         self._events = Events()
+        self._senders = [_Sender(one, chance) for one in classes]
         self.workers = Workers(pools, self._events, chance, awaited=_awaited(classes))
         self._log = self.workers.log
         self._n_requests = n_requests
-        self._senders = [_Sender(one, chance) for one in classes]
         self.route_of: list[Route] = []
         self._turns: dict[int, int] = {}  # of the conversation of a request, those behind it
         self._links = _links(classes)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner.estimates.queues.loads import Load
-from planner.estimates.queues.rates import stable_rate
+from planner.estimates.queues.rates import fluid_rate
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.stations import DecodeTimes, ReadingTimes, Station
 
@@ -18,40 +18,17 @@ N_CELLS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """A station, its load, and the utilisation that the load was chosen for."""
+    """A station, its load, and the share of its fluid rate that the load was chosen as."""
 
     station: Station
     load: Load
     utilisation: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mix:
-    """Several classes at one station, each by the cells of the load that are its own."""
-
-    situation: Situation
-    classes: tuple[slice, ...]
-
-
 def situation(seed: int) -> Situation:
     """The one of this number: steps of 5 to 40 ms, 10 to 60 thousand tokens of prompts a second."""
     draw = np.random.default_rng(seed)
     return _drawn(draw, _lengths(draw), seed)
-
-
-def mix(seed: int) -> Mix:
-    """Classes that share a station: two or three, each with lengths and a rate of its own."""
-    draw = np.random.default_rng(seed)
-    loads = [_lengths(draw) for _ in range(int(draw.integers(2, 4)))]
-    rates = draw.uniform(0.2, 1.0, len(loads))
-    load = Load(
-        rate_per_s=1.0,
-        n_input=np.concatenate([one.n_input for one in loads]),
-        n_output=np.concatenate([one.n_output for one in loads]),
-        weight=np.repeat(rates, N_CELLS),
-    )
-    classes = tuple(slice(i * N_CELLS, (i + 1) * N_CELLS) for i in range(len(loads)))
-    return Mix(situation=_drawn(draw, load, seed), classes=classes)
 
 
 def _drawn(draw: np.random.Generator, load: Load, seed: int) -> Situation:
@@ -77,8 +54,9 @@ def _drawn(draw: np.random.Generator, load: Load, seed: int) -> Situation:
         reading=None if role == DECODE else _reading(draw, chunk, most, longest),
     )
     utilisation = float(draw.uniform(0.2, 0.9))
-    rate = utilisation * stable_rate(station, load)
-    return Situation(station=station, load=load.at(rate), utilisation=utilisation)
+    rate = utilisation * fluid_rate(station, load)
+    load = replace(load, rate_per_s=rate)
+    return Situation(station=station, load=load, utilisation=utilisation)
 
 
 def _lengths(draw: np.random.Generator) -> Load:

@@ -160,3 +160,13 @@ def test_a_lone_request_takes_the_time_of_its_passes():
     assert found.tpot.at_s(0.5) == pytest.approx(0.01)
     assert found.e2e.at_s(0.5) == pytest.approx(0.19)
     assert math.isclose(found.itl.at_s(0.5), 0.01, rel_tol=6e-3)
+
+
+def test_more_may_stand_ready_at_once_than_a_queue_of_events_begins_with(inner_loop):
+    """Two thousand come together, each a while before it stands in line."""
+    listed = [Arriving(at_s=1.0, n_input=10 + i % 7, n_output=2) for i in range(2000)]
+    one = station(request_s=5.0, request_token_s=1e-3, most_running=4)
+    pools = [Pool(name="a", station=one, n_replicas=2)]
+    loads = [ClassLoad(name="x", source=ListedRequests(listed=listed), routes=(Route(pool="a"),))]
+    asked = {"n_requests": 2000, "seed": 0, "n_batches": 5}
+    same(simulate(pools, loads, **asked), judge(pools, loads, **asked))

@@ -1,0 +1,174 @@
+"""What became of the requests of a stream that were simulated, held against its goals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.estimates.simulation.arrays import N_BINS, Served
+from planner.runtimes.simulation import bin_of, gap_at
+from planner.specs.traffic.percentiles import (
+    E2E,
+    ITL,
+    TPOT,
+    TTFT,
+    GoodputTarget,
+    PercentileTarget,
+)
+
+N_BATCHES, ERROR, STUDENT = 10, 0.005, 3.25
+"""Of runs that are cut short: batches, and the quantile of Student's t of 9 that leaves so much."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """What a class of a stream is held to.
+
+    Args:
+        member: number of the class within the stream.
+    """
+
+    target: PercentileTarget | GoodputTarget
+    member: int
+
+    @property
+    def quantity(self) -> str:
+        """What it is a percentile of; empty of several at once."""
+        return self.target.quantity if isinstance(self.target, PercentileTarget) else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sample:
+    """Requests of a stream in the order of arrival, (N,) each.
+
+    Args:
+        counted: whether they are.
+    """
+
+    arrived_s: FloatArray
+    tokens: IntArray
+    member: IntArray
+    counted: BoolArray
+
+    def only(self, which: BoolArray) -> Sample:
+        return Sample(
+            arrived_s=self.arrived_s[which],
+            tokens=self.tokens[:, which],
+            member=self.member[which],
+            counted=self.counted[which],
+        )
+
+
+def edges_of(counted: BoolArray) -> IntArray:
+    """Numbers of the requests with which batches of those that are counted begin and end."""
+    rows = np.flatnonzero(counted)
+    first, end = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
+    return np.linspace(first, end, N_BATCHES + 1).astype(np.int64)
+
+
+class Run:
+    """What became of the requests of a sample."""
+
+    def __init__(
+        self, goals: Sequence[Goal], sample: Sample, served: Served, spread: float
+    ) -> None:
+        self.goals, self.sample, self.served = goals, sample, served
+        arrived_s = sample.arrived_s * spread
+        n_gaps = sample.tokens[1] - 1
+        refused = np.isinf(served.last_s)
+        with np.errstate(invalid="ignore"):  # of two infinite times
+            tpot_s = (served.last_s - served.first_s) / np.maximum(n_gaps, 1)
+        tpot_s[refused] = np.inf
+        self.times = {
+            TTFT: served.first_s - arrived_s,
+            TPOT: tpot_s,
+            E2E: served.last_s - arrived_s,
+        }
+        self.several = n_gaps > 0
+
+    @property
+    def stay_s(self) -> float:
+        """Of requests that were served, on average, in the class that stays longest."""
+        stays = self.times[E2E]
+        found = [
+            float(np.mean(stays[rows & np.isfinite(stays)]))
+            for k in np.unique(self.sample.member).tolist()
+            if (rows := self.sample.member == k).any() and np.isfinite(stays[rows]).any()
+        ]
+        return max(found, default=0.0)
+
+    def _late(self, goal: Goal) -> tuple[BoolArray, BoolArray]:
+        """Which requests a goal is over, and which of all are late."""
+        rows = self.sample.counted & (self.sample.member == goal.member)
+        if isinstance(goal.target, GoodputTarget):
+            it = goal.target
+            limits = {TTFT: it.ttft_s, E2E: it.e2e_s}
+            late = np.zeros(len(rows), np.bool_)
+            for name, most in limits.items():
+                late |= False if most is None else self.times[name] > most
+            if it.tpot_s is not None:
+                late |= self.several & (self.times[TPOT] > it.tpot_s)
+            return rows, late
+        if goal.target.quantity == TPOT:
+            rows = rows & self.several
+        return rows, self.times[goal.target.quantity] > goal.target.at_most_s
+
+    def kept(self) -> bool:
+        """Whether all goals are, as the simulation of a whole fleet tells them."""
+        return all(self._is_kept(it) for it in self.goals)
+
+    def _is_kept(self, goal: Goal) -> bool:
+        if isinstance(goal.target, GoodputTarget):
+            rows, late = self._late(goal)
+            return not rows.any() or 1.0 - float(late[rows].mean()) >= goal.target.share
+        found = self.percentile_s(goal.target.quantity, goal.target.share, goal.member)
+        return not found > goal.target.at_most_s  # of no request there is none
+
+    def percentile_s(self, quantity: str, share: float, member: int | None = None) -> float:
+        """Of the requests that are counted, of one class or of all; NaN of none."""
+        if quantity == ITL:
+            mine = slice(None) if member is None else slice(member, member + 1)
+            return gap_at(self.served.gaps[1:-1, mine].sum(axis=(0, 1)), share)
+        rows = self.sample.counted.copy()
+        if member is not None:
+            rows &= self.sample.member == member
+        if quantity == TPOT:
+            rows &= self.several
+        values = self.times[quantity][rows]
+        return float(np.quantile(values, share)) if len(values) else math.nan
+
+    def surely_kept(self) -> bool | None:
+        """Whether all goals are kept, or one is not, by more than its interval."""
+        sure = [self._is_sure(it) for it in self.goals]
+        if any(it is False for it in sure):
+            return False
+        return True if all(sure) else None
+
+    def _is_sure(self, goal: Goal) -> bool | None:
+        n, parts = self._late_parts(goal)
+        if n < 2 * N_BATCHES or len(parts) < N_BATCHES:
+            return None
+        late, allowed = float(np.mean(parts)), 1.0 - goal.target.share
+        least = math.sqrt(max(allowed * (1.0 - allowed), 1.0 / n) / n)
+        wide = STUDENT * max(float(np.std(parts, ddof=1)) / math.sqrt(len(parts)), least)
+        if abs(late - allowed) <= wide:
+            return None
+        return late < allowed
+
+    def _late_parts(self, goal: Goal) -> tuple[int, FloatArray]:
+        """Requests or tokens that a goal is over, and the share of each batch that is late."""
+        if isinstance(goal.target, PercentileTarget) and goal.quantity == ITL:
+            gaps = self.served.gaps[1:-1, goal.member]
+            counts = gaps.sum(axis=1)
+            late = gaps[:, min(bin_of(goal.target.at_most_s) + 1, N_BINS) :].sum(axis=1)
+        else:
+            rows, is_late = self._late(goal)
+            edges = edges_of(self.sample.counted)
+            batch = np.searchsorted(edges, np.flatnonzero(rows), side="right") - 1
+            counts = np.bincount(batch, minlength=N_BATCHES)[:N_BATCHES]
+            late = np.bincount(batch, is_late[rows], minlength=N_BATCHES)[:N_BATCHES]
+        return int(counts.sum()), late[counts > 0] / counts[counts > 0]
