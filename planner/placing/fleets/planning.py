@@ -3,58 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
 
 from planner.errors import OutOfTimeError
 from planner.placing.fabrics.site import Fabric, graph_in
 from planner.placing.fleets.alternatives import alternatives_of, most_factor
 from planner.placing.fleets.describing import Answered, fleet_plan
-from planner.placing.fleets.incumbents import first_fleet
 from planner.placing.fleets.market import Market, market_of
-from planner.placing.fleets.refuting import (
-    Left,
-    divided,
-    in_such_pools,
-    n_devices,
-    refuted,
-    taken_down,
-    usd_per_hour,
-)
-from planner.placing.fleets.searching import Chosen, settled
-from planner.placing.fleets.shortage import shared_out, soon_shared_out, unreachable
-from planner.placing.fleets.simulating import PlannedFleet, planned, tried
+from planner.placing.fleets.searching import settled
+from planner.placing.fleets.shortage import shared_out, unreachable
 from planner.placing.fleets.streams import streams_of
 from planner.placing.fleets.telling import told
-from planner.placing.sorting import Weighed, with_few_sorts, without_proof
-from planner.programs.layout import exceeds
-from planner.programs.placement import n_sorts
-from planner.programs.proofs import is_closed
-from planner.results.fleets import FleetPlan, Refuted, Round
-from planner.running.deadlines import check, is_set, left_s, out_of_time, share, timed
-from planner.solvers.solution import Status
+from planner.placing.fleets.trying import LESS, Confirmed, OnRound, Tries, weighed
+from planner.results.fleets import FleetPlan, Round
+from planner.running.deadlines import out_of_time, share, timed
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.pools import pool_of
 from planner.specs.records import ClusterSpec
-from planner.specs.roles import APART
 from planner.verifier.findings import refuse
 from planner.verifier.fleets.judging import recounted
-from planner.verifier.simulation.outcomes import FleetOutcome
-
-MOST_ROUNDS = 40
 
 SEARCH_SHARE = 0.8
 """Of the time that is left, that looking for the cheapest may take: the rest is to try what is
 known by then."""
-
-_LESS = 0.95
-"""Of what was served at most, what is tried next where too little is left for it."""
-
-SOON_SERVED = (0.8, 0.5, 0.2)
-"""The same, of what few configurations serve, where a first fleet is soon to be found."""
-
-OnRound = Callable[[Round], None]
 
 
 @timed
@@ -94,34 +64,12 @@ def fleet(request: FleetRequest, *, on_round: OnRound | None = None) -> FleetPla
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Confirmed:
-    """A fleet that the simulation confirms.
-
-    Args:
-        fluid: the cheapest one if no percentile counted.
-        served: share of each class, by name.
-    """
-
-    fluid: Chosen
-    fleet: PlannedFleet
-    outcome: FleetOutcome
-    rounds: tuple[Round, ...]
-    served: Mapping[str, float]
-
-    @property
-    def is_best(self) -> bool:
-        """Whether all traffic is served at the rent that none is below, percentiles aside."""
-        is_whole = all(one == 1.0 for one in self.served.values())
-        return is_whole and self.fleet.chosen.solution.status is Status.OPTIMAL
-
-
-def _found(market: Market, on_round: OnRound) -> _Confirmed:
+def _found(market: Market, on_round: OnRound) -> Confirmed:
     """The cheapest fleet for all traffic; where there is none, for as much as can be.
 
     Where time may end, a first fleet is found before the cheapest is looked for.
     """
-    tries = _Tries(on_round=on_round)
+    tries = Tries(on_round=on_round)
     try:
         return _cheapest(market, tries)
     except OutOfTimeError:
@@ -130,7 +78,7 @@ def _found(market: Market, on_round: OnRound) -> _Confirmed:
         return tries.cheaper(tries.first)
 
 
-def _cheapest(market: Market, tries: _Tries) -> _Confirmed:
+def _cheapest(market: Market, tries: Tries) -> Confirmed:
     whole, served = market, {one.name: 1.0 for one in market.request.classes}
     most = 1.0
     while True:
@@ -146,35 +94,8 @@ def _cheapest(market: Market, tries: _Tries) -> _Confirmed:
             if market is whole and not chosen.is_found:
                 unreachable(market)
             else:  # the simulation leaves too little, or fewer replicas share less evenly
-                most *= _LESS
+                most *= LESS
             market, served = shared_out(whole, most)
-
-
-def _unproved(chosen: Chosen, fluid: Chosen) -> Chosen:
-    """A fleet held against the bound of others, at rates that are no lower than theirs."""
-    bound, solution = fluid.solution.vouched, chosen.solution
-    is_best = is_closed(solution.objective, bound.bound, chosen.market.request.options.gap)
-    status = Status.OPTIMAL if is_best else Status.FEASIBLE
-    return replace(chosen, solution=replace(solution, status=status, vouched=bound))
-
-
-def weighed(market: Market) -> Chosen:
-    """The best fleet, each further sort of replica counted; its rates are known as in `settled`."""
-    classes, options = market.request.classes, market.request.options
-    n_least = 1
-    if all(len(one.models) == 1 for one in classes):
-        n_least = len({model.name for one in classes for model in one.models})
-    n_least *= 2 if market.request.roles.name == APART else 1
-
-    def has(one: Chosen) -> Weighed:
-        counts = one.solution.answer
-        return one.solution, n_sorts(one.program, counts) if counts else 0
-
-    chosen, steps, is_weighed = with_few_sorts(
-        lambda most: settled(market, most_sorts=most), has, n_least, options
-    )
-    proved = chosen.solution if is_weighed else without_proof(chosen.solution)
-    return replace(chosen, solution=proved, steps=steps)
 
 
 def opened(request: FleetRequest) -> Market:
@@ -186,122 +107,6 @@ def opened(request: FleetRequest) -> Market:
     if market.offered.is_cut:
         raise out_of_time()
     return market
-
-
-@dataclass(slots=True, kw_only=True)
-class _Tries:
-    """What was tried by simulation, one after the other.
-
-    Args:
-        first: what goes out if time ends before the cheapest fleet is known.
-        last: what was tried last, and what came of it.
-    """
-
-    on_round: OnRound
-    rounds: list[Round] = field(default_factory=list)
-    first: _Confirmed | None = None
-    last: tuple[PlannedFleet, FleetOutcome] | None = None
-    simulated_s: float = 0.0
-
-    def find_first(self, fluid: Chosen, served: Mapping[str, float]) -> _Confirmed | None:
-        """Where time may end, find a first fleet, if it is soon done; of less traffic if need be.
-
-        Returns:
-            It, where it is known to be the best.
-        """
-        if not is_set() or self.first is not None:
-            return None
-        market = fluid.market
-        found = first_fleet(fluid, self.is_confirmed)
-        if all(one == 1.0 for one in served.values()):
-            for most in SOON_SERVED:
-                less = None if found else soon_shared_out(market, most)
-                if less is not None:
-                    served, fluid = less[1], settled(less[0], fluid=True)
-                    found = first_fleet(fluid, self.is_confirmed, margins=(1.0,))
-        if found is not None:
-            self.first = self.answer(fluid, _unproved(found, fluid), served)
-            return self.first if self.first.is_best else None
-        return None
-
-    def cheaper(self, first: _Confirmed) -> _Confirmed:
-        """The cheapest of all that is known by now, where there is time to try it."""
-        fluid = first.fluid
-        with suppress(OutOfTimeError):
-            chosen = settled(fluid.market, sure=True)
-            rent = first.fleet.chosen.solution.objective
-            is_better = chosen.is_found and exceeds(rent, chosen.solution.objective)
-            if is_better and left_s() > self.simulated_s and self.is_confirmed(chosen):
-                return self.answer(fluid, _unproved(chosen, fluid), first.served)
-        return first
-
-    def is_confirmed(self, chosen: Chosen) -> bool:
-        """Whether the simulation refutes nothing; what it does is taken down."""
-        return not self.refuted(chosen, left=taken_down)
-
-    def refuted(self, chosen: Chosen, *, left: Left) -> tuple[Refuted, ...]:
-        """What the simulation refutes of a fleet.
-
-        Args:
-            left: what is left of the rate of a pool that is.
-        """
-        check()
-        began_s = time.perf_counter()
-        fleet = planned(chosen)
-        outcome = tried(fleet, seed=chosen.market.request.options.seed)
-        found = refuted(fleet, outcome, left)
-        rent, n = usd_per_hour(fleet.pools), n_devices(fleet.pools)
-        self.last, self.simulated_s = (fleet, outcome), time.perf_counter() - began_s
-        self.rounds.append(Round(usd_per_hour=rent, n_devices=n, refuted=found))
-        self.on_round(self.rounds[-1])
-        return found
-
-    def confirmed(self, chosen: Chosen) -> Chosen | None:
-        """The cheapest fleet that is not refuted; None where what is left does not serve all.
-
-        A fleet that is refuted parts all others in those whose pool of one configuration is no
-        larger, at what such a pool carries by itself, and those in which it is: the cheapest of
-        both is tried next. Where no pool carries less by itself, replicas are taken for less, and
-        fleets that share in other ways are left open: the bound stays where it was.
-        """
-        parts: list[Chosen] = [chosen] if chosen.is_found else []
-        open_at: Chosen | None = None
-        while parts:
-            best = min(parts, key=lambda one: one.solution.objective)
-            parts.remove(best)
-            found = self.refuted(best, left=in_such_pools)
-            if not found:
-                return best if open_at is None else _unproved(best, open_at)
-            if len(self.rounds) >= MOST_ROUNDS:
-                raise out_of_time()  # what a simulation refutes is no answer
-            markets = self.divided(found)
-            open_at = open_at or (None if len(markets) > 1 else best)
-            parts += [part for part in map(weighed, markets) if part.is_found]
-        return None
-
-    def divided(self, found: Sequence[Refuted]) -> list[Market]:
-        """What there is to choose from beside the fleet that was refuted, in two parts or one."""
-        assert self.last is not None
-        fleet = self.last[0]
-        markets = divided(fleet, found)
-        if markets:
-            return markets
-        for pool in fleet.pools:
-            if pool.name in {one.pool for one in found}:
-                taken_down(fleet, pool)
-        return [fleet.chosen.market]
-
-    def answer(self, fluid: Chosen, chosen: Chosen, served: Mapping[str, float]) -> _Confirmed:
-        """What was tried last, and its solution."""
-        assert self.last is not None
-        fleet, outcome = self.last
-        return _Confirmed(
-            fluid=fluid,
-            fleet=replace(fleet, chosen=replace(chosen, market=fluid.market)),
-            outcome=outcome,
-            rounds=tuple(self.rounds),
-            served=served,
-        )
 
 
 def _nothing(one: Round) -> None:
