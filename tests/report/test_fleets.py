@@ -273,5 +273,5 @@ def test_what_more_traffic_costs_nothing_is_said_of_this_fleet_and_of_another():
 
 def test_no_fleet_is_called_the_best_there_is():
     text = " ".join(fleet_text(FLEET, 100).split())
-    assert "optimal: no fleet is cheaper at the rates that its replicas are taken for" in text
+    assert "optimal: no cheaper fleet meets the targets in simulation" in text
     assert "no plan" not in text
