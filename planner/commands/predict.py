@@ -95,6 +95,7 @@ def _numbers(written: WrittenPrediction, found: Arguments) -> dict[str, float]:
         "--tp": (written.tp, count),
         "--pp": (written.pp, count),
         "--ep": (written.ep, count),
+        "--redundant-experts": (written.redundant_experts, spare),
         "--dp": (written.dp, count),
         "--batch": (written.batch, count),
         "--in-flight": (written.in_flight, count),
@@ -107,7 +108,13 @@ def _numbers(written: WrittenPrediction, found: Arguments) -> dict[str, float]:
     }
     values = {option: faults.read(option, text, read) for option, (text, read) in reads.items()}
     found.problems += [*faults.problems, *loop_problems(written)]
-    usual = {"--ep": 0.0, "--chunk": 0.0, "--in-flight": 0.0, "--waves": 0.0}
+    usual = {
+        "--ep": 0.0,
+        "--redundant-experts": 0.0,
+        "--chunk": 0.0,
+        "--in-flight": 0.0,
+        "--waves": 0.0,
+    }
     return {k: float(v) if v is not None else usual.get(k, 1.0) for k, v in values.items()}
 
 
@@ -202,9 +209,11 @@ def _table(
     from planner.commands.options.loops import batch_of
     from planner.estimates.serving.deployments import deployments, has_experts
     from planner.estimates.serving.operations import FORMAT_BYTES, STATIC
+    from planner.estimates.serving.popularity import with_copies
     from planner.estimates.serving.refusals import completed
+    from planner.estimates.serving.rules import Ground, Run
     from planner.specs.quality import as_published
-    from planner.specs.served_formats import ServedFormats
+    from planner.specs.served_formats import ServedFormats, as_run
 
     known = (*FORMAT_BYTES, *(name + STATIC for name in ("fp8", "nvfp4")))
     weights = written.weights or (as_published(model)[0] if model else "bf16")
@@ -221,11 +230,13 @@ def _table(
         found.problems.append(
             Problem(where="--overlap", value=written.overlap, fact=fact, remedy=remedy)
         )
-    if written.experts and model is not None and not has_experts(model):
-        fact, remedy = f"{model.name} has no experts", "leave it out"
-        found.problems.append(
-            Problem(where="--experts", value=written.experts, fact=fact, remedy=remedy)
-        )
+    for option, said in (
+        ("--experts", written.experts),
+        ("--redundant-experts", written.redundant_experts),
+    ):
+        if said and model is not None and not has_experts(model):
+            fact, remedy = f"{model.name} has no experts", "leave it out"
+            found.problems.append(Problem(where=option, value=said, fact=fact, remedy=remedy))
     formats_known = all(name is None or name in known for _, name in asked)
     if model is None or machines is None or not formats_known:
         return None
@@ -236,7 +247,7 @@ def _table(
         data=None if written.dp is None else int(numbers["--dp"]),
         expert=int(numbers["--ep"]) or None,
     )
-    return deployments(
+    table = deployments(
         formats=ServedFormats(weights=weights, experts=experts, cache=cache),
         n_tensor=tensor,
         n_data=data,
@@ -244,8 +255,14 @@ def _table(
         n_expert_parallel=expert,
         batch=batch_of(numbers, int(data), found.problems),
         chunk_tokens=numbers["--chunk"] or float(machines.engine.n_chunk_tokens),
+        n_redundant=numbers["--redundant-experts"],
         overlaps=written.overlap == "two-batch",
     )
+    if written.redundant_experts is not None:
+        return table
+    run = Run(role=written.role, formats=as_run(model, table.formats[0], machines.engine))
+    ground = Ground(rules=machines.engine.rules, device=machines.device, run=run)
+    return with_copies(model, table, machines.engine, ground)
 
 
 def _impossible(

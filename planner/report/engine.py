@@ -7,7 +7,7 @@ from planner.report.engine_requests import engine_rows
 from planner.report.launch.text import launch_text
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.mixes import mix_head, mix_lines
-from planner.report.prediction import between
+from planner.report.prediction import balance_words, between
 from planner.report.proof import certificate_lines
 from planner.report.region import region_lines
 from planner.report.times import times_lines
@@ -113,6 +113,11 @@ def _spread(times: Interval, planned_s: float, plan: EnginePlan) -> str:
 def _memory_rows(best: EngineDeployment) -> list[tuple[str, str]]:
     return [
         ("weights", show(best.weights_bytes, "B")),
+        *(
+            (("of copies", balance_words(best.redundant_experts)),)
+            if best.redundant_experts
+            else ()
+        ),
         ("in all", f"{show(best.used_bytes, 'B')} of {show(best.capacity_bytes, 'B')}"),
     ]
 

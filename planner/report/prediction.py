@@ -14,7 +14,13 @@ from planner.report.lines import bar, columns, labelled, percent, section, wrapp
 from planner.report.times import times_lines
 from planner.report.words import plural
 from planner.results.arrivals import Load, Waves
-from planner.results.predictions import Interval, OperationLine, PassLine, Prediction
+from planner.results.predictions import (
+    Interval,
+    OperationLine,
+    PassLine,
+    Prediction,
+    RedundantExperts,
+)
 from planner.specs.roles import DECODE, PREFILL, role_words
 from planner.units import show
 
@@ -282,7 +288,18 @@ def _memory_lines(one: Prediction, width: int) -> list[str]:
         f"fits: batch {memory.largest_batch} a rank while they grow to {one.n_kept_tokens} "
         f"tokens, or {memory.longest_context} tokens at batch {one.n_running}"
     )
-    return [*columns(rows, "<>><"), *wrapped(fits, width - 2)]
+    copies = []
+    if one.redundant_experts:
+        copies = wrapped(f"copies: {balance_words(one.redundant_experts)}", width - 2)
+    return [*columns(rows, "<>><"), *copies, *wrapped(fits, width - 2)]
+
+
+def balance_words(balance: RedundantExperts) -> str:
+    """What copies of experts hold, and how level they leave the devices."""
+    return (
+        f"{show(balance.copies_bytes, 'B')}, {balance.n_redundant} redundant experts a layer: the "
+        f"fullest device gets {balance.fullest_factor:.3g} times the mean in the long run"
+    )
 
 
 def _balance_sections(one: Prediction) -> Iterator[str]:

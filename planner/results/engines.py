@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planner.results.predictions import Interval, Launch
+from planner.results.predictions import Interval, Launch, RedundantExperts
 from planner.specs.engine_request import EngineRequest
 from planner.specs.region import Outside
 from planner.specs.roles import TOGETHER, role_words
@@ -54,6 +54,7 @@ class EngineDeployment:
         role: what it does of a request. Of one that reads prompts `output_tokens_per_s` are those
             that are written after them, and TPOT is 0; of one that decodes TTFT is.
         outside: what of it no measurement of the engine, the device and the kind of model has.
+        redundant_experts: by copies of experts; None without.
     """
 
     engine: str
@@ -89,6 +90,12 @@ class EngineDeployment:
     further: Mapping[str, float] = field(default_factory=dict, hash=False)
     role: str = TOGETHER
     outside: tuple[Outside, ...] = ()
+    redundant_experts: RedundantExperts | None = None
+
+    @property
+    def n_redundant_experts(self) -> int:
+        """Copies of experts of a layer beside the first of each."""
+        return self.redundant_experts.n_redundant if self.redundant_experts else 0
 
     @property
     def n_devices(self) -> int:
@@ -170,7 +177,8 @@ class EngineDeployment:
         """`two batches overlapped, 2 drafted by mtp`; empty where passes are plain."""
         overlapped = "two batches overlapped" if self.overlap != "none" else ""
         drafted = f"{self.n_drafted} drafted by {self.drafter}" if self.n_drafted else ""
-        return ", ".join(filter(None, (overlapped, drafted)))
+        copies = f"{self.n_redundant_experts} redundant experts" * (self.n_redundant_experts > 0)
+        return ", ".join(filter(None, (overlapped, drafted, copies)))
 
     @property
     def summary(self) -> str:

@@ -144,6 +144,22 @@ class MemoryLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RedundantExperts:
+    """How copies of experts level what devices get of their tokens.
+
+    Args:
+        n_redundant: copies of a layer, beside the first of each expert.
+        fullest_factor: rows of the fullest device over the mean, in the long run; what chance adds
+            in one pass is in its times [1].
+        copies_bytes: of their weights on one device, of the whole stage.
+    """
+
+    n_redundant: int
+    fullest_factor: float
+    copies_bytes: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
     """How an engine is started for a deployment.
 
@@ -205,6 +221,7 @@ class Prediction:
         measured_by: engines and versions whose measured kernels times are made of.
         load: what it does at the rate that arrives; None where none is said.
         waves: first tokens by wave; None where the loop is without end.
+        redundant_experts: by copies of experts; None without.
         outside: what of it no measurement of the engine, the device and the kind of model has.
     """
 
@@ -247,6 +264,7 @@ class Prediction:
     measured_by: tuple[str, ...]
     load: Load | None = None
     waves: Waves | None = None
+    redundant_experts: RedundantExperts | None = None
     outside: tuple[Outside, ...] = ()
 
     @property

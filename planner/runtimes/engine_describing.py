@@ -88,6 +88,7 @@ def describe_choice(
         launch=None,
         role=choices.role,
         outside=answer.outside,
+        redundant_experts=answer.redundant_experts,
     )
     return with_commands(request, found)
 

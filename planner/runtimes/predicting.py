@@ -14,6 +14,8 @@ from planner.estimates.serving.kernels import KernelClock, backend_problems, cac
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.networks import ServingNetwork
 from planner.estimates.serving.overflow import Account, overflows
+from planner.estimates.serving.passes import parameter_bytes
+from planner.estimates.serving.popularity import expert_layers, imbalance
 from planner.estimates.serving.refusals import (
     chunk_problems,
     refusals,
@@ -34,6 +36,7 @@ from planner.results.predictions import (
     MemoryLine,
     PassLine,
     Prediction,
+    RedundantExperts,
 )
 from planner.runtimes.loads import load_of
 from planner.runtimes.pass_lines import interval, pass_line, relative_error
@@ -291,6 +294,7 @@ def _prediction(
         measured_by=machines.kernels.measured_by,
         waves=_waves(times),
         outside=outside,
+        redundant_experts=_redundant_experts(model, table, serving.run_formats),
     )
 
 
@@ -351,6 +355,7 @@ def _request(
         acceptance=speculating.acceptance if speculating else (),
         role=traffic.role,
         n_waves=traffic.n_waves,
+        n_redundant_experts=int(table.n_redundant[0]),
     )
 
 
@@ -396,6 +401,19 @@ def _degrees(table: DeploymentTable) -> dict[str, int]:
 
 def _formats(formats: ServedFormats) -> dict[str, str]:
     return {"weights": formats.weights, "experts": formats.experts, "cache": formats.cache}
+
+
+def _redundant_experts(
+    model: Architecture, table: DeploymentTable, formats: ServedFormats
+) -> RedundantExperts | None:
+    """Of the layer that is balanced least."""
+    n_ranks, n_redundant = int(table.n_expert_parallel[0]), int(table.n_redundant[0])
+    if not n_redundant:
+        return None
+    plain = replace(table, n_redundant=0 * table.n_redundant)
+    held, less = (float(parameter_bytes(model, it, formats)[0]) for it in (table, plain))
+    worst = max(imbalance(one, n_ranks, n_redundant) for one in expert_layers(model))
+    return RedundantExperts(n_redundant=n_redundant, fullest_factor=worst, copies_bytes=held - less)
 
 
 def _memory_line(

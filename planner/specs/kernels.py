@@ -133,6 +133,9 @@ class EngineSpec:
             and first.
         message_share: share of the multiprocessors that dispatch and combine take while prompts
             are read in two overlapped micro-batches.
+        n_balanced_groups: fewest groups of experts that are levelled by copies, unless that is
+            said otherwise; 0 of an engine whose groups never are.
+        n_redundant_experts: copies of a layer that they have then, at least.
         version: whose kernels times were measured with, mostly.
         started_version: whose flags start it, and whose rules these are; empty if nobody says.
         rules: what it starts.
@@ -162,6 +165,8 @@ class EngineSpec:
     reserved_fraction: float = 1.0
     mixes_prefill: bool = True
     message_share: float = 0.0
+    n_balanced_groups: int = 0
+    n_redundant_experts: int = 0
     started_version: str = ""
     rules: tuple[EngineRule, ...] = ()
     lifted: tuple[str, ...] = ()

@@ -47,6 +47,7 @@ class PredictionRequest:
         acceptance: probability that one is accepted, by position; none without drafts.
         requests_per_s: that arrive at all ranks together; None where nothing is said of it.
         role: what the deployment does of each request.
+        n_redundant_experts: copies of experts of a layer, beside the first of each.
         n_waves: requests of each place, the first of which all begin together; 0 without end.
     """
 
@@ -71,3 +72,4 @@ class PredictionRequest:
     requests_per_s: float | None = None
     role: str = TOGETHER
     n_waves: int = 0
+    n_redundant_experts: int = 0

@@ -21,6 +21,7 @@ from planner.verifier.quantities import broken_limits, further_of, limits_of
 from planner.verifier.runtimes.packed import homeless
 from planner.verifier.serving.checkpoints import loaded
 from planner.verifier.serving.drafts import draft_of
+from planner.verifier.serving.held import copies_of
 from planner.verifier.serving.kernels import STATIC, STORED, Kernels
 from planner.verifier.serving.links import Links
 from planner.verifier.serving.ranks import Rank
@@ -61,6 +62,7 @@ def _recounted(
             says,
             loaded=rank.formats,
             overlaps=says.overlap == "two-batch",
+            balances=True,
         ),
         *_undone(model, rank, request),
         *_unoffered(request, asked, says),
@@ -117,6 +119,7 @@ def _recounted(
         used_bytes=used,
         capacity_bytes=held.limit_bytes,
         outside=times.outside,
+        redundant_experts=copies_of(rank),
         role=TOGETHER,  # a plan is one deployment that does it all
     )
     device = request.records.cluster.device
@@ -147,6 +150,8 @@ def rank_of(
     for name in (*names, "batch", "chunk_tokens"):
         if getattr(says, name) < 1:
             raise Refused("is below one", path=(name,), says=getattr(says, name))
+    if (copies := says.n_redundant_experts) < 0:
+        raise Refused("is below zero", path=("n_redundant_experts",), says=copies)
     for name in ("weights", "experts", "cache"):
         number_format = getattr(says.formats, name)
         if number_format.removesuffix(STATIC) not in STORED:
@@ -163,6 +168,7 @@ def rank_of(
         n_stages=says.n_stages,
         n_expert_parallel=says.n_expert_parallel,
         n_expert_tensor=says.n_expert_tensor,
+        n_redundant=says.n_redundant_experts,
         exchanges=says.n_data > 1 and says.n_expert_parallel > 1 and group > 1,
     )
 

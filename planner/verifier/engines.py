@@ -22,6 +22,7 @@ from planner.verifier.findings import TOLERANCE, Finding, Refused
 from planner.verifier.quality import offered_formats, quality_words
 from planner.verifier.serving.checkpoints import loaded
 from planner.verifier.serving.drafts import draft_of
+from planner.verifier.serving.held import copies_of
 from planner.verifier.serving.kernels import Kernels
 from planner.verifier.serving.links import Links
 from planner.verifier.serving.models import layers_of
@@ -94,6 +95,7 @@ def counted_engine(
         used_bytes=held.limit_bytes - held.room_bytes - held.shared_bytes + cached,
         capacity_bytes=held.limit_bytes,
         outside=times.outside,
+        redundant_experts=copies_of(rank),
     )
     return found, [*_broken(request, one, found)]
 
@@ -132,6 +134,7 @@ def rank_of_recipe(
         n_stages=says.n_stages,
         n_expert_parallel=says.n_expert_parallel,
         n_expert_tensor=says.n_expert_tensor,
+        n_redundant=says.n_redundant_experts,
         exchanges=has_experts and says.n_data > 1 and says.n_expert_parallel > 1,
     )
 
@@ -212,7 +215,9 @@ def _unstarted(
         yield Finding(path=("n_tensor",), says=says.n_tensor, fact="has a degree below one")
         return
     formats = loaded(model, says.formats, engine)
-    yield from unstartable(engine, model, cluster, says, loaded=formats, overlaps=False)
+    yield from unstartable(
+        engine, model, cluster, says, loaded=formats, overlaps=False, balances=True
+    )
 
 
 def _broken(request: PlacementRequest, one: Serve, found: EngineDeployment) -> Iterator[Finding]:

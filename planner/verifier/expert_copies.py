@@ -182,6 +182,20 @@ def greedy_copies(asked: ExpertsRequest) -> Held:
     return counted(ranks)
 
 
+PARTS = 10**9
+"""Of a chance, whole ones by which copies are dealt: no rounding error decides between equals."""
+
+
+def fullest_of_greedy(chances: Sequence[float], n_ranks: int, n_slots: int) -> tuple[float, ...]:
+    """Of the copies on the rank with most visits, if all slots are filled by the greedy rules."""
+    parts = tuple(float(round(one * PARTS)) for one in chances)
+    held = greedy_copies(ExpertsRequest(loads=parts, n_ranks=n_ranks, n_slots=n_slots))
+    copies = copies_of(held, len(parts))
+    ranks = [[e for e, n in rank.items() for _ in range(n)] for rank in held]
+    most = max(ranks, key=lambda rank: sum(parts[e] / copies[e] for e in rank))
+    return tuple(chances[e] / copies[e] for e in most)
+
+
 def _fill(
     asked: ExpertsRequest, members: Sequence[int], there: range, ranks: list[list[int]]
 ) -> None:

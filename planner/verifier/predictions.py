@@ -16,6 +16,7 @@ from planner.verifier.findings import TOLERANCE, Finding, Refused, with_differen
 from planner.verifier.pass_lines import counted_pass
 from planner.verifier.quality import quality_words
 from planner.verifier.serving.drafts import draft_of
+from planner.verifier.serving.held import copies_of
 from planner.verifier.serving.kernels import Run
 from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s
 from planner.verifier.serving.queues import Queue, middle_s
@@ -155,6 +156,7 @@ def _truth(
         measured_by=records.kernels.measured_by,
         load=_load(answer, rank, served, times),
         waves=_waves(served, times),
+        redundant_experts=copies_of(rank),
     )
 
 

@@ -67,6 +67,7 @@ from planner.results.predictions import (
     OperationLine,
     PassLine,
     Prediction,
+    RedundantExperts,
 )
 from planner.results.repairs import Change, Move, Repair, RepairPoint, RepairRequest
 from planner.results.staging import GroupUse, LayerPlacement, MachineLine, StageLine, StagePlan
@@ -462,7 +463,7 @@ FIELDS: Mapping[type, Judged] = {
         asked="engine demand_tokens_per_s",
         counted="variant quality_loss_fraction quality tpot_s ttft_s planned_tpot_s "
         "planned_ttft_s usd_per_hour usd_per_token output_tokens_per_s weights_bytes used_bytes "
-        "capacity_bytes further outside",
+        "capacity_bytes further outside redundant_experts",
         how="choices that the request offers, degrees that divide the model and fit the pool; "
         "passes kernel by kernel and message by message, what they hold, and rent; of plans and "
         "audits the commands are written again",
@@ -532,7 +533,7 @@ FIELDS: Mapping[type, Judged] = {
         "formats quality overlap tokens_per_step ttft_s tpot_s itl_s ttft_parts queue_s "
         "user_tokens_per_s device_tokens_per_s total_tokens_per_s peak_flop_per_s "
         "hbm_bytes_per_s ridge_flop_per_byte memory passes n_assumed provenance launch "
-        "measured_by load waves outside",
+        "measured_by load waves redundant_experts outside",
         unverified="balance",
         how="the deployment of the request, kernel by kernel and message by message, in scalars",
     ),
@@ -571,6 +572,11 @@ FIELDS: Mapping[type, Judged] = {
         "longest_cache_bytes activation_bytes "
         "workspace_bytes largest_batch longest_context",
         how="of a device of the fullest stage",
+    ),
+    RedundantExperts: Judged(
+        counted="n_redundant fullest_factor copies_bytes",
+        how="copies as many as the engine's users give so many groups, dealt by a second greedy "
+        "balancer",
     ),
     BalanceLine: Judged(unverified="name balanced present rule"),
     Launch: Judged(

@@ -126,6 +126,7 @@ OF_ONE: dict[tuple[str, str], tuple[str, Words]] = {
     ("predict", "--dp"): ("2", {"--model": MIXTURE}),
     ("predict", "--in-flight"): ("16", {"--batch": None}),
     ("predict", "--waves"): ("3", {"--batch": None, "--in-flight": "16"}),
+    ("predict", "--redundant-experts"): ("8", {**ROUTED, "--ep": "8"}),
     ("predict", "--overlap"): ("two-batch", {**ROUTED, "--ep": "8"}),
     ("place", "--objective"): ("latency", {"--replicas": "1"}),
 }

@@ -61,6 +61,11 @@ HITS = {
         "drafters": {"tp": 4, "drafter": "medusa"},
         "room-for-the-batch": {"tp": 4, "batch": 2049, "chunk": 2048},
         "equal-shares-of-nodes": {"tp": 4, "pp": 3},
+        "copies-between-groups": {"model": MIXTURE, "tp": 4, "redundant": 8},
+        "families-with-copies": {"model": MIXTURE, "tp": 4, "ep": 4, "redundant": 8,
+                                 "family": "gpt_oss"},
+        "formats-with-copies": {"model": MIXTURE, "tp": 4, "ep": 4, "redundant": 8,
+                                "experts_format": "int4"},
     },
     "sglang-0.5.23": {
         "families": {"tp": 8, "family": "jamba"},
@@ -82,6 +87,10 @@ HITS = {
         "chunks-of-pages": {"model": LATENT, "tp": 8, "chunk": 2000},
         "equal-shares-of-nodes": {"tp": 4, "pp": 3},
         "servers-on-nodes": {"tp": 2, "pp": 3, "dp": 4},
+        "groups-of-deepep": {**WIDE, "dp": 40, "ep": 40, "experts": 320},
+        "copies-between-groups": {"model": MIXTURE, "tp": 4, "redundant": 8},
+        "families-with-copies": {"model": MIXTURE, "tp": 4, "ep": 4, "redundant": 8,
+                                 "family": "mixtral"},
     },
     "trtllm-9e7f85f": {
         "families": {"tp": 8, "family": "jamba"},
@@ -96,6 +105,7 @@ HITS = {
         "caches": {"tp": 4, "cache": "nvfp4"},
         "equal-shares-of-nodes": {"tp": 4, "pp": 3},
         "servers-on-nodes": {"tp": 2, "pp": 3, "dp": 4},
+        "no-copies": {"model": MIXTURE, "tp": 4, "ep": 4, "redundant": 8},
     },
 }  # fmt: skip
 """A deployment for each rule that breaks it, and no other of its engine."""
@@ -142,6 +152,7 @@ def _deployed(engine, rules, **asked):
         n_data=asked.get("dp", 1),
         n_stages=asked.get("pp", 1),
         n_expert_parallel=asked.get("ep", 1),
+        n_redundant=asked.get("redundant", 0),
         batch=asked.get("batch", 8),
         chunk_tokens=asked.get("chunk", 8192),
         overlaps=asked.get("overlaps", False),
@@ -153,6 +164,7 @@ def _deployed(engine, rules, **asked):
     degrees = ("n_tensor", "n_data", "n_stages", "n_expert_parallel", "n_expert_tensor")
     says = SimpleNamespace(
         **{name: int(getattr(table, name)[0]) for name in degrees},
+        n_redundant_experts=int(table.n_redundant[0]),
         batch=int(table.batch[0]),
         chunk_tokens=int(table.chunk_tokens[0]),
         drafter=drafter,
@@ -402,7 +414,7 @@ FORGED = {
         lambda engine: engine["rules"][8].update(source="me"),
         "rules/8/source",
     ),
-    "adds one": (lambda engine: engine["rules"].append(ADDED), "rules/20/name"),
+    "adds one": (lambda engine: engine["rules"].append(ADDED), "rules/23/name"),
     "lifts one without a file": (
         lambda engine: engine.update(lifted=[engine["rules"].pop()["name"]]),
         "lifted",
@@ -447,7 +459,7 @@ def test_the_command_line_changes_rules_and_the_answer_says_so(tmp_path, capsys)
     assert f"--rules {file}" in json.loads(answer)["answer"]["deployment"]["command"]
     assert verify(json.loads(answer)).is_true
     assert _pointers(answer, "decode-in-one-stage", "caches") == {"lifted/0"}
-    assert _pointers(answer, "tp <= 4", "tp <= 8") == {"rules/19/require"}
+    assert _pointers(answer, "tp <= 4", "tp <= 8") == {"rules/22/require"}
     file.write_text(OWN.replace("tp <= 4", "tp <= 2"))
     assert not _pointers(answer, "tp <= 4", "tp <= 8")  # who changed it is not known any more
     assert f"what `{file}` changes" in " ".join(verify(json.loads(answer)).notes)

@@ -127,6 +127,18 @@ def test_vllm_takes_batch_and_chunk_a_rank():
     assert found["--max-model-len"] == "1800"
 
 
+def test_copies_of_experts_are_asked_for_and_balanced_over_all_nodes():
+    wide = replace(SINGLES, n_data=32, n_expert_parallel=32, n_redundant_experts=32)
+    found = flags("sglang", wide)
+    assert found["--enable-eplb"] is True
+    assert (found["--ep-num-redundant-experts"], found["--eplb-algorithm"]) == ("32", "deepseek")
+    found = flags("vllm", wide)
+    assert found["--enable-eplb"] is True
+    assert json.loads(str(found["--eplb-config"])) == {"num_redundant_experts": 32}
+    for engine in ENGINES:
+        assert "eplb" not in launched(engine, SINGLES).command
+
+
 def test_sglang_takes_batch_and_chunk_of_all_ranks_and_two_tokens_more():
     found = flags("sglang", MIXTURE)
     assert found["--max-running-requests"] == "128"

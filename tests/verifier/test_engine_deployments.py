@@ -6,7 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from planner import plan, verify
 from planner.specs.engine_request import AskedDrafting
+from planner.specs.reading import load_architecture, load_cluster
+from planner.specs.records import Workload
+from planner.specs.request import Degrees, Targets
 from planner.verifier.engine_deployments import _unoffered
 from tests.verifier.answers import answer
 
@@ -28,3 +32,44 @@ def test_a_chunk_holds_what_decodes_and_its_drafts_and_a_prompt_beside(chunk, n_
     found = [one.fact for one in _unoffered(request, asked, says)]
     tokens = 32 * (1 + n_drafted)
     assert found == ([] if fits else [f"has no room for prompts beside {tokens} tokens"])
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """DeepSeek-V3 over 32 devices, with a redundant expert on each."""
+    return plan(
+        load_architecture("deepseek-v3"),
+        load_cluster("h800-nvl8-x4"),
+        "sglang",
+        workload=Workload(n_input_tokens=2048, n_output_tokens=256),
+        targets=Targets(degrees=Degrees(tensor=1, data=32, pipeline=1, expert=32)),
+        batches=(16,),
+        chunks=(8192,),
+    )
+
+
+def test_copies_of_experts_are_counted_again(wide):
+    copies = wide.deployment.redundant_experts
+    assert copies.n_redundant == 32
+    assert 1.0 < copies.fullest_factor < 1.01
+    assert copies.copies_bytes == pytest.approx(58 * 3 * 7168 * 2048, rel=1e-3)  # and scales
+    assert "32 redundant experts" in wide.deployment.summary
+    assert "--ep-num-redundant-experts 32" in wide.deployment.launch.command
+    assert verify(wide).is_true
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"n_redundant": 0},
+        {"n_redundant": 64},
+        {"n_redundant": -256},
+        {"fullest_factor": 1.0},
+        {"copies_bytes": 0.0},
+        None,
+    ],
+)
+def test_other_copies_are_refused(wide, changes):
+    copies = changes and replace(wide.deployment.redundant_experts, **changes)
+    says = replace(wide, deployment=replace(wide.deployment, redundant_experts=copies))
+    assert not verify(says).is_true

@@ -74,6 +74,12 @@ class WrittenPrediction:
     ep: Annotated[
         str | None, text(DEPLOYED, "N", "Groups that experts are dealt to. [tp·dp if dp > 1]")
     ] = None
+    redundant_experts: Annotated[
+        str | None,
+        text(
+            DEPLOYED, "N", "Copies of experts of a layer, balanced; 0: none. [the engine's of EP]"
+        ),
+    ] = None
     pp: Annotated[str, text(DEPLOYED, "N", "Stages of a pipeline.")] = "1"
     batch: Annotated[
         str | None, text(DEPLOYED, "N", "Requests in flight on each attention rank. [1]")

@@ -19,6 +19,7 @@ from planner.estimates.serving.errors import RecordingClock, serving_errors
 from planner.estimates.serving.grids import blocks, joined, with_small_chunks
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import Holding, holding
+from planner.estimates.serving.popularity import with_copies
 from planner.estimates.serving.reading import has_room
 from planner.estimates.serving.region import Settings, outside_error
 from planner.estimates.serving.rules import Ground, Run, breaks_alone, is_valid, starts
@@ -166,6 +167,7 @@ def all_degrees(model: Architecture, request: EngineRequest) -> DeploymentTable:
         n_stages=stages[row],
         n_expert_parallel=expert,
     )
+    table = with_copies(model, table, request.records.engine, ground_of(request))
     asked = request.targets.degrees
     kept = np.ones(len(table), dtype=np.bool_)
     for wanted, found in (
@@ -238,10 +240,12 @@ def choices(
         for way in ways:
             run = Run.of(role, formats, way)
             here = replace(ground, run=run)
-            can = starts(here, model, block, beyond=ground)
+            some = with_copies(model, block, clock.engine, here)
+            is_known = np.array_equal(some.n_redundant, block.n_redundant)
+            can = starts(here, model, some, beyond=ground if is_known else None)
             if forbidden:
-                can &= ~starts(replace(here, rules=(forbidden,)), model, block)
-            some = block.take(can & has_room(clock.engine, block, way, role))
+                can &= ~starts(replace(here, rules=(forbidden,)), model, some)
+            some = some.take(can & has_room(clock.engine, block, way, role))
             n_considered += len(some)
             parts.append(_timed(model, clock, traffic, some, memory_scale, way))
             if role == TOGETHER and clock.engine.mixes_prefill:

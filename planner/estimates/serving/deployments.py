@@ -32,6 +32,7 @@ class DeploymentTable:
         n_stages: stages of the pipeline.
         n_expert_parallel: groups that the experts are dealt to.
         n_expert_tensor: devices that each expert is cut over.
+        n_redundant: copies of experts beside the first of each, of a layer, which a balancer deals.
         batch: sequences that decode at once on one attention rank.
         chunk_tokens: most tokens of one pass while prompts are read.
         overlaps: two micro-batches hide each other's messages.
@@ -45,6 +46,7 @@ class DeploymentTable:
     n_stages: IntArray
     n_expert_parallel: IntArray
     n_expert_tensor: IntArray
+    n_redundant: IntArray
     batch: FloatArray
     chunk_tokens: FloatArray
     overlaps: BoolArray
@@ -82,6 +84,7 @@ def deployments(
     n_stages: ArrayLike = 1,
     n_expert_parallel: ArrayLike = 1,
     n_expert_tensor: ArrayLike | None = None,
+    n_redundant: ArrayLike = 0,
     batch: ArrayLike = 1.0,
     chunk_tokens: ArrayLike = 8192.0,
     overlaps: ArrayLike = False,
@@ -105,6 +108,7 @@ def deployments(
         "n_stages": (n_stages, np.int64),
         "n_expert_parallel": (expert, np.int64),
         "n_expert_tensor": (n_expert_tensor, np.int64),
+        "n_redundant": (n_redundant, np.int64),
         "batch": (batch, np.float64),
         "chunk_tokens": (chunk_tokens, np.float64),
         "overlaps": (overlaps, np.bool_),

@@ -170,10 +170,9 @@ def _fused(
     tokens: FloatArray,
     formats: ServedFormats,
 ) -> Operation:
-    local = ffn.n_experts / table.n_expert_parallel
+    local = (ffn.n_experts + table.n_redundant) / table.n_expert_parallel
     width = ffn.d_expert / table.n_expert_tensor
-    visits = reached(ffn, tokens, table.n_expert_parallel)
-    pairs, hit = visits.rows, visits.n_hit
+    pairs, hit = reached(ffn, tokens, table)
     weight = number_bytes(formats.experts)
     each = ffn.n_matrices * d_model * width
     return Operation(
@@ -212,8 +211,7 @@ def _two_products(
     reads: bool,
 ) -> Iterator[Operation]:
     width = ffn.d_expert / table.n_expert_tensor
-    visits = reached(ffn, tokens, table.n_expert_parallel)
-    pairs, hit = visits.rows, visits.n_hit
+    pairs, hit = reached(ffn, tokens, table)
     n_up = ffn.n_matrices - 1
     weights = formats.experts
     # short exchanges write tokens where experts read them, and add experts' outputs themselves

@@ -111,6 +111,7 @@ def _with_batches(
         n_data=cuts.n_data[row],
         n_stages=cuts.n_stages[row],
         n_expert_parallel=cuts.n_expert_parallel[row],
+        n_redundant=cuts.n_redundant[row],
         batch=batch,
         chunk_tokens=chunk,
         format_index=np.full(len(row), index),

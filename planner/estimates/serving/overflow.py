@@ -14,6 +14,7 @@ import numpy as np
 from planner.errors import Problem
 from planner.estimates.serving.deployments import DeploymentTable, deployments
 from planner.estimates.serving.memory import Holding, holding
+from planner.estimates.serving.popularity import with_copies
 from planner.estimates.serving.refusals import DEGREES
 from planner.estimates.serving.rules import Ground, is_valid
 from planner.estimates.serving.traffic import Drafts, Traffic
@@ -205,4 +206,6 @@ def _grown(account: Account) -> DeploymentTable:
         chunk_tokens=table.chunk_tokens[0],
         **{name: np.array([way[name] for way in ways]) for name in one},
     )
-    return rows.take(is_valid(model, rows, Ground(rules=account.engine.rules)))
+    ground = Ground(rules=account.engine.rules)
+    rows = with_copies(model, rows, account.engine, ground)
+    return rows.take(is_valid(model, rows, ground))

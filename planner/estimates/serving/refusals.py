@@ -38,6 +38,7 @@ _COLUMNS = {
     "group": "n_tensor",
     "world": "n_stages",
     "dp": "n_data",
+    "redundant": "n_redundant",
 }
 """The column that a broken rule is mended by: of the first of these that it asks something of."""
 
@@ -57,6 +58,7 @@ _OPTIONS = {
     **DEGREES,
     "batch": "--batch",
     "chunk_tokens": "--chunk",
+    "n_redundant": "--redundant-experts",
     **{name: f"--{word}" for name, word in _SAID_BY.items()},
 }
 """Options by what a rule is mended by: a column, or a name of a condition."""
@@ -175,7 +177,7 @@ def _words(fact: str, ground: Ground) -> str:
 
 def _said(model: Architecture, table: DeploymentTable, name: str, ground: Ground) -> str:
     """What an option says that a broken rule is mended by."""
-    if name in DEGREES or name in ("batch", "chunk_tokens"):
+    if name in DEGREES or name in ("batch", "chunk_tokens", "n_redundant"):
         return f"{getattr(table, name)[0]:.0f}"
     run, device = ground.run, ground.device
     formats = run.formats if run else table.formats[0]
@@ -227,7 +229,8 @@ def _varied(
         ranks = np.maximum(1, sizes // degrees["n_tensor"])
         own = degrees["n_tensor"] * degrees["n_data"] % sizes == 0
         degrees["n_data"] = np.where(follows & ~own, ranks, degrees["n_data"])
-    return deployments(formats=table.formats, batch=table.batch[0], **degrees)
+    copies, batch = table.n_redundant[0], table.batch[0]
+    return deployments(formats=table.formats, n_redundant=copies, batch=batch, **degrees)
 
 
 def _holding(

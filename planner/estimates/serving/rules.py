@@ -176,6 +176,7 @@ def _quantities(ground: Ground, model: Architecture, table: DeploymentTable) -> 
         "pp": table.n_stages,
         "ep": table.n_expert_parallel,
         "etp": table.n_expert_tensor,
+        "redundant": table.n_redundant,
         "group": table.n_group,
         "world": table.n_devices,
         "exchanges": table.exchanges,

@@ -57,9 +57,7 @@ def launch(started: Started) -> Launch:
         "--pp-size": started.n_stages if started.n_stages > 1 else None,
         "--attn-dp-size": n_ranks if n_ranks > 1 else None,
         "--ep-size": started.n_expert_parallel if started.n_expert_parallel > 1 else None,
-        "--moe-a2a-backend": "deepep" if started.exchanges else None,
-        "--deepep-mode": "auto" if started.exchanges else None,
-        "--enable-two-batch-overlap": started.overlaps,
+        **_between_experts(started),
         "--quantization": "fp8" if started.is_cast and not started.is_published else None,
         "--moe-runner-backend": started.experts_backend or None,
         "--kv-cache-dtype": started.cache_word(CACHES),
@@ -81,6 +79,19 @@ def launch(started: Started) -> Launch:
         variables=variables | drafts,
         remarks=fetched(started),
     )
+
+
+def _between_experts(started: Started) -> dict[str, object]:
+    """Messages, and copies that are balanced over all nodes at once."""
+    copies = started.n_redundant_experts
+    return {
+        "--moe-a2a-backend": "deepep" if started.exchanges else None,
+        "--deepep-mode": "auto" if started.exchanges else None,
+        "--enable-eplb": copies > 0,
+        "--eplb-algorithm": "deepseek" if copies else None,
+        "--ep-num-redundant-experts": copies or None,
+        "--enable-two-batch-overlap": started.overlaps,
+    }
 
 
 def _handing_over(started: Started) -> dict[str, object]:

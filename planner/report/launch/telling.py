@@ -180,6 +180,7 @@ def prediction_request(
         n_drafted=best.n_drafted,
         acceptance=drafting.acceptance if drafting and best.n_drafted else (),
         role=best.role,
+        n_redundant_experts=best.n_redundant_experts,
     )
 
 
@@ -251,6 +252,7 @@ def _started(
         n_drafted=asked.n_drafted,
         role=asked.role,
         experts_backend=tables.kernels.experts_backend,
+        n_redundant_experts=asked.n_redundant_experts,
     )
 
 

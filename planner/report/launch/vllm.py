@@ -30,12 +30,15 @@ def launch(started: Started) -> Launch:
     model, variables = checkpoint(started, casts=True)
     drafter, drafts = drafting(started)
     n_nodes, between = _nodes(started)
+    copies = started.n_redundant_experts
     options: dict[str, object] = {
         "--tensor-parallel-size": started.n_tensor,
         "--pipeline-parallel-size": started.n_stages if started.n_stages > 1 else None,
         "--data-parallel-size": started.n_data if started.n_data > 1 else None,
         "--enable-expert-parallel": started.n_expert_parallel > 1,
         "--all2all-backend": "deepep_low_latency" if started.exchanges else None,
+        "--enable-eplb": copies > 0,
+        "--eplb-config": f'{{"num_redundant_experts":{copies}}}' if copies else None,
         "--enable-dbo": started.overlaps,
         "--quantization": "fp8" if started.is_cast and not started.is_published else None,
         "--moe-backend": started.experts_backend or None,

@@ -49,6 +49,7 @@ class Started:
         drafter: what drafts `n_drafted` tokens; empty without drafts.
         role: what it does of a request.
         experts_backend: program of routed experts; empty for the engine's own choice.
+        n_redundant_experts: copies of experts of a layer beside the first of each, balanced.
     """
 
     version: str
@@ -73,6 +74,7 @@ class Started:
     n_drafted: int
     role: str = TOGETHER
     experts_backend: str = ""
+    n_redundant_experts: int = 0
 
     @property
     def n_group(self) -> int:

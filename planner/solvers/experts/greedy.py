@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray, IntArray
+from planner.equations.arrays import IntArray
+from planner.equations.routing import place, replicate
 from planner.programs.experts import ExpertProgram
 from planner.solvers.experts.slots import EMPTY, Slots
 
@@ -33,32 +34,6 @@ def greedy(program: ExpertProgram) -> Slots:
         place(program.load[members] / own, own, node)
         node[node != EMPTY] = members[node[node != EMPTY]]
     return Slots(held=held, counts=counts)
-
-
-def replicate(load: FloatArray, n_slots: int) -> IntArray:
-    """Copies of each expert [E]: each free slot goes to whose copies are heaviest."""
-    counts = np.ones(len(load), dtype=np.int64)
-    for _ in range(n_slots - len(load) if len(load) else 0):
-        counts[np.argmax(load / counts)] += 1
-    return counts
-
-
-def place(size: FloatArray, counts: IntArray, held: IntArray) -> None:
-    """Fill empty slots [G, S] with copies, the heaviest first, always on the least loaded rank.
-
-    Args:
-        size: load of one copy of each expert [E].
-        counts: copies of each expert [E].
-        held: slots, all of them empty; filled in place.
-    """
-    item = np.repeat(np.arange(len(size)), counts)
-    order = np.argsort(-size[item], kind="stable")
-    loads, filled = np.zeros(len(held)), np.zeros(len(held), dtype=np.int64)
-    for e in item[order]:
-        g = int(np.argmin(np.where(filled < held.shape[1], loads, np.inf)))
-        held[g, filled[g]] = e
-        loads[g] += size[e]
-        filled[g] += 1
 
 
 def _members(program: ExpertProgram) -> list[IntArray]:

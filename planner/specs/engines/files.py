@@ -91,6 +91,11 @@ class EngineSteps(Section):
     message_share: Sourced[Fraction] | None = None
 
 
+class EngineExperts(Section):
+    balanced_from: Sourced[Count] | None = None
+    redundant: Sourced[Count] | None = None
+
+
 class CommonSteps(Section):
     layer_gap: Sourced[SpareSeconds]
     inner_norms: Sourced[SpareSeconds]
@@ -106,6 +111,7 @@ class EngineFile(Strict):
     engine: EngineHead
     memory: EngineMemory
     steps: EngineSteps
+    experts: EngineExperts = Field(default_factory=EngineExperts)
 
 
 Memory = tuple[float | None, float | None]
@@ -181,7 +187,7 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
     problems = [*unread, *faults, *misnamed(found, name_of(table, "engine"), "engine")]
     if file is None or problems or (problems := list(_other_rules(found, file.engine.rules))):
         raise SpecError(problems)
-    memory, steps = file.memory, _completed(file.steps)
+    memory, steps, experts = file.memory, _completed(file.steps), file.experts
     asked = _MEMORY.get()
     fraction, workspace = asked.get(file.engine.name, asked.get("", (None, None)))
     engine = EngineSpec(
@@ -207,9 +213,11 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
         reserved_fraction=_or(memory.reserved, 1.0),
         mixes_prefill=_or(steps.mixes_prefill, True),
         message_share=_or(steps.message_share, 0.0),
+        n_balanced_groups=_or(experts.balanced_from, 0),
+        n_redundant_experts=_or(experts.redundant, 0),
         provenance=tuple(
             Provenance(key=f"{section}.{key}", source=getattr(part, key).source)
-            for section, part in (("memory", memory), ("steps", steps))
+            for section, part in (("memory", memory), ("steps", steps), ("experts", experts))
             for key in type(part).model_fields
             if key != "source" and getattr(part, key) is not None
         ),

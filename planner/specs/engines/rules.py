@@ -26,6 +26,7 @@ CUT = {
     **_DEGREES,
     "ep": "groups that experts are dealt to",
     "etp": "devices that each expert is cut over",
+    "redundant": "copies of experts of a layer beside the first of each, dealt by a balancer",
     "group": "devices of a stage, tp * dp",
     "world": "devices of the deployment, tp * dp * pp",
     "per_node": "devices of a node",

@@ -155,6 +155,31 @@ def _chances(loads: tuple[float, ...], n_active: int) -> list[float]:
         sure |= more
 
 
+@lru_cache(maxsize=256)
+def levelled(ffn: Experts, n_ranks: int, n_redundant: int) -> tuple[float, ...]:
+    """Chances of the copies on the rank with most visits, if a balancer deals them greedily."""
+    from planner.verifier.expert_copies import fullest_of_greedy
+
+    n_slots = (ffn.n_experts + n_redundant) // n_ranks
+    return fullest_of_greedy(_chances(ffn.expected_loads[0], ffn.n_active), n_ranks, n_slots)
+
+
+@lru_cache(maxsize=64)
+def mean_highest(n: int) -> float:
+    """Of n numbers drawn from a normal law, the highest one on average, in its deviations.
+
+    The integral of 1 − F(x)ⁿ above zero less that of F(x)ⁿ below it, by Simpson's rule.
+    """
+    steps, width = 4000, 0.0025
+
+    def rest(x: float) -> float:
+        above, below = (math.erfc(sign * x / math.sqrt(2)) / 2 for sign in (-1, 1))
+        return 1 - math.pow(above, n) - math.pow(below, n)
+
+    inner = (2 * (1 + i % 2) * rest(i * width) for i in range(1, steps))
+    return width / 3 * math.fsum((rest(0), *inner, rest(steps * width)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Dealt:
     """Routed experts, dealt to groups of devices and cut over the devices of each.
@@ -171,7 +196,7 @@ class _Dealt:
 
     @property
     def n_own(self) -> float:
-        return self.ffn.n_experts / self.rank.n_expert_parallel
+        return (self.ffn.n_experts + self.rank.n_redundant) / self.rank.n_expert_parallel
 
     @property
     def width(self) -> float:
@@ -180,12 +205,23 @@ class _Dealt:
     @property
     def _busiest(self) -> tuple[tuple[float, ...], ...]:
         """Chances of the experts that the device with most visits has, if these are dealt so."""
-        return busiest(self.ffn.expected_loads, self.ffn.n_active, self.rank.n_expert_parallel)
+        n_ranks = self.rank.n_expert_parallel
+        if self.rank.n_redundant:
+            return (levelled(self.ffn, n_ranks, self.rank.n_redundant),)
+        return busiest(self.ffn.expected_loads, self.ffn.n_active, n_ranks)
 
     @property
     def visits(self) -> float:
-        """Tokens times the experts of the busiest device that they go to."""
-        return self.n_tokens * fmean(map(math.fsum, self._busiest))
+        """Tokens times the experts of the busiest device that they go to.
+
+        Where devices are level in the long run, chance makes one of them the busiest of a pass.
+        """
+        mean = self.n_tokens * fmean(map(math.fsum, self._busiest))
+        if not self.rank.n_redundant:
+            return mean
+        variance = math.fsum(chance * (1 - chance) for chance in self._busiest[0])
+        highest = mean_highest(self.rank.n_expert_parallel)
+        return mean + highest * math.sqrt(self.n_tokens * variance)
 
     @property
     def hit(self) -> float:

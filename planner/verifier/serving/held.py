@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil
+from math import ceil, fsum
 
-from planner.specs.architecture import Architecture, FeedForward, LayerClass
+from planner.results.predictions import RedundantExperts
+from planner.specs.architecture import Architecture, Experts, FeedForward, LayerClass
 from planner.specs.kernels import EngineSpec
 from planner.specs.mixers import GroupedAttention, Recurrence
 from planner.verifier.serving.drafts import Draft
+from planner.verifier.serving.feeding import levelled
 from planner.verifier.serving.kernels import stored_bytes
 from planner.verifier.serving.layers import cached_numbers
 from planner.verifier.serving.mixers import kv_heads
@@ -24,6 +26,21 @@ def weights_bytes(rank: Rank) -> float:
     layers = sum(one.n_layers * layer_weights_bytes(one, rank) for one in model.layers)
     both = rank.n_stages == 1 and not model.tied_embeddings
     return layers * _fullest(rank) + (2 if both else 1) * word_bytes(rank)
+
+
+def copies_of(rank: Rank) -> RedundantExperts | None:
+    """How level copies of experts leave devices, in the worst layer, and what they hold."""
+    if not rank.n_redundant:
+        return None
+    n_ranks = rank.n_expert_parallel
+    ffns = [one.ffn for one in rank.model.layers if isinstance(one.ffn, Experts)]
+    return RedundantExperts(
+        n_redundant=rank.n_redundant,
+        fullest_factor=max(
+            fsum(levelled(ffn, n_ranks, rank.n_redundant)) * n_ranks / ffn.n_active for ffn in ffns
+        ),
+        copies_bytes=weights_bytes(rank) - weights_bytes(replace(rank, n_redundant=0)),
+    )
 
 
 def word_bytes(rank: Rank) -> float:
@@ -51,7 +68,7 @@ def layer_weights_bytes(layer: LayerClass, rank: Rank) -> float:
         held += ffn.n_params(d_model) / cut * dense
     elif ffn is not None:
         each = ffn.expert_params(d_model) * stored_bytes(rank.formats.experts)
-        held += ffn.n_experts * each / rank.n_group
+        held += (ffn.n_experts + rank.n_redundant) * each / rank.n_group
         held += ffn.n_matrices * d_model * ffn.d_shared / cut * dense
         held += d_model * ffn.n_experts * 2.0
         held += 2 * d_model * (ffn.d_latent or 0) * dense

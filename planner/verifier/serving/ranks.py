@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.specs.architecture import Architecture
+from planner.specs.architecture import Architecture, Experts
+from planner.specs.kernels import EngineSpec
 from planner.specs.served_formats import ServedFormats
 from planner.specs.stages_request import StageGroup, StagesRequest
 from planner.verifier.serving.checkpoints import loaded
@@ -20,6 +21,7 @@ class Rank:
         n_tensor: devices that share its heads.
         n_expert_parallel: groups that experts are dealt to among the devices of a stage.
         n_expert_tensor: devices that each expert is cut over.
+        n_redundant: copies of experts beside the first of each, of a layer.
         exchanges: tokens are sent to their experts; else all ranks gather all tokens.
         n_small_kernels: of each layer.
     """
@@ -34,12 +36,27 @@ class Rank:
     n_stages: int = 1
     n_expert_parallel: int = 1
     n_expert_tensor: int = 1
+    n_redundant: int = 0
     exchanges: bool = False
 
     @property
     def n_group(self) -> int:
         """Devices of one stage."""
         return self.n_tensor * self.n_data
+
+
+def usual_copies(engine: EngineSpec, model: Architecture, n_groups: int) -> int:
+    """Copies of experts that so many groups have under an engine, if none of its rules forbids it.
+
+    The fewest that go evenly into the groups, from as many as its users give them on.
+    """
+    ffns = [layer.ffn for layer in model.layers if isinstance(layer.ffn, Experts)]
+    counts = {one.n_experts for one in ffns if len(set(one.expected_loads[0])) > 1}
+    if len(counts) != 1 or not 0 < engine.n_balanced_groups <= n_groups:
+        return 0
+    least = engine.n_redundant_experts
+    more = -(min(counts) + least) % n_groups
+    return 0 if more and min(counts) % n_groups else least + more
 
 
 def rank_of(group: StageGroup, asked: StagesRequest) -> Rank:

@@ -18,6 +18,7 @@ from planner.specs.records import ClusterSpec, NodesFabric
 from planner.specs.served_formats import ServedFormats
 from planner.verifier.findings import Finding, differences
 from planner.verifier.serving.kernels import STATIC
+from planner.verifier.serving.ranks import usual_copies
 
 Value = int | str | tuple[object, ...]
 Values = Mapping[str, Value]
@@ -36,6 +37,8 @@ class Deployed(Protocol):
     def n_expert_parallel(self) -> int: ...
     @property
     def n_expert_tensor(self) -> int: ...
+    @property
+    def n_redundant_experts(self) -> int: ...
     @property
     def batch(self) -> int: ...
     @property
@@ -56,12 +59,14 @@ def unstartable(
     *,
     loaded: ServedFormats,
     overlaps: bool,
+    balances: bool = False,
 ) -> Iterator[Finding]:
     """Rules of an engine that a deployment breaks, and what no engine could start.
 
     Args:
         cluster: with as many devices to a node as the deployment may have there.
         loaded: formats of what is loaded.
+        balances: whether copies of experts have to be as many as the engine's users give them.
     """
     group = says.n_tensor * says.n_data
     if says.n_stages > len(model.order):
@@ -89,6 +94,12 @@ def unstartable(
     for rule in engine.rules:
         if not rule.is_of_pairs and _breaks(rule, values, model):
             yield Finding(path=("n_tensor",), says=says.n_tensor, fact=f"{rule.words}")
+    copied = {**values, "redundant": usual_copies(engine, model, says.n_expert_parallel)}
+    of_copies = (one for one in engine.rules if "redundant" in one.names)
+    usual = 0 if any(_breaks(one, copied, model) for one in of_copies) else copied["redundant"]
+    if balances and says.n_redundant_experts != usual:
+        path, fact = ("redundant_experts", "n_redundant"), f"are not the {usual} of its users"
+        yield Finding(path=path, says=says.n_redundant_experts, fact=fact)
 
 
 def altered_rules(engine: EngineSpec, at_hand: Collection[str] = ()) -> Iterator[Finding]:
@@ -98,7 +109,8 @@ def altered_rules(engine: EngineSpec, at_hand: Collection[str] = ()) -> Iterator
         at_hand: paths of files that are here as they were; of a user's file that is not among
             them it is believed what the record says.
     """
-    head = _table(f"engines/{engine.name}.toml").get("engine")
+    file = _table(f"engines/{engine.name}.toml")
+    head, experts = file.get("engine"), file.get("experts", {})
     if not head:
         return  # an engine of the user's, who says what it starts
     shipped = [_table(f"engines/rules/{name}.toml") for name in head["rules"]]
@@ -112,7 +124,10 @@ def altered_rules(engine: EngineSpec, at_hand: Collection[str] = ()) -> Iterator
     rules = {name: one for name, one in rules.items() if name not in lifted}
     rules |= {one.name: one for one in own}
     version = [table["rules"]["version"] for table in shipped if "version" in table["rules"]][-1]
-    yield from differences(engine, replace(engine, started_version=version, lifted=lifted))
+    usual = {key: experts.get(key, {"value": 0})["value"] for key in ("balanced_from", "redundant")}
+    told = {"n_balanced_groups": usual["balanced_from"], "n_redundant_experts": usual["redundant"]}
+    told |= {"started_version": version, "lifted": lifted}
+    yield from differences(engine, replace(engine, **told))
     if lacking := sorted(rules.keys() - {one.name for one in engine.rules}):
         fact = f"lack {', '.join(f'`{name}`' for name in lacking)}, which nobody lifts"
         yield Finding(path=("rules",), says=len(engine.rules), fact=fact)
@@ -176,6 +191,7 @@ def _of_deployment(says: Deployed, *, has_experts: bool, overlaps: bool) -> dict
         "pp": says.n_stages,
         "ep": says.n_expert_parallel,
         "etp": says.n_expert_tensor,
+        "redundant": says.n_redundant_experts,
         "group": group,
         "world": group * says.n_stages,
         "exchanges": has_experts and says.n_data > 1 and says.n_expert_parallel > 1,

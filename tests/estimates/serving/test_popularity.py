@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from planner.equations.routing import chances, expected_highest, fullest_balanced
 from planner.estimates.calibration.routing import routed
+from planner.estimates.serving import popularity
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.operations import PassShape
-from planner.estimates.serving.popularity import reached
+from planner.estimates.serving.passes import parameter_bytes
+from planner.estimates.serving.popularity import imbalance, with_copies
+from planner.estimates.serving.rules import Ground, Run
 from planner.estimates.serving.steps import pass_time
+from planner.programs.experts import ExpertProgram
+from planner.solvers.experts.flat import race
+from planner.solvers.experts.greedy import greedy
 from planner.specs.architecture import Experts
+from planner.specs.engines.files import load_engine
+from planner.specs.expert_loads import zipf_loads
+from planner.specs.popularity import EXPONENT
+from planner.specs.served_formats import ServedFormats
 from tests.estimates.serving.situations import BF16, FP8, clock, model
 
 QWEN = Experts(n_experts=128, n_active=8, d_expert=768, d_shared=0, n_matrices=3)
 EVEN = replace(QWEN, loads=(1.0,) * 128)
+DEEPSEEK = Experts(n_experts=256, n_active=8, d_expert=2048, d_shared=2048, n_matrices=3)
+
+
+def reached(ffn, tokens, ranks, copies=0):
+    """Of tokens (N,), with as many groups of experts and copies for each of them."""
+    table = deployments(
+        formats=BF16, n_expert_parallel=np.broadcast_to(ranks, tokens.shape), n_redundant=copies
+    )
+    rows, n_hit = popularity.reached(ffn, tokens, table)
+    return SimpleNamespace(rows=rows, n_hit=n_hit)
 
 
 @pytest.mark.parametrize("ranks", [1, 4])
@@ -99,3 +121,64 @@ def test_static_scales_save_a_kernel_where_the_norm_before_quantises():
 
     assert seconds("vllm", static) == seconds("vllm", FP8)
     assert seconds("trtllm", static) < 0.97 * seconds("trtllm", FP8)
+
+
+@pytest.mark.parametrize(("ranks", "copies"), [(32, 32), (64, 64), (72, 32)])
+def test_copies_are_dealt_as_plan_experts_begins_and_hardly_worse_than_it_ends(ranks, copies):
+    """The engines' own balancer, of which `plan experts` knows how far it is from any other."""
+    load = zipf_loads(256, EXPONENT)
+    program = ExpertProgram(load=load, n_ranks=ranks, n_slots=(256 + copies) // ranks)
+    dealt = float(greedy(program).loads(load).max()) * ranks / load.sum()
+    mine = imbalance(DEEPSEEK, ranks, copies)
+    assert mine == pytest.approx(dealt, rel=1e-6)
+    best = race(program, gap=0.0, until_s=0.0)
+    least = best.bound * ranks / load.sum()
+    assert 0.999 < least < mine * (1.0 + 1e-6) < 1.05 * least
+    assert mine < 0.5 * imbalance(DEEPSEEK, 64, 0)
+
+
+def test_the_fullest_of_level_ranks_has_as_many_rows_as_chance_brings():
+    """Tokens that choose at random, each rank's rows counted: the highest, on average."""
+    n_ranks, copies, tokens, draws = 32, 32, 512, 200
+    rng = np.random.default_rng(1)
+    chance = chances(DEEPSEEK.expected_loads[0], 8)
+    held = fullest_balanced(chance, n_ranks, copies)  # all ranks are as full, to a thousandth
+    rows = rng.binomial(tokens, held, (draws, n_ranks, len(held))).sum(axis=2)
+    found = reached(DEEPSEEK, np.array([float(tokens)]), n_ranks, copies)
+    assert found.rows[0] == pytest.approx(rows.max(axis=1).mean(), rel=0.02)
+    assert rows.max(axis=1).mean() > 1.1 * rows.mean()
+    hit = 1.0 - (1.0 - held) ** tokens
+    assert found.n_hit[0] == pytest.approx(hit.sum())
+
+
+@pytest.mark.parametrize("n", [2, 8, 144])
+def test_the_highest_of_several_normal_numbers(n):
+    drawn = np.random.default_rng(0).standard_normal((20_000, n)).max(axis=1)
+    assert expected_highest(n) == pytest.approx(drawn.mean(), abs=0.02)
+
+
+def copies_of(name, engine, groups, weights="fp8", loads=None):
+    served = model(name) if loads is None else model(name).with_loads(loads)
+    spec = load_engine(engine)
+    table = deployments(formats=BF16, n_data=groups, n_expert_parallel=groups)
+    run = Run(role="decode", formats=ServedFormats(weights=weights, experts=weights, cache="bf16"))
+    return with_copies(served, table, spec, Ground(rules=spec.rules, run=run)).n_redundant.tolist()
+
+
+def test_wide_groups_have_the_copies_that_their_engine_gives_them():
+    groups = [8, 16, 24, 32, 64, 72, 80, 128]
+    assert copies_of("deepseek-v3", "sglang", groups) == [0, 0, 0, 32, 64, 32, 0, 128]
+    assert copies_of("deepseek-v3", "vllm", groups) == [0, 0, 0, 32, 64, 32, 0, 128]
+    assert copies_of("deepseek-v3", "vllm", groups, "int4") == [0] * 8  # no kernels of them
+    assert copies_of("deepseek-v3", "trtllm", groups) == [0] * 8  # not planned so
+    assert copies_of("deepseek-v3", "sglang", groups, loads=[2.0] * 256) == [0] * 8  # level
+    assert copies_of("gpt-oss-120b", "vllm", [32]) == [0]  # its class has none
+    assert copies_of("gpt-oss-120b", "sglang", [32]) == [32]
+
+
+def test_copies_are_held():
+    """One more of nine experts of each layer, the one that drafts left out."""
+    deepseek = model("deepseek-v3")
+    table = deployments(formats=FP8, n_data=32, n_expert_parallel=32, n_redundant=[0, 32])
+    without, held = parameter_bytes(deepseek, table, FP8)
+    assert held - without == pytest.approx(58 * 3 * 7168 * 2048)
