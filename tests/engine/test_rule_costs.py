@@ -14,16 +14,16 @@ from planner.specs.defaults import RULE_SHARE
 from planner.specs.engines.rule_files import changed_rules
 from planner.verifier.rivals import LEAST_GAIN
 
-RULE = "experts-over-all-or-none"
+RULE = "attention-data-parallel"
 
 
 WITHIN = Targets(tpot_s=0.05, ttft_s=3.0)
 
 
-def asked(engine="vllm", model="deepseek-v3", targets=WITHIN, **others):
+def asked(engine="trtllm", model="deepseek-v3", targets=WITHIN, pool="h100-nvl8-x4", **others):
     return plan(
         load_architecture(model),
-        load_cluster("h100-nvl8-x4"),
+        load_cluster(pool),
         engine,
         workload=Workload(n_input_tokens=2000, n_output_tokens=500),
         targets=targets,
@@ -42,7 +42,7 @@ def record(best):
     return answer_json(best)
 
 
-def lifting(tmp_path, rule, engine="vllm"):
+def lifting(tmp_path, rule, engine="trtllm"):
     file = tmp_path / "own.toml"
     file.write_text(f'[rules]\nengine = "{engine}"\nlift = ["{rule}"]\n')
     return changed_rules(str(file))
@@ -58,7 +58,7 @@ def test_a_rule_costs_what_a_plan_without_it_gains(best, tmp_path):
     gain = 1 - lifted.certificate.objective / best.certificate.objective
     assert cost.gain_fraction == pytest.approx(gain, rel=1e-9)
     assert cost.deployment.summary == lifted.deployment.summary
-    assert cost.deployment.n_expert_parallel not in (1, cost.deployment.n_expert_tensor)
+    assert min(cost.deployment.n_tensor, cost.deployment.n_data) > 1
     assert (cost.deployment.launch, cost.deployment.command) == (None, "")
     assert lifted.rule_costs == ()
 
@@ -72,9 +72,10 @@ def test_a_rule_costs_what_a_plan_without_it_gains(best, tmp_path):
     ],
 )
 def test_each_rule_that_costs_much_is_named_and_no_other(engine, model, objective, rule, tmp_path):
-    plain = asked(engine, model, objective=objective)
+    pool = "h200-nvl8-x2" if engine == "sglang" else "h100-nvl8-x4"
+    plain = asked(engine, model, objective=objective, pool=pool)
     with lifting(tmp_path, rule, engine):
-        lifted = asked(engine, model, objective=objective)
+        lifted = asked(engine, model, objective=objective, pool=pool)
     ends = plain.certificate.objective, lifted.certificate.objective
     worse, better = ends if objective == "cost" else tuple(reversed(ends))
     costs = {one.rule: one.gain_fraction for one in plain.rule_costs}
@@ -87,9 +88,9 @@ def test_each_rule_that_costs_much_is_named_and_no_other(engine, model, objectiv
 
 def test_the_report_says_what_the_engine_does_not_start_and_where_that_is_said(best):
     text = " ".join(text_of(best, 100).split())
-    assert "what rules of engines cost 12." in text
-    assert f"but for `{RULE}`: vLLM 0.33.0 does not start it" in text
-    assert "fused_moe/config.py:1230" in text
+    assert "what rules of engines cost 52." in text
+    assert f"but for `{RULE}`: TensorRT-LLM 9e7f85f does not start it" in text
+    assert "features/parallel-strategy.md" in text
 
 
 def test_of_replicas_for_a_demand_rules_cost_rent(tmp_path):
@@ -107,7 +108,7 @@ FALSE = {
     "another price": lambda cost: cost.update(objective=cost["objective"] * 0.99),
     "another rule": lambda cost: cost.update(rule="equal-shares-of-nodes"),
     "no rule": lambda cost: cost.update(rule="experts"),
-    "what starts": lambda cost: cost["deployment"].update(n_expert_parallel=32, n_expert_tensor=1),
+    "what starts": lambda cost: cost["deployment"].update(n_tensor=1, n_data=32),
     "faster": lambda cost: cost["deployment"].update(planned_tpot_s=0.04),
     "started": lambda cost: cost["deployment"].update(command="plan predict"),
     "unasked": lambda cost: cost["deployment"].update(engine="sglang"),
@@ -128,7 +129,7 @@ def test_a_cost_that_is_left_out_is_seen_by_a_new_search(record):
     answer["answer"]["rule_costs"] = []
     assert verify(answer).is_true  # nothing proves that there is none
     (told,) = verify(answer, prove=True).falsehoods
-    assert (told.pointer, told.fact) == ("/answer/rule_costs", f"lack `{RULE}` of vllm")
+    assert (told.pointer, told.fact) == ("/answer/rule_costs", f"lack `{RULE}` of trtllm")
 
 
 def test_costs_are_named_once(record):

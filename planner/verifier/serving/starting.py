@@ -94,10 +94,18 @@ def unstartable(
     for rule in engine.rules:
         if not rule.is_of_pairs and _breaks(rule, values, model):
             yield Finding(path=("n_tensor",), says=says.n_tensor, fact=f"{rule.words}")
-    copied = {**values, "redundant": usual_copies(engine, model, says.n_expert_parallel)}
-    of_copies = (one for one in engine.rules if "redundant" in one.names)
-    usual = 0 if any(_breaks(one, copied, model) for one in of_copies) else copied["redundant"]
-    if balances and says.n_redundant_experts != usual:
+    if balances:
+        yield from _miscounted_copies(engine, model, says, values)
+
+
+def _miscounted_copies(
+    engine: EngineSpec, model: Architecture, says: Deployed, values: Values
+) -> Iterator[Finding]:
+    usual = usual_copies(engine, model, says.n_expert_parallel)
+    copied = {**values, "redundant": usual}
+    if any("redundant" in one.names and _breaks(one, copied, model) for one in engine.rules):
+        usual = 0
+    if says.n_redundant_experts != usual:
         path, fact = ("redundant_experts", "n_redundant"), f"are not the {usual} of its users"
         yield Finding(path=path, says=says.n_redundant_experts, fact=fact)
 
