@@ -73,3 +73,11 @@ def test_other_copies_are_refused(wide, changes):
     copies = changes and replace(wide.deployment.redundant_experts, **changes)
     says = replace(wide, deployment=replace(wide.deployment, redundant_experts=copies))
     assert not verify(says).is_true
+
+
+def test_an_engine_that_gives_others_is_refused(wide):
+    records = wide.request.records
+    engine = replace(records.engine, n_redundant_experts=64)
+    request = replace(wide.request, records=replace(records, engine=engine))
+    pointers = [one.pointer for one in verify(replace(wide, request=request)).falsehoods]
+    assert "/request/records/engine/n_redundant_experts" in pointers

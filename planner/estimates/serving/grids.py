@@ -91,7 +91,9 @@ def blocks(
     for index in formats:
         for first in range(0, len(cuts), at_once):
             some = cuts.take(np.arange(first, min(first + at_once, len(cuts))))
-            yield _with_batches(some, index, request, grid)
+            block = _with_batches(some, index, request, grid)
+            if len(block):  # two batches alone may be what no cut has
+                yield block
 
 
 def _with_batches(

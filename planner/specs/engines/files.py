@@ -92,8 +92,8 @@ class EngineSteps(Section):
 
 
 class EngineExperts(Section):
-    balanced_from: Sourced[Count] | None = None
-    redundant: Sourced[Count] | None = None
+    balanced_groups: Sourced[Count] | None = None
+    redundant_experts: Sourced[Count] | None = None
 
 
 class CommonSteps(Section):
@@ -213,8 +213,8 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
         reserved_fraction=_or(memory.reserved, 1.0),
         mixes_prefill=_or(steps.mixes_prefill, True),
         message_share=_or(steps.message_share, 0.0),
-        n_balanced_groups=_or(experts.balanced_from, 0),
-        n_redundant_experts=_or(experts.redundant, 0),
+        n_balanced_groups=_or(experts.balanced_groups, 0),
+        n_redundant_experts=_or(experts.redundant_experts, 0),
         provenance=tuple(
             Provenance(key=f"{section}.{key}", source=getattr(part, key).source)
             for section, part in (("memory", memory), ("steps", steps), ("experts", experts))

@@ -76,12 +76,8 @@ def unstartable(
     if has_experts and says.n_expert_parallel * says.n_expert_tensor != group:
         fact = f"times {says.n_expert_parallel} are not the {group} devices of a stage"
         yield Finding(path=("n_expert_tensor",), says=says.n_expert_tensor, fact=fact)
-    values = {
-        **_of_deployment(says, has_experts=has_experts, overlaps=overlaps),
-        **_of_model(model),
-    }
-    fabric = cluster.fabric
-    if isinstance(fabric, NodesFabric):
+    values = _of_deployment(says, has_experts=has_experts, overlaps=overlaps) | _of_model(model)
+    if isinstance(fabric := cluster.fabric, NodesFabric):
         per_node = fabric.n_devices_per_node
         values |= {"per_node": per_node, "nodes": -(-group * says.n_stages // per_node)}
     values |= {
@@ -94,11 +90,10 @@ def unstartable(
     for rule in engine.rules:
         if not rule.is_of_pairs and _breaks(rule, values, model):
             yield Finding(path=("n_tensor",), says=says.n_tensor, fact=f"{rule.words}")
-    if balances:
-        yield from _miscounted_copies(engine, model, says, values)
+    yield from _miscounted(engine, model, says, values) if balances else ()
 
 
-def _miscounted_copies(
+def _miscounted(
     engine: EngineSpec, model: Architecture, says: Deployed, values: Values
 ) -> Iterator[Finding]:
     usual = usual_copies(engine, model, says.n_expert_parallel)
@@ -118,10 +113,9 @@ def altered_rules(engine: EngineSpec, at_hand: Collection[str] = ()) -> Iterator
             them it is believed what the record says.
     """
     file = _table(f"engines/{engine.name}.toml")
-    head, experts = file.get("engine"), file.get("experts", {})
-    if not head:
+    if not file:
         return  # an engine of the user's, who says what it starts
-    shipped = [_table(f"engines/rules/{name}.toml") for name in head["rules"]]
+    shipped = [_table(f"engines/rules/{name}.toml") for name in file["engine"]["rules"]]
     rules = {one.name: one for table in shipped for one in _rules_of(table)}
     own = [one for one in engine.rules if one.origin and one.origin == engine.rules_file]
     lifted = engine.lifted if engine.rules_file else ()
@@ -132,10 +126,10 @@ def altered_rules(engine: EngineSpec, at_hand: Collection[str] = ()) -> Iterator
     rules = {name: one for name, one in rules.items() if name not in lifted}
     rules |= {one.name: one for one in own}
     version = [table["rules"]["version"] for table in shipped if "version" in table["rules"]][-1]
-    usual = {key: experts.get(key, {"value": 0})["value"] for key in ("balanced_from", "redundant")}
-    told = {"n_balanced_groups": usual["balanced_from"], "n_redundant_experts": usual["redundant"]}
-    told |= {"started_version": version, "lifted": lifted}
-    yield from differences(engine, replace(engine, **told))
+    copies = {f"n_{key}": one["value"] for key, one in file.get("experts", {}).items()}
+    yield from differences(
+        engine, replace(engine, started_version=version, lifted=lifted, **copies)
+    )
     if lacking := sorted(rules.keys() - {one.name for one in engine.rules}):
         fact = f"lack {', '.join(f'`{name}`' for name in lacking)}, which nobody lifts"
         yield Finding(path=("rules",), says=len(engine.rules), fact=fact)
