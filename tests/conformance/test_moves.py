@@ -92,6 +92,7 @@ MOVES: dict[str, tuple[str, Words]] = {
     "--memory": ("one-microbatch", {"--batch": "2048"}),
     "--variants": ("all", {"--model": SMALL, "--max-quality-loss": "8%"}),
     "--chunk": ("1024", {}),
+    "--redundant-experts": ("8", {**ROUTED, "--ep": "8"}),
     "--overlap": ("two-batch", {**ROUTED, "--ep": "8", "--objective": "throughput"}),
     "--hit-rate": ("90%", {}),
     "--expert-loads": ("0", {"--model": MIXTURE}),
@@ -126,7 +127,6 @@ OF_ONE: dict[tuple[str, str], tuple[str, Words]] = {
     ("predict", "--dp"): ("2", {"--model": MIXTURE}),
     ("predict", "--in-flight"): ("16", {"--batch": None}),
     ("predict", "--waves"): ("3", {"--batch": None, "--in-flight": "16"}),
-    ("predict", "--redundant-experts"): ("8", {**ROUTED, "--ep": "8"}),
     ("predict", "--overlap"): ("two-batch", {**ROUTED, "--ep": "8"}),
     ("place", "--objective"): ("latency", {"--replicas": "1"}),
 }
