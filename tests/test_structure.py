@@ -22,8 +22,8 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 114_677,
-    "lines of code": 78_539,
+    "lines": 114_325,
+    "lines of code": 78_290,
     "modules": 748,
     "entries of the largest folder below": 77,
     "modules of more than 300 lines": 52,
