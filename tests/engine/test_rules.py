@@ -78,6 +78,8 @@ HITS = {
         "blocks-of-weights": {"tp": 8, "width": 28_680, "weights": "fp8_block"},
         "blocks-of-experts": {"model": MIXTURE, "tp": 4, "experts_format": "fp8_block",
                               "expert_width": 736},
+        "formats-of-experts": {"model": MIXTURE, "tp": 4, "experts_format": "fp8",
+                               "device": "a100-80gb"},
         "families-in-stages": {"pp": 2, "family": "gemma2"},
         "drafts-in-one-stage": {"tp": 4, "pp": 2, "drafter": "eagle"},
         "drafters": {"tp": 4, "drafter": "medusa"},

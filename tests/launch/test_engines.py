@@ -54,6 +54,7 @@ SAID = {
     "experts-over-all-or-none": ("ep_size = tp_size",),
     "experts-over-all-that-exchange": ('return {"ep_size": view.tp_size}',),
     "formats-that-exchange": ("deprecate_flag = True", "raise NotImplementedError("),
+    "formats-of-experts": ("moe_runner_backend = MoeRunnerBackend.TRITON",),
     "blocks-of-weights": ("is not divisible by",),
     "blocks-of-experts": ("refine < 32", "validate_fp8_block_shape_moe(", "is not divisible by"),
     "stages-of-state-models": ("is not supported for this model", "class Mamba2ForCausalLM("),
