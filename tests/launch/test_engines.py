@@ -43,7 +43,12 @@ SAID = {
     "equal-heads": ("must be divisible by tensor parallel", "num_heads = divide("),
     "equal-kv-heads": ("divide(self.total_num_kv_heads, tp_size)", "self.total_num_kv_heads"),
     "equal-ffn": ("divide(output_size, self.tp_size)", "divide(self.output_size, tp_size)"),
-    "equal-expert-groups": ("_num_global_routed % storage_ep_size == 0",),
+    "equal-expert-groups": (
+        *("_num_global_routed % storage_ep_size == 0", "global_num_experts % ep_size != 0"),
+    ),
+    "copies-between-groups": ("if not self.enable_expert_parallel:", "if cfg.enable_eplb"),
+    "formats-with-copies": ("def supports_eplb(self) -> bool:", "quant_method.supports_eplb"),
+    "groups-of-deepep": ("Buffer.get_dispatch_config(group.size())",),
     "equal-experts": ("intermediate_size % tp_size", "intermediate_size % self.moe_tp_size"),
     "groups-of-experts": ("enable_expert_parallel",),
     "families": ('"LlamaForCausalLM"',),
@@ -156,5 +161,5 @@ def test_every_rule_of_an_engine_quotes_its_lines_but_for_few():
     names = {*(it.id for it in QUOTED)}
     every = {f"{name} {rule.name}" for name in FILES.values() for rule in load_rules(name).rules}
     assert {name.partition(" ")[2] for name in every - names} == {
-        *("exchanges-by-deepep", "families-that-exchange", "families"),
+        *("exchanges-by-deepep", "families-that-exchange", "families", "families-with-copies"),
     }
