@@ -46,8 +46,8 @@ MOST_POOLED = 16
 FEWEST = 100
 """Requests of a stream among those of all traffic, below which it is simulated by itself."""
 
-_FIRST = 0.7
-"""Of a bound, where the largest rate is looked for first."""
+_FIRST, _STEP = 0.7, 1.04
+"""Of a bound, where the largest rate is looked for first, and how much further next."""
 
 _NEARLY_NONE = 1e-4
 _MOST_RUNS = 4
@@ -92,23 +92,33 @@ class Capacities:
     seed: int
     n_served: int = 0
     n_found: int = 0
+    _shares: dict[tuple[str, str], float] = field(default_factory=dict)
     _samples: dict[tuple[str, int, int], Sample] = field(default_factory=dict)
 
     def largest(self, one: Judged, most: float, least: float = 0.0) -> float | None:
         """Requests a second of a replica within all goals, between two rates; None out of time.
 
+        It is looked for where the last of the stream was, as a share of what no scheduler exceeds,
+        in wider and wider steps, and then by halving.
+
         Args:
             most: that no scheduler exceeds.
             least: 0, or a rate at which it keeps its goals.
         """
-        low, high, at = least, most, max(_FIRST * most, least)
+        low, high, step = least, most, _STEP
+        key = one.stream.name, one.station.role
+        at = self._shares.get(key, _FIRST) * most
         while high - low > PRECISION * high and high > _NEARLY_NONE * most:
             at = min(max(at, low + PRECISION * high / 2.0), high * (1.0 - PRECISION / 2.0))
             carried = self.carries(one, at)
             if carried is None:
                 return None
             low, high = (at, high) if carried else (low, at)
-            at = (low + high) / 2.0
+            is_between = high < most and low > least
+            at = (low + high) / 2.0 if is_between else at * (step if carried else 1.0 / step)
+            step *= step
+        if low > 0.0:
+            self._shares[key] = low / most
         return low
 
     def carries(self, one: Judged, rate_per_s: float) -> bool | None:
