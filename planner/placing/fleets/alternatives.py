@@ -27,16 +27,36 @@ def alternatives_of(fleet: PlannedFleet) -> tuple[FleetAlternative, ...]:
 
     Each is the cheapest of what was simulated by then, and of few more that seem cheapest.
     """
-    found, market = [], fleet.chosen.market
-    for name, allowed in _others(fleet):
-        with suppress(OutOfTimeError):
-            fluid = settled(market, allowed=allowed, fluid=True)
-            chosen = settled(market, allowed=allowed, sure=True)
-            while fluid.is_found and not chosen.is_found and more_looked_at(fluid, allowed):
-                chosen = settled(market, allowed=allowed, sure=True)
-            found.append(_priced(name, chosen))
-    found.sort(key=lambda one: math.inf if one.usd_per_hour is None else one.usd_per_hour)
+    found: list[FleetAlternative] = []
+    with suppress(OutOfTimeError):
+        parts = [(name, one, _fluid(fleet, one)) for name, one in _others(fleet)]
+        for name, allowed, fluid in sorted(parts, key=lambda one: _bound(one[2])):
+            if len(found) >= N_TOLD and _bound(fluid) >= _rent(found[N_TOLD - 1]):
+                break
+            found.append(_priced(name, _soon(fluid, allowed)))
+            found.sort(key=_rent)
     return tuple(found[:N_TOLD])
+
+
+def _fluid(fleet: PlannedFleet, allowed: Allowed) -> Chosen:
+    return settled(fleet.chosen.market, allowed=allowed, fluid=True)
+
+
+def _bound(fluid: Chosen) -> float:
+    return fluid.solution.objective if fluid.is_found else math.inf
+
+
+def _rent(one: FleetAlternative) -> float:
+    return math.inf if one.usd_per_hour is None else one.usd_per_hour
+
+
+def _soon(fluid: Chosen, allowed: Allowed) -> Chosen:
+    """The cheapest of what is known, and of few more where that is nothing."""
+    market = fluid.market
+    chosen = settled(market, allowed=allowed, sure=True)
+    while fluid.is_found and not chosen.is_found and more_looked_at(fluid, allowed):
+        chosen = settled(market, allowed=allowed, sure=True)
+    return chosen
 
 
 def _priced(name: str, chosen: Chosen) -> FleetAlternative:
