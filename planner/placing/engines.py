@@ -204,10 +204,15 @@ class ServingEngine:
         for role in self.roles:
             source = self.source(domain, role)
             targets = source.request.targets
-            for row in wanted_choices(
-                source.choices, targets, by_latency=self.by_latency, whole=whole
-            ):
-                yield configuration_of(source, model, domain, row)
+            rows = [
+                *wanted_choices(source.choices, targets, by_latency=self.by_latency, whole=whole)
+            ]
+            # of all others nothing is asked again: a source keeps a few of its many choices
+            kept = np.zeros(len(source.choices), np.bool_)
+            kept[rows] = True
+            few = replace(source, choices=source.choices.take(kept))
+            for row in (np.cumsum(kept) - 1)[rows].tolist():
+                yield configuration_of(few, model, domain, row)
 
     def on_torus(self, model: int, openings: Openings, *, whole: bool = False) -> OfferedOnTorus:
         """Never asked: `serving_engine` refuses a torus."""

@@ -39,12 +39,14 @@ def undominated(
     for number, one in enumerate(configurations):
         alike.setdefault((one.model, one.pattern.kind), []).append(number)
     stays = np.ones(len(configurations), dtype=np.bool_)
-    may = may_hand_over(configurations)
-    partners = np.concatenate([may, may.T], axis=1)
+    partners = np.zeros((len(configurations), 0), np.bool_)
+    if any(one.pairing is not None for one in configurations):
+        may = may_hand_over(configurations)
+        partners = np.concatenate([may, may.T], axis=1)
     for (model, _), numbers in alike.items():  # pairs of different ones stand for nobody
         some = [configurations[number] for number in numbers]
         n_bytes = np.array([0.0 if loaded is None else loaded[number] for number in numbers])
-        keeps = partners[numbers].astype(np.float32) @ ~partners[numbers].T == 0
+        keeps = _includes(partners[numbers])
         stays[numbers] = ~_beaten(
             some,
             n_bytes,
@@ -53,6 +55,16 @@ def undominated(
             by_latency=by_latency,
         )
     return [one for one, kept in zip(configurations, stays.tolist(), strict=True) if kept]
+
+
+def _includes(sets: BoolArray) -> BoolArray:
+    """Whether set b has all that set a has, (a, b); of a few distinct sets, many times each."""
+    distinct: dict[bytes, int] = {}
+    packed = np.packbits(sets, axis=1)
+    number = np.array([distinct.setdefault(one.tobytes(), len(distinct)) for one in packed])
+    first = np.unique(number, return_index=True)[1]
+    few = sets[first].astype(np.float32)
+    return np.asarray((few @ (1.0 - few).T == 0)[np.ix_(number, number)])
 
 
 def _beaten(
