@@ -185,3 +185,40 @@ def test_a_bound_beyond_verified_copies_is_no_proof(monkeypatch):
     monkeypatch.setattr(handing, "solve_placement", boasting)
     with pytest.raises(SolverError, match="what copies reach"):
         solve_handing(one.program, one.network)
+
+
+def test_where_the_search_ends_in_nothing_a_first_placement_is_in_hand(monkeypatch):
+    """The solver has time for programs of few sorts only: these may be all."""
+    n_feasible = n_first = 0
+    for seed in range(N_RANDOM // 3):
+        one = instance(seed)
+        program = replace(one.program, sort=np.arange(one.program.n_columns))
+
+        def solve(some, n_columns=program.n_columns, **asked):
+            solution = solve_placement(some, **asked)
+            if some.n_columns < n_columns:
+                return solution
+            nobody = replace(solution.vouched, bound=-np.inf, alone=-np.inf)
+            return replace(
+                solution,
+                status=Status.UNKNOWN,
+                answer=None,
+                objective=np.inf,
+                vouched=nobody,
+                stopped_by="time limit",
+            )
+
+        least = best(one)
+        monkeypatch.setattr(handing, "solve_placement", solve)
+        found, rates = solve_handing(program, one.network, effort=Effort(time_limit_s=30.0))
+        n_feasible += np.isfinite(least)
+        if found.answer is None or not np.isfinite(least):
+            assert found.answer is None
+            continue
+        n_first += 1
+        assert found.status is Status.FEASIBLE
+        assert found.objective >= least - 1e-7 * abs(least)
+        assert violations(program, found.answer) == {}
+        copies = np.array(found.answer.copies, float)
+        assert flow_violations(program, one.network, copies, rates) == {}
+    assert n_first >= 0.75 * n_feasible > 20, (n_first, n_feasible)

@@ -34,6 +34,7 @@ from planner.solvers.answers import Clock
 from planner.solvers.placement import PlacementSolution, solve_placement
 from planner.solvers.placement.flows import ENOUGH, Flow, best_flow, fullest
 from planner.solvers.placement.pricing import AT_ONCE, Vertices
+from planner.solvers.placement.starting import few_sorts, restricted, spread
 from planner.solvers.solution import Effort, Status
 from planner.specs.targets import Wanted
 
@@ -41,6 +42,8 @@ MOST_RELAXED = 300
 """Rounds of the relaxation."""
 RELAXED_SHARE = 0.4
 """Of the time, for them."""
+FIRST_SHARE = 0.2
+"""Of the time, for a first placement."""
 LEAST_TIME_S = 0.01
 
 _MOVED = 1e-6
@@ -75,6 +78,8 @@ def solve_handing(
     """
     check(program, network)
     rounds = _Rounds(program, network, effort or Effort())
+    if effort is not None and effort.seconds() is not None:
+        rounds.begin(solver)
     rounds.relax()
     return rounds.run(solver, proof)
 
@@ -90,6 +95,19 @@ class _Rounds:
         self._best: _Answer | None = None
         self._vouched: Vouched | None = None
         self._n_nodes = 0
+
+    def begin(self, solver: str) -> None:
+        """Have a placement in hand, if one of few sorts hands over enough in a part of the time."""
+        program = self._program
+        for columns in few_sorts(program, self._network) if program.sort is not None else ():
+            left_s = FIRST_SHARE * self._limit_or_inf - self._clock.elapsed_s()
+            if left_s <= 0 or self._best is not None:
+                return
+            effort = replace(self._effort, time_limit_s=left_s, on_progress=None)
+            few = restricted(program, columns)
+            some = solve_placement(few, solver=solver, effort=effort, proof="one")
+            if some.answer is not None:
+                self._take(program, spread(program, columns, some.answer), some.objective)
 
     def relax(self) -> None:
         """Take the relaxation through rounds; nothing but rows comes of it."""
@@ -117,25 +135,26 @@ class _Rounds:
             wanted: Wanted = proof if is_last else "one"
             solution = solve_placement(program, solver=solver, effort=self._left(), proof=wanted)
             self._hear(solution)
-            is_settled = solution.answer is None or self._take(program, solution)
+            is_settled = solution.answer is None or self._take(
+                program, solution.answer, solution.objective, solution.bound
+            )
             if solution.stopped_by or self._left_s <= 0 or (is_settled and is_last):
                 return self._ended(solution)
             is_last = is_last or is_settled
 
-    def _take(self, program: PlacementProgram, solution: PlacementSolution) -> bool:
+    def _take(
+        self, program: PlacementProgram, counts: Counts, objective: float, bound: float = -math.inf
+    ) -> bool:
         """Keep an answer that hands over, or the rows that it breaks; whether nothing is left."""
-        assert solution.answer is not None
-        copies = np.array(solution.answer.copies, dtype=float)
+        copies = np.array(counts.copies, dtype=float)
         flow = best_flow(self._given, self._network, copies)
-        found = _Answer(
-            counts=solution.answer, flow=flow, value=_value(program, solution.answer, flow)
-        )
+        found = _Answer(counts=counts, flow=flow, value=_value(program, counts, flow))
         self._keep(found, program.ties_within if program.ties else 0.0)
-        is_reached = not flow.is_short and found.value <= solution.objective + abs(
-            solution.objective
-        ) * (1.0 - ENOUGH)
+        is_reached = not flow.is_short and found.value <= objective + abs(objective) * (
+            1.0 - ENOUGH
+        )
         best = self._best
-        if best is not None and is_closed(best.value, solution.bound, self._effort.gap):
+        if best is not None and is_closed(best.value, bound, self._effort.gap):
             is_reached = True
         return is_reached or not self._add(self._rows(copies, flow))
 

@@ -1,0 +1,87 @@
+"""First placements: of a few sorts of replicas, which is a program that is solved at once.
+
+Whoever stops a search early has at least one of these. Of each model those replicas are taken that
+use least for what they serve: one sort that does both phases, or one that reads prompts and one
+that decodes what it is handed over. All that is in a program so small is asked of a solver.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.programs.handover import NO_PART, TOGETHER, Handover
+from planner.programs.placement import Counts, PlacementProgram, columns_of, sizes
+
+N_TEAMS = (1, 2, 4, 8)
+"""Of each model, the most promising, until they do."""
+
+Team = frozenset[int]
+"""Sorts of one model that serve it without others."""
+
+
+def few_sorts(program: PlacementProgram, network: Handover) -> Iterator[IntArray]:
+    """Columns of the best teams of each model, and of the parts that their replicas take.
+
+    Args:
+        program: whose replicas have sorts.
+    """
+    assert program.sort is not None
+    served = np.unique(program.column_model[network.role != NO_PART]).tolist()
+    teams = [_teams(program, network, model) for model in served]
+    for n_teams in N_TEAMS:
+        sorts = frozenset[int]().union(*(one for mine in teams for one in mine[:n_teams]))
+        yield _with_parts(program, np.isin(program.sort, sorted(sorts)))
+
+
+def restricted(program: PlacementProgram, columns: IntArray) -> PlacementProgram:
+    """The program over some columns: nothing of ties, which first placements have no time for."""
+    return replace(columns_of(program, columns), ties=(), ties_within=0.0)
+
+
+def spread(program: PlacementProgram, columns: IntArray, counts: Counts) -> Counts:
+    """Counts of some columns as counts of all."""
+    copies = np.zeros(program.n_columns, np.int64)
+    copies[columns] = counts.copies
+    return Counts(copies=tuple(copies.tolist()))
+
+
+def _teams(program: PlacementProgram, network: Handover, model: int) -> list[Team]:
+    """Teams of a model, those first that come to least for what they serve."""
+    sort, mine = program.sort, program.column_model == model
+    assert sort is not None
+    each = _costs(program) / np.where(program.rate > 0, program.rate, math.nan)
+    alone = np.flatnonzero(mine & (network.role == TOGETHER))
+    pairs = np.flatnonzero(mine[network.prefill])
+    first = np.concatenate([alone, network.prefill[pairs]])
+    then = np.concatenate([alone, network.decode[pairs]])
+    cost = np.where(first == then, each[first], each[first] + each[then])
+    order = np.argsort(cost, kind="stable")
+    key = (sort[first] * (int(sort.max()) + 1) + sort[then])[order]
+    best = order[np.sort(np.unique(key, return_index=True)[1])]
+    return [frozenset({int(sort[first[i]]), int(sort[then[i]])}) for i in best.tolist()]
+
+
+def _costs(program: PlacementProgram) -> FloatArray:
+    """What a copy of each column is charged: the objective where it is a cost, else its size."""
+    is_cost = not program.is_for_share and bool((program.objective >= 0).all())
+    return program.objective if is_cost and program.objective.any() else sizes(program)
+
+
+def _with_parts(program: PlacementProgram, kept: BoolArray) -> IntArray:
+    """Some columns, and those of no sort that add to what they take."""
+    assert program.sort is not None
+    uses, of_none = program.uses, program.sort < 0
+    adds = (uses.amount < 0) & of_none[uses.column]
+    while True:
+        wanted = np.zeros(program.n_resources, np.bool_)
+        wanted[uses.resource[kept[uses.column] & (uses.amount > 0)]] = True
+        more = kept.copy()
+        more[uses.column[adds & wanted[uses.resource]]] = True
+        if (more == kept).all():
+            return np.flatnonzero(kept)
+        kept = more
