@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from planner.errors import PlannerError, Problem, SpecError
@@ -20,7 +20,7 @@ from planner.verifier.findings import Finding, differences
 from planner.verifier.findings import Path as Place
 from planner.verifier.judging import judge_of
 from planner.verifier.rules import PROVED, UNVERIFIED, rule_of
-from planner.verifier.serving.starting import altered_rules
+from planner.verifier.serving.shipped import altered_rules
 
 _SENSELESS = (
     *(ArithmeticError, ValueError, LookupError, AssertionError),
@@ -69,17 +69,12 @@ def verified(read: ReadAnswer, *, prove: bool = False, shown: str = "answer") ->
         truth, found = judge(record)
         falsehoods = {_pointer(kind, one.path): _of_finding(kind, one) for one in found}
         told = with_commands_of(truth)
-        for finding in differences(truth, told):
+        here, engines = _at_hand(read.envelope), list(_engines_in(record))
+        for finding in (*differences(truth, told), *_of_rules(engines, here)):
             falsehoods.setdefault(_pointer(kind, finding.path), _of_finding(kind, finding))
         truth = told
-        here = [row["path"] for row in read.envelope["data"] if is_unchanged(DataFile(**row))]
-        engines = list(_engines_in(record))
-        for path, engine in engines:
-            for one in altered_rules(engine, here):
-                finding = one.below(path)
-                falsehoods.setdefault(_pointer(kind, finding.path), _of_finding(kind, finding))
-        for falsehood in _derived(read.envelope, answer_json(truth)):
-            falsehoods.setdefault(falsehood.pointer, falsehood)
+        for one in _derived(read.envelope, answer_json(truth)):
+            falsehoods.setdefault(one.pointer, one)
         summary = summary_of(truth)
     except PlannerError:
         raise
@@ -106,8 +101,11 @@ def verified(read: ReadAnswer, *, prove: bool = False, shown: str = "answer") ->
         unverified=tuple(sorted(_named(kind.record, UNVERIFIED))),
         is_as_written=read.envelope.get("digest") == digest_of(read.envelope),
         proofs=proofs,
-        notes=(*_notes(read.envelope), *_believed({one.rules_file for _, one in engines}, here)),
+        notes=(*_notes(read.envelope), *_believed(engines, here)),
     )
+
+
+Engines = Sequence[tuple[Place, EngineSpec]]
 
 
 def _engines_in(value: object, path: Place = ()) -> Iterator[tuple[Place, EngineSpec]]:
@@ -226,8 +224,17 @@ def _notes(envelope: Json) -> Iterator[str]:
             yield f"the {file.kind} in `{file.path}` here is not the one of the answer"
 
 
-def _believed(files: Iterable[str], here: Container[str]) -> Iterator[str]:
+def _at_hand(envelope: Json) -> list[str]:
+    """Paths of the files of an answer that are here as they were."""
+    return [row["path"] for row in envelope["data"] if is_unchanged(DataFile(**row))]
+
+
+def _of_rules(engines: Engines, here: Collection[str]) -> Iterator[Finding]:
+    for path, engine in engines:
+        yield from (one.below(path) for one in altered_rules(engine, here))
+
+
+def _believed(engines: Engines, here: Collection[str]) -> Iterator[str]:
     """Users' files of rules that are not at hand as they were."""
-    for name in sorted(filter(None, files)):
-        if name not in here:
-            yield f"what `{name}` changes of an engine's rules is taken from the answer"
+    for name in sorted({one.rules_file for _, one in engines} - {"", *here}):
+        yield f"what `{name}` changes of an engine's rules is taken from the answer"

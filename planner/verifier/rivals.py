@@ -17,6 +17,7 @@ from planner.results import (
 )
 from planner.results.engines import EngineDeployment
 from planner.specs.engine_request import EngineRequest
+from planner.specs.engines.rules import EngineRule
 from planner.verifier.findings import Finding, Path
 from planner.verifier.quantities import Measure
 from planner.verifier.runtimes.counting import Countings
@@ -151,46 +152,48 @@ def _disbelieved(
 
 def judged_costs(plan: AnyPlan, scale: Scale) -> tuple[tuple[RuleCost, ...], list[Finding]]:
     """What rules of engines cost, true of deployments that these rules alone forbid."""
-    requests = {
-        one.engine: one
-        for one in (plan.request, *plan.other_requests)
-        if isinstance(one, EngineRequest)
-    }
+    asked = (plan.request, *plan.other_requests)
+    requests = {one.engine: one for one in asked if isinstance(one, EngineRequest)}
     found: list[RuleCost] = []
     wrong: list[Finding] = []
     for i, says in enumerate(plan.rule_costs):
         here: Path = ("rule_costs", str(i))
         request = requests.get(says.deployment.engine)
-        rules = {one.name: one for one in request.records.engine.rules} if request else {}
-        if request is None or says.rule not in rules:
+        rules = request.records.engine.rules if request else ()
+        broken = next((one for one in rules if one.name == says.rule), None)
+        if request is None or broken is None:
             fact = f"is no rule of {says.deployment.engine}, or that was not asked"
-            wrong.append(Finding(path=(*here, "rule"), says=says.rule, fact=fact))
-            continue
-        _, broken = Countings.of([request]).counted(says.deployment, ())
-        if not any(one.fact == rules[says.rule].words for one in broken):
-            fact = "does not forbid this deployment"
-            wrong.append(Finding(path=(*here, "rule"), says=says.rule, fact=fact))
-        rest = tuple(one for name, one in rules.items() if name != says.rule)
-        records = replace(request.records, engine=replace(request.records.engine, rules=rest))
-        among = Countings.of([replace(request, records=records)])
-        best, more = among.counted(says.deployment, (*here, "deployment"))
-        assert isinstance(best, EngineDeployment)
-        wrong += more
-        value, gain = scale.measure.of(best), -scale.lost(best)
-        is_so = math.isclose(says.objective, value, rel_tol=CLOSE)
-        found.append(
-            RuleCost(
-                rule=says.rule,
-                deployment=replace(best, command="", launch=None),
-                objective=says.objective if is_so else value,
-                gain_fraction=says.gain_fraction
-                if abs(says.gain_fraction - gain) < CLOSE
-                else gain,
-            )
-        )
-    if wrong and len(found) < len(plan.rule_costs):
-        return plan.rule_costs, wrong
+            return plan.rule_costs, [Finding(path=(*here, "rule"), says=says.rule, fact=fact)]
+        one, more = _judged_cost(says, request, broken, scale)
+        found.append(one)
+        wrong += [finding.below(here) for finding in more]
     return tuple(found), [*wrong, *_costs_out_of_order(found)]
+
+
+def _judged_cost(
+    says: RuleCost, request: EngineRequest, rule: EngineRule, scale: Scale
+) -> tuple[RuleCost, list[Finding]]:
+    """Counted by the request without the rule, which has to be what forbids the deployment."""
+    _, wrong = Countings.of([request]).counted(says.deployment, ())
+    is_forbidden = any(one.fact == rule.words for one in wrong)
+    rest = tuple(one for one in request.records.engine.rules if one != rule)
+    records = replace(request.records, engine=replace(request.records.engine, rules=rest))
+    among = Countings.of([replace(request, records=records)])
+    best, wrong = among.counted(says.deployment, ("deployment",))
+    if not is_forbidden:
+        fact = "does not forbid this deployment"
+        wrong = [*wrong, Finding(path=("rule",), says=says.rule, fact=fact)]
+    assert isinstance(best, EngineDeployment)
+    value, gain = scale.measure.of(best), -scale.lost(best)
+    is_so = math.isclose(says.objective, value, rel_tol=CLOSE)
+    is_near = math.isclose(says.gain_fraction, gain, abs_tol=CLOSE)
+    cost = RuleCost(
+        rule=says.rule,
+        deployment=replace(best, command="", launch=None),
+        objective=says.objective if is_so else value,
+        gain_fraction=says.gain_fraction if is_near else gain,
+    )
+    return cost, wrong
 
 
 def _costs_out_of_order(found: Sequence[RuleCost]) -> Iterator[Finding]:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import ast
-import tomllib
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
-from pathlib import Path as FilePath
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping
+from typing import Protocol
 
 from planner.specs.architecture import Architecture, Experts, FeedForward
 from planner.specs.engines.rules import EngineRule, parsed
 from planner.specs.kernels import EngineSpec
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
-from planner.specs.places import shipped_file
 from planner.specs.records import ClusterSpec, NodesFabric
 from planner.specs.served_formats import ServedFormats
-from planner.verifier.findings import Finding, differences
+from planner.verifier.findings import Finding
 from planner.verifier.serving.kernels import STATIC
 from planner.verifier.serving.ranks import usual_copies
 
@@ -103,54 +99,6 @@ def _miscounted(
     if says.n_redundant_experts != usual:
         path, fact = ("redundant_experts", "n_redundant"), f"are not the {usual} of its users"
         yield Finding(path=path, says=says.n_redundant_experts, fact=fact)
-
-
-def altered_rules(engine: EngineSpec, at_hand: Collection[str] = ()) -> Iterator[Finding]:
-    """Where the rules of a record are not those that ship, nor changed by a user's file it names.
-
-    Args:
-        at_hand: paths of files that are here as they were; of a user's file that is not among
-            them it is believed what the record says.
-    """
-    file = _table(f"engines/{engine.name}.toml")
-    if not file:
-        return  # an engine of the user's, who says what it starts
-    shipped = [_table(f"engines/rules/{name}.toml") for name in file["engine"]["rules"]]
-    rules = {one.name: one for table in shipped for one in _rules_of(table)}
-    own = [one for one in engine.rules if one.origin and one.origin == engine.rules_file]
-    lifted = engine.lifted if engine.rules_file else ()
-    if engine.rules_file in at_hand:
-        table = tomllib.loads(FilePath(engine.rules_file).read_text(encoding="utf-8"))
-        own = list(_rules_of(table, engine.rules_file))
-        lifted = tuple(table.get("rules", {}).get("lift", ()))
-    rules = {name: one for name, one in rules.items() if name not in lifted}
-    rules |= {one.name: one for one in own}
-    version = [table["rules"]["version"] for table in shipped if "version" in table["rules"]][-1]
-    copies = {f"n_{key}": one["value"] for key, one in file.get("experts", {}).items()}
-    yield from differences(
-        engine, replace(engine, started_version=version, lifted=lifted, **copies)
-    )
-    if lacking := sorted(rules.keys() - {one.name for one in engine.rules}):
-        fact = f"lack {', '.join(f'`{name}`' for name in lacking)}, which nobody lifts"
-        yield Finding(path=("rules",), says=len(engine.rules), fact=fact)
-    for i, one in enumerate(engine.rules):
-        if one.name in rules:
-            yield from differences(one, rules[one.name], ("rules", str(i)))
-        else:
-            fact = f"is no rule of {engine.title} {version}, nor of a file that adds it"
-            yield Finding(path=("rules", str(i), "name"), says=one.name, fact=fact)
-
-
-def _table(name: str) -> dict[str, Any]:
-    """A file that ships; nothing of one that does not."""
-    path = shipped_file(name)
-    return tomllib.loads(path.read_text(encoding="utf-8")) if path else {}
-
-
-def _rules_of(table: Mapping[str, Any], origin: str = "") -> Iterator[EngineRule]:
-    for one in table.get("rule", ()):
-        plain = {key: " ".join(one.get(key, "").split()) for key in ("when", "require")}
-        yield EngineRule(**{**one, **plain}, origin=origin)
 
 
 def _breaks(rule: EngineRule, values: Values, model: Architecture) -> bool:
