@@ -179,12 +179,13 @@ def _obstacle(asked: Asked, search: Search, name: str, names: Sequence[str]) -> 
         reachable = _most_of(asked, posed.program, m, is_demand=is_demand)
     else:
         reachable = _most_handed(asked, posed.program, posed.network, m)
-    targets = wish.targets or asked.request.targets
+    most = (wish.targets or asked.request.targets).max_utilisation
+    dimension, share = ("token/s", most) if is_demand else ("1", 1.0)
     return Obstacle(
         name=name,
         asked=float((wish.demand_tokens_per_s if is_demand else wish.replicas) or 0.0),
-        reachable=reachable * (targets.max_utilisation if is_demand else 1.0),
-        dimension="token/s" if is_demand else "1",
+        reachable=reachable * share,
+        dimension=dimension,
         reason="with the others kept",
     )
 

@@ -185,7 +185,7 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
     table, unread = read_table(found.path, found.shown, use=found.use(Kind.ENGINE))
     file, faults = validate(EngineFile, table, found.shown) if table else (None, [])
     problems = [*unread, *faults, *misnamed(found, name_of(table, "engine"), "engine")]
-    if file is None or problems or (problems := list(_other_rules(found, file.engine.rules))):
+    if file is None or problems:
         raise SpecError(problems)
     memory, steps, experts = file.memory, _completed(file.steps), file.experts
     asked = _MEMORY.get()
@@ -222,18 +222,24 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
             if key != "source" and getattr(part, key) is not None
         ),
     )
-    return with_rules(engine, file.engine.rules)
+    return with_rules(engine, _as_shipped(found, file.engine.rules))
 
 
-def _other_rules(found: Found, names: Iterable[str]) -> Iterator[Problem]:
-    """One problem if a file that hides an engine that ships has other rules: no answer says so."""
+def _as_shipped(found: Found, names: list[str]) -> list[str]:
+    """The rules of an engine, unless a file that hides one that ships has others.
+
+    Raises:
+        SpecError: it has, and no answer would say so.
+    """
     replaces = found.use(Kind.ENGINE).replaces
     hidden = shipped_file(replaces) if replaces else None
     ours = read_table(hidden, str(hidden))[0]["engine"]["rules"] if hidden else names
-    if ours != names:
-        fact = f"are not those of the {found.name} that ships, {', '.join(ours)}"
-        remedy, value = "lift and add rules by `--rules`", ", ".join(names)
-        yield Problem(where=found.shown, key="engine.rules", value=value, fact=fact, remedy=remedy)
+    if ours == names:
+        return names
+    fact = f"are not those of the {found.name} that ships, {', '.join(ours)}"
+    remedy, value = "lift and add rules by `--rules`", ", ".join(names)
+    problem = Problem(where=found.shown, key="engine.rules", value=value, fact=fact, remedy=remedy)
+    raise SpecError([problem])
 
 
 def _completed(steps: EngineSteps) -> EngineSteps:
