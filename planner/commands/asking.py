@@ -103,7 +103,7 @@ def _usual_runtimes(
     texts: Sequence[str], clusters: Sequence[ClusterSpec | None]
 ) -> tuple[str, ...]:
     """Those of all models on all pools where none is named; what cannot be read has the layouts."""
-    from planner.estimates.serving.usual_engines import engines_on, usual_engines
+    from planner.estimates.serving.usual_engines import engines_of, engines_on
     from planner.specs.reading import load_architecture
     from planner.specs.runtimes import ROOFLINE
 
@@ -112,7 +112,7 @@ def _usual_runtimes(
         engines: tuple[str, ...] = ()
         if cluster is not None and engines_on(cluster):  # most pools need no model for that
             with suppress(RequestError):
-                engines = usual_engines(load_architecture(text), cluster)
+                engines = engines_of(load_architecture(text), cluster)
         found |= dict.fromkeys(engines or (ROOFLINE.name,))
     return tuple(found)
 

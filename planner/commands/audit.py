@@ -91,9 +91,9 @@ def audit(
 
 def _which_engine(model: ModelSpec, cluster: ClusterSpec) -> list[Problem]:
     """What runs was started by one engine, and where there are several nobody else knows which."""
-    from planner.estimates.serving.usual_engines import usual_engines
+    from planner.estimates.serving.usual_engines import engines_of
 
-    engines = usual_engines(model, cluster)
+    engines = engines_of(model, cluster)
     if not engines:
         return []
     fact = f"does not say what runs {model.name} on {cluster.device.name}"

@@ -16,10 +16,11 @@ import numpy as np
 
 from planner.equations.arrays import BoolArray, IntArray
 from planner.errors import Problem, RequestError
-from planner.estimates.serving.choices import EngineChoices, choices, degrees
+from planner.estimates.serving.choices import EngineChoices, degrees
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.memory import handed_bytes
 from planner.estimates.serving.networks import serving_network
+from planner.estimates.serving.timer import Timer
 from planner.placing.configurations import Configuration, Pairing
 from planner.placing.engine_choosing import wanted_choices
 from planner.placing.fabrics.domains import Domain, largest_piece
@@ -233,7 +234,8 @@ class ServingEngine:
         request = replace(request, cluster=pool)
         cuts = degrees(self.model, request)
         cuts = cuts.take(_lying(cuts, domain))
-        found = choices(self.model, clock_of(machines), request, cuts=cuts, role=role)
+        timer = Timer(model=self.model, clock=clock_of(machines), request=request, role=role)
+        found = timer.choices(cuts, 1.0)
         return EngineSource(model=self.model, machines=machines, request=request, choices=found)
 
 

@@ -193,7 +193,8 @@ def _n_ties(
     Where a column is a whole deployment they are counted; else as many as stand beside the plan.
     """
     total = 0
-    for posed in among.source(aim).blocks():
+    within = replace(aim, at_most=(*aim.at_most, (aim.objective, at_most)))
+    for posed in among.source(within).blocks():
         program = posed.program
         if len(program.slots) > 1:
             return sum(one.is_tie for one in alternatives)

@@ -181,7 +181,7 @@ def timed_facts(
 
     Args:
         model: number of the candidates among those that are chosen among.
-        variant: which of their lists of choices these are.
+        variant: what is believed of these.
     """
     n_contexts = len(of_context["n_devices"])
     numbers = {"model": np.full(n_contexts, model), "number": np.arange(n_contexts)}
@@ -291,15 +291,13 @@ def _capacity(replica: Replica, fleet: Fleet, most_devices: float, facts: Facts)
 def with_replicas(facts: Facts, fleet: Fleet, slot: int) -> Facts:
     """And, in every context, each number of replicas that there is room for and may be chosen.
 
-    A column that is a number is of the first arm of its context, and of no other way to serve.
+    A column that is a number is of no arm of its context, and of no other way to serve.
     """
     rooms = fleet.most(facts.of_context["n_rooms"])
-    first = np.zeros(len(rooms), dtype=np.int64)
-    first[facts.context[::-1]] = facts.of_column["arm"][::-1]
     of = np.repeat(np.arange(len(rooms)), rooms)
     starts = np.repeat(np.cumsum(rooms) - rooms, rooms)
     numbers = {
-        "arm": first[of],
+        "arm": np.full(len(of), -1),
         "batch": np.arange(len(of)) - starts + 1,
         "slot": np.full(len(of), slot),
         "variant": facts.of_context["number"][of],

@@ -14,7 +14,7 @@ is the rent of all replicas over the demand.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 
@@ -33,7 +33,7 @@ from planner.programs.amounts import (
     with_replicas,
 )
 from planner.programs.layout import LayoutProgram
-from planner.programs.posed import PosedProgram
+from planner.programs.posed import NO_RELIEFS, PosedProgram
 from planner.programs.quantities import Coefficients, Facts, Quantities
 from planner.programs.simplicity import SIMPLICITY, simplicity
 from planner.programs.targets import further, target_limits
@@ -98,7 +98,9 @@ class Posing:
         )
         self._ways = ways_of(_replica(request), device, request.targets, without)
 
-    def blocks(self) -> Iterator[PosedProgram]:
+    def blocks(
+        self, n_best: int | None = None, reliefs: Mapping[str, float] = NO_RELIEFS
+    ) -> Iterator[PosedProgram]:
         """Every context once, with all of its columns."""
         for block in self._table.blocks():
             yield self._posed(self._scale, block)

@@ -8,12 +8,15 @@ without drafts and overlap. Units as in
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from planner.equations.arrays import IntArray
+from planner.errors import Problem, RequestError
 from planner.estimates.serving.choices import EngineChoices
+from planner.estimates.serving.deployments import DeploymentTable, deployments
 from planner.programs.amounts import (
     REPLICA_SLOT,
     Fleet,
@@ -25,12 +28,13 @@ from planner.programs.amounts import (
 from planner.programs.deployment import TIE_BREAKER
 from planner.programs.layout import LayoutProgram
 from planner.programs.posed import PosedProgram
-from planner.programs.quantities import Facts, Quantities
+from planner.programs.quantities import Coefficients, Facts, Quantities
 from planner.programs.rows import alike_rows
 from planner.programs.simplicity import SIMPLICITY, simplicity
 from planner.programs.targets import further, target_limits
 from planner.quantities import GIB
 from planner.specs.engine_request import EngineRequest
+from planner.specs.served_formats import ServedFormats
 from planner.topology.packing import n_node_places
 
 SLOTS = ("serving",)
@@ -66,6 +70,9 @@ def pose_engine(
     variant: int = 0,
 ) -> PosedProgram:
     """State the request over its choices; column j is choice j.
+
+    Contexts and columns are numbered by what they are, see `numbers_of`, so that a program of some
+    of them says the same of each as one of all.
 
     Args:
         objective: the quantity to minimise, a key of the result's `quantities`.
@@ -138,12 +145,15 @@ def _facts(
         Fleet.asked(request.targets, without),
         context=context,
         of_context={
+            "number": numbers_of(table.take(first)),
             "n_devices": n_devices,
             "n_rooms": rooms,
             "fixed_bytes": choices.fixed_bytes[first],
-            SIMPLICITY: simplicity(n_devices, table.n_stages[first], table.n_data[first]),
+            "n_stages": table.n_stages[first],
+            "n_data": table.n_data[first],
         },
         of_column={
+            "arm": arms_of(choices),
             "batch": table.batch.astype(np.int64),
             "token_s": each_s / in_flight,
             "device_s": each_s * (table.n_devices / in_flight),
@@ -157,7 +167,69 @@ def _facts(
     )
 
 
+_CUT_BITS = {"n_stages": 10, "n_data": 19, "n_expert_parallel": 19, "n_tensor": 10}
+"""Room for each degree in the number of a context, and for formats before them; 63 in all."""
+
+OF_A_CUT = (1 << sum(_CUT_BITS.values())) - 1
+"""What of the number of a context says how the model is cut."""
+
+_ARM_BITS = 24
+"""Room for a batch and for a chunk in the number of a column."""
+
+
+def numbers_of(table: DeploymentTable) -> IntArray:
+    """Contexts by what they are: formats and degrees in one number each, (N,).
+
+    Raises:
+        RequestError: a degree is beyond all that was thought of.
+    """
+    number = table.format_index
+    for name, bits in _CUT_BITS.items():
+        degree = getattr(table, name)
+        if degree.max(initial=0) >= 1 << bits or number.max(initial=0) >= 1 << (63 - bits):
+            fact = f"is more than the {1 << bits} that engines are planned with"
+            raise RequestError([Problem(where=name, value=str(degree.max()), fact=fact)])
+        number = (number << bits) | degree
+    return number
+
+
+def arms_of(choices: EngineChoices) -> IntArray:
+    """Columns by what they are in their context: drafts, overlap, batch and chunk, (N,)."""
+    table = choices.table
+    number = (choices.n_drafted << 1) | table.overlaps
+    for amount in (table.batch, table.chunk_tokens):
+        number = (number << _ARM_BITS) | amount.astype(np.int64)
+    return number
+
+
+def row_of(number: int, arm: int, formats: Sequence[ServedFormats]) -> tuple[DeploymentTable, int]:
+    """The deployment of a column, by the numbers of its context and its own; tokens it drafts."""
+    (chunk, batch), mask = ((arm >> (_ARM_BITS * i)) for i in range(2)), (1 << _ARM_BITS) - 1
+    drafted = arm >> (2 * _ARM_BITS)
+    row = replace(
+        cuts_of(np.array([number]), formats),
+        batch=np.array([float(batch & mask)]),
+        chunk_tokens=np.array([float(chunk & mask)]),
+        overlaps=np.array([bool(drafted & 1)]),
+    )
+    return row, drafted >> 1
+
+
+def cuts_of(numbers: IntArray, formats: Sequence[ServedFormats]) -> DeploymentTable:
+    """The cuts of contexts by `numbers_of`, each of one sequence in its formats."""
+    found: dict[str, IntArray] = {}
+    for name, bits in reversed(_CUT_BITS.items()):
+        found[name], numbers = numbers & ((1 << bits) - 1), numbers >> bits
+    return deployments(formats=formats, format_index=numbers, **found)
+
+
+def _simplicity(facts: Facts) -> Coefficients:
+    of = facts.of_context
+    simple = simplicity(of["n_devices"], of["n_stages"], of["n_data"])
+    return simple, np.zeros(len(facts.context))
+
+
 DELAYS = ("latency", "ttft")
 
-REPLICA = timed_replica(*DELAYS, own={})
+REPLICA = timed_replica(*DELAYS, own={SIMPLICITY: _simplicity})
 """What these facts say of one replica."""

@@ -7,8 +7,9 @@ within a context is decided block by block, and only what may matter beyond is k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +19,26 @@ from planner.programs.layout import Assignment, LayoutProgram, concatenated, res
 from planner.programs.quantities import Facts, Quantities
 from planner.quantities import QUANTITIES
 from planner.specs.targets import Targets
+
+NO_RELIEFS: Mapping[str, float] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """What is known of candidates that a program leaves out, because they cannot matter.
+
+    Args:
+        rejected: how many of them, by what rejected them, as screens are named.
+        bound: none of those that a bound rejected is better.
+        n_contexts: contexts of which nothing is left.
+    """
+
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    bound: float = np.inf
+    n_contexts: int = 0
+
+
+NOTHING = LeftOut()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,6 +53,7 @@ class PosedProgram:
         n_unfit: candidates left out because they alone exceed the memory.
         roomier: the same candidates posed on devices of that many times the memory; `None`
             where they are not at hand any more.
+        left_out: candidates that fit and are no columns.
     """
 
     program: LayoutProgram
@@ -39,6 +61,7 @@ class PosedProgram:
     tie_breakers: tuple[str, ...]
     n_unfit: int
     roomier: Callable[[float], PosedProgram] | None = None
+    left_out: LeftOut = NOTHING
 
     @property
     def model(self) -> IntArray:
@@ -96,6 +119,7 @@ class PosedProgram:
             program=restrict(self.program, contexts=contexts, columns=columns),
             quantities=self.quantities.take(contexts=contexts, columns=columns),
             roomier=None,
+            left_out=NOTHING,
         )
 
     def place_of(self, chosen: PosedProgram, assignment: Assignment) -> Assignment:
@@ -130,8 +154,17 @@ class Source(Protocol):
     def is_cut(self) -> bool:
         """Whether time ended before all of it was made."""
 
-    def blocks(self) -> Iterator[PosedProgram]:
-        """Every context once, with all of its columns; at least one block."""
+    def blocks(
+        self, n_best: int | None = None, reliefs: Mapping[str, float] = NO_RELIEFS
+    ) -> Iterator[PosedProgram]:
+        """Every context once, with all of its columns; at least one block.
+
+        Args:
+            n_best: where it is said, what cannot matter for the best of so many contexts may be
+                left out.
+            reliefs: factors by which limits are loosened, one at a time: nothing is left out that
+                matters then.
+        """
 
     def of(self, model: int, numbers: IntArray) -> PosedProgram:
         """Some contexts of a model, by number, with all of their columns; stated anew."""
@@ -143,7 +176,9 @@ class InMemory:
     def __init__(self, posed: PosedProgram, *, is_cut: bool = False) -> None:
         self._posed, self.is_cut = posed, is_cut
 
-    def blocks(self) -> Iterator[PosedProgram]:
+    def blocks(
+        self, n_best: int | None = None, reliefs: Mapping[str, float] = NO_RELIEFS
+    ) -> Iterator[PosedProgram]:
         yield self._posed
 
     def of(self, model: int, numbers: IntArray) -> PosedProgram:
@@ -162,11 +197,16 @@ class Several:
 
     def __init__(self, parts: Sequence[Source]) -> None:
         self._parts = parts
-        self.is_cut = any(part.is_cut for part in parts)
 
-    def blocks(self) -> Iterator[PosedProgram]:
+    @property
+    def is_cut(self) -> bool:
+        return any(part.is_cut for part in self._parts)
+
+    def blocks(
+        self, n_best: int | None = None, reliefs: Mapping[str, float] = NO_RELIEFS
+    ) -> Iterator[PosedProgram]:
         for part in self._parts:
-            yield from part.blocks()
+            yield from part.blocks(n_best, reliefs)
 
     def of(self, model: int, numbers: IntArray) -> PosedProgram:
         return self._parts[model].of(model, numbers)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 import numpy as np
 
 from planner.programs.amounts import PREFILLED
 from planner.programs.incumbents import Incumbents
 from planner.programs.layout import Assignment, restrict
-from planner.programs.posed import PosedProgram, Source, joined
+from planner.programs.posed import NO_RELIEFS, LeftOut, PosedProgram, Source, joined
 from planner.programs.screens import Field, Screening, Sieve, screen
 from planner.running.deadlines import is_over
-
-NO_RELIEFS: Mapping[str, float] = MappingProxyType({})
 
 MOST_KEPT = 250_000
 """Columns that blocks may leave before what they left is looked through again."""
@@ -72,14 +69,16 @@ def reduced(
     near = _Kept(Sieve(incumbents, known=known))
     relieved = {name: _Kept(Sieve(incumbents, known=known, searches=False)) for name in reliefs}
     n_columns = n_contexts = 0
-    is_cut = source.is_cut
+    is_cut = False
     whole: list[PosedProgram] = []
-    for posed in source.blocks():
+    left_out: list[LeftOut] = []
+    for posed in source.blocks(n_best, reliefs):
         if n_contexts and is_over():
             is_cut = True
             break
-        n_columns += posed.program.n_columns
-        n_contexts += posed.program.n_contexts
+        left_out.append(posed.left_out)
+        n_columns += posed.program.n_columns + sum(posed.left_out.rejected.values())
+        n_contexts += posed.program.n_contexts + posed.left_out.n_contexts
         whole = [*whole, posed] if n_columns <= MOST_WHOLE else []
         field = near.add(posed)
         for name, relief in reliefs.items():
@@ -98,12 +97,23 @@ def reduced(
         posed, screening = near.settled()
     return Reduced(
         posed=posed,
-        screening=screening,
+        screening=_with(screening, left_out),
         relieved={name: kept.joined() for name, kept in relieved.items()},
         n_columns=n_columns,
         n_contexts=n_contexts,
-        is_cut=is_cut,
+        is_cut=is_cut or source.is_cut,
     )
+
+
+def _with(screening: Screening, left_out: Sequence[LeftOut]) -> Screening:
+    """With what was left out before there was a program."""
+    rejected = dict(screening.rejected)
+    for one in left_out:
+        for name, n_columns in one.rejected.items():
+            columns, contexts = rejected.get(name, (0, 0))
+            rejected[name] = columns + n_columns, contexts
+    bound = min(screening.bound, *(one.bound for one in left_out))
+    return replace(screening, rejected=rejected, bound=bound)
 
 
 def loosened(posed: PosedProgram, name: str, relief: float) -> PosedProgram:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.estimates.serving.deployments import runs
 from planner.programs.layout import (
     RELATIVE_TOLERANCE,
     FloatArray,
@@ -91,17 +92,12 @@ def alike_rows(keys: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
     Args:
         keys: whole numbers (J,) each.
     """
-    n_rows = len(keys[0])
-    if not n_rows:
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    differs = np.zeros(n_rows - 1, dtype=np.bool_)
-    for key in keys:
-        differs |= key[1:] != key[:-1]
-    starts = np.concatenate([[0], np.flatnonzero(differs) + 1])
+    starts, row = runs(*keys)
+    if not len(starts):
+        return starts, row
     heads = _packed([key[starts] for key in keys])
     _, first, group = np.unique(heads, return_index=True, return_inverse=True)
-    lengths = np.diff(starts, append=n_rows)
-    return starts[first], np.repeat(group, lengths)
+    return starts[first], group[row]
 
 
 def _packed(keys: Sequence[IntArray]) -> IntArray:

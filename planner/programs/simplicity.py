@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
+from math import isqrt
 
 import numpy as np
 
@@ -45,7 +46,12 @@ def _cuts(n: int, n_degrees: int) -> Iterator[Cut]:
     if n_degrees == 0:
         yield ()
         return
-    for first in range(1, n + 1):
-        if n % first == 0:
-            for others in _cuts(n // first, n_degrees - 1):
-                yield (first, *others)
+    for first in _divisors(n):
+        for others in _cuts(n // first, n_degrees - 1):
+            yield (first, *others)
+
+
+@cache
+def _divisors(n: int) -> list[int]:
+    small = [k for k in range(1, isqrt(n) + 1) if n % k == 0]
+    return sorted({*small, *(n // k for k in small)})

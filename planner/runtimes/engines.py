@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from planner.estimates.serving.choices import EngineChoices, choices, cuts_forbidden
-from planner.estimates.serving.deployments import DeploymentTable
+from planner.estimates.serving.choices import EngineChoices, degrees
+from planner.estimates.serving.deployments import DeploymentTable, has_experts
 from planner.estimates.serving.grids import nearest, thinned
-from planner.programs.engine import pose_engine
+from planner.estimates.serving.timer import Timer
+from planner.programs.engine import OF_A_CUT, cuts_of, row_of
 from planner.programs.layout import Assignment
 from planner.programs.posed import InMemory, PosedProgram
-from planner.quantities import MEMORY, QUANTITIES
 from planner.results import AnyDeployment, Considered
 from planner.results.engines import EngineDeployment
 from planner.results.surveys import CostModel
-from planner.running.deadlines import out_of_time
-from planner.runtimes.candidates import INSIDE, MEDIAN, Aim
+from planner.runtimes.candidates import Aim
 from planner.runtimes.engine_describing import as_fleet, describe_choice
 from planner.runtimes.engine_requests import (
     asked_pool,
@@ -29,12 +29,13 @@ from planner.runtimes.engine_requests import (
     engine_request,
     machines_of,
 )
+from planner.runtimes.engine_source import BELIEFS, EngineSource, Offered, believed
 from planner.runtimes.predicting import Machines
 from planner.runtimes.shortfall import larger_pools
 from planner.specs.architecture import Architecture
 from planner.specs.engine_request import EngineRequest
 from planner.specs.engines.rules import EngineRule
-from planner.specs.model_errors import Quantity, kernels_share
+from planner.specs.model_errors import Quantity, kernels_share, model_error
 from planner.specs.provenance import Provenance
 from planner.specs.records import ClusterSpec
 from planner.specs.targets import Targets
@@ -71,13 +72,6 @@ def engine_candidates(
     )
 
 
-def _believed(found: EngineChoices, belief: str) -> EngineChoices:
-    """Choices as a belief has them, timed as they are."""
-    if belief == MEDIAN:
-        return replace(found, confidence=0.0)
-    return found.take(found.outside_error == 0.0) if belief == INSIDE else found
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Forbidden:
     """What is looked at of the deployments that one rule alone forbids.
@@ -103,7 +97,6 @@ class EngineCandidates:
         request: of the model that is asked for and its variants.
         model: which of them these serve.
         asked: the one that is asked for.
-        forbidden: what of them is looked at, where they are what a rule of the engine forbids.
     """
 
     request: EngineRequest
@@ -112,7 +105,6 @@ class EngineCandidates:
     machines: Machines
     cluster: ClusterSpec
     forbidden: Forbidden | None = None
-    _lists: list[EngineChoices] = field(init=False, default_factory=list)
 
     @property
     def named(self) -> EngineRequest:
@@ -127,32 +119,42 @@ class EngineCandidates:
         return CostModel(name=self.request.engine)
 
     @cached_property
-    def choices(self) -> EngineChoices:
-        return self._roomy.within(1.0)
+    def offered(self) -> Offered:
+        """Cuts over few devices first: by the device, the best is often among them.
 
-    @cached_property
-    def _roomy(self) -> EngineChoices:
-        """With what a little more memory lets in, which is asked of every plan."""
-        return self._timed(QUANTITIES[MEMORY].relief)
-
-    def scaled(self, memory_scale: float) -> EngineChoices:
-        """The choices, had a device so many times as much memory."""
-        if memory_scale <= QUANTITIES[MEMORY].relief:
-            return self._roomy.within(memory_scale)
-        return self._timed(memory_scale)
-
-    def _timed(self, memory_scale: float) -> EngineChoices:
-        clock, only = clock_of(self.machines), self.forbidden
-        if only is None:
-            return choices(self.model, clock, self.request, memory_scale=memory_scale)
-        return choices(
-            self.model,
-            clock,
-            only.offered,
-            memory_scale=memory_scale,
-            cuts=only.cuts,
-            forbidden=only.rule,
+        Copies of a cut without experts take as long: they follow each other.
+        """
+        model, clock, only = self.model, clock_of(self.machines), self.forbidden
+        if only is not None:
+            timer = Timer(model=model, clock=clock, request=only.offered, forbidden=only.rule)
+            return Offered(timer, only.cuts, self._spare)
+        timer, cuts = (
+            Timer(model=model, clock=clock, request=self.request),
+            degrees(model, self.request),
         )
+        copies = (cuts.n_data, cuts.n_stages, cuts.n_tensor, cuts.n_data > 1)
+        order = np.lexsort((cuts.n_devices,) if has_experts(self.model) else copies)
+        return Offered(timer, cuts.take(order), self._spare)
+
+    @property
+    def choices(self) -> EngineChoices:
+        """All that fit, timed."""
+        return self.offered.all_of(self.offered.cuts, 1.0)
+
+    @property
+    def n_candidates(self) -> int:
+        """All that the engine starts, but for small chunks: whether these are offered is timed."""
+        return self.offered.n_candidates
+
+    def _spare(self, objective: str, best: EngineChoices) -> float:
+        """The error of the best choice without what others err in common: ties lose less."""
+        if not objective or objective in WITHOUT_ERROR:
+            return 0.0
+        name: Quantity = "TTFT" if objective == "ttft" else "TPOT"
+        error = best.ttft_error if name == "TTFT" else best.tpot_error
+        kind = self.request.models[int(best.model_index[0])].kind
+        common = model_error(self.request.engine, kind, name) ** 2 + best.outside_error[0] ** 2
+        return math.sqrt(max(0.0, float(error[0]) ** 2 - common)) * (1.0 + 1e-9)
 
     @property
     def variant(self) -> Considered | None:
@@ -167,10 +169,6 @@ class EngineCandidates:
         )
 
     @property
-    def n_candidates(self) -> int:
-        return self.choices.n_considered
-
-    @property
     def outside(self) -> Mapping[str, int]:
         return {}
 
@@ -179,36 +177,8 @@ class EngineCandidates:
         cluster = self.cluster
         return (*self.model.provenance, *cluster.provenance, *cluster.device.provenance)
 
-    def source(self, aim: Aim, number: int = 0) -> InMemory:
-        """Their program.
-
-        Raises:
-            OutOfTimeError: time ended before any choice was found that fits.
-        """
-        found = self.choices if aim.memory == 1.0 else self.scaled(aim.memory)
-        found = _believed(found, aim.belief)
-        if found.is_cut and not len(found):
-            raise out_of_time()
-
-        def posed(found: EngineChoices, memory_scale: float = aim.memory) -> PosedProgram:
-            self._lists.append(found)
-            return pose_engine(
-                found,
-                self.request,
-                objective=aim.objective,
-                without=aim.without,
-                at_most=aim.at_most,
-                tie_breaker=aim.tie_breaker,
-                memory_scale=memory_scale,
-                model=number,
-                variant=len(self._lists) - 1,
-            )
-
-        def roomier(times: float) -> PosedProgram:
-            more = _believed(self.scaled(aim.memory * times), aim.belief)
-            return posed(more, aim.memory * times)
-
-        return InMemory(replace(posed(found), roomier=roomier), is_cut=found.is_cut)
+    def source(self, aim: Aim, number: int = 0) -> EngineSource:
+        return EngineSource(self.offered, aim, number)
 
     def heavier(self, aim: Aim, relief: float) -> Iterator[InMemory]:
         """Nothing: what more memory lets in is known of every context."""
@@ -219,9 +189,13 @@ class EngineCandidates:
         return replace(self, request=replace(self.request, options=proved))
 
     def deployment(self, posed: PosedProgram, assignment: Assignment) -> EngineDeployment:
-        column = assignment.columns[0]
-        found = self._lists[int(posed.variant[column])]
-        one = self.described(found, int(posed.arm[column]))
+        column, timer = assignment.columns[0], self.offered.timer
+        number, arm = int(posed.number[assignment.context]), int(posed.arm[column])
+        row, n_drafted = row_of(number, arm, self.request.formats)
+        (drafts,) = (one for one in timer.drafts if timer.n_drafted(one) == n_drafted)
+        row, _ = timer.offered(row, drafts)
+        found = believed(timer.exact(row, drafts, math.inf), BELIEFS[int(posed.variant[column])])
+        one = self.described(found, 0)
         n_replicas, demand = posed.fleet(1, assignment, self.request.targets)
         return as_fleet(self.request, one, n_replicas=n_replicas, demand=demand)
 
@@ -268,7 +242,8 @@ class EngineCandidates:
         asked, engine = self.request, self.request.records.engine
         chunk = near.chunk_tokens if isinstance(near, EngineDeployment) else max(asked.chunks)
         batches = thinned(asked.batches)
-        forbidden = cuts_forbidden(self.model, replace(asked, chunks=(chunk,)))
+        timer = replace(self.offered.timer, request=replace(asked, chunks=(chunk,)))
+        forbidden = timer.cuts_forbidden()
         for rule in engine.rules:
             if rule.name not in forbidden:
                 continue
@@ -285,9 +260,8 @@ class EngineCandidates:
 
     def around(self, posed: PosedProgram, assignment: Assignment) -> EngineCandidates:
         assert self.forbidden is not None
-        column = assignment.columns[0]
-        found, choice = self._lists[int(posed.variant[column])], int(posed.arm[column])
-        cuts = found.table.take(np.array([choice]))
+        number = posed.number[[assignment.context]] & OF_A_CUT
+        cuts = cuts_of(number, self.request.formats)
         return replace(self, forbidden=replace(self.forbidden, cuts=cuts, offered=self.request))
 
     def larger(self, served_tokens_per_s: float) -> Iterator[tuple[str, str, EngineCandidates]]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.errors import RequestError
-from planner.estimates.serving.usual_engines import usual_engines
+from planner.estimates.serving.usual_engines import engines_of
 from planner.runtimes.candidates import Among, Candidates
 from planner.runtimes.engines import engine_candidates
 from planner.runtimes.erdil2025 import erdil_candidates
@@ -66,7 +66,7 @@ def named_runtimes(
 ) -> tuple[str, ...]:
     """The runtimes that are asked for, or those that plan where none is."""
     if not engine:
-        return usual_engines(model, cluster) or (ROOFLINE.name,)
+        return engines_of(model, cluster) or (ROOFLINE.name,)
     return (engine,) if isinstance(engine, str) else tuple(dict.fromkeys(engine))
 
 

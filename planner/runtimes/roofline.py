@@ -12,7 +12,7 @@ from planner.errors import RequestError
 from planner.estimates.candidates import CandidateTable, machine_of
 from planner.estimates.degrees import check_degrees, degree_problems
 from planner.estimates.requested import table_of
-from planner.estimates.serving.usual_engines import usual_engines
+from planner.estimates.serving.usual_engines import engines_of
 from planner.estimates.steps import Machine
 from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment
@@ -78,7 +78,7 @@ def candidates_of_request(request: Request) -> tuple[RooflineCandidates, ...]:
 
 def layout_command(request: Request, changes: Mapping[str, str]) -> str:
     """The command line of a request; the runtime is named where another one would plan it."""
-    is_named = bool(usual_engines(request.model, request.cluster))
+    is_named = bool(engines_of(request.model, request.cluster))
     named = {"--engine": ROOFLINE.name} if is_named else {}
     return command_of(request, {**changes, **named})
 

@@ -23,8 +23,8 @@ from planner.programs.layout import (
     restrict,
     violations,
 )
-from planner.programs.posed import PosedProgram, Source
-from planner.programs.reduction import NO_RELIEFS, Reduced, reduced
+from planner.programs.posed import NO_RELIEFS, PosedProgram, Source
+from planner.programs.reduction import Reduced, reduced
 from planner.programs.screens import Screening, screen
 from planner.running.deadlines import is_over, out_of_time, solver_limit_s, timed
 from planner.solvers import LayoutSolution, counted, enumerated, provers_of, rows_of, solve

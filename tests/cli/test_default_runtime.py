@@ -20,7 +20,7 @@ from planner import (
     place,
 )
 from planner import plan as find
-from planner.estimates.serving.usual_engines import usual_engines, why_no_engine
+from planner.estimates.serving.usual_engines import engines_of, why_no_engine
 from planner.report.plans import text_of
 from planner.report.times import times_of
 from planner.specs.placement_request import Serve
@@ -33,7 +33,7 @@ MEASURED = ("a100-nvl8-x1", "h100-nvl8-x1", "h200-nvl8-x1", "b200-nvl8-x1", "b30
 
 @pytest.mark.parametrize("pool", [*MEASURED, "gb200-nvl72-x1", "l40s-x1"])
 def test_every_engine_plans_on_devices_that_it_was_measured_on(pool):
-    assert usual_engines(load_model("llama-3.1-8b"), load_cluster(pool)) == ENGINES
+    assert engines_of(load_model("llama-3.1-8b"), load_cluster(pool)) == ENGINES
 
 
 @pytest.mark.parametrize(
@@ -44,17 +44,12 @@ def test_every_engine_plans_on_devices_that_it_was_measured_on(pool):
         ("llama-3.1-8b", "mi300x-x1", "no engine's own kernels were measured on mi300x"),
         ("palm-62b", "h100-nvl8-x1", "no engine starts palm-62b: it names no repository"),
         ("mt-nlg-530b", "h100-nvl8-x4", "no engine starts mt-nlg-530b: it names no repository"),
-        (
-            "llama-3.1-8b",
-            "h100-nvl8-x17",
-            "engines plan on at most 128 devices unless one is named",
-        ),
         ("llama-3.1-8b", "tpu-v4-2x2x2", ""),
     ],
 )
 def test_the_layouts_plan_where_no_engine_can_and_the_report_says_why(model, pool, why):
     asked, cluster = load_model(model), load_cluster(pool)
-    assert not usual_engines(asked, cluster)
+    assert not engines_of(asked, cluster)
     assert why_no_engine(asked, cluster) == why
     best = find(asked, cluster, batches=FEW, workload=SHORT)
     assert (
@@ -149,8 +144,8 @@ def test_a_placement_is_by_engines_of_all_models_or_by_layouts():
 
 def test_a_model_of_the_user_s_own_is_served_once_it_names_its_repository():
     model, cluster = load_model("qwen3-8b"), load_cluster("h100-nvl8-x1")
-    assert not usual_engines(replace(model, repository=""), cluster)
-    assert usual_engines(replace(model, repository="me/mine"), cluster)
+    assert not engines_of(replace(model, repository=""), cluster)
+    assert engines_of(replace(model, repository="me/mine"), cluster)
 
 
 def test_a_spoilt_table_of_an_engine_is_told_and_not_planned_around(plan, folder):

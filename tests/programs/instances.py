@@ -72,7 +72,7 @@ class InBlocks(InMemory):
         super().__init__(whole)
         self._block = np.asarray(block)
 
-    def blocks(self):
+    def blocks(self, n_best=None, reliefs=None):
         for b in range(max(self._block, default=0) + 1):
             yield self.of(0, np.flatnonzero(self._block == b))
 

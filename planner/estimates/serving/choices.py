@@ -1,37 +1,24 @@
-"""All deployments of an engine on a pool, timed as arrays."""
+"""Deployments that an engine would start, with times and bytes, as arrays."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.equations.tails import planned_sigmas
-from planner.estimates.serving.deployments import (
-    DeploymentTable,
-    deployments,
-    has_experts,
-    kind_of,
-)
-from planner.estimates.serving.drafting import drafts_of, has_drafter, rounds_of
-from planner.estimates.serving.errors import RecordingClock, serving_errors
-from planner.estimates.serving.grids import blocks, joined, with_small_chunks
-from planner.estimates.serving.kernels import KernelClock
-from planner.estimates.serving.memory import Holding, holding
+from planner.estimates.serving.deployments import DeploymentTable, deployments, has_experts
+from planner.estimates.serving.grids import joined
 from planner.estimates.serving.popularity import with_copies
-from planner.estimates.serving.reading import has_room
-from planner.estimates.serving.region import Settings, outside_error
-from planner.estimates.serving.rules import Ground, Run, breaks_alone, is_valid, starts
-from planner.estimates.serving.serving import Serving, serving_times
+from planner.estimates.serving.rules import Ground, is_valid
 from planner.estimates.serving.times import place_s
-from planner.estimates.serving.traffic import Drafts, Traffic
-from planner.running.deadlines import is_over
+from planner.estimates.serving.traffic import Traffic
 from planner.specs.architecture import Architecture
 from planner.specs.engine_request import EngineRequest
-from planner.specs.engines.rules import EngineRule
-from planner.specs.roles import PREFILL, TOGETHER
-from planner.specs.served_formats import as_run
+from planner.specs.roles import TOGETHER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +36,7 @@ class EngineChoices:
         n_drafted: tokens drafted at once; 0 without drafts.
         model_index: which of the request's models each serves.
         limit_bytes: what the engine may take of a device.
+        decode_s: a token without others' prompts, as predicted.
         n_considered: deployments that break no rule of the engine, whether they fit or not.
         traffic: the requests, and what they do of them.
         confidence: share of cases in which what is planned holds; 0 plans what is predicted, and
@@ -67,6 +55,7 @@ class EngineChoices:
     moving_bytes: FloatArray
     n_drafted: IntArray
     model_index: IntArray
+    decode_s: FloatArray
     limit_bytes: float
     n_considered: int
     traffic: Traffic
@@ -109,9 +98,8 @@ class EngineChoices:
         held = self.fixed_bytes + self.moving_bytes
         return self.take(held <= self.limit_bytes * memory_scale)
 
-    def take(self, kept: BoolArray) -> EngineChoices:
+    def take(self, rows: IntArray | BoolArray) -> EngineChoices:
         """Some of them."""
-        rows = np.flatnonzero(kept)
         arrays = {
             field.name: getattr(self, field.name)[rows]
             for field in fields(EngineChoices)
@@ -206,161 +194,15 @@ def _expert_groups(group: IntArray) -> tuple[IntArray, IntArray]:
     return np.concatenate(rows), np.concatenate(counts)
 
 
-def choices(
-    model: Architecture,
-    clock: KernelClock,
-    request: EngineRequest,
-    *,
-    memory_scale: float = 1.0,
-    cuts: DeploymentTable | None = None,
-    role: str = TOGETHER,
-    forbidden: EngineRule | None = None,
-) -> EngineChoices:
-    """Time all deployments of one of the request's models whose batch fits.
-
-    Args:
-        clock: kernels of the pool's devices under the engine.
-        cuts: ways to cut the model to choose from; all of `degrees` if left out.
-        memory_scale: factor on what the engine may take of a device; those beyond are left out.
-        role: what they do of a request.
-        forbidden: a rule that the request's engine does without, and all of these break.
-    """
-    names = [one.name for one in request.models]
-    which = names.index(model.name)
-    cuts = degrees(model, request) if cuts is None else cuts
-    traffic, ways = traffic_of(request, role), _drafts(model, request, role)
-    parts: list[tuple[DeploymentTable, tuple[FloatArray, ...]]] = []
-    n_considered, is_cut = 0, False
-    ground = ground_of(request)
-    for block in blocks(cuts, _formats_of(request, which), request, traffic):
-        is_cut = bool(parts) and is_over()
-        if is_cut:
-            break
-        formats = as_run(model, block.formats[int(block.format_index[0])], clock.engine)
-        for way in ways:
-            run = Run.of(role, formats, way)
-            here = replace(ground, run=run)
-            some = with_copies(model, block, clock.engine, here)
-            is_known = np.array_equal(some.n_redundant, block.n_redundant)
-            can = starts(here, model, some, beyond=ground if is_known else None)
-            if forbidden:
-                can &= ~starts(replace(here, rules=(forbidden,)), model, some)
-            some = some.take(can & has_room(clock.engine, block, way, role))
-            n_considered += len(some)
-            parts.append(_timed(model, clock, traffic, some, memory_scale, way))
-            if role == TOGETHER and clock.engine.mixes_prefill:
-                rows, (tpot, decode, *_, error, _, outside, _, _, _) = parts[-1]
-                slower = tpot * (1.0 + planned_sigmas(request.confidence, outside > 0.0) * error)
-                again = with_small_chunks(rows, request, slower, decode)
-                again = again.take(has_room(clock.engine, again, way, role))
-                n_considered += len(again)
-                parts.append(_timed(model, clock, traffic, again, memory_scale, way))
-    if not parts:
-        parts = [_timed(model, clock, traffic, cuts, memory_scale, None)]
-    columns = [np.concatenate(column) for column in zip(*(p[1] for p in parts), strict=True)]
-    tpot, _, ttft, prompt, tpot_error, ttft_error, outside, fixed, moving, n_drafted = columns
-    return EngineChoices(
-        table=joined([p[0] for p in parts]),
-        tpot_s=tpot,
-        ttft_s=ttft,
-        prompt_s=prompt,
-        tpot_error=tpot_error,
-        ttft_error=ttft_error,
-        outside_error=outside,
-        fixed_bytes=fixed,
-        moving_bytes=moving,
-        n_drafted=n_drafted.astype(np.int64),
-        model_index=np.full(len(tpot), which),
-        limit_bytes=clock.device.hbm_bytes * clock.engine.memory_fraction,
-        n_considered=n_considered,
-        traffic=traffic,
-        confidence=request.confidence,
-        is_cut=is_cut,
-    )
-
-
-def cuts_forbidden(model: Architecture, request: EngineRequest) -> dict[str, DeploymentTable]:
-    """Cuts, by name of a rule, of which a deployment of one sequence breaks it and nothing else."""
-    cuts, engine = all_degrees(model, request), request.records.engine
-    chunk = np.full(len(cuts), float(request.chunks[0]))
-    alone: dict[str, BoolArray] = {}
-    for index in _formats_of(request, [one.name for one in request.models].index(model.name)):
-        formats = as_run(model, request.formats[index], engine)
-        table = replace(cuts, chunk_tokens=chunk, format_index=np.full(len(cuts), index))
-        for drafts in _drafts(model, request, TOGETHER):
-            ground = replace(ground_of(request), run=Run.of(TOGETHER, formats, drafts))
-            for name, hit in breaks_alone(ground, model, table).items():
-                alone[name] = alone.get(name, False) | hit
-    return {name: cuts.take(hit) for name, hit in alone.items() if hit.any()}
-
-
-def _formats_of(request: EngineRequest, which: int) -> list[int]:
-    """Formats of the request that one of its models may take."""
-    known = request.models[which].weights_formats
-    return [i for i, one in enumerate(request.formats) if not known or one.weights in known]
-
-
-def _drafts(model: Architecture, request: EngineRequest, role: str) -> list[Drafts | None]:
-    """Ways to decode: without drafts, and with each number of them, if the model can be drafted."""
-    asked = request.drafting
-    if asked is None or role == PREFILL or not has_drafter(model, asked.kind):
-        return [rounds_of(model, None, 0, ())]
-    rounds = (drafts_of(model, asked.kind, n, asked.acceptance) for n in asked.lookaheads)
-    return [None, *rounds]
-
-
-def _timed(
-    model: Architecture,
-    clock: KernelClock,
-    traffic: Traffic,
-    table: DeploymentTable,
-    memory_scale: float,
-    drafts: Drafts | None,
-) -> tuple[DeploymentTable, tuple[FloatArray, ...]]:
-    """Rows that fit, with TPOT, that without others' prompts, TTFT, time of a prompt, errors,
-    bytes, and tokens drafted.
-
-    All have the same formats, and draft alike.
-    """
-    engine = clock.engine
-    formats = table.formats[int(table.format_index[0]) if len(table) else 0]
-
-    def held(rows: DeploymentTable) -> Holding:
-        hbm_bytes = clock.device.hbm_bytes
-        n_tokens = traffic.n_tokens
-        return holding(
-            model, rows, formats, engine, hbm_bytes=hbm_bytes, n_tokens=n_tokens, drafts=drafts
-        )
-
-    bytes_of = held(table)
-    fixed = bytes_of.weights_bytes + bytes_of.workspace_bytes
-    moving = bytes_of.activation_bytes + table.batch * bytes_of.sequence_bytes
-    moving = moving + bytes_of.drafter_bytes  # of some columns of a context and not of others
-    fits = fixed + moving <= bytes_of.limit_bytes * memory_scale
-    table, fixed, moving = table.take(fits), fixed[fits], moving[fits]
-    n_drafted = np.full(len(table), drafts.n_drafted if drafts and drafts.n_passes else 0)
-    if not len(table):
-        return table, (*(np.zeros(0) for _ in range(7)), fixed, moving, n_drafted)
-    recording = RecordingClock(clock=clock)
-    serving = Serving(model=model, formats=formats, engine=engine, clock=recording)
-    times = serving_times(serving, table, traffic, drafts=drafts)
-    yields = drafts.yields if drafts else 1.0
-    some = Settings(
-        table=table,
-        run_formats=serving.run_formats,
-        role=traffic.role,
-        n_drafted=int(n_drafted[0]),
-        n_per_node=clock.network.n_per_node,
-    )
-    outside = outside_error(engine.name, clock.device.name, kind_of(model), traffic, some)
-    errors = serving_errors(
-        times,
-        recording,
-        engine,
-        kind=kind_of(model),
-        prefill_host_s=serving.prefill_host_s,
-        yields=yields,
-        outside=outside,
-    )
-    first = (times.tpot_s, times.itl_s / yields, times.ttft_s, times.prompt_s)
-    return table, (*first, *errors, outside, fixed, moving, n_drafted)
+def joined_choices(parts: Sequence[EngineChoices]) -> EngineChoices:
+    """Those of the same request, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    arrays: dict[str, Any] = {
+        field.name: np.concatenate([getattr(each, field.name) for each in parts])
+        for field in fields(EngineChoices)
+        if field.name not in _OF_ALL
+    }
+    n_considered = sum(each.n_considered for each in parts)
+    table = joined([each.table for each in parts])
+    return replace(parts[0], table=table, n_considered=n_considered, **arrays)

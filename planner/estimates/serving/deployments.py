@@ -75,6 +75,27 @@ class DeploymentTable:
         }
         return replace(self, **arrays)
 
+    def runs_but_for_chunks(self, *others: FloatArray) -> tuple[IntArray, IntArray]:
+        """Rows that follow each other and differ in chunks alone: the first of each run (H,).
+
+        Args:
+            others: further arrays in which they have to be alike (N,).
+
+        Returns:
+            those rows, and of each row the run that it is in (N,).
+        """
+        names = [one.name for one in fields(self) if one.name not in ("chunk_tokens", "formats")]
+        return runs(*(getattr(self, name) for name in names), *others)
+
+
+def runs(*columns: NDArray[Any]) -> tuple[IntArray, IntArray]:
+    """Rows that follow each other and are alike: the first of each run (H,), and whose each is."""
+    begins = np.zeros(len(columns[0]), dtype=np.bool_)
+    begins[:1] = True
+    for column in columns:
+        begins[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(begins), np.cumsum(begins) - 1
+
 
 def deployments(
     *,

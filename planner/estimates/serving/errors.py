@@ -7,16 +7,10 @@ states the same interval for one deployment with code of its own.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.estimates.serving.grouping import Grouping
-from planner.estimates.serving.kernels import KernelClock
-from planner.estimates.serving.operations import Operation
-from planner.estimates.serving.steps import OUTSIDE, PassTime
+from planner.estimates.serving.steps import OUTSIDE, PassTime, added
 from planner.estimates.serving.times import ServingTimes
 from planner.specs.judged import ModelKind
 from planner.specs.kernels import EngineSpec
@@ -29,54 +23,27 @@ HOST_ERROR = 0.5
 """Relative error of what hosts are said to take; `assumed` [1]."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordingClock:
-    """A clock that remembers by which form, and with what error, it timed each operation."""
-
-    clock: KernelClock
-    recorded: dict[int, tuple[str, float]] = field(default_factory=dict)
-
-    @property
-    def families(self) -> Collection[str]:
-        return self.clock.families
-
-    @property
-    def n_small_kernels(self) -> int:
-        return self.clock.n_small_kernels
-
-    @property
-    def message_share(self) -> float:
-        return self.clock.message_share
-
-    def quantises(self, number_format: str) -> bool:
-        return self.clock.quantises(number_format)
-
-    def seconds(self, operation: Operation, among: Grouping | None = None) -> FloatArray:
-        timing = self.clock.timing(operation, among)
-        self.recorded[id(operation)] = (timing.formula, timing.error)
-        return timing.seconds
-
-
-def pass_error(timed: PassTime, clock: RecordingClock, host_s: FloatArray | float) -> FloatArray:
+def pass_error(timed: PassTime, host_s: FloatArray | float) -> FloatArray:
     """Relative standard deviation of a pass, host included (N,); 0 where there is no such pass."""
     shape = timed.n_microbatches.shape
     if not timed.operations:
         return np.zeros(shape)
-    families: dict[str, FloatArray] = {"host": np.full(shape, np.multiply(host_s, HOST_ERROR))}
+    families: dict[str, FloatArray] = {"host": np.multiply(host_s, HOST_ERROR)}
     total: FloatArray = np.full(shape, host_s)
-    for one in timed.operations:
-        formula, error = clock.recorded[id(one.operation)]
-        often = 1.0 if one.operation.layer == OUTSIDE else timed.n_microbatches
-        spent = one.total_s * often
-        families[formula] = families.get(formula, np.zeros(shape)) + spent * error
-        total = total + spent
-    squares = np.sum([part**2 for part in families.values()], axis=0)
+    for is_outside in (False, True):
+        here = [one for one in timed.operations if (one.operation.layer == OUTSIDE) is is_outside]
+        often = 1.0 if is_outside else timed.n_microbatches
+        total = total + added(here) * often
+        for formula in dict.fromkeys(one.timing.formula for one in here):
+            mine = (one for one in here if one.timing.formula == formula)
+            spent = added(mine, weighs_errors=True) * often
+            families[formula] = families.get(formula, 0.0) + spent
+    squares = sum(part**2 for part in families.values())
     return np.asarray(SIGMAS_OF_A_MEDIAN * np.sqrt(squares) / total)
 
 
 def serving_errors(
     times: ServingTimes,
-    clock: RecordingClock,
     engine: EngineSpec,
     *,
     kind: ModelKind,
@@ -92,7 +59,7 @@ def serving_errors(
         yields: tokens that a decode pass gives, more than one with drafts.
         outside: further deviations of what was not measured (N,).
     """
-    tpot, ttft = kernel_errors(times, clock, prefill_host_s, yields=yields)
+    tpot, ttft = kernel_errors(times, prefill_host_s, yields=yields)
     whole = (
         np.where(
             seconds > 0.0,
@@ -106,12 +73,19 @@ def serving_errors(
     return next(whole), next(whole)
 
 
+def least_errors(
+    engine: EngineSpec, kind: ModelKind, outside: FloatArray
+) -> tuple[FloatArray, ...]:
+    """What relative standard deviations of TPOT and of TTFT are at least, without kernels (N,)."""
+    return tuple(np.hypot(model_error(engine.name, kind, name), outside) for name in QUANTITIES)
+
+
 def kernel_errors(
-    times: ServingTimes, clock: RecordingClock, prefill_host_s: float, *, yields: float = 1.0
+    times: ServingTimes, prefill_host_s: float, *, yields: float = 1.0
 ) -> tuple[FloatArray, FloatArray]:
     """The part of them that kernels and hosts are to blame for (N,)."""
-    decode = pass_error(times.decode, clock, times.decode_s - times.decode.total_s)
-    prefill = pass_error(times.prefill, clock, prefill_host_s)
+    decode = pass_error(times.decode, times.decode_s - times.decode.total_s)
+    prefill = pass_error(times.prefill, prefill_host_s)
     passed = times.itl_s / yields
     off = np.hypot(decode * passed, prefill * (times.tpot_s - passed))
     writes = times.tpot_s > 0.0

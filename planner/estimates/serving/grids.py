@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray
+from planner.equations.arrays import BoolArray, FloatArray
 from planner.estimates.serving.deployments import DeploymentTable, deployments
 from planner.estimates.serving.reading import parts_of
 from planner.estimates.serving.traffic import Traffic
@@ -53,19 +53,9 @@ def _usual(request: EngineRequest) -> tuple[int, ...]:
     return request.chunks if request.chunks != CHUNKS else CHUNKS[len(SMALL_CHUNKS) :]
 
 
-def with_small_chunks(
-    table: DeploymentTable, request: EngineRequest, tpot_s: FloatArray, decode_s: FloatArray
-) -> DeploymentTable:
-    """Rows again with small chunks: those that only prompts beside the answers make too slow.
-
-    Args:
-        tpot_s, decode_s: time per token planned against, and without others' prompts, (N,).
-    """
-    most = request.targets.tpot_s
-    if most is None or request.chunks != CHUNKS:
-        return table.take(np.zeros(0, np.int64))
-    is_least = table.chunk_tokens == CHUNKS[len(SMALL_CHUNKS)]
-    rows = np.flatnonzero(is_least & (tpot_s > most) & (decode_s <= most))
+def with_small_chunks(table: DeploymentTable, are_slow: BoolArray) -> DeploymentTable:
+    """Rows of the least usual chunk again with small ones, where they are too slow (N,)."""
+    rows = np.flatnonzero(are_slow & (table.chunk_tokens == CHUNKS[len(SMALL_CHUNKS)]))
     some = table.take(np.tile(rows, len(SMALL_CHUNKS)))
     return replace(some, chunk_tokens=np.repeat(np.array(SMALL_CHUNKS, np.float64), len(rows)))
 
@@ -82,18 +72,28 @@ def _of_prompts(request: EngineRequest, traffic: Traffic) -> Grid:
 
 
 def blocks(
-    cuts: DeploymentTable, formats: Sequence[int], request: EngineRequest, traffic: Traffic
+    cuts: DeploymentTable,
+    formats: Sequence[int],
+    request: EngineRequest,
+    grid: Grid,
+    *,
+    n_first: int = ROWS_AT_ONCE,
 ) -> Iterator[DeploymentTable]:
-    """Every cut in every format with all that is offered, some cuts at a time."""
-    grid = grid_of(request, traffic)
+    """Every cut in every format with all that is offered, some cuts at a time.
+
+    Args:
+        n_first: rows of the first block at most, or of one cut; others have up to twice as many.
+    """
     n_choices = max(1, len(grid.batch) * len(request.overlaps))
-    at_once = max(1, ROWS_AT_ONCE // n_choices)
     for index in formats:
-        for first in range(0, len(cuts), at_once):
-            some = cuts.take(np.arange(first, min(first + at_once, len(cuts))))
+        first = 0
+        while first < len(cuts):
+            end = first + max(1, min(n_first, ROWS_AT_ONCE) // n_choices)
+            some = cuts.take(np.arange(first, min(end, len(cuts))))
             block = _with_batches(some, index, request, grid)
             if len(block):  # two batches alone may be what no cut has
                 yield block
+            first, n_first = end, 2 * n_first
 
 
 def _with_batches(

@@ -18,7 +18,7 @@ from planner.estimates.serving.operations import Operation
 WORTH = 0.5
 """Groups for each deployment beyond which nothing is gained."""
 
-_APART = (1.0, np.sqrt(2.0) * 1e3, np.sqrt(3.0) * 1e6, np.sqrt(5.0) * 1e9)
+_APART = tuple(float(np.sqrt(n) * 10.0 ** (n % 4)) for n in (2, 3, 5, 7, 11, 13, 17, 19, 23))
 """Weights of columns in a key; if two groups share one, their operations are timed row by row."""
 
 
@@ -68,10 +68,28 @@ def grouping_of(columns: Sequence[Any]) -> Grouping | None:
     Args:
         columns: as many as there are weights in `_APART`, at most.
     """
-    key = sum(np.asarray(one, dtype=float) * w for one, w in zip(columns, _APART, strict=False))
-    if np.ndim(key) == 0:
+    arrays = np.broadcast_arrays(*columns)
+    if np.ndim(arrays[0]) == 0:
         return None
-    _, first, group = np.unique(key, return_index=True, return_inverse=True)
+    first, group = _by_key(arrays)
     if len(first) > WORTH * len(group):
         return None
     return Grouping(first=first, group=group)
+
+
+def alike(columns: Sequence[Any]) -> tuple[IntArray, IntArray]:
+    """Rows that are equal in all columns (N,): one of each group (G,), and the group of each.
+
+    Args:
+        columns: as many as there are weights in `_APART`, at most.
+    """
+    first, group = _by_key(columns)
+    if all((one[first][group] == one).all() for one in columns):
+        return first, group
+    return np.arange(len(group)), np.arange(len(group))  # two groups share a key
+
+
+def _by_key(columns: Sequence[Any]) -> tuple[IntArray, IntArray]:
+    key = sum(np.asarray(one, dtype=float) * w for one, w in zip(columns, _APART, strict=False))
+    _, first, group = np.unique(key, return_index=True, return_inverse=True)
+    return first, group

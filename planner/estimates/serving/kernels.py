@@ -49,11 +49,12 @@ class Timing:
     """One operation's time, with where it comes from.
 
     Args:
-        seconds: of one run, (N,) or a scalar [s].
+        seconds: of one run, (N,) or a scalar [s]; of each group where there are groups.
         error: median relative error of the closed form on rows that it was not fitted to [1].
         source: of its constants.
         formula: name of the closed form.
         constants: of it.
+        among: groups of deployments that are alike.
     """
 
     seconds: FloatArray
@@ -61,6 +62,7 @@ class Timing:
     source: str
     formula: str
     constants: Mapping[str, float]
+    among: Grouping | None = None
 
 
 @dataclass(frozen=True)
@@ -101,17 +103,12 @@ class KernelClock:
         """Whether the norm before a product writes its input in the product's format."""
         return self.engine.fuses_quantisation and number_format.endswith(STATIC)
 
-    def seconds(self, operation: Operation, among: Grouping | None = None) -> FloatArray:
-        """Time of one run of an operation on each deployment [s]."""
-        return self.timing(operation, among).seconds
-
     def timing(self, operation: Operation, among: Grouping | None = None) -> Timing:
         """Time of one run, with its source; of deployments that are alike to it, once."""
         one = among.one_of_each(operation) if among and _has_form(operation) else None
         if among is None or one is None:
             return self._timing(operation)
-        timing = self._timing(one)
-        return replace(timing, seconds=among.spread(timing.seconds))
+        return replace(self._timing(one), among=among)
 
     def _timing(self, operation: Operation) -> Timing:
         if operation.family in COLLECTIVES:

@@ -8,14 +8,14 @@ as many in flight; `INSIDE`. Deployments look theirs up. See `specs.region`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
-from planner.estimates.serving.deployments import DeploymentTable
+from planner.estimates.serving.deployments import DeploymentTable, runs
 from planner.estimates.serving.traffic import Traffic
 from planner.specs.judged import ModelKind
 from planner.specs.region import (
@@ -75,7 +75,11 @@ def outside_error(
 ) -> FloatArray:
     """How much further off times of deployments are for what was not measured (N,)."""
     where = region(engine, device, kind, traffic.n_input_tokens, traffic.n_output_tokens)
-    return np.broadcast_to(where.deviation(levels_of(where, some)), len(some.table))
+    table, near = some.table, np.searchsorted(where.breaks, some.in_flight, side="right")
+    degrees = (table.n_tensor, table.n_data, table.n_expert_parallel, table.n_stages)
+    heads, row = runs(*degrees, table.overlaps, near)
+    found = where.deviation(levels_of(where, replace(some, table=table.take(heads))))
+    return np.broadcast_to(found, len(heads))[row]
 
 
 @cache

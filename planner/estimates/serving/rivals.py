@@ -69,5 +69,5 @@ def _elsewhere(operation: Operation, clock: KernelClock) -> Iterator[tuple[float
             continue
         table = KernelTable(device=clock.table.device, engine=engine, version="", kernels=kernels)
         with recording():  # what it says of itself is said of no answer
-            seconds = replace(clock, table=table).seconds(operation)
+            seconds = replace(clock, table=table).timing(operation).seconds
         yield _share(operation, clock, float(np.broadcast_to(seconds, (1,))[0])), engine

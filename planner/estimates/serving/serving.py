@@ -34,10 +34,11 @@ Blocks of a prompt that wait to be fetched, and places that wait for them, are n
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray
+from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.serving.arrivals import (
     Loop,
     crowding_passes,
@@ -48,6 +49,7 @@ from planner.estimates.serving.arrivals import (
 )
 from planner.estimates.serving.bursts import Bursts, bursts
 from planner.estimates.serving.deployments import DeploymentTable
+from planner.estimates.serving.grouping import alike
 from planner.estimates.serving.hosts import decode_gaps_s, prefill_gaps_s
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.reading import (
@@ -126,6 +128,70 @@ def serving_times(
     return _times_together(serving, table, traffic, running, round_)
 
 
+def decode_s(
+    serving: Serving, table: DeploymentTable, traffic: Traffic, drafts: Drafts | None
+) -> FloatArray:
+    """Time of a token while no prompt is read, of deployments that do it all (N,) [s]."""
+    round_ = _round(serving, table, traffic, np.maximum(1.0, table.batch), drafts)
+    return round_.itl_s / round_.yields
+
+
+def least_times(
+    serving: Serving,
+    table: DeploymentTable,
+    traffic: Traffic,
+    drafts: Drafts | None,
+    *,
+    decode_s: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """What TPOT and TTFT of deployments that do it all are at least (N,) [s].
+
+    Prompts are read in passes without hand-overs nor decodes beside them, and nothing is found
+    under way: both times grow with what such a pass takes.
+
+    Args:
+        decode_s: as the function of this name says.
+    """
+    running, yields = np.maximum(1.0, table.batch), drafts.yields if drafts else 1.0
+    n_micro = np.minimum(table.n_stages, running)
+    decoding = PassShape(
+        n_decoding=running / n_micro,
+        n_positions=tokens_of_each(drafts),
+        context=traffic.mean_context,
+    )
+    itl = decode_s * yields
+    round_ = _Round(
+        decoding=decoding,
+        decode=replace(no_pass(table), total_s=itl - serving.decode_host_s),
+        checked_s=itl,
+        itl_s=itl,
+        yields=yields,
+        drafts=drafts,
+    )
+    in_common = _InCommon(
+        model=serving.model, formats=serving.formats, engine=serving.engine, clock=serving.clock
+    )
+    times = _times_together(in_common, table, traffic, running, round_)
+    return times.tpot_s, times.ttft_s - times.ttft_parts["step"]
+
+
+class _InCommon(Serving):
+    """Passes that read prompts, without hand-overs between stages nor decodes beside them.
+
+    Of all deployments that have the same once.
+    """
+
+    def pass_time(self, table: DeploymentTable, work: PassShape) -> PassTime:
+        names = ("n_prompts", "prompt_tokens", "past_tokens")
+        parts = {name: np.broadcast_to(getattr(work, name), len(table)) for name in names}
+        experts = (table.n_data, table.n_expert_parallel, table.n_redundant)
+        first, row = alike((table.n_tensor, *experts, table.overlaps, *parts.values()))
+        some: dict[str, Any] = {name: one[first] for name, one in parts.items()}
+        table = replace(table.take(first), n_stages=np.ones(len(first), dtype=np.int64))
+        shape, clock = PassShape(**some), self.clock
+        return pass_time(self.model, table, shape, self.run_formats, clock).of(row)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Round:
     """A decode pass and the drafter's passes before it, each (N,).
@@ -144,6 +210,16 @@ class _Round:
     yields: float
     drafts: Drafts | None
 
+    def of(self, row: IntArray) -> _Round:
+        """Of deployments whose rounds are the same as some of these (N,)."""
+        return replace(
+            self,
+            decoding=replace(self.decoding, n_decoding=np.asarray(self.decoding.n_decoding)[row]),
+            decode=self.decode.of(row),
+            checked_s=self.checked_s[row],
+            itl_s=self.itl_s[row],
+        )
+
 
 def _round(
     serving: Serving,
@@ -152,6 +228,10 @@ def _round(
     running: FloatArray,
     drafts: Drafts | None,
 ) -> _Round:
+    heads, row = table.runs_but_for_chunks(running)
+    if len(heads) < len(table):
+        once = _round(serving, table.take(heads), traffic, running[heads], drafts)
+        return once.of(row)
     # stages work on micro-batches at the same time
     n_micro = np.minimum(table.n_stages, running)
     decoding = PassShape(
@@ -194,15 +274,16 @@ def _times_together(
     reading, n_chunks = parts.shape(n_prompts), parts.n_chunks
     prefill = serving.pass_time(table, reading)
     alone = n_chunks * (prefill.total_s + serving.prefill_host_s)
-    both = prefill
-    if engine.mixes_prefill:
+    both_s = prefill.total_s
+    if engine.mixes_prefill:  # never shorter for the decodes that ride along
         both = serving.pass_time(table, _mixed(round_.decoding, reading))
-    added = _added_s(serving, n_chunks, round_.decode, both) / (n_prompts * table.n_stages)
+        both_s = np.maximum(both_s, both.total_s)
+    added = _added_s(serving, n_chunks, round_.decode, both_s) / (n_prompts * table.n_stages)
     loop = Loop(
         running=running,
         round_s=itl,
         added_s=added,
-        pass_s=both.total_s + serving.prefill_host_s,
+        pass_s=both_s + serving.prefill_host_s,
         n_passes=n_chunks,
         n_sharing=n_prompts,
         most_sharing=parts.most_prompts,
@@ -220,7 +301,7 @@ def _times_together(
         "step": come.mean(lambda rounds: under_way_s(loop, rounds)),
         "others": come.mean(lambda rounds: _others_s(loop, rounds)),
         "reading": alone,
-        "decodes": n_chunks * (both.total_s - prefill.total_s),
+        "decodes": n_chunks * (both_s - prefill.total_s),
     }
     if traffic.n_waves:
         later = np.asarray(sum(first.values()))
@@ -343,11 +424,11 @@ def _decode_times(
 
 
 def _added_s(
-    serving: Serving, n_chunks: FloatArray, decode: PassTime, both: PassTime
+    serving: Serving, n_chunks: FloatArray, decode: PassTime, both_s: FloatArray
 ) -> FloatArray:
-    """What the prompts of one pass add to the decodes beside them (N,) [s]."""
-    grown = both.total_s - decode.total_s if serving.engine.mixes_prefill else both.total_s
-    return n_chunks * (grown + serving.prefill_host_s)
+    """What the prompts of one pass add to the decodes beside them, never below 0 (N,) [s]."""
+    grown = both_s - decode.total_s if serving.engine.mixes_prefill else both_s
+    return n_chunks * np.maximum(0.0, grown + serving.prefill_host_s)
 
 
 def _mixed(decoding: PassShape, reading: PassShape) -> PassShape:

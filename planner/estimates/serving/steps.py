@@ -21,9 +21,10 @@ from typing import Protocol
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray
+from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.grouping import Grouping, grouping_of
+from planner.estimates.serving.kernels import Timing
 from planner.estimates.serving.operations import Operation, Part, PassShape
 from planner.estimates.serving.passes import pass_operations
 from planner.specs.architecture import Architecture
@@ -51,8 +52,8 @@ class Clock(Protocol):
         """Whether inputs in a format need kernels of their own that quantise them."""
         ...
 
-    def seconds(self, operation: Operation, among: Grouping | None = None) -> FloatArray:
-        """Time of one run on each deployment [s].
+    def timing(self, operation: Operation, among: Grouping | None = None) -> Timing:
+        """Time of one run on each deployment, once for those that are alike to it.
 
         Args:
             among: deployments that may be alike to it.
@@ -62,15 +63,49 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
-    """An operation with the time of one run, (N,) [s]."""
+    """An operation with the time of one run.
+
+    Args:
+        timing: of one run, of each group of deployments that are alike to it where it has groups.
+        n_deployments: N.
+    """
 
     operation: Operation
-    run_s: FloatArray
+    timing: Timing
+    n_deployments: int
+
+    @property
+    def run_s(self) -> FloatArray:
+        """Of one run on each deployment (N,) [s]."""
+        seconds, among = self.timing.seconds, self.timing.among
+        return np.broadcast_to(among.spread(seconds) if among else seconds, self.n_deployments)
 
     @property
     def total_s(self) -> FloatArray:
         """Of all its runs in a pass, before anything is hidden."""
         return self.run_s * self.operation.n_times
+
+
+def added(timed: Iterable[Timed], *, weighs_errors: bool = False) -> FloatArray:
+    """What all runs of operations take together, (N,) or (1,) [s]; groups are spread once.
+
+    Args:
+        weighs_errors: each as often as its relative error says.
+    """
+    total: FloatArray = np.zeros(1)
+    alike: dict[int, tuple[Grouping, FloatArray]] = {}
+    for one in timed:
+        among, often = one.timing.among, one.operation.n_times
+        often *= one.timing.error if weighs_errors else 1.0
+        spent = np.asarray(one.timing.seconds, dtype=float) * often
+        if among is None:
+            total = total + spent
+        else:
+            before = alike.get(id(among), (among, 0.0))[1]
+            alike[id(among)] = (among, before + spent)
+    for among, spent in alike.values():
+        total = total + among.spread(spent)
+    return total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +124,30 @@ class PassTime:
     hidden_s: FloatArray
     operations: tuple[Timed, ...]
     n_microbatches: FloatArray
+
+    def of(self, row: IntArray) -> PassTime:
+        """Of deployments whose passes are the same as some of these (N,)."""
+        known: dict[int, Grouping] = {}
+
+        def alike(among: Grouping | None) -> Grouping:
+            group = row if among is None else among.group[row]
+            first = np.arange(len(self.total_s)) if among is None else among.first
+            return known.setdefault(id(among), Grouping(first=first, group=group))
+
+        operations = tuple(
+            replace(
+                one,
+                timing=replace(one.timing, among=alike(one.timing.among)),
+                n_deployments=len(row),
+            )
+            for one in self.operations
+        )
+        return PassTime(
+            total_s=self.total_s[row],
+            hidden_s=self.hidden_s[row],
+            operations=operations,
+            n_microbatches=self.n_microbatches[row],
+        )
 
 
 def no_pass(table: DeploymentTable) -> PassTime:
@@ -122,9 +181,12 @@ def pass_time(
         whole=work,
     )
     same = grouping_of((table.n_tensor, halved.n_decoding, halved.n_prompts, halved.prompt_tokens))
-    timed = tuple(Timed(operation=o, run_s=_column(clock.seconds(o, same), table)) for o in listed)
-    outside = _sum(t.total_s for t in timed if t.operation.layer == OUTSIDE)
-    layers = _sum(t.total_s for t in timed if t.operation.layer != OUTSIDE)
+    timed = tuple(
+        Timed(operation=one, timing=clock.timing(one, same), n_deployments=len(table))
+        for one in listed
+    )
+    outside = added(t for t in timed if t.operation.layer == OUTSIDE)
+    layers = added(t for t in timed if t.operation.layer != OUTSIDE)
     plain = np.broadcast_to(parts * layers + outside, (len(table),))
     total = plain
     if np.any(table.overlaps):
@@ -134,10 +196,6 @@ def pass_time(
 
 def _sum(values: Iterable[FloatArray]) -> FloatArray:
     return sum(values, np.zeros(1))
-
-
-def _column(seconds: FloatArray, table: DeploymentTable) -> FloatArray:
-    return np.broadcast_to(np.asarray(seconds, dtype=float), (len(table),))
 
 
 def _overlapped(timed: Sequence[Timed], work: PassShape, message_share: float) -> FloatArray:

@@ -13,21 +13,13 @@ from planner.specs.models import ModelSpec
 from planner.specs.records import ClusterSpec, NodesFabric, TorusFabric
 from planner.specs.runtimes import ENGINES
 
-MOST_DEVICES = 128
-"""Of a pool on which all engines plan unasked: every deployment of each is in memory at once."""
-
-
-def usual_engines(model: ModelSpec | Architecture, cluster: ClusterSpec) -> tuple[str, ...]:
-    """The engines that plan a model on a pool where none is named.
-
-    All of them are chosen among in one program; where there is none the layouts are, on a
-    roofline.
-    """
-    return engines_of(model, cluster) if cluster.n_devices <= MOST_DEVICES else ()
-
 
 def engines_of(model: ModelSpec | Architecture, cluster: ClusterSpec) -> tuple[str, ...]:
-    """The engines that can start a model, and whose kernels were measured on a pool's device."""
+    """The engines that can start a model, and whose kernels were measured on a pool's device.
+
+    Where none is named all of them are chosen among in one program; where there is none the
+    layouts are, on a roofline.
+    """
     return () if _unstarted(model) else engines_on(cluster)
 
 
@@ -47,12 +39,10 @@ def engines_on(cluster: ClusterSpec) -> tuple[str, ...]:
 
 def why_no_engine(model: ModelSpec | Architecture, cluster: ClusterSpec) -> str:
     """Why no engine plans where none is named; empty if one does, or on a torus."""
-    if isinstance(cluster.fabric, TorusFabric) or usual_engines(model, cluster):
+    if isinstance(cluster.fabric, TorusFabric) or engines_of(model, cluster):
         return ""
     if not isinstance(cluster.fabric, NodesFabric):
         return "engines are planned on nodes, and these devices are joined link by link"
-    if engines_of(model, cluster):
-        return f"engines plan on at most {MOST_DEVICES} devices unless one is named"
     return _unstarted(model) or f"no engine's own kernels were measured on {cluster.device.name}"
 
 

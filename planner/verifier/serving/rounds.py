@@ -272,8 +272,9 @@ def _felt_together(rank: Rank, served: Served, running: float) -> Felt:
     decode, prefill = _pass(rank, served, decoding), _pass(rank, served, reading)
     both = _pass(rank, served, decoding.beside(reading)) if engine.mixes_prefill else prefill
     itl = decode.seconds + beside_s + _drafting_s(rank, served, decoding)
-    grown = both.seconds - (decode.seconds if engine.mixes_prefill else 0.0)
-    added = n_chunks * (grown + launched_s) / (reading.prompts * rank.n_stages)
+    both_s = max(both.seconds, prefill.seconds)  # decodes beside it make no pass shorter
+    grown = both_s - (decode.seconds if engine.mixes_prefill else 0.0)
+    added = n_chunks * max(0.0, grown + launched_s) / (reading.prompts * rank.n_stages)
     between = itl / served.n_yielded
     errors = (
         decode.error(beside_s),
@@ -284,7 +285,7 @@ def _felt_together(rank: Rank, served: Served, running: float) -> Felt:
         steps=n_out / served.n_yielded,
         step_s=itl,
         prompt_s=added,
-        pass_s=both.seconds + launched_s,
+        pass_s=both_s + launched_s,
         n_chunks=n_chunks,
         lanes=min(rank.n_stages, running),
         waves=served.n_waves,
@@ -297,7 +298,7 @@ def _felt_together(rank: Rank, served: Served, running: float) -> Felt:
         "step": turns.rest_s(reading.prompts, engine.n_polled_rounds),
         "others": turns.queue_s(most, engine.n_polled_rounds),
         "reading": n_chunks * (prefill.seconds + launched_s),
-        "decodes": n_chunks * (both.seconds - prefill.seconds),
+        "decodes": n_chunks * (both_s - prefill.seconds),
     }
     if served.n_waves:
         sharing = min(running, most)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from planner.estimates.serving.deployments import DeploymentTable, deployments
-from planner.estimates.serving.errors import RecordingClock, kernel_errors
+from planner.estimates.serving.errors import kernel_errors
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.operations import PassShape
@@ -143,15 +143,14 @@ def clock(gpu: str, engine: str) -> KernelClock:
 
 
 _PASSES: dict[tuple[object, ...], PassTime] = {}
-_RECORDED: dict[int, tuple[str, float]] = {}
 
 
 class Remembering(Serving):
     """Times no pass twice: what passes take is of kernels, whatever fitted constants are."""
 
     def pass_time(self, table: DeploymentTable, work: PassShape) -> PassTime:
-        assert isinstance(self.clock, RecordingClock)
-        kernels = self.clock.clock
+        kernels = self.clock
+        assert isinstance(kernels, KernelClock)
         what = (self.model.name, self.run_formats, kernels.device.name, id(kernels.table))
         arrays = (*vars_of(table)[:-2], *vars_of(work))
         key = (*what, kernels.engine.name, *(np.asarray(one).tobytes() for one in arrays))
@@ -216,10 +215,9 @@ def _compared(
         n_tokens=sent.n_tokens,
         n_held_tokens=sent.held_tokens(engine.reserved_fraction),
     )
-    recording = RecordingClock(clock=timing, recorded=_RECORDED)
-    serving = Remembering(model=model, formats=chosen, engine=engine, clock=recording)
+    serving = Remembering(model=model, formats=chosen, engine=engine, clock=timing)
     times = serving_times(serving, table, sent, largest_batch=held.largest_batch)
-    tpot_off, ttft_off = kernel_errors(times, recording, serving.prefill_host_s)
+    tpot_off, ttft_off = kernel_errors(times, serving.prefill_host_s)
     first_s = times.later_waves_s if series.statistic == "median" else times.ttft_s
     runs = is_valid(model, table) & (held.largest_batch >= 1)
     return [

@@ -1,0 +1,354 @@
+"""All deployments of an engine on a pool, timed as arrays, or bounded before they are timed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.estimates.serving.choices import (
+    EngineChoices,
+    all_degrees,
+    ground_of,
+    joined_choices,
+    traffic_of,
+)
+from planner.estimates.serving.deployments import DeploymentTable, has_experts, kind_of
+from planner.estimates.serving.drafting import drafts_of, has_drafter, rounds_of
+from planner.estimates.serving.errors import least_errors, serving_errors
+from planner.estimates.serving.grids import Grid, blocks, grid_of, joined, with_small_chunks
+from planner.estimates.serving.grouping import alike
+from planner.estimates.serving.kernels import KernelClock
+from planner.estimates.serving.memory import holding
+from planner.estimates.serving.popularity import with_copies
+from planner.estimates.serving.reading import has_room
+from planner.estimates.serving.region import Settings, outside_error
+from planner.estimates.serving.rules import Ground, Run, breaks_alone, starts
+from planner.estimates.serving.serving import Serving, least_times, serving_times
+from planner.estimates.serving.serving import decode_s as token_s
+from planner.estimates.serving.traffic import Drafts, Traffic
+from planner.running.deadlines import is_over
+from planner.specs.architecture import Architecture
+from planner.specs.engine_request import CHUNKS, SMALL_CHUNKS, EngineRequest
+from planner.specs.engines.rules import EngineRule
+from planner.specs.roles import PREFILL, TOGETHER
+from planner.specs.served_formats import ServedFormats, as_run
+
+FIRST_ROWS = 1 << 11
+"""Of the first block: what is met there rejects much of what comes."""
+
+SAFE = 1.0 - 1e-9
+"""Of what is a bound, beyond what sums round."""
+
+_TIMES = ("tpot_s", "ttft_s", "prompt_s", "tpot_error", "ttft_error", "outside_error", "decode_s")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Timer:
+    """What times deployments of one of a request's models.
+
+    Args:
+        clock: kernels of the pool's devices under the engine.
+        role: what they do of a request.
+        forbidden: a rule that the request's engine does without, and all of these break.
+    """
+
+    model: Architecture
+    clock: KernelClock
+    request: EngineRequest
+    role: str = TOGETHER
+    forbidden: EngineRule | None = None
+
+    @cached_property
+    def which(self) -> int:
+        """Of the request's models."""
+        return [one.name for one in self.request.models].index(self.model.name)
+
+    @cached_property
+    def traffic(self) -> Traffic:
+        return traffic_of(self.request, self.role)
+
+    @cached_property
+    def grid(self) -> Grid:
+        return grid_of(self.request, self.traffic)
+
+    @cached_property
+    def formats(self) -> list[int]:
+        """Formats of the request that the model may take."""
+        known = self.request.models[self.which].weights_formats
+        listed = enumerate(self.request.formats)
+        return [i for i, one in listed if not known or one.weights in known]
+
+    @cached_property
+    def drafts(self) -> list[Drafts | None]:
+        """Ways to decode: without drafts, and with each number of them, if it can be drafted."""
+        model, asked = self.model, self.request.drafting
+        if asked is None or self.role == PREFILL or not has_drafter(model, asked.kind):
+            return [rounds_of(model, None, 0, ())]
+        rounds = (drafts_of(model, asked.kind, n, asked.acceptance) for n in asked.lookaheads)
+        return [None, *rounds]
+
+    def offered(
+        self, block: DeploymentTable, drafts: Drafts | None
+    ) -> tuple[DeploymentTable, BoolArray]:
+        """Deployments of one choice of formats, with the copies of experts that they have.
+
+        Returns:
+            them, and which of them the engine starts and have room (N,).
+        """
+        ground, here = ground_of(self.request), self._ground(self._formats(block), drafts)
+        some = with_copies(self.model, block, self.clock.engine, here)
+        is_known = np.array_equal(some.n_redundant, block.n_redundant)
+        can = starts(here, self.model, some, beyond=ground if is_known else None)
+        if self.forbidden:
+            can &= ~starts(replace(here, rules=(self.forbidden,)), self.model, some)
+        return some, np.asarray(can & has_room(self.clock.engine, some, drafts, self.role))
+
+    def _ground(self, formats: ServedFormats, drafts: Drafts | None) -> Ground:
+        loaded = as_run(self.model, formats, self.request.records.engine)
+        return replace(ground_of(self.request), run=Run.of(self.role, loaded, drafts))
+
+    def cuts_forbidden(self) -> dict[str, DeploymentTable]:
+        """Cuts, by name of a rule, of which a deployment of one sequence breaks it alone."""
+        cuts, request = all_degrees(self.model, self.request), self.request
+        chunk = np.full(len(cuts), float(request.chunks[0]))
+        alone: dict[str, BoolArray] = {}
+        for index in self.formats:
+            table = replace(cuts, chunk_tokens=chunk, format_index=np.full(len(cuts), index))
+            for drafts in self.drafts:
+                ground = self._ground(request.formats[index], drafts)
+                for name, hit in breaks_alone(ground, self.model, table).items():
+                    alone[name] = alone.get(name, False) | hit
+        return {name: cuts.take(hit) for name, hit in alone.items() if hit.any()}
+
+    def choices(self, cuts: DeploymentTable, memory_scale: float) -> EngineChoices:
+        """All deployments of some cuts that fit, each in all formats, while there is time."""
+        parts: list[EngineChoices] = []
+        is_cut = False
+        for block in blocks(cuts, self.formats, self.request, self.grid):
+            is_cut = bool(parts) and is_over()
+            if is_cut:
+                break
+            for drafts in self.drafts:
+                parts += self.all_of(block, drafts, memory_scale)
+        if not parts:
+            parts.append(self.exact(cuts, None, memory_scale))
+        return replace(joined_choices(parts), is_cut=is_cut)
+
+    def n_drafted(self, drafts: Drafts | None) -> int:
+        """Tokens drafted at once."""
+        return drafts.n_drafted if drafts and drafts.n_passes else 0
+
+    @cached_property
+    def chunks(self) -> list[float]:
+        """That are offered wherever they start, the least first."""
+        return sorted(set(self.grid.chunk_tokens.tolist()))
+
+    def blocks(self, cuts: DeploymentTable) -> Iterator[DeploymentTable]:
+        """Cuts with every batch and the least chunk; few first, so that something is soon met."""
+        batch = np.array(self.request.batches, dtype=float)
+        grid = Grid(batch=batch, chunk_tokens=np.full(len(batch), self.chunks[0]))
+        return blocks(cuts, self.formats, self.request, grid, n_first=FIRST_ROWS)
+
+    def in_chunks(
+        self, block: DeploymentTable, drafts: Drafts | None
+    ) -> tuple[DeploymentTable, IntArray]:
+        """Deployments that start with some chunk, with the least one, and with how many (N,)."""
+        offered = [self.offered(_in_chunks(block, n), drafts) for n in self.chunks]
+        n_chunks = np.sum([can for _, can in offered], axis=0)
+        return offered[0][0].take(n_chunks > 0), n_chunks[n_chunks > 0]
+
+    def with_chunks(
+        self, table: DeploymentTable, drafts: Drafts | None
+    ) -> tuple[DeploymentTable, IntArray]:
+        """Deployments with each chunk that they start with, small ones that may be offered too.
+
+        Returns:
+            them, and the row that each comes from.
+        """
+        chunks = [*(SMALL_CHUNKS if self.has_small_chunks else ()), *self.chunks]
+        rows = joined([_in_chunks(table, float(n)) for n in chunks])
+        rows, starts = self.offered(rows, drafts)
+        can = np.flatnonzero(starts)
+        return rows.take(can), can % max(len(table), 1)
+
+    def among_offered(
+        self, rows: DeploymentTable, drafts: Drafts | None, memory_scale: float
+    ) -> EngineChoices:
+        """Those of some deployments that are offered and fit, timed: see `all_of`."""
+        usual = np.isin(rows.chunk_tokens, self.chunks)
+        found = [self.exact(rows.take(usual), drafts, memory_scale)]
+        if not usual.all():
+            small = rows.take(~usual)
+            beside, can = self.offered(_in_chunks(small, self.chunks[0]), drafts)
+            fits, _ = self._held(beside, drafts, memory_scale)
+            able = np.flatnonzero(fits & can)
+            slow = self.are_slow(self.exact(beside.take(able), drafts, memory_scale))
+            found.append(self.exact(small.take(able[slow]), drafts, memory_scale))
+        return joined_choices(found)
+
+    def all_of(
+        self, block: DeploymentTable, drafts: Drafts | None, memory_scale: float
+    ) -> list[EngineChoices]:
+        """All of a block, and small chunks where others have too little time for answers."""
+        block, can = self.offered(block, drafts)
+        usual = self.exact(block.take(can), drafts, memory_scale)
+        if not self.has_small_chunks:
+            return [usual]
+        again = with_small_chunks(usual.table, self.are_slow(usual))
+        again, can = self.offered(again, drafts)
+        return [usual, self.exact(again.take(can), drafts, memory_scale)]
+
+    @property
+    def has_small_chunks(self) -> bool:
+        """Whether small chunks may be offered: where prompts beside answers may break a target."""
+        targets, is_usual = self.request.targets, self.request.chunks == CHUNKS
+        beside = self.role == TOGETHER and self.clock.engine.mixes_prefill
+        return beside and is_usual and targets.tpot_s is not None
+
+    def are_slow(self, choices: EngineChoices) -> BoolArray:
+        """Whether only prompts beside the answers make a deployment break the target (N,)."""
+        most = self.request.targets.tpot_s
+        assert most is not None
+        return np.asarray((choices.tpot_high_s > most) & (choices.decode_s <= most))
+
+    def exact(
+        self, table: DeploymentTable, drafts: Drafts | None, memory_scale: float
+    ) -> EngineChoices:
+        """Deployments that fit, of one choice of formats, that draft alike."""
+        stays, held = self._held(table, drafts, memory_scale)
+        fits = table.take(stays)
+        if not len(fits):
+            nothing = dict.fromkeys(_TIMES, np.zeros(0))
+            return self._choices(fits, held, drafts, len(table), nothing)
+        serving, yields = self._serving(fits), drafts.yields if drafts else 1.0
+        times = serving_times(serving, fits, self.traffic, drafts=drafts)
+        outside = self._outside(serving, fits, drafts)
+        kind, host_s = kind_of(self.model), serving.prefill_host_s
+        tpot_error, ttft_error = serving_errors(
+            times,
+            self.clock.engine,
+            kind=kind,
+            prefill_host_s=host_s,
+            yields=yields,
+            outside=outside,
+        )
+        values = {
+            "tpot_s": times.tpot_s,
+            "ttft_s": times.ttft_s,
+            "prompt_s": times.prompt_s,
+            "tpot_error": tpot_error,
+            "ttft_error": ttft_error,
+            "outside_error": outside,
+            "decode_s": times.itl_s / yields,
+        }
+        return self._choices(fits, held, drafts, len(table), values)
+
+    def least(
+        self,
+        table: DeploymentTable,
+        drafts: Drafts | None,
+        memory_scale: float,
+        decode_s: FloatArray | None = None,
+    ) -> tuple[BoolArray, EngineChoices]:
+        """Which of some deployments fit (N,), and these with times that they do not go below.
+
+        Args:
+            decode_s: of them, as an earlier call says: with it, prompts are counted.
+        """
+        stays, held = self._held(table, drafts, memory_scale)
+        fits = table.take(stays)
+        if not len(fits):
+            return stays, self.exact(fits, drafts, memory_scale)
+        serving = self._serving(fits)
+        if decode_s is None:
+            decode = tpot = token_s(serving, fits, self.traffic, drafts)
+            ttft = np.full(len(fits), serving.received_s(self.traffic))
+        else:
+            decode = decode_s[stays]
+            experts = (fits.n_data, fits.n_expert_parallel, fits.n_redundant)
+            columns = (fits.n_tensor, fits.n_stages, fits.overlaps, fits.batch, fits.chunk_tokens)
+            first, row = alike((*columns, decode, *(experts if has_experts(self.model) else ())))
+            some, each = fits.take(first), decode[first]
+            times = least_times(serving, some, self.traffic, drafts, decode_s=each)
+            tpot, ttft = (one[row] for one in times)
+        outside = self._outside(serving, fits, drafts)
+        errors = least_errors(self.clock.engine, kind_of(self.model), outside)
+        values = {
+            "tpot_s": tpot * SAFE,
+            "ttft_s": ttft * SAFE,
+            "prompt_s": np.zeros(len(fits)),
+            "tpot_error": errors[0] * SAFE,
+            "ttft_error": errors[1] * SAFE,
+            "outside_error": outside,
+            "decode_s": decode,
+        }
+        return stays, self._choices(fits, held, drafts, len(table), values)
+
+    def _formats(self, table: DeploymentTable) -> ServedFormats:
+        return table.formats[int(table.format_index[0]) if len(table) else 0]
+
+    def _serving(self, table: DeploymentTable) -> Serving:
+        engine = self.clock.engine
+        formats = self._formats(table)
+        return Serving(model=self.model, formats=formats, engine=engine, clock=self.clock)
+
+    def _held(
+        self, table: DeploymentTable, drafts: Drafts | None, memory_scale: float
+    ) -> tuple[BoolArray, dict[str, FloatArray]]:
+        """Which rows fit (N,), and the bytes of these."""
+        held = holding(
+            self.model,
+            table,
+            self._formats(table),
+            self.clock.engine,
+            hbm_bytes=self.clock.device.hbm_bytes,
+            n_tokens=self.traffic.n_tokens,
+            drafts=drafts,
+        )
+        fixed = held.weights_bytes + held.workspace_bytes
+        moving = held.activation_bytes + table.batch * held.sequence_bytes
+        moving = moving + held.drafter_bytes  # of some columns of a context and not of others
+        fits = np.asarray(fixed + moving <= held.limit_bytes * memory_scale)
+        return fits, {"fixed_bytes": fixed[fits], "moving_bytes": moving[fits]}
+
+    def _outside(
+        self, serving: Serving, table: DeploymentTable, drafts: Drafts | None
+    ) -> FloatArray:
+        some = Settings(
+            table=table,
+            run_formats=serving.run_formats,
+            role=self.role,
+            n_drafted=self.n_drafted(drafts),
+            n_per_node=self.clock.network.n_per_node,
+        )
+        names = self.clock.engine.name, self.clock.device.name
+        return outside_error(*names, kind_of(self.model), self.traffic, some)
+
+    def _choices(
+        self,
+        table: DeploymentTable,
+        held: Mapping[str, Any],
+        drafts: Drafts | None,
+        n_considered: int,
+        times: Mapping[str, Any],
+    ) -> EngineChoices:
+        return EngineChoices(
+            table=table,
+            **held,
+            **times,
+            n_drafted=np.full(len(table), self.n_drafted(drafts)),
+            model_index=np.full(len(table), self.which),
+            limit_bytes=self.clock.device.hbm_bytes * self.clock.engine.memory_fraction,
+            n_considered=n_considered,
+            traffic=self.traffic,
+            confidence=self.request.confidence,
+        )
+
+
+def _in_chunks(table: DeploymentTable, chunk_tokens: float) -> DeploymentTable:
+    return replace(table, chunk_tokens=np.full(len(table), chunk_tokens))

@@ -1,0 +1,198 @@
+"""Which deployments of an engine a question may want: bounded, and timed only where bounds allow.
+
+A program over thousands of devices has millions of columns, and a plan needs a handful. Of times
+that no deployment goes below a program is made whose rows and objective are no more than the true
+ones, so that what its screens reject the true one rejects too. Some cuts of the model at a time,
+three such programs follow each other:
+
+    decode   a column for each batch: its decode pass alone
+    least    one for each chunk besides: prompts are read as fast as they can be
+    exact    as timed
+
+The best that was met goes on to the next cuts. What is asked of other beliefs is looked at in the
+same go, since these share all times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.equations.arrays import BoolArray, IntArray
+from planner.estimates.serving.choices import EngineChoices, joined_choices
+from planner.estimates.serving.deployments import DeploymentTable
+from planner.estimates.serving.timer import Timer
+from planner.programs.incumbents import Incumbents
+from planner.programs.layout import LayoutProgram, ceiling
+from planner.programs.posed import LeftOut, PosedProgram
+from planner.programs.rows import rest_of_context, rows_of
+from planner.programs.screens import Field, Sieve
+from planner.running.deadlines import is_over
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Belief:
+    """What is believed of times.
+
+    Args:
+        rows: which of some choices count, with what loosened limits let in or as it is asked.
+        pose: states these, likewise.
+        spare: how far beyond the best choice others are wanted besides, as a share of it.
+        n_best: contexts that must be there with their best.
+        at_least: objective up to which all must be there.
+    """
+
+    rows: Callable[[EngineChoices, bool], IntArray]
+    pose: Callable[[EngineChoices, bool], PosedProgram]
+    spare: Callable[[EngineChoices], float] = lambda _: 0.0
+    n_best: int = 1
+    at_least: float = -np.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Wanted:
+    """What may be wanted of all choices.
+
+    Args:
+        choices: as timed.
+        left_out: what is known of all others, by the first belief.
+        within: objectives up to which none is left out, of each belief.
+    """
+
+    choices: EngineChoices
+    left_out: LeftOut
+    within: tuple[float, ...]
+
+
+class _Near(Incumbents):
+    """What is met of one belief, and what is near it."""
+
+    def __init__(self, belief: Belief) -> None:
+        super().__init__(belief.n_best)
+        self._belief, self._spare = belief, 0.0
+        self.within = np.inf
+
+    @property
+    def good(self) -> float:
+        near = self._values[0] * (1.0 + self._spare) if self._values else -np.inf
+        return max(super().good, ceiling(near), self._belief.at_least)
+
+    def meet(self, choices: EngineChoices) -> None:
+        """Look for better ones among choices that were timed."""
+        believed = choices.take(self._belief.rows(choices, False))
+        if not len(believed):
+            return
+        _, best = Sieve(self).sift(self._belief.pose(believed, False).program)
+        if best is not None:
+            self._spare = self._belief.spare(believed.take(np.array(best.columns[:1])))
+
+    def sifted(self, choices: EngineChoices) -> tuple[BoolArray, LayoutProgram | None]:
+        """Which of some choices may be wanted (N,), and the program of those that count."""
+        stays, rows = np.zeros(len(choices), dtype=np.bool_), self._belief.rows(choices, True)
+        if not len(rows):
+            return stays, None
+        self.within = min(self.within, self.good)
+        program = self._belief.pose(choices.take(rows), True).program
+        field, _ = Sieve(self, searches=False).sift(program)
+        stays[rows[field.columns[field.columns < len(rows)]]] = True
+        return stays, program
+
+
+class Bounding:
+    """The search for what may be wanted.
+
+    Args:
+        beliefs: the first is that of the program, and counts all choices.
+        memory_scale: factor on what the engine may take of a device; those beyond are left out.
+    """
+
+    def __init__(self, timer: Timer, beliefs: Sequence[Belief], memory_scale: float) -> None:
+        self._timer, self._scale = timer, memory_scale
+        self._near = [_Near(one) for one in beliefs]
+        self._rejected: dict[str, int] = {}
+        self._bound, self._n_contexts, self._n_unfit = np.inf, 0, 0
+        self._kept: list[EngineChoices] = []
+
+    def wanted(self, blocks: Iterable[DeploymentTable]) -> Wanted:
+        """Of blocks of cuts, each with every batch and one chunk.
+
+        Raises:
+            ValueError: there is no block.
+        """
+        is_cut = False
+        for block in blocks:
+            is_cut = bool(self._kept) and is_over()
+            if is_cut:
+                break
+            self._look_at(block)
+        kept = joined_choices(self._kept)
+        n_contexts = self._near[0].sifted(kept)[1]
+        left_out = LeftOut(
+            rejected=self._rejected,
+            bound=self._bound,
+            n_contexts=self._n_contexts - (n_contexts.n_contexts if n_contexts else 0),
+        )
+        n_considered = len(kept) + self._n_unfit
+        return Wanted(
+            choices=replace(kept, n_considered=n_considered, is_cut=is_cut),
+            left_out=left_out,
+            within=tuple(one.within for one in self._near),
+        )
+
+    def _look_at(self, block: DeploymentTable) -> None:
+        timer, scale, weights, heads = self._timer, self._scale, [], []
+        for drafts in timer.drafts:
+            able, n_chunks = timer.in_chunks(block, drafts)
+            fits, least = timer.least(able, drafts, scale)
+            self._n_unfit += int(n_chunks[~fits].sum())
+            heads.append(least)
+            weights.append(n_chunks[fits])
+        decodes = joined_choices(heads)
+        stays, program = self._sifted(decodes, np.concatenate(weights))
+        self._n_contexts += program.n_contexts if program else 0
+        decodes, exact = decodes.take(stays), []
+        for drafts in timer.drafts:
+            mine = decodes.take(decodes.n_drafted == timer.n_drafted(drafts))
+            rows, head = timer.with_chunks(mine.table, drafts)
+            fits, least = timer.least(rows, drafts, scale, mine.decode_s[head])
+            self._n_unfit += int((~fits).sum())
+            timed = timer.among_offered(least.table.take(self._sifted(least)[0]), drafts, scale)
+            exact.append(timed)
+        timed = joined_choices(exact)
+        for near in self._near:
+            near.meet(timed)
+        self._kept.append(timed.take(self._sifted(timed)[0]))
+
+    def _sifted(
+        self, choices: EngineChoices, weight: IntArray | None = None
+    ) -> tuple[BoolArray, LayoutProgram | None]:
+        """Which choices may be wanted (N,), and the first belief's program; others are counted."""
+        (stays, program), *others = (one.sifted(choices) for one in self._near)
+        for more, _ in others:
+            stays = stays | more
+        if program is not None:
+            weight = np.ones(len(choices), dtype=np.int64) if weight is None else weight
+            self._count(program, ~stays, weight)
+        return stays, program
+
+    def _count(self, program: LayoutProgram, gone: BoolArray, weight: IntArray) -> None:
+        """Add what goes to the account: by the first row that it breaks, or its bound."""
+        field, n = Field(program), len(gone)
+        for row in rows_of(program):
+            rest = rest_of_context(field.least(row.column), program.n_slots)
+            breaks = row.column > (np.repeat(row.room, program.n_slots) - rest)[field.group]
+            self._reject(row.name, weight, gone & breaks[:n])
+            gone = gone & ~breaks[:n]
+        least = rest_of_context(field.least(program.column_objective), program.n_slots)
+        least += np.repeat(program.context_objective, program.n_slots)
+        reach = (program.column_objective + least[field.group])[:n]
+        beyond = gone & (reach > self._near[0].good)
+        self._bound = min(self._bound, float(reach[beyond].min(initial=np.inf)))
+        self._reject("bound", weight, beyond)
+        self._reject("empty", weight, gone & ~beyond)
+
+    def _reject(self, name: str, weight: IntArray, gone: BoolArray) -> None:
+        if gone.any():
+            self._rejected[name] = self._rejected.get(name, 0) + int(weight[gone].sum())

@@ -1,0 +1,265 @@
+"""The program of an engine's deployments for one aim, of those that it may want."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+
+import numpy as np
+
+from planner.equations.arrays import IntArray
+from planner.estimates.serving.choices import EngineChoices
+from planner.estimates.serving.deployments import DeploymentTable
+from planner.estimates.serving.timer import Timer
+from planner.programs.bounding import Belief, Bounding, Wanted
+from planner.programs.engine import OF_A_CUT, cuts_of, numbers_of, pose_engine
+from planner.programs.posed import NO_RELIEFS, NOTHING, PosedProgram
+from planner.programs.reduction import MOST_WHOLE, loosened
+from planner.quantities import MEMORY, QUANTITIES
+from planner.running.deadlines import is_over, out_of_time
+from planner.runtimes.candidates import INSIDE, MEDIAN, Aim
+
+MOST_TIMED = 3 * MOST_WHOLE // 2
+"""Candidates that are all timed, so that no bound has to be believed: of these some do not fit."""
+
+CUTS_AT_ONCE = 256
+"""Of which all deployments are in memory at once."""
+
+BELIEFS = ("", INSIDE, MEDIAN)
+"""What may be believed; programs number their columns' `variant` so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Known:
+    """What was timed for a question, and for which others it is enough.
+
+    Args:
+        objective: that bounds are of; empty of all choices.
+        memory_scale: beyond which none is there.
+        n_best: of each belief, contexts that are there with their best.
+        reliefs: of the limits.
+    """
+
+    wanted: Wanted
+    objective: str
+    without: tuple[str, ...]
+    at_most: tuple[tuple[str, float], ...]
+    memory_scale: float
+    reliefs: Mapping[str, float]
+    n_best: Mapping[str, int]
+
+    def serves(self, aim: Aim, n_best: int | None, reliefs: Mapping[str, float]) -> bool:
+        """Whether all that an aim may want is there."""
+        if self.memory_scale < aim.memory * reliefs.get(MEMORY, 1.0):
+            return False
+        if not self.objective:
+            return True
+        if self.without != aim.without or any(
+            self.reliefs.get(it, 1.0) < reliefs[it] for it in reliefs
+        ):
+            return False
+        within = [most for name, most in aim.at_most if name == self.objective]
+        others = tuple(one for one in aim.at_most if one[0] != self.objective)
+        if within and aim.belief in self.n_best:
+            place = list(self.n_best).index(aim.belief)
+            return others == self.at_most and min(within) <= self.wanted.within[place]
+        is_known = n_best is not None and n_best <= self.n_best.get(aim.belief, 0)
+        return is_known and self.objective == aim.objective and aim.at_most == self.at_most
+
+
+@dataclass(frozen=True, eq=False)
+class Offered:
+    """All that an engine offers, and what of it was timed for questions so far.
+
+    Args:
+        spare: of the best choice, one row of some, how far beyond it others are wanted besides;
+            as a share of the objective.
+    """
+
+    timer: Timer
+    cuts: DeploymentTable
+    spare: Callable[[str, EngineChoices], float]
+    known: list[Known] = field(default_factory=list)
+
+    @cached_property
+    def n_candidates(self) -> int:
+        """All that start, but for small chunks: whether these are offered is timed."""
+        timer = self.timer
+        return sum(
+            int(timer.in_chunks(block, drafts)[1].sum())
+            for block in timer.blocks(self.cuts)
+            for drafts in timer.drafts
+        )
+
+    @property
+    def is_small(self) -> bool:
+        """Whether so few are offered that all are timed and no bound has to be believed."""
+        timer = self.timer
+        n_most = len(self.cuts) * len(timer.grid.batch) * len(timer.drafts) * len(timer.formats)
+        return n_most <= 8 * MOST_TIMED and self.n_candidates <= MOST_TIMED
+
+    def all_of(self, cuts: DeploymentTable, memory_scale: float) -> EngineChoices:
+        """All that fit of some cuts, each in all formats, timed."""
+        return self.timer.choices(cuts, memory_scale)
+
+
+class EngineSource:
+    """The program of an aim.
+
+    Args:
+        number: of these candidates among those that are chosen among.
+    """
+
+    def __init__(self, offered: Offered, aim: Aim, number: int) -> None:
+        self._offered, self._aim, self._number = offered, aim, number
+        self.is_cut = False
+
+    def blocks(
+        self, n_best: int | None = None, reliefs: Mapping[str, float] = NO_RELIEFS
+    ) -> Iterator[PosedProgram]:
+        """See `Source`: in one block, or if all is wanted of many, some cuts at a time.
+
+        Raises:
+            OutOfTimeError: time ended before any choice was found that fits.
+        """
+        aim, offered = self._aim, self._offered
+        if n_best is None and not self._at_most and not offered.is_small:
+            for first in range(0, len(offered.cuts), CUTS_AT_ONCE):
+                self.is_cut = first > 0 and is_over()
+                if self.is_cut:
+                    return
+                some = np.arange(first, min(first + CUTS_AT_ONCE, len(offered.cuts)))
+                found = offered.all_of(offered.cuts.take(some), self._scale(reliefs))
+                yield self._stated(found)
+            return
+        known = self._known(n_best, reliefs)
+        found, left_out = known.wanted.choices, known.wanted.left_out
+        self.is_cut = found.is_cut
+        if found.is_cut and not len(found):
+            raise out_of_time()
+        if known.objective != aim.objective or aim.belief:
+            left_out = replace(left_out, bound=math.inf)
+        yield replace(self._stated(found), left_out=left_out)
+
+    @property
+    def _at_most(self) -> float | None:
+        """Of the objective, beyond which nothing is wanted."""
+        aim = self._aim
+        return min((most for name, most in aim.at_most if name == aim.objective), default=None)
+
+    def _scale(self, reliefs: Mapping[str, float]) -> float:
+        """Factor on the memory of a device, of what is timed."""
+        relief = QUANTITIES[MEMORY].relief  # which is asked of every plan
+        return self._aim.memory * max(reliefs.get(MEMORY, relief), relief)
+
+    def _stated(self, found: EngineChoices) -> PosedProgram:
+        aim = self._aim
+
+        def roomier(times: float) -> PosedProgram:
+            return self._posed(found, aim.memory * times, aim.belief)
+
+        return replace(roomier(1.0), roomier=roomier)
+
+    def of(self, model: int, numbers: IntArray) -> PosedProgram:
+        """See `Source`."""
+        cut = np.unique(numbers & OF_A_CUT)
+        found = self._offered.all_of(
+            cuts_of(cut, self._offered.timer.request.formats), self._aim.memory
+        )
+        found = found.take(np.isin(numbers_of(found.table), numbers))
+        return self._posed(found, self._aim.memory, self._aim.belief)
+
+    def _posed(self, found: EngineChoices, memory_scale: float, belief: str) -> PosedProgram:
+        aim = self._aim
+        found = believed(found, belief).within(memory_scale)
+        return pose_engine(
+            found,
+            self._offered.timer.request,
+            objective=aim.objective,
+            without=aim.without,
+            at_most=aim.at_most,
+            tie_breaker=aim.tie_breaker,
+            memory_scale=memory_scale,
+            model=self._number,
+            variant=BELIEFS.index(belief),
+        )
+
+    def _known(self, n_best: int | None, reliefs: Mapping[str, float]) -> Known:
+        aim, offered = self._aim, self._offered
+        for one in offered.known:
+            if one.serves(aim, n_best, reliefs):
+                return one
+        scale = self._scale(reliefs)
+        if offered.is_small:
+            everything = offered.all_of(offered.cuts, scale)
+            wanted = Wanted(choices=everything, left_out=NOTHING, within=())
+            known = Known(
+                wanted=wanted,
+                objective="",
+                without=(),
+                at_most=(),
+                memory_scale=scale,
+                reliefs={},
+                n_best={},
+            )
+        else:
+            known = self._bounded(n_best, reliefs, scale)
+        offered.known.append(known)
+        return known
+
+    def _bounded(self, n_best: int | None, reliefs: Mapping[str, float], scale: float) -> Known:
+        aim, offered = self._aim, self._offered
+        at_least = -math.inf if self._at_most is None else self._at_most
+        beside = n_best is not None and n_best > 1 and offered.timer.request.confidence is None
+        names = dict.fromkeys([aim.belief, *(BELIEFS if beside else ())])
+        beliefs = [
+            Belief(
+                rows=partial(self._rows, name),
+                pose=partial(self._bound, scale, {} if name else reliefs, name),
+                spare=partial(offered.spare, aim.objective if beside and not name else ""),
+                n_best=(n_best or 1) if name == aim.belief else 1,
+                at_least=at_least if name == aim.belief else -math.inf,
+            )
+            for name in names
+        ]
+        search = Bounding(offered.timer, beliefs, scale)
+        return Known(
+            wanted=search.wanted(offered.timer.blocks(offered.cuts)),
+            objective=aim.objective,
+            without=aim.without,
+            at_most=tuple(one for one in aim.at_most if one[0] != aim.objective),
+            memory_scale=scale,
+            reliefs=reliefs,
+            n_best={name: one.n_best for name, one in zip(names, beliefs, strict=True)},
+        )
+
+    def _rows(self, belief: str, found: EngineChoices, is_loose: bool) -> IntArray:
+        """Of some choices those that count where so much is believed."""
+        counts = np.ones(len(found), dtype=np.bool_)
+        if not is_loose:
+            held = found.fixed_bytes + found.moving_bytes
+            counts = held <= found.limit_bytes * self._aim.memory
+        return np.flatnonzero(counts & (found.outside_error == 0.0) if belief == INSIDE else counts)
+
+    def _bound(
+        self,
+        scale: float,
+        reliefs: Mapping[str, float],
+        belief: str,
+        found: EngineChoices,
+        is_loose: bool,
+    ) -> PosedProgram:
+        """Of some choices the program of a belief, with all limits loosened at once or as it is."""
+        posed = self._posed(found, scale if is_loose else self._aim.memory, belief)
+        for name, relief in reliefs.items() if is_loose else ():
+            posed = loosened(posed, name, relief)
+        return posed
+
+
+def believed(found: EngineChoices, belief: str) -> EngineChoices:
+    """Choices as a belief has them, timed as they are."""
+    if belief == MEDIAN:
+        return replace(found, confidence=0.0)
+    return found.take(found.outside_error == 0.0) if belief == INSIDE else found

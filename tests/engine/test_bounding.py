@@ -1,0 +1,164 @@
+"""Bounds of deployments: none is beyond what it bounds, and no answer knows of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planner import NoPlanError, load_architecture, load_cluster, plan
+from planner.estimates.serving.choices import degrees
+from planner.estimates.serving.timer import Timer
+from planner.runtimes import engine_source
+from planner.runtimes.engine_requests import clock_of
+from planner.runtimes.engines import engine_candidates
+from planner.specs.defaults import DEFAULT_WORKLOAD
+from planner.specs.engine_request import AskedDrafting
+from planner.specs.records import Workload
+from planner.specs.request import SolverOptions
+from planner.specs.targets import Targets
+
+FEW = (1, 2, 7, 31, 32, 100, 256, 800)
+ASKED = {
+    "workload": DEFAULT_WORKLOAD,
+    "weights_formats": None,
+    "kv_formats": None,
+    "batches": FEW,
+    "chunks": None,
+    "overlaps": ("none", "two-batch"),
+    "hit_fraction": 0.0,
+    "objective": "cost",
+    "confidence": None,
+    "prefer": "objective",
+    "drafting": None,
+    "targets": Targets(tpot_s=0.03),
+    "options": SolverOptions(),
+}
+MTP = AskedDrafting(kind="mtp", acceptance=(0.8, 0.5), lookaheads=(1, 3))
+LONG = Workload(n_input_tokens=5000, n_output_tokens=16)
+SHORT = Workload(n_input_tokens=300, n_output_tokens=900)
+CASES = [
+    ("llama-3.1-70b", "h100-nvl8-x3", "vllm", {}),
+    (
+        "mixtral-8x7b",
+        "h100-nvl8-x2",
+        "trtllm",
+        {"workload": Workload(n_input_tokens=5000, n_output_tokens=16)},
+    ),
+    ("qwen3-30b-a3b", "h200-nvl8-x2", "sglang", {"hit_fraction": 0.5}),
+    (
+        "deepseek-v3",
+        "h200-nvl8-x3",
+        "vllm",
+        {"workload": Workload(n_input_tokens=300, n_output_tokens=900)},
+    ),
+    ("deepseek-v3", "h200-nvl8-x3", "sglang", {"drafting": MTP}),
+]
+
+
+@pytest.mark.parametrize(("model", "pool", "engine", "asked"), CASES)
+def test_no_deployment_goes_below_its_bounds(model, pool, engine, asked):
+    (some,) = engine_candidates(
+        load_architecture(model), load_cluster(pool), engine, **{**ASKED, **asked}
+    )
+    timer = Timer(model=some.model, clock=clock_of(some.machines), request=some.request)
+    (block, *_) = timer.blocks(degrees(some.model, some.request).take(slice(0, None, 3)))
+    for drafts in timer.drafts:
+        rows, _ = timer.with_chunks(block, drafts)
+        exact = timer.exact(rows, drafts, 1.0)
+        assert len(exact) > 100
+        fits, decode = timer.least(rows, drafts, 1.0)
+        _, least = timer.least(exact.table, drafts, 1.0, decode.decode_s)
+        assert np.array_equal(decode.decode_s, exact.decode_s)
+        assert len(decode) == fits.sum() == len(exact)
+        for confidence in (None, 0.0, 0.9):
+            low, high, true = (replace(it, confidence=confidence) for it in (decode, least, exact))
+            for name in ("tpot_high_s", "ttft_high_s", "place_s"):
+                a, b, c = (getattr(it, name) for it in (low, high, true))
+                assert np.all(a <= b * (1.0 + 1e-9)), name
+                assert np.all(b <= c), name
+            assert np.median(high.place_s / true.place_s) > 0.5  # it says something
+
+
+MODELS = ("llama-3.1-8b", "qwen3-30b-a3b", "mixtral-8x7b", "gpt-oss-120b")
+POOLS = ("h100-nvl8-x1", "h200-nvl8-x2", "b200-nvl8-x1", "h100-nvl8-x3")
+ENGINES = (("vllm",), ("sglang",), ("trtllm",), ("vllm", "sglang"))
+OBJECTIVES = ("cost", "latency", "ttft", "throughput", "device-throughput", "devices", "rent")
+
+
+def random_request(rng: np.random.Generator) -> tuple[tuple[object, ...], dict[str, object]]:
+    """Arguments of `plan`: a small request with some limits."""
+    limits: dict[str, object] = {}
+    for name, share, values in (
+        ("tpot_s", 0.6, (0.01, 0.03, 0.1)),
+        ("ttft_s", 0.4, (0.2, 1.0)),
+        ("demand_tokens_per_s", 0.3, (500.0, 20000.0)),
+        ("min_batch", 0.2, (4, 64)),
+        ("usd_per_token", 0.1, (1e-6, 1e-5)),
+    ):
+        if rng.random() < share:
+            limits[name] = rng.choice(values).item()
+    objective = OBJECTIVES[rng.integers(3 if "demand_tokens_per_s" in limits else 7)]
+    model, pool = rng.choice(MODELS).item(), rng.choice(POOLS).item()
+    engines = ENGINES[rng.integers(len(ENGINES))]
+    asked = {
+        "targets": Targets(**limits),
+        "objective": objective,
+        "batches": tuple(sorted(rng.choice(np.arange(1, 300), 6, replace=False).tolist())),
+        "workload": Workload(
+            n_input_tokens=int(rng.choice([200, 5000])), n_output_tokens=int(rng.choice([16, 1000]))
+        ),
+        "confidence": (None, None, 0.0, 0.8)[rng.integers(4)],
+    }
+    return (load_architecture(model), load_cluster(pool), engines), asked
+
+
+def told(asked: tuple[object, ...], more: dict[str, object]) -> dict[str, object]:
+    """What an answer says that bounds must not move."""
+    try:
+        found = plan(*asked, **more)
+    except NoPlanError as error:
+        return {one.name: one.reachable for one in error.conflict.obstacles}
+    beside = {"inside": found.inside, "anywhere": found.anywhere}
+    rivals = {one.runtime: one.objective for one in found.rivals}
+    figures = {
+        "is_optimal": float(found.certificate.status == "optimal"),
+        "deployment": found.deployment,
+        "n_ties": found.n_ties,
+        "objective": found.certificate.objective,
+        "bound": found.certificate.bound,
+        **{f"next {i}": one.objective for i, one in enumerate(found.alternatives)},
+        **{f"gain of {one.name}": one.gain_fraction for one in found.limits},
+        **{f"best of {name}": value for name, value in rivals.items()},
+        **{name: one and one.objective for name, one in beside.items()},
+    }
+    return {name: value for name, value in figures.items() if value is not None}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_answers_are_the_same_with_and_without_bounds(monkeypatch, seed):
+    asked, more = random_request(np.random.default_rng(seed))
+    truth = told(asked, more)
+    monkeypatch.setattr(engine_source, "MOST_TIMED", 0)
+    found = told(asked, more)
+    assert found.pop("deployment", None) == truth.pop("deployment", None)
+    assert found == pytest.approx(truth, rel=1e-12, nan_ok=True)
+
+
+def test_a_larger_pool_answers_by_the_same_truth_and_never_worse():
+    model, targets = load_architecture("qwen3-32b"), Targets(tpot_s=0.03, ttft_s=0.5)
+    found = [
+        plan(
+            model,
+            load_cluster(f"h100-nvl8-x{n}"),
+            workload=Workload(n_input_tokens=2000, n_output_tokens=1000),
+            targets=targets,
+            batches=(16, 128),
+        )
+        for n in (16, 17, 512)
+    ]
+    assert {one.deployment.engine for one in found} <= {"vllm", "sglang", "trtllm"}
+    costs = [one.certificate.objective for one in found]
+    assert costs[0] >= costs[1] >= costs[2]
+    assert all(one.certificate.status == "optimal" for one in found)
