@@ -31,21 +31,25 @@ BELIEFS = ("", INSIDE, MEDIAN)
 """What may be believed; programs number their columns' `variant` so."""
 
 
+def limits_on(objective: str, aim: Aim) -> tuple[float, tuple[tuple[str, float], ...]]:
+    """Beyond what an aim wants nothing of a quantity, and its further limits on others."""
+    most = min((most for name, most in aim.at_most if name == objective), default=math.inf)
+    return most, tuple(one for one in aim.at_most if one[0] != objective)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Known:
     """What was timed for a question, and for which others it is enough.
 
     Args:
-        objective: that bounds are of; empty of all choices.
-        memory_scale: beyond which none is there.
-        n_best: of each belief, contexts that are there with their best.
+        aim: None where all choices are there.
+        memory_scale: beyond which none is.
         reliefs: of the limits.
+        n_best: of each belief, contexts that are there with their best.
     """
 
     wanted: Wanted
-    objective: str
-    without: tuple[str, ...]
-    at_most: tuple[tuple[str, float], ...]
+    aim: Aim | None
     memory_scale: float
     reliefs: Mapping[str, float]
     n_best: Mapping[str, int]
@@ -54,19 +58,20 @@ class Known:
         """Whether all that an aim may want is there."""
         if self.memory_scale < aim.memory * reliefs.get(MEMORY, 1.0):
             return False
-        if not self.objective:
-            return True
-        if self.without != aim.without or any(
-            self.reliefs.get(it, 1.0) < reliefs[it] for it in reliefs
-        ):
+        return self.aim is None or self._covers(self.aim, aim, n_best, reliefs)
+
+    def _covers(
+        self, known: Aim, aim: Aim, n_best: int | None, reliefs: Mapping[str, float]
+    ) -> bool:
+        most, others = limits_on(known.objective, aim)
+        if (known.without, limits_on(known.objective, known)[1]) != (aim.without, others):
             return False
-        within = [most for name, most in aim.at_most if name == self.objective]
-        others = tuple(one for one in aim.at_most if one[0] != self.objective)
-        if within and aim.belief in self.n_best:
-            place = list(self.n_best).index(aim.belief)
-            return others == self.at_most and min(within) <= self.wanted.within[place]
-        is_known = n_best is not None and n_best <= self.n_best.get(aim.belief, 0)
-        return is_known and self.objective == aim.objective and aim.at_most == self.at_most
+        if not reliefs.items() <= self.reliefs.items() or aim.belief not in self.n_best:
+            return False
+        if math.isfinite(most):
+            return most <= self.wanted.within[list(self.n_best).index(aim.belief)]
+        is_known = n_best is not None and n_best <= self.n_best[aim.belief]
+        return is_known and known.objective == aim.objective
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,30 +129,33 @@ class EngineSource:
         Raises:
             OutOfTimeError: time ended before any choice was found that fits.
         """
-        aim, offered = self._aim, self._offered
-        if n_best is None and not self._at_most and not offered.is_small:
-            for first in range(0, len(offered.cuts), CUTS_AT_ONCE):
-                self.is_cut = first > 0 and is_over()
-                if self.is_cut:
-                    return
-                some = np.arange(first, min(first + CUTS_AT_ONCE, len(offered.cuts)))
-                found = offered.all_of(offered.cuts.take(some), self._scale(reliefs))
-                yield self._stated(found)
+        is_everything = n_best is None and math.isinf(self._at_most)
+        if is_everything and not self._offered.is_small:
+            yield from self._in_parts(self._scale(reliefs))
             return
-        known = self._known(n_best, reliefs)
+        aim, known = self._aim, self._known(n_best, reliefs)
         found, left_out = known.wanted.choices, known.wanted.left_out
         self.is_cut = found.is_cut
         if found.is_cut and not len(found):
             raise out_of_time()
-        if known.objective != aim.objective or aim.belief:
+        if known.aim is None or known.aim.objective != aim.objective or aim.belief:
             left_out = replace(left_out, bound=math.inf)
         yield replace(self._stated(found), left_out=left_out)
 
+    def _in_parts(self, memory_scale: float) -> Iterator[PosedProgram]:
+        """All choices, some cuts at a time, while there is time."""
+        cuts = self._offered.cuts
+        for first in range(0, len(cuts), CUTS_AT_ONCE):
+            self.is_cut = first > 0 and is_over()
+            if self.is_cut:
+                return
+            some = np.arange(first, min(first + CUTS_AT_ONCE, len(cuts)))
+            yield self._stated(self._offered.all_of(cuts.take(some), memory_scale))
+
     @property
-    def _at_most(self) -> float | None:
-        """Of the objective, beyond which nothing is wanted."""
-        aim = self._aim
-        return min((most for name, most in aim.at_most if name == aim.objective), default=None)
+    def _at_most(self) -> float:
+        """Of the objective, beyond which nothing is wanted; infinite without such a limit."""
+        return limits_on(self._aim.objective, self._aim)[0]
 
     def _scale(self, reliefs: Mapping[str, float]) -> float:
         """Factor on the memory of a device, of what is timed."""
@@ -195,44 +203,38 @@ class EngineSource:
         if offered.is_small:
             everything = offered.all_of(offered.cuts, scale)
             wanted = Wanted(choices=everything, left_out=NOTHING, within=())
-            known = Known(
-                wanted=wanted,
-                objective="",
-                without=(),
-                at_most=(),
-                memory_scale=scale,
-                reliefs={},
-                n_best={},
-            )
+            known = Known(wanted=wanted, aim=None, memory_scale=scale, reliefs={}, n_best={})
         else:
             known = self._bounded(n_best, reliefs, scale)
         offered.known.append(known)
         return known
 
     def _bounded(self, n_best: int | None, reliefs: Mapping[str, float], scale: float) -> Known:
+        """With what the answers to other beliefs need, where a plan is asked for."""
         aim, offered = self._aim, self._offered
-        at_least = -math.inf if self._at_most is None else self._at_most
-        beside = n_best is not None and n_best > 1 and offered.timer.request.confidence is None
-        names = dict.fromkeys([aim.belief, *(BELIEFS if beside else ())])
+        is_plan = (n_best or 1) > 1 and offered.timer.request.confidence is None
+        names = dict.fromkeys([aim.belief, *(BELIEFS if is_plan else ())])
+        n_best_of = {name: (n_best or 1) if name == aim.belief else 1 for name in names}
         beliefs = [
             Belief(
                 rows=partial(self._rows, name),
                 pose=partial(self._bound, scale, {} if name else reliefs, name),
-                spare=partial(offered.spare, aim.objective if beside and not name else ""),
-                n_best=(n_best or 1) if name == aim.belief else 1,
-                at_least=at_least if name == aim.belief else -math.inf,
+                n_best=n_best_of[name],
             )
             for name in names
         ]
+        beliefs[0] = replace(
+            beliefs[0],
+            spare=partial(offered.spare, aim.objective if is_plan else ""),
+            at_least=-math.inf if n_best else self._at_most,
+        )
         search = Bounding(offered.timer, beliefs, scale)
         return Known(
             wanted=search.wanted(offered.timer.blocks(offered.cuts)),
-            objective=aim.objective,
-            without=aim.without,
-            at_most=tuple(one for one in aim.at_most if one[0] != aim.objective),
+            aim=aim,
             memory_scale=scale,
             reliefs=reliefs,
-            n_best={name: one.n_best for name, one in zip(names, beliefs, strict=True)},
+            n_best=n_best_of,
         )
 
     def _rows(self, belief: str, found: EngineChoices, is_loose: bool) -> IntArray:
