@@ -21,13 +21,16 @@ def altered_rules(engine: EngineSpec, at_hand: Collection[str] = ()) -> Iterator
         at_hand: paths of files that are here as they were; of a user's file that is not among
             them it is believed what the record says.
     """
-    head = _table(f"engines/{engine.name}.toml").get("engine")
-    if not head:
+    file = _table(f"engines/{engine.name}.toml")
+    if not file:
         return  # an engine of the user's, who says what it starts
-    shipped = [_table(f"engines/rules/{name}.toml") for name in head["rules"]]
+    shipped = [_table(f"engines/rules/{name}.toml") for name in file["engine"]["rules"]]
     version = next(it["rules"]["version"] for it in shipped[::-1] if "version" in it["rules"])
     lifted, own = _changes_of(engine, at_hand)
-    yield from differences(engine, replace(engine, started_version=version, lifted=lifted))
+    copies = {f"n_{key}": one["value"] for key, one in file.get("experts", {}).items()}
+    yield from differences(
+        engine, replace(engine, started_version=version, lifted=lifted, **copies)
+    )
     rules = {one.name: one for table in shipped for one in _rules_of(table)}
     rules = {name: one for name, one in rules.items() if name not in lifted}
     yield from _other_rules(engine, rules | {one.name: one for one in own}, version)
