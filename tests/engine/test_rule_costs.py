@@ -67,7 +67,6 @@ def test_a_rule_costs_what_a_plan_without_it_gains(best, tmp_path):
     ("engine", "model", "objective", "rule"),
     [
         ("sglang", "deepseek-v3", "throughput", "experts-over-all-that-exchange"),
-        ("trtllm", "deepseek-v3", "cost", "attention-data-parallel"),
         ("vllm", "llama-3.1-70b", "cost", "equal-shares-of-nodes"),
     ],
 )
