@@ -85,7 +85,7 @@ class Forbidden:
     offered: EngineRequest
 
 
-MOST_FORBIDDEN = 8192
+MOST_FORBIDDEN = 4096
 """Deployments that are timed of those that a rule forbids, before all of the best cut are."""
 
 
