@@ -14,7 +14,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, cast
@@ -165,7 +165,8 @@ def _listed(command: Callable[..., object]) -> App:
     return App(name=command.__name__, help=" ".join(summary.split()))
 
 
-def _app(*, is_listing: bool = False) -> App:
+def _app(only: Sequence[str] = (), *, is_listing: bool = False) -> App:
+    """The parser; of some commands by their names, as each takes time to read, or of all."""
     app = App(
         name="plan",
         help="Find the deployment of a language model that is provably best, and its proof.",
@@ -175,7 +176,7 @@ def _app(*, is_listing: bool = False) -> App:
         help_formatter=HelpText(),
     )
     app.default(plan)
-    for command in _COMMANDS:
+    for command in (one for one in _COMMANDS if not only or one.__name__ in only):
         app.command(_listed(command) if is_listing else command)
     app.command(install_completion, name="--install-completion")
     return app
@@ -200,7 +201,7 @@ def _run(words: list[str], kept: Kept) -> Answer:
     check_room(ROOM_BYTES)
     tokens = [*command, *standing[:1]] if standing else said.tokens
     try:
-        function, bound, injected = _app().parse_args(
+        function, bound, injected = _app(tokens[:1] or ["plan"]).parse_args(
             tokens, exit_on_error=False, print_error=False
         )
     except CycloptsError as error:  # `tidy` has left nothing that could be wrong
@@ -257,7 +258,7 @@ def _help(command: list[str]) -> Answer:
     from rich.console import Console
 
     page = StringIO()
-    _app(is_listing=not command).help_print(command, console=Console(file=page))
+    _app(command, is_listing=not command).help_print(command, console=Console(file=page))
     return Answer(text=page.getvalue().removesuffix("\n"))
 
 

@@ -107,6 +107,8 @@ def record_json(record: object) -> Json:
 
 
 def _value(value: object, name: str = "") -> object:
+    if value is None or type(value) in (str, int, bool):
+        return value
     if dataclasses.is_dataclass(value):
         return record_json(value)
     if isinstance(value, float):
@@ -136,20 +138,23 @@ def _taken(body: Json, path: Path) -> object:
 
 def _without(value: object, patterns: list[list[str]]) -> object:
     """A value without what the patterns lead to."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, Mapping):
-        pairs = value.items()
-    elif isinstance(value, list):
-        pairs = {str(i): one for i, one in enumerate(value)}.items()
-    else:
-        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if isinstance(value, list):
+        if not patterns:  # as of nearly all of an answer
+            return [_without(inner, patterns) for inner in value]
+        table = {str(i): inner for i, inner in enumerate(value)}
+        return list(_without_keys(table, patterns).values())
+    return _without_keys(value, patterns) if isinstance(value, Mapping) else value
+
+
+def _without_keys(table: Mapping[str, object], patterns: list[list[str]]) -> Json:
     kept = {}
-    for key, inner in pairs:
-        below = [pattern[1:] for pattern in patterns if pattern[:1] in ([key], ["*"])]
+    for key, inner in table.items():
+        below = [one[1:] for one in patterns if one[:1] in ([key], ["*"])] if patterns else []
         if [] not in below:
             kept[key] = _without(inner, below)
-    return kept if isinstance(value, Mapping) else list(kept.values())
+    return kept
 
 
 @cache

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -35,10 +37,20 @@ def validate(schema: type[_File], table: Table, shown: str) -> tuple[_File | Non
         The checked file and no problems, or None and every problem found.
     """
     try:
-        return schema.model_validate(table), []
+        return _validated(schema, pickle.dumps(table)), []
     except ValidationError as error:
         details = error.errors(include_url=False)
     return None, list(_problems(details, schema, shown))
+
+
+@lru_cache(maxsize=256)
+def _validated(schema: type[_File], table: bytes) -> _File:
+    """The checked file of a table, made once: it is frozen, and one command reads it many times.
+
+    Raises:
+        ValidationError: the table has faults.
+    """
+    return schema.model_validate(pickle.loads(table))
 
 
 def dotted(location: _Location) -> str:

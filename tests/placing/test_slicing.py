@@ -39,8 +39,8 @@ POOL = "tpu-v4-4x4x8"
 MODEL = "llama-3-70b"
 
 
-def _pool(hbm_gb: float = 12.0):
-    cluster = load_cluster(POOL)
+def _pool(hbm_gb: float = 12.0, *, name: str = POOL):
+    cluster = load_cluster(name)
     device = replace(cluster.device, hbm_bytes=hbm_gb * 1e9, reserve_bytes=0.0)
     return replace(cluster, device=device)
 
@@ -94,10 +94,11 @@ def test_slices_that_smaller_ones_fill_are_left_out_without_loss():
     assert left.objective == pytest.approx(everything.objective, rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(4))
 def test_every_replica_is_walked_among_holes_and_failed_links(seed):
     rng = np.random.default_rng(seed)
-    graph = build_graph(_pool())
+    pool = _pool(24.0, name="tpu-v4-4x4x4")
+    graph = build_graph(pool)
     names = sorted(graph)
     down = [sorted(graph.edges)[i] for i in rng.integers(0, len(graph.edges), 4)]
     state = State(
@@ -108,7 +109,7 @@ def test_every_replica_is_walked_among_holes_and_failed_links(seed):
             for i, ends in enumerate(down)
         ),
     )
-    found = place(_pool(), _serve(), state=state, batches=BATCHES, options=OPTIONS)
+    found = place(pool, _serve(), state=state, batches=BATCHES, options=OPTIONS)
     assert found.certificate.gap == 0
     devices = [rank.device for one in found.replicas for rank in one.ranks]
     assert len(devices) == len(set(devices)) > 0
