@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
+import cyclopts.field_info
 import pydantic
 from cyclopts import App
-from cyclopts.argument import ArgumentCollection
+from cyclopts.argument import Argument, ArgumentCollection
 from cyclopts.utils import UNSET
 
 
@@ -34,3 +35,19 @@ def keep_parsers() -> None:
 
     App.assemble_argument_collection = emptied
     pydantic.TypeAdapter = cache(pydantic.TypeAdapter)
+    cyclopts.field_info.get_type_hints = cache(cyclopts.field_info.get_type_hints)
+    for name in ("names", "negatives", "_negatives_hint"):
+        _keep(name)
+
+
+def _keep(name: str) -> None:
+    """What an option computes of its own declaration, computed once."""
+    compute = getattr(Argument, name).fget
+    kept: dict[int, tuple[Argument, object]] = {}  # with the option, so that its id stays its own
+
+    def of(one: Argument) -> object:
+        if id(one) not in kept:
+            kept[id(one)] = one, compute(one)
+        return kept[id(one)][1]
+
+    setattr(Argument, name, property(of))
