@@ -102,7 +102,7 @@ def _normal(text: str) -> str:
     """Without wall times, figures, bars and line breaks: 20.1 and 19.87 are of one form."""
     text = " ".join(re.sub(r"[█▏▎▍▌▋▊▉]+", "", text).split())
     text = re.sub(r"time [\d.]+ \w+ of [\d.]+ \w+ in provers", "", text)
-    text = re.sub(r"(?<= in )[\d.]+ (?:us|ms|s)\b", "", text)
+    text = re.sub(r"(?:(?<= in )|(?<=ified; ))[\d.]+ (?:us|ms|s)\b", "", text)  # `verified; 2 s`
     return re.sub(r"\d+(?:[.,]\d+)*", "#", text)
 
 
