@@ -1,7 +1,9 @@
-"""Array types that the equations share."""
+"""Array types that the equations share, and divisors."""
 
 from __future__ import annotations
 
+from functools import cache
+from math import isqrt
 from typing import TypeAlias
 
 import numpy as np
@@ -10,3 +12,14 @@ from numpy.typing import NDArray
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
+
+
+@cache
+def divisors(number: int) -> tuple[int, ...]:
+    """All divisors, ascending.
+
+    >>> divisors(12)
+    (1, 2, 3, 4, 6, 12)
+    """
+    small = [n for n in range(1, isqrt(number) + 1) if number % n == 0]
+    return tuple(sorted({*small, *(number // n for n in small)}))

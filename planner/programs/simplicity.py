@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from math import isqrt
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray, IntArray
+from planner.equations.arrays import FloatArray, IntArray, divisors
 
 SIMPLICITY = "simplicity"
 
@@ -46,12 +45,6 @@ def _cuts(n: int, n_degrees: int) -> Iterator[Cut]:
     if n_degrees == 0:
         yield ()
         return
-    for first in _divisors(n):
+    for first in divisors(n):
         for others in _cuts(n // first, n_degrees - 1):
             yield (first, *others)
-
-
-@cache
-def _divisors(n: int) -> list[int]:
-    small = [k for k in range(1, isqrt(n) + 1) if n % k == 0]
-    return sorted({*small, *(n // k for k in small)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
@@ -367,6 +368,9 @@ def _degree_problems(models: Sequence[Architecture], request: EngineRequest) -> 
     return [Problem(where=where, fact=str(facts[0]), remedy=remedy if fixed else "")]
 
 
+FEW_DEVICES = 64
+
+
 def _why_none(model: Architecture, request: EngineRequest) -> str | None:
     """The rules that every cut breaks in every format; None where the engine starts one."""
     engine, ground = request.records.engine, ground_of(request)
@@ -375,9 +379,10 @@ def _why_none(model: Architecture, request: EngineRequest) -> str | None:
     if OVERLAPS[0] not in request.overlaps:
         cuts = replace(cuts, overlaps=np.ones(len(cuts), dtype=np.bool_)).take(cuts.exchanges)
     found = []
-    for formats in request.formats:
+    few = cuts.take(cuts.n_devices <= FEW_DEVICES)  # where one mostly is
+    for some, formats in product((few, cuts), request.formats):
         run = Run(role=TOGETHER, formats=as_run(model, formats, engine))
-        found.append(faults(model, cuts, replace(ground, run=run)))
+        found.append(faults(model, some, replace(ground, run=run)))
         if not np.all(np.any(list(found[-1].values()), axis=0)):
             return None
     words = {rule.says: rule.words for rule in engine.rules}

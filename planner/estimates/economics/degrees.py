@@ -25,7 +25,7 @@ from math import ceil
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray, IntArray
+from planner.equations.arrays import FloatArray, IntArray, divisors
 from planner.specs.economics.records import EconomicsModel
 
 
@@ -101,9 +101,3 @@ def grids(
         for down in divisors(n_nodes)
         if rows % down == 0 and columns % (n_nodes // down) == 0
     )
-
-
-@cache
-def divisors(number: int) -> tuple[int, ...]:
-    """All divisors, ascending."""
-    return tuple(d for d in range(1, number + 1) if number % d == 0)

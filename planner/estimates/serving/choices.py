@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.equations.arrays import BoolArray, FloatArray, IntArray, divisors
 from planner.equations.tails import planned_sigmas
 from planner.estimates.serving.deployments import DeploymentTable, deployments, has_experts
 from planner.estimates.serving.grids import joined
@@ -143,16 +144,14 @@ def degrees(model: Architecture, request: EngineRequest) -> DeploymentTable:
 
 def all_degrees(model: Architecture, request: EngineRequest) -> DeploymentTable:
     """Every cut of the request's degrees over devices of the pool, whether it starts or not."""
-    tensor, data, stages = _cuts(model, request.cluster.n_devices)
-    group = tensor * data
-    row, expert = np.arange(len(group)), np.ones(len(group), dtype=np.int64)
-    if has_experts(model):
-        row, expert = _expert_groups(group)
+    heads = {one.mixer.n_heads for one in model.layers if one.mixer is not None}
+    n_devices, routes = request.cluster.n_devices, has_experts(model)
+    tensor, data, stages, expert = _cuts(frozenset(heads), model.n_layers, n_devices, routes)
     table = deployments(
         formats=request.formats,
-        n_tensor=tensor[row],
-        n_data=data[row],
-        n_stages=stages[row],
+        n_tensor=tensor,
+        n_data=data,
+        n_stages=stages,
         n_expert_parallel=expert,
     )
     table = with_copies(model, table, request.records.engine, ground_of(request))
@@ -169,29 +168,38 @@ def all_degrees(model: Architecture, request: EngineRequest) -> DeploymentTable:
     return table.take(kept)
 
 
-def _cuts(model: Architecture, n_devices: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Tensor, data and pipeline degrees whose product is no more than the pool (K,)."""
+@lru_cache(maxsize=4)
+def _cuts(
+    heads: frozenset[int], n_layers: int, n_devices: int, routes: bool
+) -> tuple[IntArray, ...]:
+    """Tensor, data, pipeline and expert degrees of all cuts over no more than the pool (K,).
+
+    Args:
+        routes: whether there are experts to be dealt.
+    """
     sizes = np.arange(1, n_devices + 1)
-    heads = [layer.mixer.n_heads for layer in model.layers if layer.mixer is not None]
     tensor = sizes[np.all([n % sizes == 0 for n in heads], axis=0)] if heads else sizes
-    stages = sizes[: model.n_layers]
+    stages = sizes[:n_layers]
     t, s = (axis.ravel() for axis in np.meshgrid(tensor, stages, indexing="ij"))
     t, s = t[t * s <= n_devices], s[t * s <= n_devices]
     most = n_devices // (t * s)
-    row = np.repeat(np.arange(len(t)), most)
-    data = np.arange(len(row)) - np.repeat(np.cumsum(most) - most, most) + 1
-    return t[row], data, s[row]
+    row, data = _repeated(np.arange(len(t)), most)
+    t, s, data = t[row], s[row], data + 1
+    if not routes:
+        return t, data, s, np.ones_like(t)
+    ways = [divisors(n) for n in sizes.tolist()]
+    counts = np.array([len(one) for one in ways])
+    order = np.argsort(t * data, kind="stable")
+    group = (t * data)[order] - 1
+    row, place = _repeated(order, counts[group])
+    expert = np.concatenate(ways)[(np.cumsum(counts) - counts)[(t * data)[row] - 1] + place]
+    return t[row], data[row], s[row], expert
 
 
-def _expert_groups(group: IntArray) -> tuple[IntArray, IntArray]:
-    """For each group of devices the ways to deal experts: rows of `group`, numbers of groups."""
-    rows, counts = [], []
-    for size in np.unique(group).tolist():
-        ways = [n for n in range(1, size + 1) if size % n == 0]
-        here = np.flatnonzero(group == size)
-        rows.append(np.repeat(here, len(ways)))
-        counts.append(np.tile(ways, len(here)))
-    return np.concatenate(rows), np.concatenate(counts)
+def _repeated(rows: IntArray, times: IntArray) -> tuple[IntArray, IntArray]:
+    """Rows so many times each, and which time it is, from 0."""
+    starts = np.repeat(np.cumsum(times) - times, times)
+    return np.repeat(rows, times), np.arange(int(times.sum())) - starts
 
 
 def joined_choices(parts: Sequence[EngineChoices]) -> EngineChoices:
