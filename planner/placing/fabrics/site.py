@@ -128,9 +128,19 @@ class Fabric:
         )
 
     def offered(
-        self, models: Sequence[Served], roles: AskedRoles, *, by_latency: bool, whole: bool
+        self,
+        models: Sequence[Served],
+        roles: AskedRoles,
+        *,
+        by_latency: bool,
+        whole: bool,
+        in_part: bool = True,
     ) -> OfferedOnNodes:
-        """The configurations of all models on all kinds, that fit what is free, in time."""
+        """The configurations of all models on all kinds, that fit what is free, in time.
+
+        Args:
+            in_part: whether some of them are of use where time ends: then each has its part of it.
+        """
         wires = {kind: wire_of(self.ground, kind) for kind in self.inventory.kinds}
         asked = [
             (model, served, runtime, kind)
@@ -143,7 +153,8 @@ class Fabric:
         for n_left, (model, served, runtime, kind) in zip(
             range(len(asked), 0, -1), asked, strict=True
         ):
-            with share(1.0 / n_left):  # each has some in time, or nothing is placed of a model
+            # each has some in time, or nothing is placed of a model
+            with share(1.0 / n_left if in_part else 1.0):
                 made = configurations_of(
                     runtime, model, kind, self.ground, several=served.several, whole=whole
                 )

@@ -80,7 +80,7 @@ def market_among(
         Served(runtimes=tuple(mine), several=True, n_output_tokens=one.n_output_tokens)
         for mine, one in zip(runtimes, streams, strict=True)
     ]
-    offered = site.offered(served, request.roles, by_latency=False, whole=False)
+    offered = site.offered(served, request.roles, by_latency=False, whole=False, in_part=False)
     capacities = Capacities(
         classes=request.classes, n_requests=asked_requests(request), seed=request.options.seed
     )
