@@ -270,7 +270,7 @@ def test_a_torus_job_where_phases_apart_gain_nothing_says_so():
     wire = load_connector("wire")
     found = [
         place(
-            load_topology("tpu-v4-4x4x4"),
+            load_topology("tpu-v4-2x4x4"),
             Serve(model=load_model("palm-62b"), weights_formats=("int8",)),
             engine="roofline",
             objective="throughput",

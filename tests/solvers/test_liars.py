@@ -100,8 +100,9 @@ def test_of_placements_too_many_to_look_at(monkeypatch, lie, seed):
     assert found.objective == pytest.approx(optimum, rel=SAME, abs=SAME)
 
 
-@pytest.mark.parametrize(("lie", "seed"), CASES)
+@pytest.mark.parametrize(("lie", "seed"), [(lie, seed) for lie, seed in CASES if seed < 4])
 def test_of_experts(monkeypatch, lie, seed):
+    """Two programs of each split; each takes as long as ten of the others."""
     rng = np.random.default_rng(seed)
     load = rng.integers(1, 40, 4).astype(float)
     split = ("equal", "weighted")[seed % 2]

@@ -65,7 +65,7 @@ def least(program):
     return min(values)
 
 
-@pytest.mark.parametrize("case", cases()[::4], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", cases()[::8], ids=lambda case: case.name)
 def test_nothing_is_called_optimal_that_is_not(case):
     """Programs on which HiGHS errs under some setting; `tests.benchmarks.solver_cases` has all."""
     found = solve_mixed(case.program(), Effort())
