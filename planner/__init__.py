@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from planner.commands.sweeping.sweeps import Sweep, sweep
     from planner.errors import (
         NoPlanError,
         OutOfTimeError,
@@ -128,6 +129,8 @@ _HOMES = {
     "SolverError": "planner.errors",
     "answer_json": "planner.report.as_json",
     "load_placement": "planner.report.saved",
+    "sweep": "planner.commands.sweeping.sweeps",
+    "Sweep": "planner.commands.sweeping.sweeps",
     "verify": "planner.planning.verification",
     "Verification": "planner.results.verifications",
 }
@@ -168,6 +171,7 @@ __all__ = [
     "StagePlan",
     "StagingConflict",
     "State",
+    "Sweep",
     "Targets",
     "TrafficClass",
     "Verification",
@@ -198,6 +202,7 @@ __all__ = [
     "place_layers",
     "plan",
     "repair",
+    "sweep",
     "traffic_class",
     "verify",
 ]

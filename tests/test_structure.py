@@ -22,15 +22,15 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 114_325,
-    "lines of code": 78_290,
-    "modules": 748,
+    "lines": 115_837,
+    "lines of code": 79_360,
+    "modules": 757,
     "entries of the largest folder below": 77,
     "modules of more than 300 lines": 52,
-    "files that options touch": 123,
+    "files that options touch": 128,
     "… the widest of them": 38,
     "… on average, in tenths": 80,
-    "files that limits touch": 127,
+    "files that limits touch": 129,
     "entries at the top": 20,
     "functions of more than 10 branches": 141,
     "builders of certificates": 3,

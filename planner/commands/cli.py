@@ -14,8 +14,8 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -38,6 +38,7 @@ from planner.commands.predict import predict
 from planner.commands.repairs import repair
 from planner.commands.stages import layers, stages
 from planner.commands.surveys import compare, pareto
+from planner.commands.sweep import sweep
 from planner.commands.verify import verify
 from planner.errors import (
     NoPlanError,
@@ -71,7 +72,7 @@ TRACEBACK = "PLANNER_TRACEBACK"
 ROOM_BYTES = 100 * 2**20
 """Address space that a command needs: without it OpenBLAS ends the process, with 1."""
 
-UNSOLVED = (["experts"], ["layers"], ["audit"], ["predict"], ["measure"], ["calibrate"], ["verify"])
+UNSOLVED = ("experts", "layers", "audit", "predict", "measure", "calibrate", "sweep", "verify")
 """Commands without `--solver`."""
 
 _USAGE = """\
@@ -85,6 +86,7 @@ usage: plan [OPTIONS]
        plan fleet [FILE] [OPTIONS]
        plan place --model NAME [OPTIONS]
        plan repair FILE --state FILE [OPTIONS]
+       plan sweep FILE [OPTIONS]
        plan verify FILE [OPTIONS]
        plan measure [OPTIONS]
        plan calibrate TABLE... [OPTIONS]
@@ -110,14 +112,19 @@ def main(argv: list[str] | None = None, *, began_s: float | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     open_closed_streams()
+    return deliver(answer_to(words, began_s=time.perf_counter() if began_s is None else began_s))
+
+
+def answer_to(words: list[str], *, began_s: float) -> Answer:
+    """The answer to a command line, or what to say of an error."""
     with recording() as ledger:
         kept = Kept()
         try:
-            with counted_from(time.perf_counter() if began_s is None else began_s):
+            with counted_from(began_s):
                 answer = _run(words, kept)
         except (Exception, KeyboardInterrupt) as raised:
             answer = _failed(raised, words)
-        return deliver(kept.beside(_remarked(answer, ledger)))
+        return kept.beside(_remarked(answer, ledger))
 
 
 def _remarked(answer: Answer, ledger: Ledger) -> Answer:
@@ -145,6 +152,7 @@ _COMMANDS: tuple[Callable[..., object], ...] = (
     fleet,
     place,
     repair,
+    sweep,
     verify,
     measure,
     calibrate,
@@ -209,9 +217,16 @@ def _run(words: list[str], kept: Kept) -> Answer:
     extra = dict.fromkeys(injected, said)
     said.problems += unwritable(_outputs(bound.args))
     path = next((one.keep_program for one in bound.args if hasattr(one, "keep_program")), None)
-    with unlogged(), kept.listening(path), _memory(bound.args, said), _rules(bound.args, said):
+    with unlogged(), kept.listening(path), settings(bound.args, said):
         answer: Answer = function(*bound.args, **bound.kwargs, **extra)
     return answer
+
+
+@contextmanager
+def settings(written: Sequence[object], said: Arguments) -> Iterator[None]:
+    """What options change of engines, while a request is read and answered."""
+    with _memory(written, said), _rules(written, said):
+        yield
 
 
 def _memory(written: Iterable[object], said: Arguments) -> AbstractContextManager[None]:
@@ -327,7 +342,7 @@ def _message(error: BaseException, words: list[str]) -> str:
         command = shlex.join(["plan", *tokens, f"--time-limit={4 * error.time_limit_s:g}s"])
         return failures.out_of_time_text(error, objective=objective, command=command)
     if isinstance(error, SolverError):
-        return failures.solver_text(error, width(), has_solvers=words[:1] not in UNSOLVED)
+        return failures.solver_text(error, width(), has_solvers="".join(words[:1]) not in UNSOLVED)
     if isinstance(error, KeyboardInterrupt):
         return failures.INTERRUPTED
     if isinstance(error, MemoryError):

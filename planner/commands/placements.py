@@ -34,13 +34,35 @@ def place(
     said: Annotated[Arguments, Parameter(parse=False)],
 ) -> Answer:
     """Choose replicas, layouts and devices together, on a cluster as it is."""
-    from planner.commands.options.reading import idle_utilisation
     from planner.placing.floorplans import floorplan_of
     from planner.placing.planning import place as find
+
+    pool, wanted, keywords = read_place(written, said)
+    answer = find(pool, wanted, **keywords)
+    floorplan = floorplan_of(pool, keywords["state"])
+    from planner.report.placement import placement_line, placement_text
+
+    def text() -> str:
+        if written.quiet:
+            return placement_line(answer)
+        return placement_text(answer, width(), ranks=written.ranks, floorplan=floorplan)
+
+    files = drawings(written, answer, floorplan)
+    return answered(answer, text, is_json=written.json, files=files)
+
+
+def read_place(
+    written: WrittenPlacement, found: Arguments
+) -> tuple[SiteSpec, list[Serve], dict[str, Any]]:
+    """The pool, what is wanted of each model, and the other arguments of `place`.
+
+    Raises:
+        RequestError: with all that is wrong with them.
+    """
+    from planner.commands.options.reading import idle_utilisation
     from planner.specs.pools import load_site
     from planner.specs.state import load_state
 
-    found = said
     loaded = found.collect(lambda: load_site(written.topology or DEFAULT_SITE))
     pool = next(iter(found.priced(written.price, [loaded] if loaded else [])), None)
     is_served = runs_engines(read_engines(written.engine), pool)
@@ -62,17 +84,7 @@ def place(
     wanted = wishes_for(named, wishes, lambda _: n_output, found)
     found.check()
     assert pool is not None
-    answer = find(pool, wanted, state=state, **roles, **keywords)
-    floorplan = floorplan_of(pool, state)
-    from planner.report.placement import placement_line, placement_text
-
-    def text() -> str:
-        if written.quiet:
-            return placement_line(answer)
-        return placement_text(answer, width(), ranks=written.ranks, floorplan=floorplan)
-
-    files = drawings(written, answer, floorplan)
-    return answered(answer, text, is_json=written.json, files=files)
+    return pool, wanted, {"state": state, **roles, **keywords}
 
 
 def loader(name: str, *, is_served: bool) -> Callable[[], AnyModel]:

@@ -33,14 +33,11 @@ def plan(
         written: the options.
         said: problems of the words that are no options.
     """
-    from planner.commands.asking import wanted
     from planner.commands.options.paths import with_paths
     from planner.specs.roles import TOGETHER
     from planner.specs.runtimes import is_table
 
-    roles = read_roles(written, said)
-    asked = wanted(written, said)
-    _refuse_sorts(written, asked)
+    roles, asked = read_plan(written, said)
     is_usual = roles in ({}, {"roles": TOGETHER})  # which they are where nothing is said
     if not is_usual or any(map(is_table, asked.runtimes)):
         return _replicas(written, asked, roles)
@@ -58,6 +55,20 @@ def plan(
         lambda: line_of(best) if written.quiet else text_of(best, width()),
         is_json=written.json,
     )
+
+
+def read_plan(written: WrittenOne, said: Arguments) -> tuple[dict[str, Any], Wanted]:
+    """Roles and everything else that was asked for.
+
+    Raises:
+        RequestError: with all that is wrong with it.
+    """
+    from planner.commands.asking import wanted
+
+    roles = read_roles(written, said)
+    asked = wanted(written, said)
+    _refuse_sorts(written, asked)
+    return roles, asked
 
 
 def _refuse_sorts(written: WrittenOne, asked: Wanted) -> None:

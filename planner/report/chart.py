@@ -86,18 +86,7 @@ def chart(lines: Sequence[Line], *, is_log: bool, name: str, marks: Sequence[Mar
     """The drawing; ids begin with its name, and rays go from the first mark to the others."""
     plot = _plot(lines, marks, is_log=is_log)
     first = lines[0].frontier
-    title = f"{axis_of(first.y_name).title} against {axis_of(first.x_name).title}"
-    parts = [
-        f'<svg class="chart" id="{name}" xmlns="http://www.w3.org/2000/svg" role="img" '
-        f'viewBox="0 0 {WIDTH} {HEIGHT}" font-size="12">',
-        f"<desc>{escape(title)}</desc>",
-        "<defs>",
-        *(f'<g id="{name}-s{i}">{shape}</g>' for i, shape in enumerate(SHAPES)),
-        f'<circle id="{name}-dot" r="1.7"/><path id="{name}-star" d="{STAR}"/>',
-        "</defs>",
-        *_frame(plot),
-        *_targets(plot, first),
-    ]
+    parts = [*sheet(plot, name), *_targets(plot, first)]
     for i, line in enumerate(lines):
         parts += _curve(plot, line, i, name)
     if len(lines) == 1:
@@ -107,6 +96,17 @@ def chart(lines: Sequence[Line], *, is_log: bool, name: str, marks: Sequence[Mar
             parts += _marks(plot, line, i, name)
     parts += _own_marks(plot, marks, name)
     return "\n".join([*parts, "</svg>"])
+
+
+def sheet(plot: Plot, name: str) -> Iterator[str]:
+    """The beginning of a drawing: shapes of points, grid and titles."""
+    title = f"{axis_of(plot.y_name).title} against {axis_of(plot.x_name).title}"
+    yield f'<svg class="chart" id="{name}" xmlns="http://www.w3.org/2000/svg" role="img" '
+    yield f'viewBox="0 0 {WIDTH} {HEIGHT}" font-size="12">'
+    yield f"<desc>{escape(title)}</desc><defs>"
+    yield from (f'<g id="{name}-s{i}">{shape}</g>' for i, shape in enumerate(SHAPES))
+    yield f'<circle id="{name}-dot" r="1.7"/><path id="{name}-star" d="{STAR}"/></defs>'
+    yield from _frame(plot)
 
 
 def swatch(i: int) -> str:
@@ -217,7 +217,15 @@ def _targets(plot: Plot, frontier: Frontier) -> Iterator[str]:
 def _curve(plot: Plot, line: Line, i: int, name: str) -> Iterator[str]:
     """The staircase: at a demanded speed the next faster point is what serves it."""
     frontier = line.frontier
-    places = [plot.place(point.x, point.y) for point in frontier.points]
+    texts = [point_text(line, j) for j in range(len(frontier.points))]
+    yield from staircase(plot, [(one.x, one.y) for one in frontier.points], texts, i, name)
+
+
+def staircase(
+    plot: Plot, points: Sequence[tuple[float, float]], texts: Sequence[str], i: int, name: str
+) -> Iterator[str]:
+    """Points in SI, the slowest first, each with what it says, and a stair through them."""
+    places = [plot.place(x, y) for x, y in points]
     slow_end = LEFT if plot.x_name == "latency" else WIDTH - RIGHT
     path = f"M{slow_end} {places[0][1]:.1f}H{places[0][0]:.1f}"
     path += "".join(f"V{y:.1f}H{x:.1f}" for x, y in places[1:])
@@ -228,7 +236,7 @@ def _curve(plot: Plot, line: Line, i: int, name: str) -> Iterator[str]:
         last = (x, y) if is_far else last
         drawn = shape if is_far else f"{name}-dot"
         yield f'<use class="p" href="#{drawn}" x="{x:.1f}" y="{y:.1f}">'
-        yield f"<title>{escape(point_text(line, j))}</title></use>"
+        yield f"<title>{escape(texts[j])}</title></use>"
     yield "</g>"
 
 

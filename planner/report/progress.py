@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from planner.results.surveys import Case
     from planner.solvers.solution import Progress
 
-_PATIENCE_S = 1.0  # no news before this
+_PATIENCE_S = 1.0
 _EVERY_S = 0.1
 
 
@@ -26,13 +26,14 @@ class ProgressLine:
     Args:
         stream: where to write, stderr.
         objective: what is optimised, which says the unit of incumbent and bound.
+        patience_s: no news before this.
     """
 
-    def __init__(self, stream: TextIO, *, objective: str) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO, *, objective: str, patience_s: float = _PATIENCE_S) -> None:
+        self._stream, self._patience_s = stream, patience_s
         self._dimension = objective_dimension(objective)
         self._is_terminal = stream.isatty()
-        self._began_s = self._written_s = time.monotonic()
+        self._began_s, self._written_s = time.monotonic(), -math.inf
         self._length = 0
 
     def __call__(self, progress: Progress) -> None:
@@ -41,7 +42,7 @@ class ProgressLine:
     def tell(self, news: Callable[[float], str]) -> None:
         """Write news that know the time passed [s], not too soon after the last."""
         now_s = time.monotonic()
-        patient = now_s - self._began_s < _PATIENCE_S or now_s - self._written_s < _EVERY_S
+        patient = now_s - self._began_s < self._patience_s or now_s - self._written_s < _EVERY_S
         if not self._is_terminal or patient:
             return
         self._written_s = now_s

@@ -1,0 +1,141 @@
+"""`plan sweep`: a file of requests to rows in a folder, a table and a page."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from planner.commands.options.arguments import Arguments
+from planner.commands.options.written_sweeps import WrittenSweep
+from planner.errors import Problem
+from planner.report.delivery import Answer
+
+if TYPE_CHECKING:
+    from planner.commands.sweeping.sweeps import Sweep
+
+INTERRUPTED = 130
+_NOTHING_ASKED = WrittenSweep()
+
+
+def sweep(
+    written: Annotated[WrittenSweep, Parameter(name="*")] = _NOTHING_ASKED,
+    *,
+    said: Annotated[Arguments, Parameter(parse=False)],
+) -> Answer:
+    """Answer many requests, on all cores or a cluster, and keep each answer as a row."""
+    from planner.commands.sweeping.requests import load_sweep
+    from planner.commands.sweeping.sweeps import sweep as begin
+
+    keywords = _keywords(written, said)
+    file = written.sweep
+    if file is None:
+        remedy = "name one, like `plan sweep examples/sweep.toml`"
+        said.problems.append(Problem(where="plan sweep", fact="no file is given", remedy=remedy))
+    requests = None if file is None else said.collect(lambda: load_sweep(file))
+    said.check()
+    assert file is not None
+    assert requests is not None
+    folder = Path(written.folder or f"{Path(file).stem}.rows")
+    line, began_s = _SweepLine(), time.monotonic()
+    found: Sweep | None = None
+    try:
+        with _cluster(written.dask) as cluster:
+            keywords |= cluster
+            found = begin(requests, folder=folder, on_progress=line.tell, **keywords)
+            for _ in found:
+                pass
+    except KeyboardInterrupt:
+        n_done = 0 if found is None else len(found.rows)
+        message = f"interrupted: {n_done:,} of {len(requests):,} requests are done and kept"
+        message += f" in `{folder}`, and the same command goes on from there"
+        return Answer(message=message, code=INTERRUPTED)
+    finally:
+        line.clear()
+    return _answer(found, folder, written, time.monotonic() - began_s)
+
+
+def _keywords(written: WrittenSweep, said: Arguments) -> dict[str, Any]:
+    from planner.commands.options.counts import count
+    from planner.commands.options.reading import MOST_THREADS, Faults, one_of
+    from planner.commands.sweeping.folders import FORMATS
+
+    faults = Faults()
+    workers = faults.read("--workers", written.workers, lambda text: count(text, most=MOST_THREADS))
+    parts = faults.read("--parts", written.parts, one_of("format", FORMATS))
+    keep = faults.read("--keep", written.keep, one_of("thing to keep", ("rows", "answers")))
+    if written.workers and written.dask:
+        fact, remedy = "a Dask cluster has its own workers", "leave one of both out"
+        problem = Problem(where="--workers", value=written.workers, fact=fact, remedy=remedy)
+        faults.problems.append(problem)
+    said.problems += faults.problems
+    return {"workers": workers, "parts": parts, "keep_answers": keep == "answers"}
+
+
+@contextmanager
+def _cluster(address: str | None) -> Iterator[dict[str, Any]]:
+    """The executor of a Dask cluster and how many threads it has; nothing without an address."""
+    if address is None:
+        yield {}
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        fact, remedy = "needs Dask", "`pip install 'llm-serving-planner[dask]'`"
+        raise _refused(address, fact, remedy) from None
+    try:
+        client = Client(address, timeout="10s", set_as_default=False)
+    except (OSError, ValueError) as error:
+        remedy = "start one: `dask scheduler`, and `dask worker ADDRESS --nthreads 1`"
+        raise _refused(address, f"no scheduler answers: {error}", remedy) from None
+    with client:
+        n_threads = sum(client.nthreads().values())
+        if not n_threads:
+            raise _refused(address, "has no worker", f"start some: `dask worker {address}`")
+        yield {"executor": client.get_executor(pure=False), "workers": n_threads}
+
+
+def _refused(address: str, fact: str, remedy: str) -> Exception:
+    from planner.errors import RequestError
+
+    return RequestError([Problem(where="--dask", value=address, fact=fact, remedy=remedy)])
+
+
+class _SweepLine:
+    """How far a sweep is, on one line of a terminal."""
+
+    def __init__(self) -> None:
+        from planner.report.progress import ProgressLine
+
+        self._line = ProgressLine(sys.stderr, objective="", patience_s=0.0)
+        self._began_s = time.monotonic()
+        self._what = ""
+        self.tell("reading", 0, 0, 0)
+        self.clear = self._line.clear
+
+    def tell(self, what: str, n_done: int, n_all: int, n_before: int) -> None:
+        from planner.units import show
+
+        if what != self._what:
+            self._what, self._began_s = what, time.monotonic()
+        elapsed_s = time.monotonic() - self._began_s
+        text = f"{what} requests: {n_done:,} of {n_all:,}, {show(elapsed_s, 's')}"
+        if n_done > n_before:
+            left_s = elapsed_s * (n_all - n_done) / (n_done - n_before)
+            text += f", {show(left_s, 's')} left"
+        self._line.tell(lambda _: text)
+
+
+def _answer(found: Sweep, folder: Path, written: WrittenSweep, elapsed_s: float) -> Answer:
+    from planner.report.paint import width
+    from planner.report.sweeps import sweep_page, sweep_text
+
+    rows = [found.rows[one.index] for one in found.tasks]
+    files = () if written.html is None else ((written.html, sweep_page(rows)),)
+    text = sweep_text(rows, width(), folder=str(folder), elapsed_s=elapsed_s)
+    return Answer(text=text, files=files, code=min(row["code"] for row in rows))

@@ -1,0 +1,179 @@
+"""Requests of a sweep: options as the command line has them, from a grid, a list or both.
+
+command = "plan"                       # or place, or fleet
+[options]                              # of every request
+latency-target = "30ms"
+[grid]                                 # every combination of the values of these
+model = ["llama-3.1-8b", "qwen3-8b"]
+workload = [{input = 512, output = 128}, {input = 4096, output = 512}]
+[[request]]                            # one by one
+model = "palm-540b"
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import product
+from operator import or_
+from pathlib import Path
+from typing import Any
+
+from planner.commands.options.remade import option
+from planner.errors import Problem, RequestError, SpecError
+from planner.specs.tables import literal, read_table
+from planner.specs.values import did_you_mean
+
+SWEPT = ("plan", "place", "fleet")
+"""Commands whose answer is a plan."""
+
+MOST_REQUESTS = 100_000
+_SECTIONS = ("command", "options", "grid", "request")
+_ALONE = frozenset(
+    {"--json", "--quiet", "--html", "--svg", "--csv", "--keep-program", "--staircase", "--workers"}
+)
+
+_Options = dict[str, tuple[object, str]]
+"""Values by option, `command` among them, each with the key at which it is written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepRequest:
+    """A command line, and where its options are written.
+
+    Args:
+        words: after `plan`.
+        places: keys in the file, by option.
+        shown: the file, or what else holds the requests.
+    """
+
+    words: tuple[str, ...]
+    places: Mapping[str, str] = field(default_factory=dict)
+    shown: str = "requests"
+
+    @property
+    def command(self) -> str:
+        return shlex.join(["plan", *self.words])
+
+    def located(self, problem: Problem) -> Problem:
+        """A problem of an option as a problem of the place at which that is written."""
+        key = self.places.get(problem.where)
+        return problem if key is None else replace(problem, where=self.shown, key=key)
+
+
+def load_sweep(path: str | Path) -> list[SweepRequest]:
+    """The requests of a file, those of its grid first.
+
+    Raises:
+        SpecError: no such file, or it holds no requests; every fault is listed.
+    """
+    shown = str(path)
+    table, problems = read_table(Path(path), shown)
+    reader = _Reader(shown, [*problems])
+    made = [] if problems else reader.requests(table)
+    if not (made or reader.problems):
+        reader.refuse("", "holds no request", "write a `[grid]`, or `[[request]]`")
+    if reader.problems:
+        raise SpecError(reader.problems)
+    return made
+
+
+def requests_of(listed: Iterable[Mapping[str, object]]) -> list[SweepRequest]:
+    """The requests of a program: options by name, `latency_target` or `latency-target`.
+
+    Raises:
+        RequestError: some are none; every fault is listed.
+    """
+    reader = _Reader("requests", [])
+    made = [reader.request(_placed(one, f"[{i}]")) for i, one in enumerate(listed)]
+    if reader.problems:
+        raise RequestError(reader.problems)
+    return made
+
+
+def _placed(options: Mapping[str, object], key: str) -> _Options:
+    return {name: (value, f"{key}.{name}".lstrip(".")) for name, value in options.items()}
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Tables to requests, and what is wrong with them."""
+
+    shown: str
+    problems: list[Problem]
+
+    def refuse(self, key: str, fact: str, remedy: str = "", *, value: object = "") -> None:
+        problem = Problem(where=self.shown, key=key, value=literal(value), fact=fact, remedy=remedy)
+        self.problems.append(problem)
+
+    def requests(self, table: dict[str, Any]) -> list[SweepRequest]:
+        for key in table.keys() - set(_SECTIONS):
+            self.refuse(key, "means nothing in a sweep", did_you_mean(key, _SECTIONS))
+        listed = table.get("request", [])
+        if not (isinstance(listed, list) and all(isinstance(one, dict) for one in listed)):
+            self.refuse("request", "is no list of requests", "begin each with `[[request]]`")
+            listed = []
+        shared = _placed(self._section(table, "options"), "options")
+        shared["command"] = (table.get("command", "plan"), "command")
+        axes = [self._axis(*one) for one in self._section(table, "grid").items()]
+        n_requests = math.prod(map(len, axes)) * bool(axes) + len(listed)
+        if n_requests > MOST_REQUESTS:
+            fact = f"holds {n_requests:,} requests: at most {MOST_REQUESTS:,}"
+            self.refuse("grid", fact)
+            return []
+        points = [reduce(or_, one) for one in product(*axes)] if axes else []
+        points += [_placed(one, f"request[{i}]") for i, one in enumerate(listed)]
+        return [self.request(shared | one) for one in points]
+
+    def _section(self, table: dict[str, Any], name: str) -> dict[str, object]:
+        section = table.get(name, {})
+        if isinstance(section, dict):
+            return section
+        self.refuse(name, "is no table", f"write `[{name}]` above its options")
+        return {}
+
+    def _axis(self, name: str, values: object) -> list[_Options]:
+        """The choices of an axis: values of an option, or tables of several options."""
+        if not isinstance(values, list) or not values:
+            shown = literal(values) or "…"
+            remedy = f"write `{name} = [{shown}]`, or write it under `[options]`"
+            self.refuse(f"grid.{name}", "is no list of values", remedy)
+            return []
+        keys = [f"grid.{name}[{i}]" for i in range(len(values))]
+        return [
+            _placed(value, key) if isinstance(value, dict) else {name: (value, key)}
+            for value, key in zip(values, keys, strict=True)
+        ]
+
+    def request(self, options: _Options) -> SweepRequest:
+        command, key = options.get("command", ("plan", "command"))
+        if command not in SWEPT:
+            remedy = f"write one of {', '.join(SWEPT)}"
+            self.refuse(key, "is no command that is swept", remedy, value=command)
+        words = [] if command == "plan" else [str(command)]
+        places: dict[str, str] = {}
+        for name, (value, key) in options.items():
+            if name == "command":
+                continue
+            typed = option(name)
+            if typed in _ALONE:
+                remedy = "leave it out: `--keep answers` keeps them all"
+                self.refuse(key, "is of an answer alone", remedy)
+            elif typed in places:
+                self.refuse(key, f"is `{places[typed]}` too", "write one of both")
+            places[typed] = key
+            words += self._typed(typed, value, key)
+        return SweepRequest(words=tuple(words), places=places, shown=self.shown)
+
+    def _typed(self, name: str, value: object, key: str) -> Iterator[str]:
+        """The words of an option: once for each value of a list, none where it is false."""
+        for one in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(one, bool):
+                yield from [name] * one
+            elif isinstance(one, str | int | float):
+                yield from [f"{name}={one}"] if str(one).startswith("-") else [name, str(one)]
+            else:
+                self.refuse(key, "is no value of an option", value=one)

@@ -1,0 +1,205 @@
+"""What a worker does of a sweep: reads requests, or answers them, each as its command line does.
+
+A worker is a process that may have answered anything before; nothing of one request is left for
+the next but what it read. Threads of one process take turns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from planner.errors import Problem, RequestError
+
+Row = dict[str, Any]
+
+COLUMNS: dict[str, type] = {
+    "index": int,
+    "digest": str,
+    "command": str,
+    "code": int,
+    "reason": str,
+    "remarks": str,
+    "kind": str,
+    "answer_digest": str,
+    "model": str,
+    "topology": str,
+    "engine": str,
+    "summary": str,
+    "status": str,
+    "gap": float,
+    "n_devices": int,
+    "n_replicas": int,
+    "batch": int,
+    "tpot_s": float,
+    "ttft_s": float,
+    "usd_per_token": float,
+    "usd_per_hour": float,
+    "output_tokens_per_s": float,
+    "wall_s": float,
+}
+"""Of every row; what an answer does not have is None. Options as they were written follow."""
+
+_OF_DEPLOYMENTS = (
+    *("summary", "n_devices", "n_replicas", "usd_per_hour", "usd_per_token"),
+    "output_tokens_per_s",
+)
+
+_ALONE = Lock()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A request on its way to a worker.
+
+    Args:
+        index: of the request in the sweep.
+        digest: of its words and the files that it reads; empty before they are read.
+        keeps_answer: whether the whole answer comes back too.
+    """
+
+    index: int
+    words: tuple[str, ...]
+    command: str
+    digest: str = ""
+    keeps_answer: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a request reads: a digest of it, or why it cannot be read."""
+
+    index: int
+    digest: str
+    problems: tuple[Problem, ...]
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A row, and the whole answer as JSON where it is kept."""
+
+    row: Row
+    answer: str = ""
+
+    @property
+    def index(self) -> int:
+        return int(self.row["index"])
+
+
+def read(tasks: Sequence[Task]) -> list[Reading]:
+    """Read options and files of requests, and search nothing."""
+    with _ALONE:
+        return [_reading(task) for task in tasks]
+
+
+def answer(tasks: Sequence[Task]) -> list[Result]:
+    """Answer requests, as `--json` does; what has no plan, or fails, is a row with its reason."""
+    with _ALONE:
+        return [_result(task) for task in tasks]
+
+
+def _reading(task: Task) -> Reading:
+    from planner.commands.cli import settings
+    from planner.commands.options.arguments import tidy
+    from planner.commands.options.fleets import read_fleet
+    from planner.commands.options.offered import written_of
+    from planner.commands.placements import read_place
+    from planner.commands.plan import read_plan
+    from planner.specs.ledger import recording
+
+    readers: dict[str, Callable[..., object]] = {"place": read_place, "fleet": read_fleet}
+    readers["plan"] = read_plan
+    said = tidy([*task.words])
+    written = written_of(said.command, said.tokens)
+    try:
+        with recording() as ledger, settings([written], said):
+            readers[said.command](written, said)
+    except RequestError as error:
+        return Reading(index=task.index, digest="", problems=error.problems, hint=error.hint)
+    files = sorted((one.kind, one.path, one.sha256) for one in ledger.files)
+    digest = hashlib.sha256(json.dumps([task.words, files]).encode()).hexdigest()
+    return Reading(index=task.index, digest=digest, problems=(), hint="")
+
+
+def _result(task: Task) -> Result:
+    from planner.commands.cli import answer_to
+
+    began_s = time.perf_counter()
+    said = answer_to([*task.words, "--json"], began_s=began_s)
+    envelope = json.loads(said.text) if said.text else {}
+    row = empty_row(task) | _figures(envelope) | {"code": said.code}
+    if said.code:
+        row["reason"] = _reason(envelope, said.message)
+    else:
+        row["remarks"] = said.message or None
+    row["wall_s"] = time.perf_counter() - began_s
+    return Result(row=row, answer=said.text if task.keeps_answer else "")
+
+
+def empty_row(task: Task) -> Row:
+    """What is known of a request before it is answered."""
+    from planner.commands.options.arguments import tidy
+    from planner.commands.options.offered import written_of
+
+    said = tidy([*task.words])
+    written = written_of(said.command, said.tokens)
+    tokens = [one.partition("=") for one in said.tokens if one.startswith("--")]
+    row: Row = dict.fromkeys(COLUMNS)
+    row |= {"index": task.index, "digest": task.digest, "command": task.command}
+    row |= {name: _listed(getattr(written, name)) for name in ("model", "topology")}
+    for name, _, value in tokens:
+        row[name] = ",".join(filter(None, (row.get(name), value or "yes")))
+    return row
+
+
+def _listed(value: object) -> str:
+    return ",".join(value) if isinstance(value, tuple) else str(value or "")
+
+
+def _reason(envelope: Row, message: str) -> str:
+    """Why there is no plan: the first line of what people read, or what failed."""
+    if envelope.get("kind") == "error":
+        return str(envelope["answer"]["message"])
+    heads = (line[len("error: ") :] for line in message.splitlines() if line.startswith("error: "))
+    return next(heads, message)
+
+
+def _figures(envelope: Row) -> Row:
+    """Columns that an answer has: a plan's are those of its deployment."""
+    kind, body = envelope.get("kind"), envelope.get("answer") or {}
+    certificate = envelope.get("certificate") or {}
+    found: Row = {"kind": kind, "answer_digest": envelope.get("digest")}
+    found |= {name: certificate.get(name) for name in ("status", "gap")}
+    if kind == "plan":
+        return found | _of_deployment(body["deployment"])
+    if kind not in ("placement", "fleet"):
+        return found
+    found |= {name: body.get(name) for name in ("usd_per_hour", "output_tokens_per_s")}
+    return found | {
+        "engine": ",".join(sorted({one["engine"] for one in body["recipes"]} - {""})),
+        "summary": body["title"],
+        "n_devices": body.get("n_devices", body.get("n_used")),
+        "n_replicas": len(body["replicas"]),
+    }
+
+
+def _of_deployment(best: Row) -> Row:
+    return {
+        **{name: best[name] for name in _OF_DEPLOYMENTS},
+        "engine": best.get("engine") or "roofline",
+        "batch": best.get("batch", best.get("decode", {}).get("batch")),
+        "tpot_s": _planned(best, "tpot_s"),
+        "ttft_s": _planned(best, "ttft_s"),
+    }
+
+
+def _planned(deployment: Row, name: str) -> float | None:
+    """A time as it is planned with, which targets hold: not below what is predicted."""
+    value = deployment.get(f"planned_{name}", deployment.get(name))
+    return value["value"] if isinstance(value, dict) else value
