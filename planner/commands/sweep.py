@@ -42,7 +42,7 @@ def sweep(
     assert file is not None
     assert requests is not None
     folder = Path(written.folder or f"{Path(file).stem}.rows")
-    line, began_s = _SweepLine(), time.monotonic()
+    line, began_s = _SweepLine(len(requests)), time.monotonic()
     found: Sweep | None = None
     try:
         with _cluster(written.dask) as cluster:
@@ -109,13 +109,13 @@ def _refused(address: str, fact: str, remedy: str) -> Exception:
 class _SweepLine:
     """How far a sweep is, on one line of a terminal."""
 
-    def __init__(self) -> None:
+    def __init__(self, n_requests: int) -> None:
         from planner.report.progress import ProgressLine
 
         self._line = ProgressLine(sys.stderr, objective="", patience_s=0.0)
         self._began_s = time.monotonic()
         self._what = ""
-        self.tell("reading", 0, 0, 0)
+        self.tell("reading", 0, n_requests, 0)
         self.clear = self._line.clear
 
     def tell(self, what: str, n_done: int, n_all: int, n_before: int) -> None:
@@ -124,7 +124,7 @@ class _SweepLine:
         if what != self._what:
             self._what, self._began_s = what, time.monotonic()
         elapsed_s = time.monotonic() - self._began_s
-        text = f"{what} requests: {n_done:,} of {n_all:,}, {show(elapsed_s, 's')}"
+        text = f"{what} requests: {n_done:,} of {n_all:,}, {show(round(elapsed_s, 1), 's')}"
         if n_done > n_before:
             left_s = elapsed_s * (n_all - n_done) / (n_done - n_before)
             text += f", {show(left_s, 's')} left"
