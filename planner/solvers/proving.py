@@ -30,12 +30,14 @@ class Word(Generic[Answer]):
         answer: verified; None without one. Its value is the proof's.
         n_nodes: nodes of the search, branches or points, as the prover counts them.
         stopped_by: what ended the search early, "" when nothing did.
+        besides: what else is proved on the way, by the project's own arithmetic.
     """
 
     answer: Answer | None
     proof: Proof
     n_nodes: int = 0
     stopped_by: Stop = ""
+    besides: tuple[Proof, ...] = ()
 
 
 def in_hand(answer: Answer, value: float, *, by: str = "quick search") -> Word[Answer]:
@@ -179,7 +181,8 @@ def _best(words: Sequence[Word[Answer]]) -> Word[Answer] | None:
 def _weighed(words: Sequence[Word[Answer]]) -> tuple[Vouched, float]:
     best = _best(words)
     value = math.inf if best is None else best.proof.value
-    return vouched([word.proof for word in words], value), value
+    proofs = [proof for word in words for proof in (*word.besides, word.proof)]
+    return vouched(proofs, value), value
 
 
 def _is_enough(words: Sequence[Word[Answer]], gap: float, wanted: Wanted) -> bool:

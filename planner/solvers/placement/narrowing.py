@@ -25,6 +25,7 @@ from planner.programs.placement import (
     columns_of,
     placement_objective,
 )
+from planner.programs.proofs import MULTIPLIERS
 from planner.programs.relaxation import Priced, priced, relaxation
 from planner.solvers.answers import Clock
 from planner.solvers.cpsat import outcome_of, prover, run, set_parameters
@@ -137,8 +138,19 @@ class _Search:
             wall_s=self._clock.elapsed_s(),
             note="out of time" if stopped_by == "time limit" else stopped_by,
         )
+        priced_out = replace(
+            proof,
+            prover=f"{MULTIPLIERS} of all columns",
+            outcome="stopped",
+            bound=self._given.bound,
+            note="",
+        )
         word = Word(
-            answer=self.counts, proof=proof, n_nodes=self._n_branches, stopped_by=stopped_by
+            answer=self.counts,
+            proof=proof,
+            n_nodes=self._n_branches,
+            stopped_by=stopped_by,
+            besides=(priced_out,),
         )
         return judged(self._program, word, self.counts, wall_s=proof.wall_s)
 
