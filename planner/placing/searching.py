@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from planner.placing.configurations import AnyConfiguration, Sort, sort_of
 from planner.placing.program import Aim, Wanted, is_nothing
@@ -13,10 +14,17 @@ from planner.placing.sites import Offered, Posed, Served, Site
 from planner.placing.sorting import Step, Weighed, with_few_sorts, without_proof
 from planner.placing.totals import in_si
 from planner.programs.handover import Handover
-from planner.programs.placement import Counts, PlacementProgram, n_sorts
+from planner.programs.layout import exceeds
+from planner.programs.placement import (
+    Counts,
+    PlacementProgram,
+    n_sorts,
+    placement_objective,
+    total,
+)
 from planner.programs.proofs import Vouched
 from planner.running.deadlines import out_of_time, share
-from planner.solvers.placement import PlacementSolution, solve_placement
+from planner.solvers.placement import N_ALWAYS, PlacementSolution, solve_placement
 from planner.solvers.placement.handing import solve_handing
 from planner.solvers.solution import Status, effort_of
 from planner.specs.placement_request import PlacementRequest, Serve
@@ -25,6 +33,9 @@ from planner.specs.roles import APART
 
 CONFIGURATIONS_SHARE = 0.6
 """Of the time, that making configurations may take: what is left is for placing them."""
+
+ANYWHERE_SHARE = 0.3
+"""Of the time, that looking for replicas before places may take."""
 
 MOST_DIRECT = 100
 """Columns up to which the backend that was asked for sees all of a packing at once."""
@@ -162,9 +173,12 @@ def offered(asked: Asked, *, whole: bool = False) -> Offered:
 def searched(asked: Asked) -> Search:
     """Make the configurations, pose the placement, solve it."""
     found = offered(asked)
-    posed = found.posed(asked.aim())
+    pose = cache(lambda: found.posed(asked.aim()))
 
     def solve(most_sorts: int | None) -> Search:
+        if (simple := _as_good_as_anywhere(asked, found, most_sorts)) is not None:
+            return simple
+        posed = pose()
         program = replace(posed.program, most_sorts=most_sorts)
         solution, flows = mastered(program, posed.network, asked.options)
         if found.is_cut:
@@ -173,11 +187,37 @@ def searched(asked: Asked) -> Search:
 
     def weighed(search: Search) -> Weighed:
         counts = search.solution.answer
-        return search.solution, n_sorts(posed.program, counts) if counts else 0
+        return search.solution, n_sorts(search.posed.program, counts) if counts else 0
 
     search, steps, is_weighed = with_few_sorts(solve, weighed, asked.n_sorts, asked.options)
     proved = search.solution if is_weighed else without_proof(search.solution)
     return replace(search, solution=proved, steps=steps)
+
+
+def _as_good_as_anywhere(asked: Asked, found: Offered, most_sorts: int | None) -> Search | None:
+    """The best replicas wherever they lie, if there are places for them that are as good.
+
+    No placement is better then, and few columns are solved, of however many nodes.
+    """
+    program = None if found.is_cut else found.anywhere(asked.aim())
+    if program is None or program.is_for_share or (program.objective < 0).any():
+        return None
+    with share(ANYWHERE_SHARE):
+        best = solved(replace(program, most_sorts=most_sorts), asked.options)
+        if best.answer is None or not best.status.is_final:
+            return None
+        posed = found.of(best.answer).posed(asked.aim())
+        few = replace(posed.program, most_sorts=most_sorts)
+        counts = solved(few, replace(asked.options, proof="one")).answer
+    if counts is None or any(map(exceeds, _worth_of(few, counts), _worth_of(program, best.answer))):
+        return None
+    return Search(offered=found, posed=posed, solution=replace(best, answer=counts))
+
+
+def _worth_of(program: PlacementProgram, counts: Counts) -> list[float]:
+    """The objective, and ties that are broken always."""
+    ties = (total(tie, counts) for tie in program.ties[:N_ALWAYS])
+    return [placement_objective(program, counts), *ties]
 
 
 def mastered(

@@ -123,6 +123,13 @@ class Offered(Protocol):
     def only(self, sorts: Collection[Sort]) -> Offered:
         """Those of some sorts."""
 
+    def anywhere(self, aim: Aim) -> PlacementProgram | None:
+        """The program of those that no other stands for, whatever the places; None if places
+        are few."""
+
+    def of(self, counts: Counts) -> Offered:
+        """Those of that program that have copies."""
+
     def posed(self, aim: Aim) -> Posed:
         """The program of those that no other stands for."""
 

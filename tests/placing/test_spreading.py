@@ -10,6 +10,8 @@ import pytest
 
 from planner import Serve, SolverOptions, Targets, Workload, load_architecture, place, verify
 from planner.errors import NoPlanError
+from planner.placing import searching
+from planner.placing.fabrics import site
 from planner.placing.fabrics.locating import _dealt
 from planner.specs.pools import load_site
 from planner.specs.state import State
@@ -24,6 +26,29 @@ TARGETS = Targets(ttft_s=1.0, tpot_s=0.040)
 def test_no_replica_is_over_more_nodes_than_it_needs(seed: int) -> None:
     one = looked(drawn(seed))
     assert one.is_right, one.line
+
+
+@pytest.mark.parametrize("is_loose", [False, True])
+def test_replicas_that_are_chosen_before_their_places_are_as_good(monkeypatch, is_loose) -> None:
+    """As on hundreds of nodes; a program that says too little of them is not believed."""
+    simple, accepted = searching._as_good_as_anywhere, []
+    pose = site.pose_by_kinds
+
+    def watched(*asked):
+        accepted.append(simple(*asked) is not None)
+        return simple(*asked)
+
+    def loose(*asked):
+        program = pose(*asked)
+        return replace(program, objective=program.objective / 2) if is_loose else program
+
+    monkeypatch.setattr(searching, "_as_good_as_anywhere", watched)
+    monkeypatch.setattr(site, "pose_by_kinds", loose)
+    monkeypatch.setattr(site, "MOST_NODES", 0)
+    for seed in (3, 14, 20):
+        one = looked(drawn(seed))
+        assert one.is_right, one.line
+    assert accepted == [not is_loose, False, not is_loose]
 
 
 @cache

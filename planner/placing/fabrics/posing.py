@@ -112,6 +112,20 @@ def pose_on_nodes(
     )
 
 
+def pose_by_kinds(
+    configurations: Sequence[NodeConfiguration], inventory: Inventory, aim: Aim
+) -> PlacementProgram:
+    """The program of replicas that lie nowhere: of each kind no more devices than are free."""
+    rows = Rows(units=(), inventory=inventory)
+    row = {
+        kind: rows.add(kind.name, sum(len(at.free) for at in inventory.nodes if at.kind == kind))
+        for kind in inventory.kinds
+    }
+    for j, one in enumerate(configurations):
+        rows.use(row[one.pattern.kind], j, one.n_devices)
+    return _program(rows, ([], [], [(one, ANYWHERE) for one in configurations]), aim)[0]
+
+
 def _fill(
     rows: Rows,
     givers: dict[Piece, list[int]],

@@ -18,7 +18,7 @@ from planner.placing.fabrics.domains import domains, needs
 from planner.placing.fabrics.dominance import undominated
 from planner.placing.fabrics.locating import LocatedOnNodes
 from planner.placing.fabrics.patterns import LEAF, NODE, POOL, STAGE, NodeConfiguration, Shape
-from planner.placing.fabrics.posing import PosedOnNodes, pose_on_nodes
+from planner.placing.fabrics.posing import PosedOnNodes, pose_by_kinds, pose_on_nodes
 from planner.placing.fabrics.repairing import RepairOnNodes, pose_repair
 from planner.placing.fabrics.shards import Offer
 from planner.placing.fabrics.wires import tight_uplinks, uplinks_of, wire_of
@@ -27,6 +27,7 @@ from planner.placing.program import Aim
 from planner.placing.runtimes import Runtime
 from planner.placing.sites import Considered, Laid, Served
 from planner.placing.standing import Standing
+from planner.programs.placement import Counts, PlacementProgram
 from planner.results.placements import KindUse, Rank
 from planner.running.deadlines import is_over, share
 from planner.specs.graphs import GraphSpec
@@ -43,6 +44,9 @@ from planner.verifier.fabrics import FabricStand
 
 if TYPE_CHECKING:
     import networkx as nx
+
+MOST_NODES = 100
+"""Of which a program is small, so that replicas are not looked for before their places."""
 
 MOST_DEVICES = 64
 """Of one replica, where nothing else is asked."""
@@ -243,6 +247,15 @@ class OfferedOnNodes:
     def only(self, sorts: Collection[Sort]) -> OfferedOnNodes:
         some = tuple(one for one in self.configurations if sort_of(one) in sorts)
         return replace(self, configurations=some)
+
+    def anywhere(self, aim: Aim) -> PlacementProgram | None:
+        few = len(self.ground.inventory.nodes) <= MOST_NODES
+        if few or any(one.role != TOGETHER for one in self.kept):
+            return None
+        return pose_by_kinds(self.kept, self.ground.inventory, aim)
+
+    def of(self, counts: Counts) -> OfferedOnNodes:
+        return replace(self, configurations=tuple(self.kept[j] for j, _ in counts.chosen))
 
     def posed(self, aim: Aim) -> PosedOnNodes:
         inventory = self.ground.inventory

@@ -26,6 +26,7 @@ from planner.placing.tori.slices import (
     without_tiled,
 )
 from planner.placing.tori.walking import walked
+from planner.programs.placement import Counts
 from planner.results.placements import KindUse, Rank
 from planner.running.deadlines import is_over
 from planner.specs.provenance import Provenance
@@ -192,6 +193,12 @@ class OfferedSlices:
             return offered.where(is_it[offered.which])
 
         return replace(self, of_models=tuple(map(some, self.of_models)))
+
+    def anywhere(self, aim: Aim) -> None:
+        del aim  # places decide
+
+    def of(self, counts: Counts) -> OfferedSlices:
+        raise AssertionError(counts)
 
     def posed(self, aim: Aim) -> PosedOnTorus:
         return pose_on_torus(self.openings, self.kept, aim)
