@@ -24,7 +24,6 @@ from planner.specs.placement_request import (
     PlacementRequest,
     Serve,
     SiteSpec,
-    layout_request,
     tidied,
 )
 from planner.specs.places import Kind as FileKind
@@ -38,7 +37,7 @@ from planner.specs.records import (
     TorusFabric,
     Workload,
 )
-from planner.specs.request import DEFAULT_BATCHES, DEFAULT_WORKLOAD, Request, SolverOptions, Targets
+from planner.specs.request import DEFAULT_BATCHES, DEFAULT_WORKLOAD, SolverOptions, Targets
 from planner.specs.roles import ALL_TOGETHER, AskedRoles
 from planner.specs.state import FREE, State
 from planner.specs.values import did_you_mean
@@ -248,24 +247,6 @@ def _vertex_faults(vertex: str, at: Mapping[str, Any]) -> list[Problem]:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def requests_of(request: PlacementRequest, cluster: ClusterSpec) -> list[Request]:
-    """The layout requests of the models, one each; on a cluster that stands in for all there are.
-
-    Raises:
-        RequestError: with every problem, not only the first.
-    """
-    problems: list[Problem] = []
-    requests = []
-    for one in request.models:
-        try:
-            requests.append(layout_request(request, one, cluster))
-        except RequestError as error:
-            problems += error.problems
-    if problems:
-        raise RequestError(problems)
-    return requests
 
 
 def wish_problems(request: PlacementRequest, site: Site) -> list[Problem]:

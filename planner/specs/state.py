@@ -35,7 +35,6 @@ from planner.specs.places import exists
 from planner.specs.tables import literal, read_table
 
 FREE, BUSY, FAILED, RESERVED = "free", "busy", "failed", "reserved"
-TAKEN = (BUSY, FAILED, RESERVED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

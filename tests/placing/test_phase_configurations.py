@@ -11,7 +11,6 @@ import pytest
 from planner import load_topology, plan
 from planner.estimates.candidates import machine_of, usable_bytes
 from planner.estimates.requested import table_of
-from planner.placing.asking import requests_of
 from planner.placing.fabrics.domains import domains, needs
 from planner.placing.fabrics.layouts import configurations_on_nodes
 from planner.placing.fabrics.patterns import LEAF, NODE
@@ -19,7 +18,7 @@ from planner.placing.fabrics.site import Fabric, graph_in
 from planner.placing.runtimes import Roofline
 from planner.placing.tori.slices import slice_configurations, torus_state
 from planner.programs.single_phases import least, pareto
-from planner.specs.placement_request import PlacementRequest, Serve
+from planner.specs.placement_request import PlacementRequest, Serve, layout_request
 from planner.specs.pools import GroupSpec, PoolSpec
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.request import Targets
@@ -57,7 +56,7 @@ def _request(site: Fabric, targets: Targets, *, batches=BATCHES, workload=WORKLO
     asked = PlacementRequest(
         site=site.cluster, models=(serve,), workload=workload, targets=targets, batches=batches
     )
-    (request,) = requests_of(asked, site.cluster)
+    request = layout_request(asked, asked.models[0], site.cluster)
     return request
 
 
@@ -225,7 +224,7 @@ def test_latents_are_handed_over_as_they_are_and_windows_hand_over_what_they_kee
     asked = PlacementRequest(
         site=cluster, models=(Serve(model=model),), workload=WORKLOAD, batches=(1,)
     )
-    (request,) = requests_of(asked, cluster)
+    request = layout_request(asked, asked.models[0], cluster)
     site = Fabric(_pool_of(cluster), graph_in(_pool_of(cluster), None))
     per_token = {"deepseek-v3": 61 * (512 + 64), "gpt-oss-120b": None}[name]
     if per_token is not None:
@@ -269,7 +268,7 @@ def _slices(batch: int, weights: str):
     asked = PlacementRequest(
         site=cluster, models=(serve,), workload=workload, batches=(batch,), targets=Targets()
     )
-    (request,) = requests_of(asked, cluster)
+    request = layout_request(asked, asked.models[0], cluster)
     request = replace(request, prefill_batches=(batch,))
     places = openings(cluster.fabric, torus_state(cluster.fabric, build_graph(cluster)))
     return slice_configurations(request, 0, places, (PREFILL, DECODE)), places

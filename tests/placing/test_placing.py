@@ -8,13 +8,12 @@ import networkx as nx
 import pytest
 
 from planner.errors import NoPlanError, RequestError, SpecError
-from planner.placing.asking import requests_of
 from planner.placing.fabrics.site import Fabric
 from planner.placing.planning import place
 from planner.placing.runtimes import Roofline
 from planner.placing.searching import Asked, Search, searched
 from planner.solvers.placement import solve_placement
-from planner.specs.placement_request import PlacementRequest, Serve
+from planner.specs.placement_request import PlacementRequest, Serve, layout_request
 from planner.specs.pools import GroupSpec, PoolSpec, load_pool, pool_of
 from planner.specs.reading import load_model
 from planner.specs.request import SolverOptions, Targets
@@ -40,7 +39,9 @@ def _searched(pool: PoolSpec, graph: nx.Graph, replicas: int | None) -> Search:
     request = PlacementRequest(
         site=pool, models=wanted, workload=WORKLOAD, batches=BATCHES, options=options
     )
-    runtimes = tuple((Roofline(request=one),) for one in requests_of(request, site.cluster))
+    runtimes = tuple(
+        (Roofline(request=layout_request(request, one, site.cluster)),) for one in request.models
+    )
     return searched(Asked(request=request, site=site, runtimes=runtimes))
 
 

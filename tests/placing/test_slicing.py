@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from planner.errors import NoPlanError, RequestError, SpecError
-from planner.placing.asking import requests_of
 from planner.placing.floorplans import floorplan_of
 from planner.placing.planning import place
 from planner.placing.program import Aim, Wanted
@@ -25,7 +24,7 @@ from planner.programs.deployment import Posing
 from planner.programs.posed import InMemory
 from planner.solvers.placement import solve_placement
 from planner.solvers.search import optimum
-from planner.specs.placement_request import PlacementRequest, Serve
+from planner.specs.placement_request import PlacementRequest, Serve, layout_request
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.request import SolverOptions
 from planner.specs.state import LinkState, SlowDevices, State
@@ -52,7 +51,7 @@ def _serve(**wanted):
 def _posed(state: State):
     cluster = _pool()
     asked = PlacementRequest(site=cluster, models=(_serve(),), batches=BATCHES)
-    (request,) = requests_of(asked, cluster)
+    request = layout_request(asked, asked.models[0], cluster)
     graph = with_state(build_graph(cluster), state)
     found = openings(cluster.fabric, torus_state(cluster.fabric, graph))
     found = found.take(np.flatnonzero(found.n_devices >= 8))
@@ -149,7 +148,7 @@ def test_one_replica_of_least_latency_is_the_best_opening():
     cluster = _pool()
     wish = _serve(replicas=1)
     asked = PlacementRequest(site=cluster, models=(wish,), batches=BATCHES, objective="latency")
-    (request,) = requests_of(asked, cluster)
+    request = layout_request(asked, asked.models[0], cluster)
     graph = with_state(build_graph(cluster), State(busy=("0,0,0", "3,3,7")))
     places = openings(cluster.fabric, torus_state(cluster.fabric, graph))
     offered = slice_configurations(request, 0, places)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from planner.topology.graph import build_graph, device_names
 from planner.topology.meshes import mesh_table
-from planner.topology.paths import group_bytes_per_s, latency_s, path_bytes_per_s, read_axis
+from planner.topology.paths import group_bytes_per_s
 from planner.topology.slices import slice_shapes
 from planner.topology.widest import widest_groups
 from tests.clocks import least_s
@@ -24,6 +24,7 @@ from tests.topology.pools import (
     torus,
     torus_fabric,
 )
+from tests.topology.readings import latency_s, path_bytes_per_s, read_axis
 
 POOLS = [torus(4, 8, 8), nodes(3), linked(4, ("d0", "d1", 9), ("d1", "d2", 3), ("d2", "d3", 9))]
 

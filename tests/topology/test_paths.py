@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.topology.graph import build_graph, device_names
-from planner.topology.paths import (
-    group_bytes_per_s,
+from planner.topology.paths import group_bytes_per_s
+from tests.topology.pools import linked, linked_clusters, nodes, torus
+from tests.topology.readings import (
     group_diameter,
     hops,
     latency_s,
     path_bytes_per_s,
     read_axis,
 )
-from tests.topology.pools import linked, linked_clusters, nodes, torus
 
 
 def test_two_devices_of_a_node_reach_each_other_at_300_gb_s_and_of_two_nodes_at_25():

@@ -15,7 +15,6 @@ from planner.equations.kernels.sparse_block import (
 )
 
 _FLOOR = Parameter(name="floor_s", start=3e-5, low=1e-6, high=4e-3)
-_COMPUTE = Parameter(name="compute_fraction", start=0.5, low=0.02, high=1.0)
 _EITHER = Parameter(name="compute_fraction", start=0.5, low=0.02, high=2.0)  # in 16 or in 8 bits
 _MEMORY = Parameter(name="memory_fraction", start=0.7, low=0.03, high=1.0)
 _SEQUENCE_HEAD = Parameter(name="sequence_head_s", start=1e-9, low=1e-13, high=1e-6)

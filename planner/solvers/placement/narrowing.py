@@ -25,7 +25,7 @@ from planner.programs.placement import (
     columns_of,
     placement_objective,
 )
-from planner.programs.proofs import MULTIPLIERS
+from planner.programs.proofs import MULTIPLIERS, is_closed
 from planner.programs.relaxation import Priced, priced, relaxation
 from planner.solvers.answers import Clock
 from planner.solvers.cpsat import outcome_of, prover, run, set_parameters
@@ -138,11 +138,12 @@ class _Search:
             wall_s=self._clock.elapsed_s(),
             note="out of time" if stopped_by == "time limit" else stopped_by,
         )
+        is_exact = is_closed(self._value, self._given.bound, 0.0)  # but for rounding of its sum
         priced_out = replace(
             proof,
             prover=f"{MULTIPLIERS} of all columns",
             outcome="stopped",
-            bound=self._given.bound,
+            bound=self._value if is_exact else self._given.bound,
             note="",
         )
         word = Word(
