@@ -19,15 +19,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.equations.queueing import Wait, median_s, one_server, several_servers
+from planner.equations.queueing import median_s, one_server, several_servers
 from planner.estimates.serving.arrivals import service_s, vacation_s
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.times import ServingTimes, place_s
 from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.results.arrivals import Load
-
-NO_WAIT = Wait(probability=0.0, mean_s=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

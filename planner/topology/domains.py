@@ -12,15 +12,6 @@ if TYPE_CHECKING:
 Domain = tuple[str, ...]
 
 
-def scale_up_domains(graph: nx.Graph[Any]) -> tuple[Domain, ...]:
-    """Devices that the links of the innermost tier connect: NVLink nodes, or a whole torus.
-
-    Domains and the devices in them are in the order of the graph. A device that no such
-    link touches is a domain of its own.
-    """
-    return next(iter(domains_by_tier(graph).values()), _domains(graph, set()))
-
-
 def domains_by_tier(graph: nx.Graph[Any]) -> dict[str, tuple[Domain, ...]]:
     """For each tier of the graph, the devices that its links and all inner ones connect.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import networkx as nx
 
+from planner.topology.domains import domains_by_tier
 from planner.topology.graph import device_names
 from planner.topology.paths import group_bytes_per_s
 
@@ -79,4 +80,15 @@ def read_axis(graph: nx.Graph[Any], axis: int) -> AxisReading:
         closes=all(lines.degree(name) == 2 for name in device_names(graph)),
         link_bytes_per_s=min(edge["bytes_per_s"] for _, _, edge in edges),
         hop_s=max(edge["latency_s"] for _, _, edge in edges),
+    )
+
+
+def scale_up_domains(graph: nx.Graph[Any]) -> tuple[tuple[str, ...], ...]:
+    """Devices that the links of the innermost tier connect: NVLink nodes, or a whole torus.
+
+    Domains and the devices in them are in the order of the graph. A device that no such
+    link touches is a domain of its own.
+    """
+    return next(
+        iter(domains_by_tier(graph).values()), tuple((name,) for name in device_names(graph))
     )

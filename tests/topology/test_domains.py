@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-from planner.topology.domains import domains_by_tier, scale_up_domains
+from planner.topology.domains import domains_by_tier
 from planner.topology.graph import build_graph, device_names
 from tests.topology.pools import linked, nodes, torus
+from tests.topology.readings import scale_up_domains
 
 
 def test_each_node_is_a_domain_of_its_scale_up_fabric():
