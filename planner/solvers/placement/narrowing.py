@@ -142,7 +142,8 @@ class _Search:
         priced_out = replace(
             proof,
             prover=f"{MULTIPLIERS} of all columns",
-            outcome="stopped",
+            outcome="optimal" if is_exact else "stopped",
+            value=self._value,
             bound=self._value if is_exact else self._given.bound,
             note="",
         )

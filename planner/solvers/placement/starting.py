@@ -56,9 +56,8 @@ def _teams(program: PlacementProgram, network: Handover, model: int) -> list[Tea
     assert sort is not None
     each = _costs(program) / np.where(program.rate > 0, program.rate, math.nan)
     alone = np.flatnonzero(mine & (network.role == TOGETHER))
-    pairs = np.flatnonzero(mine[network.prefill])
-    first = np.concatenate([alone, network.prefill[pairs]])
-    then = np.concatenate([alone, network.decode[pairs]])
+    first = np.concatenate([alone, network.prefill[mine[network.prefill]]])
+    then = np.concatenate([alone, network.decode[mine[network.prefill]]])
     cost = np.where(first == then, each[first], each[first] + each[then])
     order = np.argsort(cost, kind="stable")
     key = (sort[first] * (int(sort.max()) + 1) + sort[then])[order]
