@@ -75,22 +75,6 @@ def kv_bytes_per_token(model: EconomicsModel) -> float:
     return width * model.n_layers * model.activation_bytes
 
 
-def exchanged_bytes(decode: DecodePass, n_requests: ArrayLike) -> FloatArray:
-    """Outputs of every matrix product of a pass, all of which are all-reduced [bytes].
-
-    Width of queries, keys and values, of the residual stream twice, and of the FFN; a
-    gated FFN has its inner width twice.
-
-    Source: [Erdil2025] Eq. 25 with the factors c_in, c_out and K of Eqs. 43-44.
-    """
-    model = decode.model
-    inner = model.n_active_experts * model.n_ffn_in * model.d_ff
-    outer = model.n_active_experts * model.n_ffn_out * model.d_model
-    words = model.n_layers * (model.d_qkv + model.d_model + inner + outer)
-    n_tokens = np.multiply(n_requests, decode.n_scored_tokens)
-    return np.asarray(words * model.activation_bytes * n_tokens)
-
-
 def attention_flop(decode: DecodePass, n_requests: ArrayLike) -> FloatArray:
     """Scores and weighted values of all requests against their contexts [FLOP].
 

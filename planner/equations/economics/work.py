@@ -8,16 +8,13 @@ Source: [Erdil2025] §3.2 and Eqs. 31-38; the scale-down is the published progra
 
 from __future__ import annotations
 
-import numpy as np
-
-from planner.equations.arrays import BoolArray, FloatArray
+from planner.equations.arrays import FloatArray
 from planner.equations.economics.degrees import Degrees
 from planner.equations.economics.matrices import attention_bytes, ffn_bytes
 from planner.equations.economics.transformer import (
     attention_flop,
     ffn_flop,
     kv_bytes_per_token,
-    n_params,
     pass_flop,
 )
 from planner.specs.economics.records import DecodePass
@@ -26,17 +23,6 @@ from planner.specs.economics.records import DecodePass
 def kv_bytes(decode: DecodePass, n_requests: FloatArray) -> FloatArray:
     """Caches of some requests [bytes]. Source: [Erdil2025] Eq. 34."""
     return kv_bytes_per_token(decode.model) * decode.n_context_tokens * n_requests
-
-
-def fits_memory(decode: DecodePass, n_devices: FloatArray, n_cached: FloatArray) -> BoolArray:
-    """Whether all weights and the caches of `n_cached` requests fit all devices together.
-
-    Nothing else is counted: no activations, no workspace, no draft model.
-
-    Source: [Erdil2025] §3.6.
-    """
-    needed = kv_bytes(decode, n_cached) + decode.model.weight_bytes * n_params(decode.model)
-    return np.greater_equal(n_devices * decode.device.hbm_bytes, needed)
 
 
 def shared_memory_s(decode: DecodePass, degrees: Degrees) -> FloatArray:

@@ -18,7 +18,6 @@ from planner.equations.economics.collectives import (
 from planner.equations.economics.degrees import degrees_of, tensor_group
 from planner.equations.economics.network import attention_network_s
 from planner.equations.economics.transformer import (
-    exchanged_bytes,
     touched_fraction,
 )
 from planner.specs.economics.records import TreeCollectives
@@ -39,6 +38,7 @@ from tests.papers.economics.model.presented import (
 )
 from tests.papers.economics.model.reads import reads_s, scale_out_read_bytes, scale_up_read_bytes
 from tests.papers.economics.model.search import Points, frontier, optimum, paper_grid
+from tests.papers.economics.model.sizes import exchanged_bytes
 from tests.papers.economics.model.speculation import (
     expected_tokens,
     speculative_token_s,

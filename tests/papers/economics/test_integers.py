@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from planner.equations.arrays import FloatArray
-from planner.equations.economics.work import fits_memory
 from tests.papers.economics import facts, rows
 from tests.papers.economics.model.casework import Layout, breakdown
 from tests.papers.economics.model.search import GridOptimum, optimum, priced
+from tests.papers.economics.model.sizes import fits_memory
 from tests.papers.economics.rows import Row
 from tests.papers.economics.series import QUANTITIES, canonical
 

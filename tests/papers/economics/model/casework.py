@@ -24,13 +24,13 @@ from planner.equations.economics.network import (
     pipeline_network_s,
 )
 from planner.equations.economics.work import (
-    fits_memory,
     projection_compute_s,
     projection_memory_s,
     shared_compute_s,
     shared_memory_s,
 )
 from planner.specs.economics.records import DecodePass
+from tests.papers.economics.model.sizes import fits_memory
 
 N_STAGE_STEPS = 9
 N_SHARE_STEPS = 5
