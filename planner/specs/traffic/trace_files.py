@@ -21,7 +21,7 @@ from planner.errors import Problem, SpecError
 from planner.specs.arguments import arguments_checked
 from planner.specs.ledger import Use, enter, remark
 from planner.specs.tables import literal
-from planner.specs.texts import UnreadError, read_bytes, text_of
+from planner.specs.texts import UnreadError, read_bytes
 from planner.specs.traffic.distributions import MOST_TOKENS
 from planner.specs.traffic.trace_columns import Columns, columns_of, understood
 from planner.specs.traffic.trace_times import Clock
@@ -32,6 +32,7 @@ MOST_BYTES = 2**30
 
 _MOST_SHOWN = 10
 _SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_NEWLINE = {"csv": "", "jsonl": "\n"}
 _EMPTY: tuple[str, ...] = ()
 
 
@@ -48,13 +49,18 @@ def load_trace(path: str | Path, *, asked_by: str = "--trace") -> Trace:
             first ten by their lines, and how many there are.
     """
     shown = str(path)
+    rows = _Rows(shown)
     try:
-        text, kind = _text_of(Path(path))
+        content, kind = _content_of(Path(path))
+        # Line by line: the text of a whole file takes four times its bytes.
+        with io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline=_NEWLINE[kind]) as lines:
+            (_read_csv if kind == "csv" else _read_jsonl)(lines, rows)
+    except UnicodeDecodeError:
+        fact = "is not text (UTF-8)"
+        raise SpecError([Problem(where=asked_by, value=literal(shown), fact=fact)]) from None
     except UnreadError as error:
         fact = error.fact
         raise SpecError([Problem(where=asked_by, value=literal(shown), fact=fact)]) from None
-    rows = _Rows(shown)
-    (_read_csv if kind == "csv" else _read_jsonl)(text, rows)
     problems = rows.problems()
     if not problems and not rows.arrival_s:
         problems = [Problem(where=shown, fact="has no requests")]
@@ -63,8 +69,8 @@ def load_trace(path: str | Path, *, asked_by: str = "--trace") -> Trace:
     return rows.trace(Path(path).name.split(".")[0])
 
 
-def _text_of(path: Path) -> tuple[str, str]:
-    """The text of a file and what it is, `csv` or `jsonl`.
+def _content_of(path: Path) -> tuple[bytes, str]:
+    """What a file holds, unpacked, and what it is, `csv` or `jsonl`.
 
     Raises:
         UnreadError: it is no such file.
@@ -75,9 +81,11 @@ def _text_of(path: Path) -> tuple[str, str]:
     content = read_bytes(path, most_bytes=MOST_BYTES)
     if kind is None:
         raise UnreadError("is neither `.csv` nor `.jsonl`, nor one of them with `.gz`")
-    text = text_of(_unpacked(content) if is_packed else content)
     enter(Use(kind="trace"), path, content)
-    return text, kind
+    content = _unpacked(content) if is_packed else content
+    if not content or content.isspace():
+        raise UnreadError("is empty")
+    return content, kind
 
 
 def _unpacked(content: bytes) -> bytes:
@@ -143,8 +151,8 @@ def _columns(names: list[str], rows: _Rows, line: int) -> Columns:
     return columns
 
 
-def _read_csv(text: str, rows: _Rows) -> None:
-    reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True)
+def _read_csv(lines: Iterable[str], rows: _Rows) -> None:
+    reader = csv.reader(lines, skipinitialspace=True)
     try:
         names = next((row for row in reader if any(row)), [])
         columns = _columns([name.strip() for name in names], rows, reader.line_num)
@@ -183,11 +191,11 @@ def _read_cells(reader: Any, places: list[int], rows: _Rows, clock: Clock) -> No
         take_output(n_output)
 
 
-def _read_jsonl(text: str, rows: _Rows) -> None:
+def _read_jsonl(lines: Iterable[str], rows: _Rows) -> None:
     columns: Columns | None = None
     clock = Clock(1.0)
     keys: tuple[str, ...] = _EMPTY
-    for line, written in enumerate(io.StringIO(text), start=1):
+    for line, written in enumerate(lines, start=1):
         if written.isspace():
             continue
         try:
