@@ -18,6 +18,8 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 def divisors(number: int) -> tuple[int, ...]:
     """All divisors, ascending.
 
+    Source: trial division; each above √n is n over one below.
+
     >>> divisors(12)
     (1, 2, 3, 4, 6, 12)
     """

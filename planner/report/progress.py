@@ -26,11 +26,12 @@ class ProgressLine:
     Args:
         stream: where to write, stderr.
         objective: what is optimised, which says the unit of incumbent and bound.
-        patience_s: no news before this.
+        patience_s: no news before this; as usual where it is negative.
     """
 
-    def __init__(self, stream: TextIO, *, objective: str, patience_s: float = _PATIENCE_S) -> None:
-        self._stream, self._patience_s = stream, patience_s
+    def __init__(self, stream: TextIO, *, objective: str, patience_s: float = -1.0) -> None:
+        self._stream = stream
+        self._patience_s = _PATIENCE_S if patience_s < 0.0 else patience_s
         self._dimension = objective_dimension(objective)
         self._is_terminal = stream.isatty()
         self._began_s, self._written_s = time.monotonic(), -math.inf

@@ -74,11 +74,6 @@ class TokenDistribution(ABC):
     def mean_tokens(self) -> float:
         return self.moment_upto(math.inf)
 
-    @property
-    def mean_squared_tokens(self) -> float:
-        """Mean of the squares."""
-        return self.moment_upto(math.inf, 2)
-
     def draw(self, source: random.Random) -> int:
         """A length, rounded up as often as keeps the mean."""
         return int(self.tokens_at(source.random()) + source.random())

@@ -55,11 +55,8 @@ def load_trace(path: str | Path, *, asked_by: str = "--trace") -> Trace:
         # Line by line: the text of a whole file takes four times its bytes.
         with io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline=_NEWLINE[kind]) as lines:
             (_read_csv if kind == "csv" else _read_jsonl)(lines, rows)
-    except UnicodeDecodeError:
-        fact = "is not text (UTF-8)"
-        raise SpecError([Problem(where=asked_by, value=literal(shown), fact=fact)]) from None
-    except UnreadError as error:
-        fact = error.fact
+    except (UnicodeDecodeError, UnreadError) as error:
+        fact = getattr(error, "fact", "is not text (UTF-8)")
         raise SpecError([Problem(where=asked_by, value=literal(shown), fact=fact)]) from None
     problems = rows.problems()
     if not problems and not rows.arrival_s:

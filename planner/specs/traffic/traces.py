@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
     Counts = array[int]
 else:  # arrays have a type of their items in annotations only
     Floats = Counts = array
-
-_MINUTE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,15 +54,6 @@ class Trace:
             return 0.0
         mean = self.duration_s / len(gaps)
         return math.fsum((gap - mean) ** 2 for gap in gaps) / len(gaps) / mean**2
-
-    @property
-    def peak_minute_over_mean(self) -> float:
-        """Requests of the busiest minute, counted from the first request, over those of a mean one.
-
-        Minutes are those that began, the last as whole.
-        """
-        minutes = Counter(int(at // _MINUTE_S) for at in self.arrival_s)
-        return max(minutes.values()) * (max(minutes) + 1) / len(self)
 
     @property
     def mean_input_tokens(self) -> float:
