@@ -172,10 +172,9 @@ class EngineSource:
 
     def of(self, model: int, numbers: IntArray) -> PosedProgram:
         """See `Source`."""
-        cut = np.unique(numbers & OF_A_CUT)
-        found = self._offered.all_of(
-            cuts_of(cut, self._offered.timer.request.formats), self._aim.memory
-        )
+        cuts = cuts_of(np.unique(numbers & OF_A_CUT), self._offered.timer.request.formats)
+        # as much memory as in `blocks`: small chunks are offered beside usual ones that fit in it
+        found = self._offered.all_of(cuts, self._scale(NO_RELIEFS))
         found = found.take(np.isin(numbers_of(found.table), numbers))
         return self._posed(found, self._aim.memory, self._aim.belief)
 

@@ -34,8 +34,8 @@ COMMANDS = {
     "plan": "--model llama-3.1-70b --topology h100-nvl8-x512 --latency-target 30ms",
     "plan any latency": "--model llama-3.1-70b --topology h100-nvl8-x512",
     "plan demand": "--model llama-3.1-70b --topology h100-nvl8-x128 --demand 20000tok/s",
-    "plan drafts": "--model llama-3.1-70b --topology h100-nvl8-x128 --draft llama-3.1-8b "
-    "--latency-target 10ms",
+    "plan drafts": "--engine roofline --model llama-3.1-70b --topology h100-nvl8-x128 "
+    "--draft llama-3.1-8b --latency-target 10ms",
     "plan in vain": "--model llama-3.1-70b --topology h100-nvl8-x512 --latency-target 2ms",
     "economics": "--engine erdil2025 --model llama-3-70b --topology h100-nvl8-x128",
     "engine": "--engine vllm --model llama-3.1-70b --topology h100-nvl8-x64 --latency-target 30ms",

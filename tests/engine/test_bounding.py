@@ -162,3 +162,16 @@ def test_a_larger_pool_answers_by_the_same_truth_and_never_worse():
     costs = [one.certificate.objective for one in found]
     assert costs[0] >= costs[1] >= costs[2]
     assert all(one.certificate.status == "optimal" for one in found)
+
+
+def test_a_small_chunk_that_fits_where_the_usual_one_does_not_is_found_again():
+    found = plan(
+        load_architecture("qwen3-32b"),
+        load_cluster("h100-nvl8-x2"),
+        engine="vllm",
+        workload=Workload(n_input_tokens=2000, n_output_tokens=1000),
+        targets=Targets(tpot_s=0.06),
+        batches=(248, 648),
+    )
+    median = found.anywhere.deployment
+    assert (median.batch, median.chunk_tokens) == (648, 1024)

@@ -74,7 +74,8 @@ def _drafting(written: WrittenPlan, faults: Faults) -> AskedDrafting | None:
     """Drafts that a deployment may use; their options mean nothing without one."""
     acceptance = faults.read("--acceptance", written.acceptance, acceptances)
     lookaheads = faults.read("--lookahead", written.lookahead, batches)
-    kind = faults.read("--draft", written.draft, one_of("drafter of an engine", KINDS))
+    what = "drafter of an engine (models draft with `--engine roofline`)"
+    kind = faults.read("--draft", written.draft, one_of(what, KINDS))
     if written.draft is None:
         fact, remedy = "means nothing without `--draft`", "write `--draft eagle`"
         faults.problems += [
