@@ -83,7 +83,7 @@ class Book:
         known = self.looked.get(self._key(one))
         if known is None:
             return one
-        return _at(one, known.rates, self._best(known))
+        return at_way(one, known.rates, self._best(known))
 
     def sure(self, one: NodeConfiguration) -> NodeConfiguration | None:
         """A configuration by the best of its ways that were found; None where none was."""
@@ -91,7 +91,7 @@ class Book:
         if known is None or not known.is_found.any():
             return None
         rates = np.where(known.is_found, known.rates, 0.0)
-        return _at(one, rates, int(np.argmax(rates)))
+        return at_way(one, rates, int(np.argmax(rates)))
 
     def _best(self, known: Looked) -> int:
         """The way that serves most; when it is found, no other serves more."""
@@ -199,7 +199,7 @@ def _way(one: NodeConfiguration, row: int) -> int:
     return int(np.flatnonzero(source_of(one).ways.rows == row)[0])
 
 
-def _at(one: NodeConfiguration, rates: FloatArray, way: int) -> NodeConfiguration:
+def at_way(one: NodeConfiguration, rates: FloatArray, way: int) -> NodeConfiguration:
     """A configuration by one of its ways, at its rate."""
     source = source_of(one)
     most = float(rates[way]) * source.stream.n_output_tokens

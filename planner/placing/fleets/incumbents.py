@@ -1,87 +1,70 @@
-"""A first fleet that the simulation confirms, of few configurations: what goes out if time ends.
+"""Fleets with room to spare, that a simulation soon confirms: what goes out if time ends.
 
-Of each stream that the fluid optimum serves, the configurations that are cheapest at fluid rates
-are looked at, one way of each, until their rates serve the traffic. What a simulation refutes is
-taken down, and more is asked of what is left each time: with room to spare it is soon confirmed.
+Of each configuration the rate is taken at which no scheduler decodes more sequences at once than
+its targets of TPOT leave time for, less what reading a prompt takes of its target of TTFT, and a
+part of that. Nothing of it is proved, nor kept in the book.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from functools import partial
 
 import numpy as np
 
+from planner.estimates.queues.passes import PassTimes
 from planner.placing.fabrics.patterns import NodeConfiguration
-from planner.placing.fleets.book import Book
-from planner.placing.fleets.searching import Allowed, Chosen, everything, settled
-from planner.running.deadlines import check, is_over
+from planner.placing.fleets.book import at_way
+from planner.placing.fleets.market import Market
+from planner.placing.fleets.offering import source_of
+from planner.placing.fleets.searching import RENT, Chosen, settled
+from planner.placing.fleets.streams import Stream
+from planner.specs.roles import DECODE
+from planner.specs.stations import Station
+from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT
 
-FIRST = 2
-"""Configurations of a stream and role that are looked at first; twice as many the next time."""
-
-MOST = 32
-"""Configurations of a stream and role that are looked at: of more, no fleet is soon found."""
-
-MARGINS = (1.0, 1.15, 1.4, 2.0, 3.0)
+MARGINS = (2.0, 3.0, 5.0, 10.0)
 """Times the traffic that rates have to serve: the next where the one before is refuted."""
 
-Confirmed = Callable[[Chosen], bool]
+
+def roomy_fleet(market: Market, margin: float, objective: str = RENT) -> Chosen:
+    """The best fleet whose replicas serve so many times what they are taken for."""
+    return settled(market, objective=objective, now=partial(_roomy, margin=margin))
 
 
-def first_fleet(
-    fluid: Chosen, confirmed: Confirmed, margins: Sequence[float] = MARGINS
-) -> Chosen | None:
-    """A fleet that is confirmed; None where there is none of these, or no time.
-
-    Args:
-        fluid: the optimum at fluid rates, whose streams are served.
-        confirmed: whether a fleet is, by simulation; takes down what is not.
-
-    Raises:
-        OutOfTimeError: time ended before.
-    """
-    market = fluid.market
-    names = [one.name for one in market.request.classes]
-    for margin in margins if fluid.is_found else ():
-        while True:
-            check()
-            chosen = settled(market, factors=dict.fromkeys(names, margin), sure=True)
-            if chosen.is_found:
-                break
-            if not more_looked_at(fluid):
-                return None
-        if confirmed(chosen):
-            return chosen
-    return None
+def _roomy(one: NodeConfiguration, margin: float) -> NodeConfiguration:
+    """A configuration by the way that serves most within its targets, at a part of its rate."""
+    source = source_of(one)
+    both = zip(source.ways.stations, source.ways.bounds, strict=True)
+    rates = np.array(
+        [min(b, _decoded(it, source.stream)) * _unread(it, source.stream) for it, b in both]
+    )
+    return at_way(one, rates / margin, int(np.argmax(rates)))
 
 
-def more_looked_at(fluid: Chosen, allowed: Allowed = everything) -> bool:
-    """Look at as many of each stream and role again; whether anything was left."""
-    book, market = fluid.market.book, fluid.market
-    served = {(one.model, one.role) for one, _ in fluid.replicas}
-    some = [
-        one
-        for one in market.offered.configurations
-        if (one.model, one.role) in served and allowed(one)
-    ]
-    prices = np.array([one.usd_per_hour / one.output_tokens_per_s for one in some])
-    ranked = [some[i] for i in np.argsort(prices, kind="stable").tolist()]
-    looked = [
-        _looked_at(book, [one for one in ranked if (one.model, one.role) == key]) for key in served
-    ]
-    return any(looked)
+def _least(stream: Stream, *quantities: str) -> float:
+    """The least that a target allows of some quantities [s]; inf without any."""
+    limits = (one.target for one in stream.targets if one.target.quantity in quantities)
+    return min((one.at_most_s for one in limits), default=math.inf)
 
 
-def _looked_at(book: Book, ranked: Sequence[NodeConfiguration]) -> bool:
-    """Look at some that nothing was found of, the cheapest first; whether there were any."""
-    n_known = sum(book.sure(one) is not None for one in ranked)
-    left, n = min(max(FIRST, n_known), MOST - n_known), 0
-    for one in ranked:
-        if left <= 0 or is_over():
-            break
-        if book.sure(one) is None:
-            book.look_at(one, n_ways=1)
-            found = book.sure(one)
-            left -= found is not None and found.output_tokens_per_s > 0.0
-            n += 1
-    return n > 0
+def _decoded(station: Station, stream: Stream) -> float:
+    """Requests a second that are decoded in passes within the targets of TPOT."""
+    load, most_s = stream.load, _least(stream, TPOT, ITL)
+    if station.decode is None or math.isinf(most_s) or load.mean_rounds <= 0.0:
+        return math.inf
+    n = np.append(station.decode.n_sequences, station.most_running).astype(float)
+    took_s = PassTimes(station).decode_s(n, load.mean_context)
+    written = float(np.where(took_s <= most_s, n / took_s, 0.0).max())
+    return written * station.n_ranks / load.mean_rounds
+
+
+def _unread(station: Station, stream: Stream) -> float:
+    """What is left of the target of TTFT once a prompt is read, as a share of it."""
+    load, most_s = stream.load, _least(stream, TTFT, E2E)
+    if station.role == DECODE or math.isinf(most_s):
+        return 1.0
+    n_passes = max(1.0, load.mean_input / station.chunk_tokens)
+    tokens = min(load.mean_input, station.chunk_tokens)
+    read_s = n_passes * float(PassTimes(station).read_s(0.0, tokens, load.mean_span))
+    return max(0.0, 1.0 - read_s / most_s)

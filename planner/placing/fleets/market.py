@@ -6,12 +6,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from planner.estimates.queues.rates import fluid_rate
 from planner.placing.engines import serving_engine
+from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fabrics.site import Fabric, OfferedOnNodes
 from planner.placing.fleets.book import Book
 from planner.placing.fleets.capacity import Capacities
-from planner.placing.fleets.offering import BATCHES, CHUNKS, ModelOffers, QueuedEngine
-from planner.placing.fleets.streams import Stream
+from planner.placing.fleets.offering import BATCHES, CHUNKS, ModelOffers, QueuedEngine, source_of
+from planner.placing.fleets.streams import Stream, streams_of
 from planner.placing.runtimes import Runtime
 from planner.placing.sites import Served
 from planner.specs.fleet_request import FleetRequest
@@ -81,19 +85,54 @@ def market_among(
         for mine, one in zip(runtimes, streams, strict=True)
     ]
     offered = site.offered(served, request.roles, by_latency=False, whole=False, in_part=False)
+    book = _book(request, site)
+    return Market(request=request, site=site, streams=tuple(streams), offered=offered, book=book)
+
+
+def asked_again(market: Market, request: FleetRequest) -> Market:
+    """The same configurations for less traffic, or fewer streams; nothing known yet."""
+    streams = streams_of(request.classes, sharing=request.sharing)
+    numbers = {one.name: i for i, one in enumerate(streams)}
+    found = tuple(
+        _of_stream(one, numbers[name], streams[numbers[name]])
+        for one in market.offered.configurations
+        if (name := market.streams[one.model].name) in numbers
+    )
+    several = np.ones(len(streams), dtype=np.bool_)
+    offered = replace(market.offered, configurations=found, several=several)
+    book = _book(request, market.site)
+    return replace(market, request=request, streams=streams, offered=offered, book=book)
+
+
+def _of_stream(one: NodeConfiguration, number: int, stream: Stream) -> NodeConfiguration:
+    """A configuration for a stream that may have other shares of its classes."""
+    source = source_of(one)
+    ways, before = source.ways, source.stream
+    if len(stream.classes) > 1 and not np.allclose(stream.load.weight, before.load.weight):
+        bounds = [fluid_rate(it, stream.load) * it.n_ranks for it in ways.stations]
+        ways = replace(ways, bounds=bounds)
+    return replace(
+        one,
+        model=number,
+        output_tokens_per_s=max(ways.bounds) * stream.n_output_tokens,
+        source=replace(source, stream=stream, ways=ways),
+    )
+
+
+def _book(request: FleetRequest, site: Fabric) -> Book:
+    """Nothing known yet."""
     capacities = Capacities(
         classes=request.classes, n_requests=asked_requests(request), seed=request.options.seed
     )
     n_free = Counter[str]()
     for node in site.inventory.nodes:
         n_free[node.kind.name] += len(node.free)
-    book = Book(
+    return Book(
         capacities=capacities,
         connector=request.roles.connector,
         router=request.router,
         n_free={**n_free, **{kind: min(n, n_free[kind]) for kind, n in request.counts.items()}},
     )
-    return Market(request=request, site=site, streams=tuple(streams), offered=offered, book=book)
 
 
 def asked_requests(request: FleetRequest) -> int:

@@ -83,7 +83,7 @@ def _cheapest(market: Market, tries: Tries) -> Confirmed:
     most = 1.0
     while True:
         fluid = settled(market, fluid=True)
-        best = tries.find_first(fluid, served)
+        best = tries.find_first(market, fluid, served)
         if best is not None:
             return best
         with share(SEARCH_SHARE if tries.first else 1.0):

@@ -46,6 +46,7 @@ MOST_DIRECT = 2000
 """Columns up to which the backend that was asked for sees a whole program: fleets have few rows."""
 
 Allowed = Callable[[NodeConfiguration], bool]
+Now = Callable[[NodeConfiguration], NodeConfiguration | None]
 
 
 def on_nodes(one: AnyConfiguration) -> NodeConfiguration:
@@ -114,6 +115,7 @@ def settled(
     allowed: Allowed = everything,
     fluid: bool = False,
     sure: bool = False,
+    now: Now | None = None,
     most_sorts: int | None = None,
 ) -> Chosen:
     """The best fleet, at rates of which each that it rests on is known.
@@ -128,6 +130,7 @@ def settled(
         allowed: configurations that may be used, as they were offered.
         fluid: take every configuration at its fluid rate.
         sure: choose among what was found so far, and look at nothing else.
+        now: choose among what this says of each configuration, and look at nothing.
         most_sorts: of replicas; None is as many as the request allows.
 
     Raises:
@@ -137,15 +140,15 @@ def settled(
         market=market,
         aim=_aim(market, objective, factors or {}, limits),
         allowed=allowed,
-        book=None if fluid else market.book,
+        now=now or (_as_offered if fluid else market.book.sure if sure else market.book.now),
+        pools=Pools() if fluid or now else market.book.pools,
         most_sorts=most_sorts or market.request.options.most_sorts,
-        sure=sure,
     )
     options = market.request.options
     if fluid:
         return _solved(posing, options, tied=False)
     quick = replace(options, proof="one", gap=max(options.gap, LOOKING_GAP))
-    if sure:
+    if sure or now:
         return _solved(posing, quick, tied=True)
     n_beside = float(N_BESIDE)
     while True:
@@ -192,27 +195,23 @@ class _Posing:
     """A program that is posed again and again, with what is known by then.
 
     Args:
-        book: None takes every configuration at its fluid rate.
-        sure: whether those alone are posed of which the rate of a way was found.
+        now: a configuration as it is known; None leaves it out.
+        pools: how many replicas of configurations there are.
         origins: of what is posed, as it was offered, by identity.
     """
 
     market: Market
     aim: Aim
     allowed: Allowed
-    book: Book | None
-    sure: bool
+    now: Now
+    pools: Pools
     most_sorts: int | None
     origins: dict[int, NodeConfiguration] = field(default_factory=dict)
 
-    @property
-    def pools(self) -> Pools:
-        return Pools() if self.book is None else self.book.pools
 
-    def now(self, one: NodeConfiguration) -> NodeConfiguration | None:
-        if self.book is None:
-            return one
-        return self.book.sure(one) if self.sure else self.book.now(one)
+def _as_offered(one: NodeConfiguration) -> NodeConfiguration:
+    """At its fluid rate."""
+    return one
 
 
 def _solved(posing: _Posing, options: SolverOptions, *, tied: bool) -> Chosen:

@@ -8,16 +8,15 @@ from dataclasses import replace
 
 from planner.errors import NoPlanError
 from planner.placing.fabrics.patterns import NodeConfiguration
-from planner.placing.fleets.incumbents import more_looked_at
-from planner.placing.fleets.market import Market, market_of
+from planner.placing.fleets.incumbents import roomy_fleet
+from planner.placing.fleets.market import Market, asked_again
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.searching import SHARE, settled
-from planner.placing.fleets.streams import streams_of, targets_of
+from planner.placing.fleets.streams import targets_of
 from planner.results.engines import EngineDeployment
 from planner.results.obstacles import Obstacle, beyond_text
 from planner.results.placements import PlacementConflict
 from planner.running.deadlines import check
-from planner.specs.fleet_request import FleetRequest
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.traffic.percentiles import TTFT, PercentileTarget
 from planner.specs.traffic.records import TrafficClass
@@ -178,37 +177,28 @@ def shared_out(market: Market, most: float = 1.0) -> tuple[Market, dict[str, flo
     )
     if not kept:
         raise NoPlanError(_conflict(market, [_too_few(market, one) for one in classes]))
-    return _again(market, replace(market.request, classes=kept)), served
+    return asked_again(market, replace(market.request, classes=kept)), served
 
 
-def soon_shared_out(market: Market, most: float) -> tuple[Market, dict[str, float]] | None:
-    """The same by a few that seem cheapest; None of classes of several priorities, or of none."""
+def soon_shared_out(market: Market, margin: float) -> tuple[Market, dict[str, float]] | None:
+    """The same with so much room to spare; None of classes of several priorities, or of none."""
     classes = market.request.classes
     if len({one.priority for one in classes}) > 1:
         return None
-    fluid = settled(market, objective=SHARE, fluid=True)
-    share = 0.0
-    while fluid.is_found and share <= 0.0:
-        found = settled(market, objective=SHARE, sure=True)
-        share = min(1.0, most * -found.solution.objective) if found.is_found else 0.0
-        if share <= 0.0 and not more_looked_at(fluid):
-            break
-    if share <= 0.0:
+    most = roomy_fleet(market, margin, SHARE)
+    share = min(1.0, -most.solution.objective) * (1.0 - _ROUNDING) if most.is_found else 0.0
+    if share <= _LEAST:
         return None
     less = tuple(replace(one, rate_per_s=one.rate_per_s * share) for one in classes)
-    request = replace(market.request, classes=less)
-    return _again(market, request), {one.name: share for one in classes}
+    again = asked_again(market, replace(market.request, classes=less))
+    return again, {one.name: share for one in classes}
 
 
 def _apart(market: Market) -> Market:
     """What there is where no class shares replicas, as formulas have it."""
     if any(len(one.classes) > 1 for one in market.streams):
-        return _again(market, replace(market.request, sharing=False))
+        return asked_again(market, replace(market.request, sharing=False))
     return market
-
-
-def _again(market: Market, request: FleetRequest) -> Market:
-    return market_of(request, market.site, streams_of(request.classes, sharing=request.sharing))
 
 
 def _share(market: Market, served: Mapping[str, float], level: Sequence[str]) -> float:

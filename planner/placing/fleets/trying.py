@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from planner.errors import OutOfTimeError
-from planner.placing.fleets.incumbents import first_fleet
+from planner.placing.fleets.incumbents import MARGINS, roomy_fleet
 from planner.placing.fleets.market import Market
 from planner.placing.fleets.refuting import (
     Left,
@@ -36,9 +36,6 @@ MOST_ROUNDS = 40
 
 LESS = 0.95
 """Of what was served at most, what is tried next where too little is left for it."""
-
-SOON_SERVED = (0.8, 0.5, 0.2)
-"""The same, of what few configurations serve, where a first fleet is soon to be found."""
 
 OnRound = Callable[[Round], None]
 
@@ -107,25 +104,25 @@ class Tries:
     last: tuple[PlannedFleet, FleetOutcome] | None = None
     simulated_s: float = 0.0
 
-    def find_first(self, fluid: Chosen, served: Mapping[str, float]) -> Confirmed | None:
-        """Where time may end, find a first fleet, if it is soon done; of less traffic if need be.
+    def find_first(
+        self, market: Market, fluid: Chosen, served: Mapping[str, float]
+    ) -> Confirmed | None:
+        """Where time may end, find a first fleet, with room to spare; of less traffic if need be.
 
         Returns:
             It, where it is known to be the best.
         """
-        if not is_set() or self.first is not None:
-            return None
-        market = fluid.market
-        found = first_fleet(fluid, self.is_confirmed)
-        if all(one == 1.0 for one in served.values()):
-            for most in SOON_SERVED:
-                less = None if found else soon_shared_out(market, most)
+        is_whole = all(one == 1.0 for one in served.values())
+        for margin in MARGINS if is_set() and self.first is None else ():
+            chosen = roomy_fleet(market, margin)
+            less = None if chosen.is_found or not is_whole else soon_shared_out(market, margin)
+            if less is not None:
+                chosen = roomy_fleet(less[0], margin)
+            if chosen.is_found and self.is_confirmed(chosen):
                 if less is not None:
-                    served, fluid = less[1], settled(less[0], fluid=True)
-                    found = first_fleet(fluid, self.is_confirmed, margins=(1.0,))
-        if found is not None:
-            self.first = self.answer(fluid, unproved(found, fluid), served)
-            return self.first if self.first.is_best else None
+                    fluid, served = settled(less[0], fluid=True), less[1]
+                self.first = self.answer(fluid, unproved(chosen, fluid), served)
+                return self.first if self.first.is_best else None
         return None
 
     def cheaper(self, first: Confirmed) -> Confirmed:
@@ -140,8 +137,8 @@ class Tries:
         return first
 
     def is_confirmed(self, chosen: Chosen) -> bool:
-        """Whether the simulation refutes nothing; what it does is taken down."""
-        return not self.refuted(chosen, left=taken_down)
+        """Whether the simulation refutes nothing; what it refutes is no rate of the book."""
+        return not self.refuted(chosen, left=lambda _, pool: pool.replica_rate_per_s)
 
     def refuted(self, chosen: Chosen, *, left: Left) -> tuple[Refuted, ...]:
         """What the simulation refutes of a fleet.
