@@ -27,7 +27,7 @@ from planner.estimates.queues.rates import fluid_rate
 from planner.placing.fleets.book import Looked
 from planner.placing.fleets.capacity import Judged
 from planner.placing.fleets.market import Market
-from planner.placing.fleets.searching import Chosen, settled
+from planner.placing.fleets.searching import Chosen, as_offered, settled
 from planner.placing.fleets.streams import Stream, streams_of
 from planner.placing.fleets.targets import held_to
 from planner.specs.fleet_request import FleetRequest
@@ -314,7 +314,7 @@ class Compared:
 def compared(fleet: SmallFleet) -> Compared:
     """A fleet counted out, planned lazily, and planned with all rates known."""
     counted, market = Enumeration(fleet), fleet.market()
-    fluid, chosen = settled(market, fluid=True), settled(market)
+    fluid, chosen = settled(market, now=as_offered), settled(market)
     known = settled(_known(fleet, counted))
     return Compared(
         counted=counted.least_rent(),

@@ -11,7 +11,7 @@ from planner.errors import OutOfTimeError
 from planner.placing.fabrics.patterns import NodeConfiguration, Shape
 from planner.placing.fleets.market import Market
 from planner.placing.fleets.refuting import n_devices, usd_per_hour
-from planner.placing.fleets.searching import RENT, SHARE, Allowed, Chosen, settled
+from planner.placing.fleets.searching import RENT, SHARE, Allowed, Chosen, as_offered, settled
 from planner.placing.fleets.simulating import PlannedFleet, PlannedPool, planned
 from planner.programs.layout import ceiling
 from planner.results.fleets import FleetAlternative
@@ -38,7 +38,7 @@ def alternatives_of(fleet: PlannedFleet) -> tuple[FleetAlternative, ...]:
 
 
 def _fluid(fleet: PlannedFleet, allowed: Allowed) -> Chosen:
-    return settled(fleet.chosen.market, allowed=allowed, fluid=True)
+    return settled(fleet.chosen.market, allowed=allowed, now=as_offered)
 
 
 def _bound(fluid: Chosen) -> float:

@@ -9,7 +9,7 @@ from planner.placing.fabrics.site import Fabric, graph_in
 from planner.placing.fleets.alternatives import alternatives_of, most_factor
 from planner.placing.fleets.describing import Answered, fleet_plan
 from planner.placing.fleets.market import Market, market_of
-from planner.placing.fleets.searching import settled
+from planner.placing.fleets.searching import as_offered, settled
 from planner.placing.fleets.shortage import shared_out, unreachable
 from planner.placing.fleets.streams import streams_of
 from planner.placing.fleets.telling import told
@@ -82,7 +82,7 @@ def _cheapest(market: Market, tries: Tries) -> Confirmed:
     whole, served = market, {one.name: 1.0 for one in market.request.classes}
     most = 1.0
     while True:
-        fluid = settled(market, fluid=True)
+        fluid = settled(market, now=as_offered)
         best = tries.find_first(market, fluid, served)
         if best is not None:
             return best

@@ -113,8 +113,6 @@ def settled(
     factors: Mapping[str, float] | None = None,
     limits: dict[str, float] | None = None,
     allowed: Allowed = everything,
-    fluid: bool = False,
-    sure: bool = False,
     now: Now | None = None,
     most_sorts: int | None = None,
 ) -> Chosen:
@@ -128,9 +126,7 @@ def settled(
         factors: times the traffic of classes by name; that of others is as it is.
         limits: of all replicas together, in place of those of the request.
         allowed: configurations that may be used, as they were offered.
-        fluid: take every configuration at its fluid rate.
-        sure: choose among what was found so far, and look at nothing else.
-        now: choose among what this says of each configuration, and look at nothing.
+        now: what is known of a configuration, without looking at any.
         most_sorts: of replicas; None is as many as the request allows.
 
     Raises:
@@ -140,15 +136,15 @@ def settled(
         market=market,
         aim=_aim(market, objective, factors or {}, limits),
         allowed=allowed,
-        now=now or (_as_offered if fluid else market.book.sure if sure else market.book.now),
-        pools=Pools() if fluid or now else market.book.pools,
+        now=now or market.book.now,
+        pools=market.book.pools,
         most_sorts=most_sorts or market.request.options.most_sorts,
     )
     options = market.request.options
-    if fluid:
+    if now is as_offered:
         return _solved(posing, options, tied=False)
     quick = replace(options, proof="one", gap=max(options.gap, LOOKING_GAP))
-    if sure or now:
+    if now is not None:
         return _solved(posing, quick, tied=True)
     n_beside = float(N_BESIDE)
     while True:
@@ -209,7 +205,7 @@ class _Posing:
     origins: dict[int, NodeConfiguration] = field(default_factory=dict)
 
 
-def _as_offered(one: NodeConfiguration) -> NodeConfiguration:
+def as_offered(one: NodeConfiguration) -> NodeConfiguration:
     """At its fluid rate."""
     return one
 

@@ -11,7 +11,7 @@ from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fleets.incumbents import roomy_fleet
 from planner.placing.fleets.market import Market, asked_again
 from planner.placing.fleets.offering import source_of
-from planner.placing.fleets.searching import SHARE, settled
+from planner.placing.fleets.searching import SHARE, Chosen, as_offered, settled
 from planner.placing.fleets.streams import targets_of
 from planner.results.engines import EngineDeployment
 from planner.results.obstacles import Obstacle, beyond_text
@@ -180,8 +180,14 @@ def shared_out(market: Market, most: float = 1.0) -> tuple[Market, dict[str, flo
     return asked_again(market, replace(market.request, classes=kept)), served
 
 
-def soon_shared_out(market: Market, margin: float) -> tuple[Market, dict[str, float]] | None:
-    """The same with so much room to spare; None of classes of several priorities, or of none."""
+def roomy_part(market: Market, margin: float) -> tuple[Chosen, Chosen, dict[str, float]] | None:
+    """A fleet with so much room for as much as can be served; None where that is nothing.
+
+    Classes of several priorities are left to `shared_out`.
+
+    Returns:
+        It, the cheapest one at fluid rates, and what is served of each class.
+    """
     classes = market.request.classes
     if len({one.priority for one in classes}) > 1:
         return None
@@ -191,7 +197,8 @@ def soon_shared_out(market: Market, margin: float) -> tuple[Market, dict[str, fl
         return None
     less = tuple(replace(one, rate_per_s=one.rate_per_s * share) for one in classes)
     again = asked_again(market, replace(market.request, classes=less))
-    return again, {one.name: share for one in classes}
+    fluid = settled(again, now=as_offered)
+    return roomy_fleet(again, margin), fluid, {one.name: share for one in classes}
 
 
 def _apart(market: Market) -> Market:

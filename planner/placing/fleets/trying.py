@@ -20,7 +20,7 @@ from planner.placing.fleets.refuting import (
     usd_per_hour,
 )
 from planner.placing.fleets.searching import Chosen, settled
-from planner.placing.fleets.shortage import soon_shared_out
+from planner.placing.fleets.shortage import roomy_part
 from planner.placing.fleets.simulating import PlannedFleet, planned, tried
 from planner.placing.sorting import Weighed, with_few_sorts, without_proof
 from planner.programs.layout import exceeds
@@ -115,12 +115,9 @@ class Tries:
         is_whole = all(one == 1.0 for one in served.values())
         for margin in MARGINS if is_set() and self.first is None else ():
             chosen = roomy_fleet(market, margin)
-            less = None if chosen.is_found or not is_whole else soon_shared_out(market, margin)
-            if less is not None:
-                chosen = roomy_fleet(less[0], margin)
+            if not chosen.is_found and is_whole:
+                chosen, fluid, served = roomy_part(market, margin) or (chosen, fluid, served)
             if chosen.is_found and self.is_confirmed(chosen):
-                if less is not None:
-                    fluid, served = settled(less[0], fluid=True), less[1]
                 self.first = self.answer(fluid, unproved(chosen, fluid), served)
                 return self.first if self.first.is_best else None
         return None
@@ -129,7 +126,7 @@ class Tries:
         """The cheapest of all that is known by now, where there is time to try it."""
         fluid = first.fluid
         with suppress(OutOfTimeError):
-            chosen = settled(fluid.market, sure=True)
+            chosen = settled(fluid.market, now=fluid.market.book.sure)
             rent = first.fleet.chosen.solution.objective
             is_better = chosen.is_found and exceeds(rent, chosen.solution.objective)
             if is_better and left_s() > self.simulated_s and self.is_confirmed(chosen):
