@@ -7,11 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from planner.commands.options.arguments import Arguments
 from planner.commands.options.written import WrittenPlan
-from planner.commands.options.written_surveys import WrittenPareto, WrittenSurvey
 from planner.errors import Problem, RequestError
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def wanted(written: WrittenPlan, said: Arguments) -> Wanted:
     from planner.specs.reading import load_architecture, load_cluster, load_model
     from planner.specs.runtimes import LAYOUT_RUNTIMES
 
-    is_survey = isinstance(written, WrittenSurvey)
+    is_survey = hasattr(written, "by")  # an option of these alone
     runtimes, problems = read_runtimes(written, several=is_survey)
     found = replace(said, problems=[*said.problems, *problems])
     texts = names_of(written.model) if is_survey else (written.model,)
@@ -128,7 +127,6 @@ def _layouts(written: WrittenPlan, runtimes: Sequence[str], found: Arguments) ->
         read_drafting,
         read_memory,
     )
-    from planner.commands.options.several import read_axes
 
     faults = Faults()
     asked, problems = read(written)
@@ -140,10 +138,19 @@ def _layouts(written: WrittenPlan, runtimes: Sequence[str], found: Arguments) ->
     found.problems += [*problems, *draft_problems, *format_problems, *memory_problems]
     found.problems += faults.problems
     keywords["speculation"] = drafted(drafting, found)
-    if isinstance(written, WrittenSurvey):
-        axes, axis_problems = read_axes(written)
-        found.problems += axis_problems
-        keywords |= axes
+    return _with_axes(keywords, written, found)
+
+
+def _with_axes(keywords: dict[str, Any], written: WrittenPlan, found: Arguments) -> dict[str, Any]:
+    """Arguments with what makes cases of a survey; a frontier has axes instead of an objective."""
+    if not hasattr(written, "by"):
+        return keywords
+    from planner.commands.options.several import read_axes
+    from planner.commands.options.written_surveys import WrittenPareto, WrittenSurvey
+
+    axes, problems = read_axes(cast("WrittenSurvey", written))
+    found.problems += problems
+    keywords = {**keywords, **axes}
     if isinstance(written, WrittenPareto):
         del keywords["objective"]
     return keywords
@@ -152,17 +159,11 @@ def _layouts(written: WrittenPlan, runtimes: Sequence[str], found: Arguments) ->
 def _engines(written: WrittenPlan, runtimes: Sequence[str], found: Arguments) -> dict[str, Any]:
     """Arguments of plans of engines."""
     from planner.commands.options.engines import read_engine
-    from planner.commands.options.several import read_axes
     from planner.specs.engines.files import load_engine
     from planner.specs.meanings import ENGINES, family_of
 
     keywords = read_engine(written, found)
-    if isinstance(written, WrittenSurvey):
-        axes, problems = read_axes(written)
-        found.problems += problems
-        keywords |= axes
-    if isinstance(written, WrittenPareto):
-        del keywords["objective"]
+    keywords = _with_axes(keywords, written, found)
     for name in runtimes:
         if family_of(name) == ENGINES:
             found.collect(partial(load_engine, name))
@@ -177,9 +178,9 @@ def _layout_problems(
     is_survey: bool,
 ) -> list[Problem]:
     """What is wrong with the request whatever the case, each problem once."""
-    from planner.planning.comparing import OF_ONE_MODEL
     from planner.specs.quality import variant_problems
     from planner.specs.request import make_request
+    from planner.specs.targets import OF_ONE_MODEL
 
     asked = {name: value for name, value in keywords.items() if name not in OF_SURVEYS}
     asked.setdefault("objective", "cost")

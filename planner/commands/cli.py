@@ -17,29 +17,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, cast
 
 from cyclopts import App, CycloptsError, Parameter
 
-from planner.commands.audit import audit
-from planner.commands.calibrate import calibrate
-from planner.commands.catalogue import devices, engines, models, topologies
-from planner.commands.experts import experts
-from planner.commands.fleet import fleet
 from planner.commands.kept import Kept
-from planner.commands.measure import measure
 from planner.commands.options.arguments import STANDING, Arguments, tidy
-from planner.commands.options.offered import OUTPUTS
+from planner.commands.options.offered import COMMANDS as LISTS
+from planner.commands.options.offered import OUTPUTS, written_of
 from planner.commands.options.remade import option
 from planner.commands.options.written import WrittenOne
-from planner.commands.placements import place
 from planner.commands.plan import plan
-from planner.commands.predict import predict
-from planner.commands.repairs import repair
-from planner.commands.stages import layers, stages
-from planner.commands.surveys import compare, pareto
-from planner.commands.sweep import sweep
-from planner.commands.verify import verify
 from planner.errors import (
     NoPlanError,
     OutOfTimeError,
@@ -142,26 +131,34 @@ def install_completion() -> Answer:
     return Answer(text=f"installed in {_app().install_completion()}")
 
 
-_COMMANDS: tuple[Callable[..., object], ...] = (
-    pareto,
-    compare,
-    audit,
-    predict,
-    stages,
-    layers,
-    fleet,
-    place,
-    repair,
-    sweep,
-    verify,
-    measure,
-    calibrate,
-    experts,
-    models,
-    topologies,
-    devices,
-    engines,
-)
+COMMANDS = {
+    "pareto": "surveys",
+    "compare": "surveys",
+    "audit": "audit",
+    "predict": "predict",
+    "stages": "stages",
+    "layers": "stages",
+    "fleet": "fleet",
+    "place": "placements",
+    "repair": "repairs",
+    "sweep": "sweep",
+    "verify": "verify",
+    "measure": "measure",
+    "calibrate": "calibrate",
+    "experts": "experts",
+    "models": "catalogue",
+    "topologies": "catalogue",
+    "devices": "catalogue",
+    "engines": "catalogue",
+}
+"""Commands beside `plan` itself, and their modules, which are imported when they are asked for."""
+
+
+def _command(name: str) -> Callable[..., Answer]:
+    command: Callable[..., Answer] = getattr(
+        import_module(f"planner.commands.{COMMANDS[name]}"), name
+    )
+    return command
 
 
 def _listed(command: Callable[..., object]) -> App:
@@ -184,7 +181,7 @@ def _app(only: Sequence[str] = (), *, is_listing: bool = False) -> App:
         help_formatter=HelpText(),
     )
     app.default(plan)
-    for command in (one for one in _COMMANDS if not only or one.__name__ in only):
+    for command in (_command(name) for name in COMMANDS if not only or name in only):
         app.command(_listed(command) if is_listing else command)
     app.command(install_completion, name="--install-completion")
     return app
@@ -207,18 +204,27 @@ def _run(words: list[str], kept: Kept) -> Answer:
     if standing[:1] == ["--version"]:
         return Answer(text=_version())
     check_room(ROOM_BYTES)
-    tokens = [*command, *standing[:1]] if standing else said.tokens
+    if standing or (command and command[0] in LISTS):
+        return _parsed([*command, *standing[:1]] if standing else said.tokens, said)
+    function = plan if said.command == "plan" else _command(said.command)
+    written = written_of(said.command, said.tokens)
+    path = getattr(written, "keep_program", None)
+    said.problems += unwritable(_outputs([written]))
+    with unlogged(), kept.listening(path), settings([written], said):
+        answer: Answer = function(written, said=said)
+    return answer
+
+
+def _parsed(tokens: list[str], said: Arguments) -> Answer:
+    """The answer of a command that has no record of options."""
     try:
-        function, bound, injected = _app(tokens[:1] or ["plan"]).parse_args(
+        function, bound, injected = _app(tokens[:1]).parse_args(
             tokens, exit_on_error=False, print_error=False
         )
     except CycloptsError as error:  # `tidy` has left nothing that could be wrong
         raise RequestError([*said.problems, Problem(where="plan", fact=str(error))]) from error
-    extra = dict.fromkeys(injected, said)
-    said.problems += unwritable(_outputs(bound.args))
-    path = next((one.keep_program for one in bound.args if hasattr(one, "keep_program")), None)
-    with unlogged(), kept.listening(path), settings(bound.args, said):
-        answer: Answer = function(*bound.args, **bound.kwargs, **extra)
+    with unlogged():
+        answer: Answer = function(*bound.args, **bound.kwargs, **dict.fromkeys(injected, said))
     return answer
 
 

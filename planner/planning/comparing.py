@@ -28,7 +28,7 @@ from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.request import among_formats
 from planner.specs.roles import TOGETHER, Connector
 from planner.specs.runtimes import ERDIL2025, LAYOUT_RUNTIMES
-from planner.specs.targets import Targets
+from planner.specs.targets import OF_ONE_MODEL, Targets
 from planner.units import show
 
 if TYPE_CHECKING:
@@ -36,11 +36,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _Keywords = dict[str, Any]
-
-OF_ONE_MODEL = frozenset(
-    {"--weights", "--kv", "--max-quality-loss", "--tp", "--pp", "--ep", "--dp"}
-)
-"""Options that may suit one model or pool of several and not another."""
 
 OF_ENGINES = OF_ONE_MODEL | {"--engine", "--topology", "--draft"}
 """Likewise where engines are named: engines and kernels differ by device."""

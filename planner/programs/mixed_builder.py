@@ -30,8 +30,9 @@ class MixedBuilder:
         return len(self.columns) - 1
 
     def row(self, name: str, terms: Mapping[int, float], low: float, high: float) -> None:
-        """low ≤ Σ value × column ≤ high."""
-        self.entries += [(len(self.rows), column, value) for column, value in terms.items()]
+        """low ≤ Σ value × column ≤ high, without values that are 0."""
+        r = len(self.rows)
+        self.entries += [(r, column, value) for column, value in terms.items() if value]
         self.rows.append((name, low, high))
 
     def program(self, name: str) -> MixedProgram:

@@ -40,7 +40,7 @@ Json = dict[str, Any]
 
 ANSWER = "planner.answer/1"
 
-_PACKAGES = ("numpy", "networkx", "pyomo", "highspy", "ortools")
+_PACKAGES = ("numpy", "networkx", "highspy", "ortools")
 
 
 def answer_json(answer: object) -> Json:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from planner.report.lines import percent, wrapped
-from planner.report.placement import placement_line, recipe_lines
 from planner.report.proof import status_text
 from planner.results import AnyPlan
-from planner.results.placements import Placement
 from planner.units import show
+
+if TYPE_CHECKING:
+    from planner.results.placements import Placement
 
 
 def mix_head(plan: AnyPlan, width: int) -> list[str]:
@@ -15,6 +18,8 @@ def mix_head(plan: AnyPlan, width: int) -> list[str]:
     mix = plan.cheaper_mix
     if mix is None:
         return []
+    from planner.report.placement import placement_line
+
     gain = percent(1.0 - plan.of_alike(mix))
     words = f"for {gain} less, replicas of several sorts (`mix`, below): {placement_line(mix)}"
     return wrapped(words, width)
@@ -27,6 +32,8 @@ def mix_lines(plan: AnyPlan, width: int) -> list[str]:
         return []
     if plan.cheaper_mix is None:
         return wrapped(_none(plan, mix), width - 2)
+    from planner.report.placement import recipe_lines
+
     words = f"{status_text(mix.certificate)}; `plan place` shows where they lie"
     return [*recipe_lines(mix, width), *wrapped(words, width - 2)]
 

@@ -126,7 +126,7 @@ def open_closed_streams() -> None:
 
 @contextmanager
 def unlogged() -> Iterator[None]:
-    """Let libraries log nothing: Pyomo does so to stdout, which is for the answer alone."""
+    """Let libraries log nothing: what is said is the answer, and messages about it."""
     import logging
 
     before = logging.root.manager.disable

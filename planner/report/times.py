@@ -8,31 +8,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from planner.estimates.serving.usual_engines import why_no_engine
 from planner.report.lines import percent, wrapped
 from planner.report.region import outside_words
 from planner.report.words import plural
-from planner.results import AnyDeployment, AnyRequest, Conflict, Plan, runtime_name
-from planner.results.audits import Audit
-from planner.results.engines import EngineAudit, EngineDeployment
-from planner.results.fleets import FleetPlan
-from planner.results.placements import Placed, Placement
-from planner.results.predictions import Prediction
-from planner.results.repairs import Repair
-from planner.results.surveys import Comparison, Curve, Frontier
-from planner.results.table_deployments import TableDeployment
+from planner.results import AnyDeployment, AnyRequest, runtime_name
+from planner.results.engines import EngineDeployment
 from planner.specs.architecture import Architecture, Experts
 from planner.specs.economics.request import EconomicsRequest
 from planner.specs.judged import Judged, ModelKind, judged_on
-from planner.specs.kernels import EngineTables
-from planner.specs.placement_request import AnyModel
-from planner.specs.pools import PoolSpec
 from planner.specs.records import ClusterSpec
 from planner.specs.region import Outside
 from planner.specs.request import Request
 from planner.specs.roles import SCHEDULES_APART, TOGETHER
 from planner.specs.runtimes import ERDIL2025, ROOFLINE, ScheduleName, runtime_of
+
+if TYPE_CHECKING:
+    from planner.results.fleets import FleetPlan
+    from planner.results.placements import Placed, Placement
+    from planner.results.surveys import Curve, Frontier
+    from planner.specs.kernels import EngineTables
+    from planner.specs.placement_request import AnyModel
 
 _KINDS = {"dense": "dense models", "mixture": "mixtures of experts"}
 
@@ -97,8 +95,8 @@ def _price_texts(answer: object) -> list[str]:
 
 def _prices(answer: object) -> Iterator[tuple[str, str, str]]:
     """Device, date and who says it, of each rent of a file that an answer is chosen by."""
-    answer = answer.placement if isinstance(answer, Repair) else answer
-    inner = [row.answer for row in answer.rows] if isinstance(answer, Comparison) else []
+    answer = getattr(answer, "placement", answer) if _is(answer, "Repair") else answer
+    inner = [row.answer for row in getattr(answer, "rows", ())] if _is(answer, "Comparison") else []
     for one in (*inner, *(curve.frontier for curve in _curves(answer))):
         yield from _prices(one)
     for cluster in _clusters(getattr(answer, "request", None)):
@@ -112,14 +110,17 @@ def _clusters(request: object) -> list[ClusterSpec]:
     """Clusters that a request is of; none of a graph."""
     records = getattr(request, "records", request)
     site = getattr(request, "site", getattr(records, "cluster", None))
-    groups = [one.cluster for one in site.groups] if isinstance(site, PoolSpec) else [site]
+    groups = (
+        [one.cluster for one in getattr(site, "groups", ())] if _is(site, "PoolSpec") else [site]
+    )
     return [one for one in groups if isinstance(one, ClusterSpec)]
 
 
 def _schedules(answer: object, found: Iterable[Times]) -> Iterable[str]:
     """How phases share the devices, each once; a worker of one phase shares them with none."""
-    if isinstance(answer, Prediction) and answer.role != TOGETHER:
-        return (SCHEDULES_APART[answer.role],)
+    role = getattr(answer, "role", TOGETHER) if _is(answer, "Prediction") else TOGETHER
+    if role != TOGETHER:
+        return (SCHEDULES_APART[role],)
     return dict.fromkeys(runtime_of(one.runtime).schedule_words for one in found)
 
 
@@ -150,25 +151,30 @@ def _unjudged_text(whose: str, kind: ModelKind, devices: list[str]) -> str:
     return f"{whose} for {', '.join(devices)}: not judged on {_KINDS[kind]} there"
 
 
-def _found(answer: object) -> Iterator[Times]:
-    if isinstance(answer, Repair):
+def _is(answer: object, *names: str) -> bool:
+    """Whether an answer is of a kind: by its name, since to import all kinds takes long."""
+    return any(one.__name__ in names for one in type(answer).__mro__)
+
+
+def _found(answer: Any) -> Iterator[Times]:  # noqa: ANN401 any kind of answer
+    if _is(answer, "Repair"):
         answer = answer.placement
-    if isinstance(answer, Prediction):
+    if _is(answer, "Prediction"):
         yield _of_engine(
             answer.engine, answer.device, answer.model_kind, answer.measured_by, answer.outside
         )
-    elif isinstance(answer, Plan):
+    elif _is(answer, "Plan"):
         yield from _of_request(answer.request, answer.deployment)
-    elif isinstance(answer, (Audit, EngineAudit, Conflict)):
+    elif _is(answer, "Audit", "EngineAudit", "Conflict"):
         yield from _of_request(answer.request)
-    elif isinstance(answer, Placement):
+    elif _is(answer, "Placement"):
         yield from _of_placement(answer)
-    elif isinstance(answer, FleetPlan):
+    elif _is(answer, "FleetPlan"):
         yield from _of_fleet(answer)
-    elif isinstance(answer, Comparison):
+    elif _is(answer, "Comparison"):
         for row in answer.rows:
             yield from _found(row.answer)
-    elif isinstance(answer, Frontier):
+    elif _is(answer, "Frontier"):
         yield from _of_frontier(answer)
     else:
         for curve in _curves(answer):
@@ -177,7 +183,7 @@ def _found(answer: object) -> Iterator[Times]:
 
 def _curves(answer: object) -> Iterable[Curve]:
     found = getattr(answer, "curves", answer)
-    return [one for one in found if isinstance(one, Curve)] if isinstance(found, Iterable) else ()
+    return [one for one in found if _is(one, "Curve")] if isinstance(found, Iterable) else ()
 
 
 def _of_frontier(answer: Frontier) -> Iterator[Times]:
@@ -227,6 +233,8 @@ def _of_recipes(
     made_by: Mapping[str, str],
 ) -> Iterator[Times]:
     """Of recipes, where engines have these tables of kernels, and tables of rows these makers."""
+    from planner.results.table_deployments import TableDeployment
+
     devices = {one.kind: one.device for one in answer.kinds}
     measured = {(one.engine.name, one.kernels.device): one.kernels.measured_by for one in tables}
     for one in answer.recipes:

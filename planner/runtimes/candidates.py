@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from planner.programs.deployment import TIE_BREAKER
 from planner.programs.layout import Assignment
 from planner.programs.posed import PosedProgram, Several, Source
 from planner.quantities import MEMORY
 from planner.results import AnyDeployment, AnyRequest, Considered
-from planner.results.surveys import CostModel
 from planner.specs.engine_request import EngineRequest
 from planner.specs.provenance import Provenance
 from planner.specs.targets import Targets
+
+if TYPE_CHECKING:
+    from planner.results.surveys import CostModel
 
 INSIDE, MEDIAN = "inside", "median"
 """Beliefs beside which an answer stands: no deployment but those that were measured; all of them as

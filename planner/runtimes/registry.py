@@ -9,9 +9,6 @@ from typing import Any
 from planner.errors import RequestError
 from planner.estimates.serving.usual_engines import engines_of
 from planner.runtimes.candidates import Among, Candidates
-from planner.runtimes.engines import engine_candidates
-from planner.runtimes.erdil2025 import erdil_candidates
-from planner.runtimes.roofline import roofline_candidates
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import heed
 from planner.specs.correspondence import architecture_of, model_spec_of
@@ -126,11 +123,17 @@ def _candidates(
     """
     wanted = {key: asked[key] for key in _meant(name)}
     if name == ROOFLINE.name:
+        from planner.runtimes.roofline import roofline_candidates
+
         wanted = _of_layouts(model, cluster, wanted)
         return roofline_candidates(wanted, variants=[shape_of(one) for one in variants])
     if name == ERDIL2025.name:
+        from planner.runtimes.erdil2025 import erdil_candidates
+
         memory = wanted.pop("memory")
         return erdil_candidates(_of_layouts(model, cluster, wanted), memory=memory)
+    from planner.runtimes.engines import engine_candidates
+
     served = [layers_of(one) for one in variants]
     return engine_candidates(layers_of(model), cluster, name, variants=served, **wanted)
 

@@ -7,12 +7,9 @@ the same for programs of counts, `stages` for cuts, `mixed` for rows of any kind
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from types import CodeType
 
 from planner.errors import SolverError
 from planner.programs.layout import Assignment, LayoutProgram, lower_bounds, objective
@@ -23,29 +20,8 @@ from planner.solvers.solution import Effort, Progress
 from planner.specs.certificates import Proof
 from planner.specs.targets import Wanted
 
-
-class _Documented(SourceFileLoader):
-    """One module of Pyomo edits docstrings as it is imported: `python -OO` leaves it none."""
-
-    def get_code(self, fullname: str) -> CodeType:
-        code: CodeType = compile(self.get_data(self.path), self.path, "exec", optimize=1)
-        return code
-
-    @classmethod
-    def find_spec(
-        cls, name: str, path: Sequence[str] | None, target: object = None
-    ) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(name, path) if name == "pyomo.common.config" else None
-        if spec is not None and spec.origin:
-            spec.loader = cls(name, spec.origin)
-        return spec
-
-
-if sys.flags.optimize > 1:
-    sys.meta_path.insert(0, _Documented)  # a finder is asked by its class
-
 SOLVERS = {
-    "highs": "planner.solvers.highs",  # mixed-integer program: Pyomo, HiGHS
+    "highs": "planner.solvers.highs",  # mixed-integer program: HiGHS
     "cpsat": "planner.solvers.cpsat",  # constraint program: OR-Tools CP-SAT
     "exhaustive": "planner.solvers.exhaustive",  # every assignment of a small program
 }
@@ -124,9 +100,8 @@ def rows_of(program: LayoutProgram) -> Rows:
 
     def rows() -> MixedProgram:
         from planner.solvers.highs import build
-        from planner.solvers.pyomo_reading import stated
 
-        return stated(lambda: build(program))
+        return build(program)
 
     return rows
 

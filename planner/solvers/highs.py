@@ -1,4 +1,4 @@
-"""The layout program as a mixed-integer program: Pyomo states it, a solver of rows solves it.
+"""The layout program as a mixed-integer program, which a solver of rows solves.
 
 The tolerances of such solvers are absolute, so they are set far below the 1e-3 that a program's
 values may be, and what they still let pass is cut off and solved again.
@@ -7,36 +7,29 @@ values may be, and what they still let pass is cut off and solved again.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, TypeVar
 
 import numpy as np
 
-# From their own modules: `pyomo.environ` would load every plug-in for 0.2 s more.
-from pyomo.core import Binary, ConcreteModel, Constraint, Var, minimize
-from pyomo.core.expr.numeric_expr import LinearExpression
-
 from planner.equations.arrays import FloatArray
-from planner.programs.layout import Assignment, LayoutProgram, Limit, violations
+from planner.programs.layout import Assignment, LayoutProgram, violations
 from planner.programs.mixed import MixedProgram
+from planner.programs.mixed_builder import MixedBuilder
 from planner.solvers.answers import Clock, judged
 from planner.solvers.mixed import highs as mixed_highs
 from planner.solvers.mixed import scip as mixed_scip
 from planner.solvers.proving import Word
-from planner.solvers.pyomo_reading import linear, stated
 from planner.solvers.solution import Effort
 
-_Key = TypeVar("_Key")
-_Columns = dict[_Key, list[int]]  # column indices by where they belong
 MOST_REPAIRS = 100
 LET_PASS = 1e-8
 """Excess of a row that a solver's absolute tolerance may let pass; for a right side far below 1
 that is coarser than the 1e-9 of `violations`."""
 
 
-def build(program: LayoutProgram) -> ConcreteModel:
+def build(program: LayoutProgram) -> MixedProgram:
     """State the layout program as an integer program.
 
     minimise   Σ_k objective_k z_k + Σ_j objective_j x_j
@@ -48,72 +41,31 @@ def build(program: LayoutProgram) -> ConcreteModel:
 
     An infinite capacity or limit is no row.
     """
-    m = ConcreteModel("layout")
-    m.z = Var(range(program.n_contexts), domain=Binary)
-    m.x = Var(range(program.n_columns), domain=Binary)
-    z, x = list(m.z.values()), list(m.x.values())
-    of_context, of_place = _places(program)
-
-    @m.Objective(sense=minimize)
-    def least(_m: ConcreteModel) -> object:
-        return _sum(program.context_objective, z, program.column_objective, x)
-
-    @m.Constraint()
-    def one_context(_m: ConcreteModel) -> object:
-        return linear([1.0] * len(z), z) == 1
-
-    @m.Constraint(range(program.n_contexts), range(program.n_slots))
-    def one_layout(_m: ConcreteModel, k: int, s: int) -> object:
-        columns = of_place.get((k, s), [])
-        ones = [1.0] * len(columns)
-        return linear([*ones, -1.0], [*(x[j] for j in columns), z[k]]) == 0
-
-    @m.Constraint(range(program.n_contexts))
-    def hbm(_m: ConcreteModel, k: int) -> object:
-        free = float(program.capacity_bytes[k] - program.context_bytes[k])
-        if not math.isfinite(free):
-            return Constraint.Skip
-        columns = [j for j in of_context.get(k, []) if program.column_bytes[j] != 0]
-        held = program.column_bytes[columns].tolist()
-        return linear([*held, -free], [*(x[j] for j in columns), z[k]]) <= 0
-
-    for limit in program.limits:
-        if math.isfinite(limit.at_most):
-            m.add_component(limit.name, Constraint(expr=_row(limit, z, x)))
-    return m
-
-
-def _places(program: LayoutProgram) -> tuple[_Columns[int], _Columns[tuple[int, int]]]:
-    """Columns of each context, and of each context and slot."""
-    of_context: _Columns[int] = {}
-    of_place: _Columns[tuple[int, int]] = {}
+    rows, n_contexts = MixedBuilder(), program.n_contexts
+    for letter, costs in (("z", program.context_objective), ("x", program.column_objective)):
+        for i, cost in enumerate(costs.tolist()):
+            rows.column(f"{letter}[{i}]", 1.0, cost=cost, is_whole=True)
+    rows.row("one_context", dict.fromkeys(range(n_contexts), 1.0), 1.0, 1.0)
+    of_place = defaultdict(list)  # columns of each context and slot
     pairs = zip(program.column_context.tolist(), program.column_slot.tolist(), strict=True)
-    for j, (k, s) in enumerate(pairs):
-        of_context.setdefault(k, []).append(j)
-        of_place.setdefault((k, s), []).append(j)
-    return of_context, of_place
-
-
-def _sum(context: FloatArray, z: list[Any], column: FloatArray, x: list[Any]) -> LinearExpression:
-    """Σ context_k z_k + Σ column_j x_j, without the zeros."""
-    terms = zip([*context.tolist(), *column.tolist()], [*z, *x], strict=True)
-    kept = [(coefficient, variable) for coefficient, variable in terms if coefficient]
-    return linear([c for c, _ in kept], [v for _, v in kept])
-
-
-def _row(limit: Limit, z: list[Any], x: list[Any]) -> object:
-    left = _sum(limit.context, z, limit.column, x)
-    if left.linear_vars:
-        return left <= limit.at_most
-    return Constraint.Feasible if limit.at_most >= 0 else Constraint.Infeasible
-
-
-def write_lp(program: LayoutProgram, path: Path) -> None:
-    """Write the model as an LP file, with the names of `build`."""
-    from pyomo.repn.plugins.lp_writer import LPWriter
-
-    with path.open("w", encoding="utf-8") as stream:
-        LPWriter().write(build(program), stream, symbolic_solver_labels=True)
+    for j, place in enumerate(pairs):
+        of_place[place].append(j)
+    slots = range(program.n_slots)
+    for k in range(n_contexts):
+        for s in slots:
+            terms = {n_contexts + j: 1.0 for j in of_place[k, s]}
+            rows.row(f"one_layout[{k},{s}]", {**terms, k: -1.0}, 0.0, 0.0)
+    held, free = program.column_bytes, program.capacity_bytes - program.context_bytes
+    for k in np.flatnonzero(np.isfinite(free)).tolist():
+        mine = sorted(j for s in slots for j in of_place[k, s] if held[j] != 0)
+        terms = {n_contexts + j: float(held[j]) for j in mine}
+        rows.row(f"hbm[{k}]", {**terms, k: -float(free[k])}, -math.inf, 0.0)
+    for limit in program.limits:
+        of_all = enumerate([*limit.context.tolist(), *limit.column.tolist()])
+        terms = {i: value for i, value in of_all if value}
+        if math.isfinite(limit.at_most) and (terms or limit.at_most < 0):
+            rows.row(limit.name, terms, -math.inf, limit.at_most)
+    return rows.program("layout")
 
 
 def solve(program: LayoutProgram, effort: Effort) -> Word[Assignment]:
@@ -132,7 +84,7 @@ _Solver = Callable[[MixedProgram, Effort], Word[FloatArray]]
 def _solved(program: LayoutProgram, effort: Effort, solver: _Solver) -> Word[Assignment]:
     """Solve, again if the solver's tolerance let something pass."""
     clock = Clock()
-    rows = stated(lambda: build(program))
+    rows = build(program)
     for _ in range(MOST_REPAIRS):
         left = effort
         if effort.time_limit_s is not None:

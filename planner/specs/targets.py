@@ -46,6 +46,9 @@ class Degrees:
 DEGREE_OPTIONS = {"tensor": "--tp", "pipeline": "--pp", "expert": "--ep", "data": "--dp"}
 """The option that fixes each degree."""
 
+OF_ONE_MODEL = frozenset({"--weights", "--kv", "--max-quality-loss", *DEGREE_OPTIONS.values()})
+"""Options that may suit one model or pool of several and not another."""
+
 FREE = Degrees()
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from planner.results import AnyPlan
-from planner.results.placements import Placement
 from planner.specs.economics.request import EconomicsRequest
-from planner.specs.placement_request import SiteSpec
 from planner.specs.records import ClusterSpec
 from planner.verifier.findings import Finding, differences
 from planner.verifier.quantities import limits_of
+
+if TYPE_CHECKING:
+    from planner.results.placements import Placement
+    from planner.specs.placement_request import SiteSpec
 
 OBJECTIVES = {"cost": "rent", "rent": "rent", "devices": "devices"}
 

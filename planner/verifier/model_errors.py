@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from functools import cache
 from importlib.resources import files
 
@@ -34,3 +35,12 @@ def roofline_deviation(device: DeviceSpec, kind: str, quantity: str) -> float | 
         return None
     own = _deviations().get(("roofline", device.name, kind, quantity))
     return deviation("roofline", kind, quantity) if own is None else own
+
+
+def deviations(share: float) -> float:
+    """How many of them an interval is wide that holds a share of all cases.
+
+    By Student's law of two degrees of freedom; one holds erf(1/√2) of them, as a normal one does.
+    """
+    one = math.erf(math.sqrt(0.5))
+    return share / one * math.sqrt((1 - one * one) / (1 - share * share))

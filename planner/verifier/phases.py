@@ -13,12 +13,11 @@ from planner.specs.request import Request
 from planner.specs.roles import PREFILL
 from planner.verifier.findings import Finding, Path, Refused
 from planner.verifier.layout_names import axes_text, layout_name, mask_of, stored_axes
-from planner.verifier.model_errors import roofline_deviation
+from planner.verifier.model_errors import deviations, roofline_deviation
 from planner.verifier.scalar import ScalarBytes, ScalarMesh, ScalarTime, held_bytes, step_time
 from planner.verifier.scalar.experts import expert_ways
 from planner.verifier.scalar.heads import cached_heads
 from planner.verifier.scalar.shapes import OVER_HEADS, Layout
-from planner.verifier.serving.rounds import deviations
 
 OVER_BATCH = "batch"
 MOST_PARTS, PARTS_PER_STAGE = 64, 4

@@ -14,7 +14,8 @@ from functools import cache
 
 import pytest
 
-from planner.commands.cli import _COMMANDS, _app, main
+from planner.commands.cli import COMMANDS as LISTED
+from planner.commands.cli import _app, main
 from planner.report.problems import MOST_LISTED
 from planner.specs.meanings import refusal_under, refused_by
 
@@ -49,7 +50,7 @@ def parsed(command: str) -> dict[str, bool]:
     return found
 
 
-COMMANDS = ("plan", *(one.__name__ for one in _COMMANDS))
+COMMANDS = ("plan", *LISTED)
 OPTIONS = {name: valued for one in reversed(COMMANDS) for name, valued in parsed(one).items()}
 """All options of all commands."""
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import random
 
-from planner.commands.options.offered import COMMANDS, SURVEYS, flags, valued
-from planner.commands.options.written import WrittenPlan
+from planner.commands.options.offered import COMMANDS, SURVEYS, flags, record_of, valued
 from tests.fuzz.values import HOSTILE, value
 
 Line = list[str]
@@ -50,7 +49,7 @@ def command_line(rng: random.Random, *, hostility: float) -> Line:
     command = rng.choice([name for name in commands if name != CALIBRATES or rng.random() < 0.2])
     if command in COMMANDS:
         return [command, *_names(rng, command, hostility)]
-    written = SURVEYS.get(command, WrittenPlan)
+    written = record_of(command)
     words = list(NEEDED.get(command, ())) if rng.random() > 0.2 * hostility else []
     options = [
         *rng.sample(valued(written), k=min(len(valued(written)), rng.choice((0, 1, 1, 2, 3))))

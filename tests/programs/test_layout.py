@@ -1,7 +1,7 @@
 """The layout program: its rows, its judge, and the text of its mathematics.
 
-`lp/` holds, for every kind of row, the smallest program that has it, as the model's own LP
-file. Run this file as a script to write them anew after a deliberate change.
+`rows/` holds, for every kind of row, the smallest program that has it, in free MPS. Run this
+module as a script to write them anew after a deliberate change.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from planner.programs.layout import (
     restrict,
     violations,
 )
+from planner.programs.mixed import as_mps
+from planner.solvers.highs import build
 from tests.programs.instances import INFINITE, program
 
-GOLDEN = Path(__file__).parent / "lp"
+GOLDEN = Path(__file__).parent / "rows"
 
 SMALLEST = {
     "one_context": program([(3, 0, INFINITE), (5, 0, INFINITE)], [], slots=()),
@@ -116,34 +118,25 @@ def test_arrays_that_differ_in_length_and_rows_that_share_a_name_are_refused():
         replace(PLAN, limits=(replace(PLAN.limits[0], name="hbm"),))
 
 
-def lp_text(name, folder):
-    from planner.solvers.highs import write_lp
-
-    path = folder / f"{name}.lp"
-    write_lp(SMALLEST[name], path)
-    return path.read_text(encoding="utf-8")
+def text_of(name):
+    return as_mps(build(SMALLEST[name]))
 
 
 @pytest.mark.parametrize("name", SMALLEST)
-def test_the_smallest_program_with_a_row_reads_as_its_golden_file(name, tmp_path):
-    golden = (GOLDEN / f"{name}.lp").read_text(encoding="utf-8")
-    assert lp_text(name, tmp_path) == golden
-    assert f"_{CLAIMS[name]}" in golden
+def test_the_smallest_program_with_a_row_reads_as_its_golden_file(name):
+    golden = (GOLDEN / f"{name}.mps").read_text(encoding="utf-8")
+    assert text_of(name) == golden
+    assert f" {CLAIMS[name]}" in golden
 
 
 def test_every_row_of_the_model_is_claimed_by_a_golden_file():
     """A row that is added to the model without a golden file has no name here."""
-    from pyomo.core import Constraint
-
-    from planner.solvers.highs import build
-
-    model = build(PLAN)
-    rows = {row.local_name for row in model.component_objects(Constraint, active=True)}
+    rows = {name.partition("[")[0] for name in build(PLAN).rows}
     limits = {limit.name for limit in PLAN.limits}
     assert rows - limits | {"limit"} == set(SMALLEST)
-    assert {path.stem for path in GOLDEN.glob("*.lp")} == set(SMALLEST)
+    assert {path.stem for path in GOLDEN.glob("*.mps")} == set(SMALLEST)
 
 
 if __name__ == "__main__":
     for each in SMALLEST:
-        lp_text(each, GOLDEN)
+        (GOLDEN / f"{each}.mps").write_text(text_of(each), encoding="utf-8")

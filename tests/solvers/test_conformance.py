@@ -270,17 +270,10 @@ def test_highs_and_cpsat_share_a_process_in_either_order(first):
 def test_no_solver_is_imported_before_it_is_asked_for():
     script = (
         "import sys, planner.solvers, planner.programs.screens\n"
-        "print(sorted({'pyomo', 'highspy', 'ortools', 'pandas'} & set(sys.modules)))"
+        "print(sorted({'highspy', 'ortools', 'pandas'} & set(sys.modules)))"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert run.stdout.strip() == "[]", run.stderr
-
-
-def test_highs_does_without_the_plug_ins_of_pyomo():
-    """`pyomo.environ` costs more processor time than everything else in a small plan."""
-    script = "import sys, planner.solvers.highs\nprint('pyomo.environ' in sys.modules)"
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert run.stdout.strip() == "False", run.stderr
 
 
 def test_a_large_tie_ends_with_the_solvers_own_choice():

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from planner.placing.sorting import with_few_sorts
+from planner.programs.mixed import as_mps
 from planner.programs.placement import (
     UNLIMITED,
     Counts,
@@ -24,10 +25,11 @@ from planner.programs.placement import (
     violations,
 )
 from planner.solvers.placement import solve_placement
+from planner.solvers.placement.highs import build
 from planner.solvers.solution import Status
 from planner.specs.targets import SolverOptions
 
-GOLDEN = Path(__file__).parent.parent / "programs" / "lp" / "sorts" / "sorts.lp"
+GOLDEN = Path(__file__).parent.parent / "programs" / "rows" / "sorts" / "sorts.mps"
 N_RANDOM = 40
 
 
@@ -139,19 +141,14 @@ def test_two_sorts_have_to_pay_for_the_second() -> None:
     assert (dear.answer.copies, dear.objective) == ((0, 4, 0), 120.0)
 
 
-def _text(folder: Path) -> str:
-    from planner.solvers.placement.highs import write_lp
-
-    path = folder / "sorts.lp"
-    write_lp(replace(two(), most_sorts=1), path)
-    return path.read_text(encoding="utf-8")
+def _text() -> str:
+    return as_mps(build(replace(two(), most_sorts=1)))
 
 
-def test_the_program_is_the_golden_one(tmp_path: Path) -> None:
+def test_the_program_is_the_golden_one() -> None:
     """`python -m tests.solvers.test_sorts` writes it anew after a deliberate change."""
-    assert _text(tmp_path) == GOLDEN.read_text(encoding="utf-8")
+    assert _text() == GOLDEN.read_text(encoding="utf-8")
 
 
 if __name__ == "__main__":
-    GOLDEN.parent.mkdir(exist_ok=True)
-    GOLDEN.write_text(_text(GOLDEN.parent), encoding="utf-8")
+    GOLDEN.write_text(_text(), encoding="utf-8")

@@ -18,9 +18,9 @@ from planner.commands.options.offered import (
     SURVEYS,
     WORDS,
     flags,
+    record_of,
     valued,
 )
-from planner.commands.options.written import WrittenOne
 from planner.errors import Problem, RequestError
 from planner.quantities import limited
 from planner.specs.meanings import Refusal, misplaced, problem_of, refused_by
@@ -92,6 +92,8 @@ class Arguments:
 
     def priced(self, texts: Sequence[str], sites: Sequence[_S]) -> list[_S]:
         """Sites at the rents that are asked for; a kind that none of them has is a problem."""
+        if not texts:
+            return list(sites)
         from planner.commands.options.by_name import read_prices
         from planner.commands.options.reading import Faults
         from planner.specs.prices import priced, unknown_kinds
@@ -122,8 +124,8 @@ def tidy(argv: list[str]) -> Arguments:
     if argv and argv[0] in COMMANDS:
         return _command(argv)
     if argv and argv[0] in SURVEYS:
-        return _options(argv[1:], SURVEYS[argv[0]], command=argv[0])
-    return _options(argv, WrittenOne)
+        return _options(argv[1:], record_of(argv[0]), command=argv[0])
+    return _options(argv, record_of(""))
 
 
 def _command(argv: list[str]) -> Arguments:
@@ -179,9 +181,9 @@ def _options(argv: list[str], written: type, *, command: str = "") -> Arguments:
 @cache
 def _offered() -> dict[str, str]:
     """The options of all commands, each with the first command that has it."""
-    commands = {"": WrittenOne, **SURVEYS}
     found: dict[str, str] = {}
-    for command, written in commands.items():
+    for command in ("", *SURVEYS):
+        written = record_of(command)
         known = {*valued(written), *flags(written)} - refused_by(command or "plan").keys()
         for name in known:
             found.setdefault(name, f"plan {command}".rstrip())

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields
+from importlib import import_module
 from typing import Any
 
 from planner.commands.options.remade import option
 from planner.commands.options.written import WrittenOne
-from planner.commands.options.written_experts import WrittenExperts
-from planner.commands.options.written_fleets import WrittenFleet
-from planner.commands.options.written_measurements import WrittenCalibration, WrittenMeasurement
-from planner.commands.options.written_placements import WrittenPlacement, WrittenRepair
-from planner.commands.options.written_predictions import WrittenPrediction
-from planner.commands.options.written_stages import WrittenLayers, WrittenStages
-from planner.commands.options.written_surveys import WrittenAudit, WrittenComparison, WrittenPareto
-from planner.commands.options.written_sweeps import WrittenSweep
-from planner.commands.options.written_verifications import WrittenVerification
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "models": (),
@@ -26,23 +18,23 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 """Commands that take a name, and their options, which take no value."""
 
-SURVEYS: dict[str, type] = {
-    "pareto": WrittenPareto,
-    "compare": WrittenComparison,
-    "audit": WrittenAudit,
-    "calibrate": WrittenCalibration,
-    "predict": WrittenPrediction,
-    "experts": WrittenExperts,
-    "measure": WrittenMeasurement,
-    "stages": WrittenStages,
-    "layers": WrittenLayers,
-    "fleet": WrittenFleet,
-    "place": WrittenPlacement,
-    "repair": WrittenRepair,
-    "sweep": WrittenSweep,
-    "verify": WrittenVerification,
+SURVEYS: dict[str, str] = {
+    "pareto": "written_surveys.WrittenPareto",
+    "compare": "written_surveys.WrittenComparison",
+    "audit": "written_surveys.WrittenAudit",
+    "calibrate": "written_measurements.WrittenCalibration",
+    "predict": "written_predictions.WrittenPrediction",
+    "experts": "written_experts.WrittenExperts",
+    "measure": "written_measurements.WrittenMeasurement",
+    "stages": "written_stages.WrittenStages",
+    "layers": "written_stages.WrittenLayers",
+    "fleet": "written_fleets.WrittenFleet",
+    "place": "written_placements.WrittenPlacement",
+    "repair": "written_placements.WrittenRepair",
+    "sweep": "written_sweeps.WrittenSweep",
+    "verify": "written_verifications.WrittenVerification",
 }
-"""Commands that take options, their own or those of `plan` and more."""
+"""Commands that take options, their own or those of `plan` and more: see `record_of`."""
 
 WORDS = {
     "calibrate": "--table",
@@ -69,6 +61,15 @@ REPEATED_BY = {
 """Options that only some commands take more than once."""
 
 
+def record_of(command: str) -> type:
+    """The record of a command's options, imported when it is asked for; `plan`'s where empty."""
+    if command not in SURVEYS:
+        return WrittenOne
+    module, name = SURVEYS[command].split(".")
+    record: type = getattr(import_module(f"planner.commands.options.{module}"), name)
+    return record
+
+
 def flags(written: type) -> tuple[str, ...]:
     """The options of a command that take no value."""
     return tuple(option(f.name) for f in fields(written) if isinstance(f.default, bool))
@@ -86,7 +87,7 @@ def written_of(command: str, tokens: Iterable[str]) -> Any:  # noqa: ANN401 one 
         command: empty for `plan` itself.
         tokens: options, each with its value behind `=`.
     """
-    record = SURVEYS.get(command, WrittenOne)
+    record = record_of(command)
     said: dict[str, list[str]] = {}
     for token in tokens:
         name, _, value = token.partition("=")

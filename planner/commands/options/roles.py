@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from planner.commands.options.arguments import Arguments
+
+if TYPE_CHECKING:
+    from planner.specs.roles import Connector
 
 
 class SaysRoles(Protocol):
@@ -28,7 +31,6 @@ def read_roles(written: SaysRoles, found: Arguments, *, several: bool = False) -
     """
     from planner.commands.options.counts import count
     from planner.commands.options.reading import Faults, one_of
-    from planner.specs.connectors import load_connector
     from planner.specs.roles import ASKED_ROLES
 
     faults, name = Faults(), written.connector
@@ -39,9 +41,15 @@ def read_roles(written: SaysRoles, found: Arguments, *, several: bool = False) -
 
     said = {
         "roles": faults.read("--roles", written.roles, listed if several else one),
-        "connector": None if name is None else found.collect(lambda: load_connector(name)),
+        "connector": None if name is None else found.collect(lambda: _connector(name)),
         "prefill_devices": faults.read("--prefill-devices", written.prefill_devices, count),
         "decode_devices": faults.read("--decode-devices", written.decode_devices, count),
     }
     found.problems += faults.problems
     return {key: value for key, value in said.items() if value is not None}
+
+
+def _connector(name: str) -> Connector:
+    from planner.specs.connectors import load_connector
+
+    return load_connector(name)

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from planner.commands.options.reading import Faults, one_of
-from planner.commands.options.written_surveys import WrittenPareto, WrittenSurvey
 from planner.errors import Problem
-from planner.results.surveys import DEFAULT_ALPHA, X_AXES, Y_AXES
 from planner.units import UnitError, parse
+
+if TYPE_CHECKING:
+    from planner.commands.options.written_surveys import WrittenPareto, WrittenSurvey
 
 STDOUT = "-"
 
 
 def read_axes(written: WrittenSurvey) -> tuple[dict[str, Any], tuple[Problem, ...]]:
     """What makes cases, and of a frontier its axes, as arguments; and what is wrong with them."""
+    from planner.commands.options.written_surveys import WrittenPareto
+
     faults = Faults()
     by = faults.read("--by", written.by, one_of("way to divide", ("weights", "formats")))
     keywords: dict[str, Any] = {"by": by or ""}
     if isinstance(written, WrittenPareto):
+        from planner.results.surveys import DEFAULT_ALPHA, X_AXES, Y_AXES
+
         keywords["x"] = faults.read("--x", written.x, one_of("axis", X_AXES)) or X_AXES[0]
         keywords["y"] = faults.read("--y", written.y, one_of("axis", Y_AXES)) or Y_AXES[0]
         alpha = faults.read("--alpha", written.alpha, _alpha)

@@ -6,7 +6,6 @@ from functools import lru_cache
 from pathlib import Path
 
 from planner.errors import SpecError
-from planner.estimates.calibration.kernel_files import ASSUMED, files_of_device, kernel_table
 from planner.specs.architecture import Architecture
 from planner.specs.ledger import recording
 from planner.specs.models import ModelSpec
@@ -27,6 +26,8 @@ def engines_on(cluster: ClusterSpec) -> tuple[str, ...]:
     """The engines whose kernels were measured on the device of a pool that is made of nodes."""
     if not isinstance(cluster.fabric, NodesFabric):
         return ()
+    from planner.estimates.calibration.kernel_files import files_of_device
+
     device = cluster.device.name
     with recording():  # only a look: no figure of an answer rests on it
         try:
@@ -61,6 +62,8 @@ def _measured_on(
 
 def _has_own(device: str, engine: str) -> bool:
     """Whether a table of the engine's own has measured kernels of the device."""
+    from planner.estimates.calibration.kernel_files import ASSUMED, kernel_table
+
     try:
         table = kernel_table(device, engine)
     except SpecError:  # it is to be asked, so that it says what ails the file

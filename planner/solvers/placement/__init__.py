@@ -117,9 +117,8 @@ def _at_even_prices(program: PlacementProgram) -> Word[Counts]:
 
 def _rows(program: PlacementProgram) -> MixedProgram:
     from planner.solvers.placement.highs import build
-    from planner.solvers.pyomo_reading import stated
 
-    return stated(lambda: build(program))
+    return build(program)
 
 
 def _provers(program: PlacementProgram, solver: str, effort: Effort) -> list[Prover[Counts]]:

@@ -1,4 +1,4 @@
-"""The placement program as an integer program: Pyomo states it, a solver of rows solves it.
+"""The placement program as an integer program, which a solver of rows solves.
 
 How HiGHS is called, and why so, is said in `planner.solvers.highs_run`.
 """
@@ -8,22 +8,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-from pyomo.core import (
-    Binary,
-    ConcreteModel,
-    Constraint,
-    NonNegativeIntegers,
-    NonNegativeReals,
-    Var,
-    minimize,
-)
-from pyomo.core.expr.numeric_expr import LinearExpression
 
 from planner.programs.layout import FloatArray
+from planner.programs.mixed import MixedProgram
+from planner.programs.mixed_builder import MixedBuilder
 from planner.programs.placement import (
     Counts,
     PlacementProgram,
@@ -37,10 +27,7 @@ from planner.solvers.mixed import highs as mixed_highs
 from planner.solvers.mixed import scip as mixed_scip
 from planner.solvers.placement.answers import judged
 from planner.solvers.proving import Word
-from planner.solvers.pyomo_reading import linear, stated
 from planner.solvers.solution import Effort
-
-Terms = list[tuple[float, int]]
 
 TOLERANCES = (1e-7, TOLERANCE)
 """Counts are whole, so a coarse tolerance lets nothing pass but in demands and limits; where it
@@ -61,80 +48,50 @@ SCIP_SEARCH = {
 devices are proved in 35 s of CPU, which otherwise keep a gap of 0.005 % after 100 s."""
 
 
-def build(program: PlacementProgram) -> ConcreteModel:
+def build(program: PlacementProgram) -> MixedProgram:
     """State the placement program as an integer program, with the names of its module.
 
     Demands are in shares of themselves, so that the tolerance is one of a share.
     """
-    m = ConcreteModel("placement")
-    most = most_copies(program).tolist()
-    m.n = Var(
-        range(program.n_columns),
-        domain=NonNegativeIntegers,
-        bounds=lambda _m, j: (0, most[j]),
-    )
-    n = list(m.n.values())
-    if program.is_for_share:
-        m.s = Var(domain=NonNegativeReals, bounds=(0.0, largest_share(program)))
-    _add_totals(m, program, most)
-
-    @m.Objective(sense=minimize)
-    def least(_m: ConcreteModel) -> object:
-        return -m.s if program.is_for_share else _dot(program.objective, n)
-
-    used: dict[int, Terms] = defaultdict(list)
-    uses = program.uses
-    entries = zip(uses.resource.tolist(), uses.column.tolist(), uses.amount.tolist(), strict=True)
-    for r, j, amount in entries:
-        used[r].append((float(amount), j))
-
-    @m.Constraint(range(program.n_resources))
-    def free(_m: ConcreteModel, r: int) -> object:
-        if not _can_bind(used[r], int(program.free[r]), most):
-            return Constraint.Skip
-        return linear([a for a, _ in used[r]], [n[j] for _, j in used[r]]) <= int(program.free[r])
-
-    _add_models(m, program, most)
+    rows, most = MixedBuilder(), most_copies(program).tolist()
+    costs = np.zeros_like(program.objective) if program.is_for_share else program.objective
+    for j, cost in enumerate(costs.tolist()):
+        rows.column(f"n[{j}]", most[j], cost=cost, is_whole=True)
+    share = rows.column("s", largest_share(program), cost=-1.0) if program.is_for_share else -1
+    _add_totals(rows, program, most)
+    _add_resources(rows, program, most)
+    _add_models(rows, program, most, share)
     for limit in program.limits:
-        if math.isfinite(limit.at_most):
-            left = _dot(limit.column, n)
-            if left.linear_vars:  # without any, `is_hopeless` has looked at it
-                m.add_component(limit.name, Constraint(expr=left <= limit.at_most))
-    _add_cuts(m, program)
-    _add_sorts(m, program, most)
-    return m
-
-
-def _add_sorts(m: ConcreteModel, program: PlacementProgram, most: list[int]) -> None:
-    """Which sorts of replicas are used, and how many of them may be."""
-    columns = program.limited_sorts
-    if not columns:
-        return
-    m.y = Var(range(len(columns)), domain=Binary)
-
-    @m.Constraint(range(len(columns)))
-    def used(_m: ConcreteModel, k: int) -> object:
-        mine = columns[k].tolist()
-        reach = sum(most[j] for j in mine)
-        return linear([*[1.0] * len(mine), -float(reach)], [*(m.n[j] for j in mine), m.y[k]]) <= 0
-
-    total = linear([1.0] * len(columns), list(m.y.values()))
-    m.sorts = Constraint(expr=total <= program.most_sorts)
-
-
-def _add_cuts(m: ConcreteModel, program: PlacementProgram) -> None:
-    n = list(m.n.values())
+        terms = _terms(limit.column)
+        if math.isfinite(limit.at_most) and terms:  # without any, `is_hopeless` has looked at it
+            rows.row(limit.name, terms, -math.inf, limit.at_most)
     for cut in program.cuts:
-        members = np.flatnonzero(cut.column).tolist()
-        parts, variables = cut.column[members].tolist(), [n[j] for j in members]
+        terms = _terms(cut.column)
         if not program.needed(cut):
-            row = linear([*parts, -1.0], [*variables, m.s]) >= -cut.added
-            m.add_component(cut.name, Constraint(expr=row))
-        elif members and cut.added < 1:  # without any, `is_hopeless` has looked at it
-            m.add_component(cut.name, Constraint(expr=linear(parts, variables) >= 1 - cut.added))
+            rows.row(cut.name, {**terms, share: -1.0}, -cut.added, math.inf)
+        elif terms and cut.added < 1:  # without any, `is_hopeless` has looked at it
+            rows.row(cut.name, terms, 1 - cut.added, math.inf)
+    _add_sorts(rows, program, most)
+    return rows.program("placement")
 
 
-def _add_totals(m: ConcreteModel, program: PlacementProgram, most: list[int]) -> None:
+def _terms(values: FloatArray) -> dict[int, float]:
+    """Of copies, without the zeros."""
+    return {j: value for j, value in enumerate(values.tolist()) if value}
+
+
+def _add_sorts(rows: MixedBuilder, program: PlacementProgram, most: list[int]) -> None:
+    """Which sorts of replicas are used, and how many of them may be."""
+    sorts = [rows.column(f"y[{k}]", 1.0, is_whole=True) for k in range(len(program.limited_sorts))]
+    for y, members in zip(sorts, program.limited_sorts, strict=True):
+        mine = members.tolist()
+        terms = {**dict.fromkeys(mine, 1.0), y: -float(sum(most[j] for j in mine))}
+        rows.row(f"used[{y - sorts[0]}]", terms, -math.inf, 0.0)
+    if sorts and program.most_sorts is not None:
+        rows.row("sorts", dict.fromkeys(sorts, 1.0), -math.inf, program.most_sorts)
+
+
+def _add_totals(rows: MixedBuilder, program: PlacementProgram, most: list[int]) -> None:
     """Copies of columns that count alike, added up: rows that say nothing new.
 
     Places are many and alike, so that a branch on one of them moves no bound; one on how many
@@ -151,66 +108,46 @@ def _add_totals(m: ConcreteModel, program: PlacementProgram, most: list[int]) ->
         if any(key[1:]):
             alike[key].append(j)
     groups = [members for members in alike.values() if len(members) > 1]
-    m.t = Var(
-        range(len(groups)),
-        domain=NonNegativeIntegers,
-        bounds=lambda _m, g: (0, sum(most[j] for j in groups[g])),
-    )
-
-    @m.Constraint(range(len(groups)))
-    def total(_m: ConcreteModel, g: int) -> object:
-        ones = [1.0] * len(groups[g])
-        return linear([*ones, -1.0], [*(m.n[j] for j in groups[g]), m.t[g]]) == 0
+    for g, members in enumerate(groups):
+        total = rows.column(f"t[{g}]", sum(most[j] for j in members), is_whole=True)
+        rows.row(f"total[{g}]", {**dict.fromkeys(members, 1.0), total: -1.0}, 0.0, 0.0)
 
 
-def _can_bind(terms: Terms, free: int, most: list[int]) -> bool:
-    return sum(max(amount, 0.0) * most[j] for amount, j in terms) > free
+def _add_resources(rows: MixedBuilder, program: PlacementProgram, most: list[int]) -> None:
+    """What is free of each resource that copies may exceed."""
+    used: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    uses = program.uses
+    entries = zip(uses.resource.tolist(), uses.column.tolist(), uses.amount.tolist(), strict=True)
+    for r, j, amount in entries:
+        used[r][j] += float(amount)
+    for r, free in enumerate(program.free.tolist()):
+        if sum(max(amount, 0.0) * most[j] for j, amount in used[r].items()) > int(free):
+            rows.row(f"free[{r}]", used[r], -math.inf, int(free))
 
 
-def _dot(coefficients: FloatArray, variables: list[Any]) -> LinearExpression:
-    kept = [(c, v) for c, v in zip(coefficients.tolist(), variables, strict=True) if c]
-    return linear([c for c, _ in kept], [v for _, v in kept])
+def _add_models(rows: MixedBuilder, program: PlacementProgram, most: list[int], share: int) -> None:
+    """Rows of each model: its demand, and its replicas.
 
-
-def _add_models(m: ConcreteModel, program: PlacementProgram, most: list[int]) -> None:
-    """Rows of each model: its demand, and its replicas."""
-    n = list(m.n.values())
-    members = [
-        np.flatnonzero(program.column_model == k).tolist() for k in range(len(program.models))
-    ]
-
-    @m.Constraint(range(len(program.models)))
-    def demand(_m: ConcreteModel, k: int) -> object:
-        asked = float(program.demand[k])
-        if asked <= 0:
-            return Constraint.Skip
-        serving = [j for j in members[k] if program.rate[j]]
-        shares = [float(program.rate[j]) / asked for j in serving]
-        variables = [n[j] for j in serving]
-        if program.is_for_share:
-            return linear([*shares, -1.0], [*variables, m.s]) >= 0
-        return linear(shares, variables) >= 1
-
-    @m.Constraint(range(len(program.models)))
-    def replicas(_m: ConcreteModel, k: int) -> object:
+    Args:
+        share: the column of the share of all demands, where it is chosen.
+    """
+    mine = [np.flatnonzero(program.column_model == k).tolist() for k in range(len(program.models))]
+    for k, asked in enumerate(program.demand.tolist()):
+        terms = {j: float(program.rate[j]) / asked for j in mine[k] if asked > 0}
+        if asked > 0 and program.is_for_share:
+            rows.row(f"demand[{k}]", {**terms, share: -1.0}, 0.0, math.inf)
+        elif asked > 0:
+            rows.row(f"demand[{k}]", terms, 1.0, math.inf)
+    for k, members in enumerate(mine):
         low, high = int(program.least[k]), int(program.most[k])
-        if not members[k] or (low <= 0 and sum(most[j] for j in members[k]) <= high):
-            return Constraint.Skip
-        return (low, linear([1.0] * len(members[k]), [n[j] for j in members[k]]), high)
-
-
-def write_lp(program: PlacementProgram, path: Path) -> None:
-    """Write the model as an LP file, with the names of `build`."""
-    from pyomo.repn.plugins.lp_writer import LPWriter
-
-    with path.open("w", encoding="utf-8") as stream:
-        LPWriter().write(build(program), stream, symbolic_solver_labels=True)
+        if members and (low > 0 or sum(most[j] for j in members) > high):
+            rows.row(f"replicas[{k}]", dict.fromkeys(members, 1.0), low, high)
 
 
 def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
     """What HiGHS says of the program."""
     clock = Clock()
-    rows = stated(lambda: build(program))
+    rows = build(program)
     for tolerance in TOLERANCES:
         left = effort
         if effort.time_limit_s is not None:
@@ -227,7 +164,7 @@ def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
 def solve_by_scip(program: PlacementProgram, effort: Effort) -> Word[Counts]:
     """What SCIP says of the same rows."""
     clock = Clock()
-    word = mixed_scip.solve(stated(lambda: build(program)), effort, options=SCIP_SEARCH)
+    word = mixed_scip.solve(build(program), effort, options=SCIP_SEARCH)
     counts = _counts(program, word.answer)
     return judged(program, word, counts, wall_s=clock.elapsed_s())
 

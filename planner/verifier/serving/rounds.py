@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from planner.specs.kernels import EngineSpec
 from planner.specs.region import Outside
-from planner.verifier.model_errors import deviation
+from planner.verifier.model_errors import deviation, deviations
 from planner.verifier.serving.drafts import Draft
 from planner.verifier.serving.held import (
     activation_bytes,
@@ -332,15 +332,6 @@ def _full_s(rank: Rank, served: Served, running: float, reading: Tokens) -> floa
         half = (running - 1) / 2 / min(rank.n_stages, running)
         reading = replace(all_, decoding=half).beside(reading)
     return _pass(rank, served, reading).seconds + prefill_beside_s(rank.model, engine)
-
-
-def deviations(share: float) -> float:
-    """How many of them an interval is wide that holds a share of all cases.
-
-    By Student's law of two degrees of freedom; one holds erf(1/√2) of them, as a normal one does.
-    """
-    one = math.erf(math.sqrt(0.5))
-    return share / one * math.sqrt((1 - one * one) / (1 - share * share))
 
 
 def deviations_planned(confidence: float | None, times: Felt) -> float:

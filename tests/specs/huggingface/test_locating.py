@@ -178,7 +178,7 @@ def test_reading_a_config_imports_nothing_heavy() -> None:
         "import sys\n"
         "from planner.specs.huggingface.reading import read_config\n"
         f"read_config({str(path_of('DeepSeek-V3'))!r})\n"
-        "heavy = {'numpy', 'pydantic', 'networkx', 'pyomo', 'highspy', 'ortools', 'torch',\n"
+        "heavy = {'numpy', 'pydantic', 'networkx', 'highspy', 'ortools', 'torch',\n"
         "         'transformers', 'huggingface_hub', 'requests', 'urllib.request', 'socket'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
