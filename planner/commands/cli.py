@@ -197,15 +197,11 @@ def _run(words: list[str], kept: Kept) -> Answer:
     said = tidy(words)
     standing = [token for token in said.tokens if token in STANDING]
     command = [token for token in said.tokens[:1] if not token.startswith("-")]
-    # Help is given even beside options that cannot be read.
-    if standing[:1] in (["--help"], ["-h"]):
-        # to parse the words first would take twice as long
-        return _help(command)
-    if standing[:1] == ["--version"]:
-        return Answer(text=_version())
+    if standing:  # help is given even beside options that cannot be read
+        return _standing(standing[0], command, said)
     check_room(ROOM_BYTES)
-    if standing or (command and command[0] in LISTS):
-        return _parsed([*command, *standing[:1]] if standing else said.tokens, said)
+    if command and command[0] in LISTS:
+        return _parsed(said.tokens, said)
     function = plan if said.command == "plan" else _command(said.command)
     written = written_of(said.command, said.tokens)
     path = getattr(written, "keep_program", None)
@@ -213,6 +209,16 @@ def _run(words: list[str], kept: Kept) -> Answer:
     with unlogged(), kept.listening(path), settings([written], said):
         answer: Answer = function(written, said=said)
     return answer
+
+
+def _standing(word: str, command: list[str], said: Arguments) -> Answer:
+    """The answer to a word that needs no other."""
+    if word in ("--help", "-h"):  # to parse the words first would take twice as long
+        return _help(command)
+    if word == "--version":
+        return Answer(text=_version())
+    check_room(ROOM_BYTES)
+    return _parsed([*command, word], said)
 
 
 def _parsed(tokens: list[str], said: Arguments) -> Answer:

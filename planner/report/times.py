@@ -95,15 +95,23 @@ def _price_texts(answer: object) -> list[str]:
 
 def _prices(answer: object) -> Iterator[tuple[str, str, str]]:
     """Device, date and who says it, of each rent of a file that an answer is chosen by."""
-    answer = getattr(answer, "placement", answer) if _is(answer, "Repair") else answer
-    inner = [row.answer for row in getattr(answer, "rows", ())] if _is(answer, "Comparison") else []
-    for one in (*inner, *(curve.frontier for curve in _curves(answer))):
+    for one in _inner(answer):
         yield from _prices(one)
     for cluster in _clusters(getattr(answer, "request", None)):
         if cluster.usd_per_hour == cluster.device.usd_per_hour:
             said = (one for one in cluster.device.provenance if one.key == "price.on_demand")
             source = re.split("[,;]", next((one.source for one in said), "its file"))[0]
             yield cluster.device.name, cluster.device.price_date or "undated", source
+
+
+def _inner(answer: object) -> Iterator[object]:
+    """Answers that an answer is made of."""
+    if _is(answer, "Comparison"):
+        yield from (row.answer for row in getattr(answer, "rows", ()))
+    elif _is(answer, "Repair"):
+        yield getattr(answer, "placement", None)
+    else:
+        yield from (curve.frontier for curve in _curves(answer))
 
 
 def _clusters(request: object) -> list[ClusterSpec]:

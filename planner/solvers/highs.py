@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
@@ -46,26 +47,31 @@ def build(program: LayoutProgram) -> MixedProgram:
         for i, cost in enumerate(costs.tolist()):
             rows.column(f"{letter}[{i}]", 1.0, cost=cost, is_whole=True)
     rows.row("one_context", dict.fromkeys(range(n_contexts), 1.0), 1.0, 1.0)
-    of_place = defaultdict(list)  # columns of each context and slot
+    of_place: dict[tuple[int, int], dict[int, float]] = defaultdict(
+        dict
+    )  # columns of each context and slot
     pairs = zip(program.column_context.tolist(), program.column_slot.tolist(), strict=True)
-    for j, place in enumerate(pairs):
-        of_place[place].append(j)
-    slots = range(program.n_slots)
-    for k in range(n_contexts):
-        for s in slots:
-            terms = {n_contexts + j: 1.0 for j in of_place[k, s]}
-            rows.row(f"one_layout[{k},{s}]", {**terms, k: -1.0}, 0.0, 0.0)
-    held, free = program.column_bytes, program.capacity_bytes - program.context_bytes
-    for k in np.flatnonzero(np.isfinite(free)).tolist():
-        mine = sorted(j for s in slots for j in of_place[k, s] if held[j] != 0)
-        terms = {n_contexts + j: float(held[j]) for j in mine}
-        rows.row(f"hbm[{k}]", {**terms, k: -float(free[k])}, -math.inf, 0.0)
+    for j, place in enumerate(pairs, start=n_contexts):
+        of_place[place][j] = 1.0
+    for k, s in product(range(n_contexts), range(program.n_slots)):
+        rows.row(f"one_layout[{k},{s}]", {**of_place[k, s], k: -1.0}, 0.0, 0.0)
+    _add_memory(rows, program)
     for limit in program.limits:
-        of_all = enumerate([*limit.context.tolist(), *limit.column.tolist()])
-        terms = {i: value for i, value in of_all if value}
-        if math.isfinite(limit.at_most) and (terms or limit.at_most < 0):
+        terms = dict(enumerate([*limit.context.tolist(), *limit.column.tolist()]))
+        if math.isfinite(limit.at_most) and (any(terms.values()) or limit.at_most < 0):
             rows.row(limit.name, terms, -math.inf, limit.at_most)
     return rows.program("layout")
+
+
+def _add_memory(rows: MixedBuilder, program: LayoutProgram) -> None:
+    """What columns of each context hold, beside what the context does."""
+    held: dict[int, dict[int, float]] = defaultdict(dict)
+    pairs = zip(program.column_context.tolist(), program.column_bytes.tolist(), strict=True)
+    for j, (k, each) in enumerate(pairs, start=program.n_contexts):
+        held[k][j] = each
+    for k, free in enumerate((program.capacity_bytes - program.context_bytes).tolist()):
+        if math.isfinite(free):
+            rows.row(f"hbm[{k}]", {**held[k], k: -free}, -math.inf, 0.0)
 
 
 def solve(program: LayoutProgram, effort: Effort) -> Word[Assignment]:

@@ -60,7 +60,15 @@ def build(program: PlacementProgram) -> MixedProgram:
     share = rows.column("s", largest_share(program), cost=-1.0) if program.is_for_share else -1
     _add_totals(rows, program, most)
     _add_resources(rows, program, most)
-    _add_models(rows, program, most, share)
+    _add_demands(rows, program, share)
+    _add_replicas(rows, program, most)
+    _add_limits(rows, program, share)
+    _add_sorts(rows, program, most)
+    return rows.program("placement")
+
+
+def _add_limits(rows: MixedBuilder, program: PlacementProgram, share: int) -> None:
+    """Upper bounds on what all copies add up to, and lower ones."""
     for limit in program.limits:
         terms = _terms(limit.column)
         if math.isfinite(limit.at_most) and terms:  # without any, `is_hopeless` has looked at it
@@ -71,8 +79,6 @@ def build(program: PlacementProgram) -> MixedProgram:
             rows.row(cut.name, {**terms, share: -1.0}, -cut.added, math.inf)
         elif terms and cut.added < 1:  # without any, `is_hopeless` has looked at it
             rows.row(cut.name, terms, 1 - cut.added, math.inf)
-    _add_sorts(rows, program, most)
-    return rows.program("placement")
 
 
 def _terms(values: FloatArray) -> dict[int, float]:
@@ -125,21 +131,27 @@ def _add_resources(rows: MixedBuilder, program: PlacementProgram, most: list[int
             rows.row(f"free[{r}]", used[r], -math.inf, int(free))
 
 
-def _add_models(rows: MixedBuilder, program: PlacementProgram, most: list[int], share: int) -> None:
-    """Rows of each model: its demand, and its replicas.
+def _add_demands(rows: MixedBuilder, program: PlacementProgram, share: int) -> None:
+    """Shares of what is demanded of each model that its replicas serve.
 
     Args:
         share: the column of the share of all demands, where it is chosen.
     """
-    mine = [np.flatnonzero(program.column_model == k).tolist() for k in range(len(program.models))]
     for k, asked in enumerate(program.demand.tolist()):
-        terms = {j: float(program.rate[j]) / asked for j in mine[k] if asked > 0}
-        if asked > 0 and program.is_for_share:
+        if asked <= 0:
+            continue
+        terms = _terms(np.where(program.column_model == k, program.rate / asked, 0.0))
+        if program.is_for_share:
             rows.row(f"demand[{k}]", {**terms, share: -1.0}, 0.0, math.inf)
-        elif asked > 0:
+        else:
             rows.row(f"demand[{k}]", terms, 1.0, math.inf)
-    for k, members in enumerate(mine):
+
+
+def _add_replicas(rows: MixedBuilder, program: PlacementProgram, most: list[int]) -> None:
+    """Replicas of each model, where their number may be wrong."""
+    for k in range(len(program.models)):
         low, high = int(program.least[k]), int(program.most[k])
+        members = np.flatnonzero(program.column_model == k).tolist()
         if members and (low > 0 or sum(most[j] for j in members) > high):
             rows.row(f"replicas[{k}]", dict.fromkeys(members, 1.0), low, high)
 
