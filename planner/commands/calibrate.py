@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -30,7 +29,7 @@ def calibrate(
     """Fit the closed forms of kernels to measured times, and say how far to trust them."""
     from planner.estimates.calibration.calibrating import calibrate as fit
     from planner.report.calibration import calibration_text
-    from planner.report.progress import ProgressLine
+    from planner.running.phases import begin
     from planner.specs.reading import load_device
 
     found = Arguments(problems=[*said.problems, *_missing(written)], hints=said.hints)
@@ -38,20 +37,16 @@ def calibrate(
     n_sms, n_sms_source = _n_sms(written, device, found)
     found.check()
     assert device is not None
-    line = ProgressLine(sys.stderr, objective="")
-    try:
-        answer = fit(
-            [Path(one) for one in written.table],
-            device,
-            engine=str(written.engine),
-            version=written.engine_version,
-            n_sms=n_sms,
-            source=written.source,
-            programs=[one.strip() for one in (written.kernels or "").split(",") if one.strip()],
-            on_fit=lambda what, n_rows: line.tell(lambda _: f"fitting {what} to {n_rows} rows"),
-        )
-    finally:
-        line.clear()
+    answer = fit(
+        [Path(one) for one in written.table],
+        device,
+        engine=str(written.engine),
+        version=written.engine_version,
+        n_sms=n_sms,
+        source=written.source,
+        programs=[one.strip() for one in (written.kernels or "").split(",") if one.strip()],
+        on_fit=lambda what, n_rows: begin(f"fitting {what} to {n_rows} rows"),
+    )
     _check_outputs(written, answer)
     text = calibration_text(answer, width(), names_refused=written.refused)
     return Answer(text=text, files=tuple(_files(written, answer, n_sms_source)))

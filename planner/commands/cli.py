@@ -101,7 +101,18 @@ def main(argv: list[str] | None = None, *, began_s: float | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     open_closed_streams()
-    return deliver(answer_to(words, began_s=time.perf_counter() if began_s is None else began_s))
+    with _progress():
+        answer = answer_to(words, began_s=time.perf_counter() if began_s is None else began_s)
+    return deliver(answer)
+
+
+def _progress() -> AbstractContextManager[None]:
+    """A line on a terminal that says what is being done; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        return nullcontext()
+    from planner.report.progress import shown
+
+    return shown(sys.stderr)
 
 
 def answer_to(words: list[str], *, began_s: float) -> Answer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,10 +31,12 @@ def fleet(
     """Find the cheapest fleet that serves traffic within percentiles, and try it by simulation."""
     from planner.commands.options.fleets import read_fleet, read_staircase
     from planner.report.progress import FleetLine
+    from planner.running.phases import begin
 
     climbed = read_staircase(written, said)
     request = read_fleet(written, said)
-    line = FleetLine(sys.stderr, rate_per_s=request.rate_per_s)
+    begin("simulating what replicas carry")
+    line = FleetLine(rate_per_s=request.rate_per_s)
     steps = None if climbed is None else _climbed(request, line, climbed)
     is_for_programs = written.json or written.csv == STDOUT
     if steps is not None and is_for_programs and written.html is None:

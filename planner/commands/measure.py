@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -68,19 +67,12 @@ def measure(
 
 def _timed(bench: Bench, catalogue: Catalogue, budget_s: float) -> Measurements:
     from planner.estimates.measuring.timing import measure as time_kernels
-    from planner.report.progress import ProgressLine
-    from planner.units import show
-
-    line = ProgressLine(sys.stderr, objective="")
+    from planner.running.phases import begin
 
     def tell(place: int, kernel: Wanted) -> None:
-        n_kernels = len(catalogue.kernels)
-        line.tell(lambda s: f"timing {kernel.family}: {place} of {n_kernels}, {show(s, 's')}")
+        begin(f"timing {kernel.family}: {place} of {len(catalogue.kernels)}")
 
-    try:
-        return time_kernels(bench, catalogue.kernels, budget_s=budget_s, on_kernel=tell)
-    finally:
-        line.clear()
+    return time_kernels(bench, catalogue.kernels, budget_s=budget_s, on_kernel=tell)
 
 
 def _answer(

@@ -16,6 +16,7 @@ from planner.errors import Problem
 from planner.quantities import placed
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
+from planner.running.phases import begin
 from planner.specs.runtimes import ENGINES, ROOFLINE
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def place(
     from planner.placing.planning import place as find
 
     pool, wanted, keywords = read_place(written, said)
+    begin("placing replicas")
     answer = find(pool, wanted, **keywords)
     floorplan = floorplan_of(pool, keywords["state"])
     from planner.report.placement import placement_line, placement_text

@@ -120,12 +120,8 @@ def _find(asked: Wanted) -> AnyPlan:
 
     keywords = _keywords(asked)
     (model,), (cluster,) = asked.models, asked.clusters
-    line = ProgressLine(sys.stderr, objective=keywords["objective"])
-    news = line if sys.stderr.isatty() else None
-    try:
-        return find(model, cluster, asked.runtimes or None, **keywords, on_progress=news)
-    finally:
-        line.clear()
+    news = ProgressLine(objective=keywords["objective"]) if sys.stderr.isatty() else None
+    return find(model, cluster, asked.runtimes or None, **keywords, on_progress=news)
 
 
 def _among(model: Any, allowed: tuple[str, ...], asked: Wanted) -> dict[str, Any]:  # noqa: ANN401

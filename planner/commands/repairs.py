@@ -22,6 +22,7 @@ from planner.errors import Problem
 from planner.quantities import placed
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
+from planner.running.phases import begin
 from planner.specs.runtimes import ROOFLINE
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def repair(
     asked = wishes_for(served, wishes, n_output, found)
     found.check()
     assert before is not None
+    begin("placing replicas where they may move")
     answer = find(
         before,
         pool,

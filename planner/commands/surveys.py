@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,19 +36,16 @@ def pareto(
     from planner.planning.comparing import frontiers
     from planner.report.progress import SurveyLine
 
-    line = SurveyLine(sys.stderr)
-    try:
-        asked = wanted(written, said)
-        curves = frontiers(
-            asked.models,
-            asked.clusters,
-            asked.runtimes,
-            **asked.keywords,
-            on_case=line.on_case,
-            on_points=line.on_points,
-        )
-    finally:
-        line.clear()
+    line = SurveyLine()
+    asked = wanted(written, said)
+    curves = frontiers(
+        asked.models,
+        asked.clusters,
+        asked.runtimes,
+        **asked.keywords,
+        on_case=line.on_case,
+        on_points=line.on_points,
+    )
     found = any(curve.frontier for curve in curves)
     if written.csv == STDOUT:
         from planner.report.as_csv import frontiers_csv
@@ -91,20 +87,16 @@ def compare(
     from planner.planning.comparing import compare as find
     from planner.report.progress import SurveyLine
 
-    line = SurveyLine(sys.stderr)
-    try:
-        roles = read_roles(written, said, several=True)
-        asked = wanted(written, said)
-        comparison = find(
-            asked.models,
-            asked.clusters,
-            asked.runtimes,
-            **asked.keywords,
-            **roles,
-            on_case=line.on_case,
-        )
-    finally:
-        line.clear()
+    roles = read_roles(written, said, several=True)
+    asked = wanted(written, said)
+    comparison = find(
+        asked.models,
+        asked.clusters,
+        asked.runtimes,
+        **asked.keywords,
+        **roles,
+        on_case=SurveyLine().on_case,
+    )
     from planner.report.comparison import best_line, comparison_text
 
     return answered(

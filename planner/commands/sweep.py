@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,8 +54,6 @@ def sweep(
         message = f"interrupted: {n_done:,} of {len(requests):,} requests are done and kept"
         message += f" in `{folder}`, and the same command goes on from there"
         return Answer(message=message, code=INTERRUPTED)
-    finally:
-        line.clear()
     return _answer(found, folder, written, time.monotonic() - began_s)
 
 
@@ -110,15 +107,12 @@ class _SweepLine:
     """How far a sweep is, on one line of a terminal."""
 
     def __init__(self, n_requests: int) -> None:
-        from planner.report.progress import ProgressLine
-
-        self._line = ProgressLine(sys.stderr, objective="", patience_s=0.0)
         self._began_s = time.monotonic()
         self._what = ""
         self.tell("reading", 0, n_requests, 0)
-        self.clear = self._line.clear
 
     def tell(self, what: str, n_done: int, n_all: int, n_before: int) -> None:
+        from planner.report.progress import tell
         from planner.units import show
 
         if what != self._what:
@@ -128,7 +122,7 @@ class _SweepLine:
         if n_done > n_before:
             left_s = elapsed_s * (n_all - n_done) / (n_done - n_before)
             text += f", {show(left_s, 's')} left"
-        self._line.tell(lambda _: text)
+        tell(lambda _: text)
 
 
 def _answer(found: Sweep, folder: Path, written: WrittenSweep, elapsed_s: float) -> Answer:

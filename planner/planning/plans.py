@@ -13,6 +13,7 @@ from planner.planning.gains import gains, reliefs_of, rule_costs
 from planner.planning.ties import beliefs_of, rivals_of, ties_of
 from planner.results import AnyPlan, Plan
 from planner.running.deadlines import out_of_time, timed
+from planner.running.phases import begin
 from planner.runtimes.candidates import Aim, Among, variants_of
 from planner.runtimes.registry import USUAL, candidates_of
 from planner.solvers.certify import in_si
@@ -164,6 +165,7 @@ def decide(
     if found.solution.status is Status.INFEASIBLE:
         if found.reduced.is_cut:
             raise out_of_time()
+        begin("asking which limits conflict")
         raise NoPlanError(explain(among), requests=among.requests)
     if found.assignment is None:
         raise found.solution.unsettled(in_si(request.objective, found.solution.bound))
@@ -191,6 +193,7 @@ def _progress_in_si(
 def _answer(among: Among, found: Found, aim: Aim, *, prefer: str, began_s: float) -> AnyPlan:
     """Describe, certify, verify."""
     assert found.assignment is not None
+    begin("asking what limits cost, and what else is as good")
     served = among.of(found.posed, found.assignment)
     best = among.deployment(found.posed, found.assignment)
     error = served.error(aim.objective, best)
@@ -224,5 +227,6 @@ def _answer(among: Among, found: Found, aim: Aim, *, prefer: str, began_s: float
         rule_costs=rule_costs(among, aim, found, best, rivals),
         other_requests=among.other_requests(request),
     )
+    begin("verifying")
     refuse(judge_plan(answer)[1])
     return answer

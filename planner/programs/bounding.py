@@ -30,6 +30,7 @@ from planner.programs.posed import LeftOut, PosedProgram
 from planner.programs.rows import rest_of_context, rows_of
 from planner.programs.screens import Field, Sieve
 from planner.running.deadlines import is_over
+from planner.running.phases import begin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -126,6 +127,9 @@ class Bounding:
             is_cut = bool(self._kept) and is_over()
             if is_cut:
                 break
+            n_devices = int(block.n_devices.max(initial=0))
+            engine = self._timer.clock.engine.title
+            begin(f"timing deployments of {engine} on up to {n_devices:,} devices")
             self._look_at(block)
         kept = joined_choices(self._kept)
         n_contexts = self._near[0].sifted(kept)[1]

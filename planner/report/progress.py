@@ -1,14 +1,20 @@
-"""One line about a running solver, rewritten in place on a terminal, absent elsewhere."""
+"""One line about a command that works, rewritten in place on a terminal, absent elsewhere.
+
+A thread writes it, so that no part of the work is silent, whoever has news of it or not.
+"""
 
 from __future__ import annotations
 
 import math
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from planner.report.lines import percent
 from planner.report.words import objective_dimension, plural
+from planner.running import phases
 from planner.units import show
 
 if TYPE_CHECKING:
@@ -16,45 +22,51 @@ if TYPE_CHECKING:
     from planner.results.surveys import Case
     from planner.solvers.solution import Progress
 
-_PATIENCE_S = 1.0
-_EVERY_S = 0.1
+_PATIENCE_S = 0.5
+_EVERY_S = 0.2
+
+News = Callable[[float], str]
+"""What to write, by the seconds since the command began."""
 
 
-class ProgressLine:
-    """Called with each piece of news; silent unless the stream is a terminal.
+class _Line:
+    """The line of a terminal, and the thread that writes it."""
 
-    Args:
-        stream: where to write, stderr.
-        objective: what is optimised, which says the unit of incumbent and bound.
-        patience_s: no news before this; as usual where it is negative.
-    """
-
-    def __init__(self, stream: TextIO, *, objective: str, patience_s: float = -1.0) -> None:
-        self._stream = stream
-        self._patience_s = _PATIENCE_S if patience_s < 0.0 else patience_s
-        self._dimension = objective_dimension(objective)
-        self._is_terminal = stream.isatty()
-        self._began_s, self._written_s = time.monotonic(), -math.inf
+    def __init__(self, stream: TextIO) -> None:
+        self._stream, self._began_s = stream, time.monotonic()
         self._length = 0
+        self._news: tuple[int, News] = (-1, _working)
+        self._lock, self._ends = threading.Lock(), threading.Event()
+        self._thread = threading.Thread(target=self._write, daemon=True)
+        self._thread.start()
 
-    def __call__(self, progress: Progress) -> None:
-        self.tell(lambda elapsed_s: progress_text(progress, self._dimension, elapsed_s=elapsed_s))
+    def tell(self, news: News) -> None:
+        """News that hold until there are others, or another phase begins."""
+        self._news = phases.number(), news
 
-    def tell(self, news: Callable[[float], str]) -> None:
-        """Write news that know the time passed [s], not too soon after the last."""
-        now_s = time.monotonic()
-        patient = now_s - self._began_s < self._patience_s or now_s - self._written_s < _EVERY_S
-        if not self._is_terminal or patient:
-            return
-        self._written_s = now_s
-        self._rewrite(news(now_s - self._began_s))
+    def stay(self, text: str) -> None:
+        """A line that stays, above the one that is rewritten."""
+        with self._lock:
+            self._rewrite("")
+            self._stream.write(f"\r{text}\n")
+            self._stream.flush()
 
-    def clear(self) -> None:
+    def end(self) -> None:
         """Leave the line empty for what comes next."""
+        self._ends.set()
+        self._thread.join()
         if self._length:
             self._rewrite("")
             self._stream.write("\r")
             self._stream.flush()
+
+    def _write(self) -> None:
+        wait_s = _PATIENCE_S
+        while not self._ends.wait(wait_s):
+            elapsed_s, wait_s = time.monotonic() - self._began_s, _EVERY_S
+            phase, news = self._news
+            with self._lock:
+                self._rewrite((news if phase == phases.number() else _working)(elapsed_s))
 
     def _rewrite(self, text: str) -> None:
         self._stream.write("\r" + text.ljust(self._length))
@@ -62,44 +74,73 @@ class ProgressLine:
         self._length = len(text)
 
 
-class SurveyLine:
-    """News of several frontiers, on one line.
+_shown: _Line | None = None
+
+
+@contextmanager
+def shown(stream: TextIO) -> Iterator[None]:
+    """Write what a command does meanwhile to a terminal."""
+    global _shown
+    _shown = line = _Line(stream)
+    try:
+        yield
+    finally:
+        _shown = None
+        line.end()
+
+
+def tell(news: News) -> None:
+    """What the line says from now on, where there is one."""
+    if _shown is not None:
+        _shown.tell(news)
+
+
+def _working(elapsed_s: float) -> str:
+    return f"{phases.words()}, {show(round(elapsed_s, 1), 's')}"
+
+
+class ProgressLine:
+    """Called with each piece of a solver's news.
 
     Args:
-        stream: where to write, stderr.
+        objective: what is optimised, which says the unit of incumbent and bound.
     """
 
-    def __init__(self, stream: TextIO) -> None:
-        self._line = ProgressLine(stream, objective="")
+    def __init__(self, *, objective: str) -> None:
+        self._dimension = objective_dimension(objective)
+
+    def __call__(self, progress: Progress) -> None:
+        tell(lambda elapsed_s: progress_text(progress, self._dimension, elapsed_s=elapsed_s))
+
+
+class SurveyLine:
+    """News of several plans or frontiers."""
+
+    def __init__(self) -> None:
         self._case = ""
 
     def on_case(self, case: Case) -> None:
         self._case = " ".join(filter(None, (case.model, case.topology, case.weights, case.kv)))
-        self._line.tell(lambda elapsed_s: f"searching {self._case}, {show(elapsed_s, 's')}")
+        tell(lambda elapsed_s: f"searching {self._case}, {show(elapsed_s, 's')}")
 
     def on_points(self, n_done: int, n_points: int) -> None:
-        self._line.tell(
+        tell(
             lambda elapsed_s: (
                 f"searching {self._case}: "
                 f"{n_done} of {n_points} points verified, {show(elapsed_s, 's')}"
             )
         )
 
-    def clear(self) -> None:
-        """Leave the line empty for what comes next."""
-        self._line.clear()
-
 
 class FleetLine:
     """News of a fleet: each round, and each step of a staircase, on a line that stays.
 
     Args:
-        stream: where to write, stderr; silent unless it is a terminal.
         rate_per_s: requests that come today [1/s].
     """
 
-    def __init__(self, stream: TextIO, *, rate_per_s: float) -> None:
-        self._stream, self._rate_per_s = stream, rate_per_s
+    def __init__(self, *, rate_per_s: float) -> None:
+        self._rate_per_s = rate_per_s
         self._began_s = time.monotonic()
         self._n_rounds = 0
 
@@ -116,10 +157,8 @@ class FleetLine:
         self._tell(lambda: f"{low} to {high}: {rent}")
 
     def _tell(self, words: Callable[[], str]) -> None:
-        if self._stream.isatty():
-            elapsed_s = time.monotonic() - self._began_s
-            self._stream.write(f"{words()}, {show(elapsed_s, 's')}\n")
-            self._stream.flush()
+        if _shown is not None:
+            _shown.stay(f"{words()}, {show(time.monotonic() - self._began_s, 's')}")
 
 
 def _round_words(one: Round) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,7 @@ HELP_CPU_S = 0.30
 
 _LOADED = """\
 import sys
+import time
 from planner.commands.cli import main
 code = main(sys.argv[1:])
 print([name for name in {heavy} if name in sys.modules], file=sys.stderr)
@@ -127,6 +131,7 @@ def test_ctrl_c_while_a_class_is_made_ends_in_one_line():
 
 _STARVED_TWICE = """\
 import sys
+import time
 import planner.running.endings
 from planner.__main__ import main
 def starved(*rest):
@@ -168,6 +173,59 @@ def test_a_stream_that_knows_only_ascii_is_no_error():
     ran = spawn("topologies", "tpu-v4-2x2x2", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert ran.returncode == 0
     assert "2x2x2" in ran.stdout
+
+
+def on_terminal(code: str) -> tuple[str, list[float]]:
+    """What a process writes to a terminal as its stderr, and when, from its first word on [s]."""
+    leader, follower = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=follower,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "dumb"},
+        text=True,
+    )
+    os.close(follower)
+    text, times = "", []
+    with contextlib.suppress(OSError):  # as a terminal ends
+        while piece := os.read(leader, 10_000):
+            text += piece.decode()
+            times.append(time.monotonic())
+    os.close(leader)
+    answer, _ = process.communicate(timeout=60)
+    assert (process.returncode, bool(answer)) == (0, True)
+    return text, [at - times[0] for at in times]
+
+
+_SLOW = """\
+import sys, time
+import planner.planning.plans as plans, planner.programs.bounding as bounding
+def slowly(function):
+    def run(*rest, **more):
+        time.sleep(2.5)
+        return function(*rest, **more)
+    return run
+plans.candidates_of, plans.judge_plan = slowly(plans.candidates_of), slowly(plans.judge_plan)
+bounding.Bounding._look_at = slowly(bounding.Bounding._look_at)
+import planner.runtimes.engine_source as source
+source.MOST_TIMED = 0
+from planner.__main__ import main
+sys.argv = ["plan", "--model", "llama-3.1-8b", "--topology", "h100-nvl8-x1", "--engine", "vllm",
+            "--tp", "1", "--batch", "16", "--weights", "bf16", "--quiet"]
+print(file=sys.stderr, flush=True)
+sys.exit(main())
+"""
+
+
+def test_a_terminal_hears_something_in_every_two_seconds_and_a_pipe_nothing():
+    """Reading, timing and verifying are slowed, and nothing of these tells of itself."""
+    text, times = on_terminal(_SLOW)
+    assert max(b - a for a, b in pairwise(times)) < 2.0
+    for words in ("working, ", "timing deployments of vLLM on up to 8 devices, ", "verifying, "):
+        assert words in text
+    assert text.endswith("\r")  # the line is empty in the end
+    assert spawn("--topology", "tpu-v4-2x2x2", "--model", "palm-8b", "--quiet").stderr == ""
 
 
 def test_a_terminal_gets_colour():
