@@ -297,7 +297,7 @@ def test_help_of_a_command_is_its_own(plan, command):
 
 
 def test_the_progress_line_of_a_terminal_names_the_case(mini, monkeypatch):
-    """After a second of patience, which is none here."""
+    """After half a second of patience, which is none here."""
     import sys
 
     from planner.report import progress
@@ -308,9 +308,9 @@ def test_the_progress_line_of_a_terminal_names_the_case(mini, monkeypatch):
 
     screen = Terminal()
     monkeypatch.setattr(progress, "_PATIENCE_S", 0.0)
-    monkeypatch.setattr(progress, "_EVERY_S", 0.0)
+    monkeypatch.setattr(progress, "_EVERY_S", 0.0005)
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setenv("NO_COLOR", "1")
     assert main(f"pareto {SMALL} --quiet".split()) == 0
-    assert "searching mini tpu-v4-1x1x2: 1 of " in screen.getvalue()
+    assert "searching mini tpu-v4-1x1x2" in screen.getvalue()
     assert screen.getvalue().endswith("\r")
