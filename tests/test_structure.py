@@ -22,8 +22,8 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 115_471,
-    "lines of code": 79_255,
+    "lines": 115_650,
+    "lines of code": 79_330,
     "modules": 755,
     "entries of the largest folder below": 77,
     "modules of more than 300 lines": 51,
@@ -143,5 +143,5 @@ def test_a_mixed_tuple_has_several_types_and_a_length():
 
 
 def test_revisions_stand_side_by_side():
-    shown = table({"then": {"modules": 755}, "now": {"modules": 755, "of (planner/x)": 1}})
+    shown = table({"then": {"modules": 1200}, "now": {"modules": 900, "of (planner/x)": 1}})
     assert "| modules | 1,200 | 900 |" in shown
