@@ -12,9 +12,11 @@ from planner.planning.explain import explain
 from planner.planning.gains import gains, reliefs_of, rule_costs
 from planner.planning.ties import beliefs_of, rivals_of, ties_of
 from planner.results import AnyPlan, Plan
+from planner.results.engines import EngineDeployment
 from planner.running.deadlines import out_of_time, timed
 from planner.running.phases import begin
 from planner.runtimes.candidates import Aim, Among, variants_of
+from planner.runtimes.loads import load_of_plan
 from planner.runtimes.registry import USUAL, candidates_of
 from planner.solvers.certify import in_si
 from planner.solvers.search import Found, search
@@ -22,7 +24,7 @@ from planner.solvers.solution import Progress, Status
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked
 from planner.specs.economics.request import MEMORY_RULES
-from planner.specs.engine_request import OVERLAPS, PREFERENCES, AskedDrafting
+from planner.specs.engine_request import OVERLAPS, PREFERENCES, AskedDrafting, EngineRequest
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Speculation, Targets
 from planner.verifier.findings import refuse
@@ -132,6 +134,8 @@ def plan(
     best = decide(among, prefer=prefer, on_progress=on_progress, began_s=began_s)
     if targets.demand_tokens_per_s is None:
         return best
+    if isinstance(best.request, EngineRequest) and isinstance(best.deployment, EngineDeployment):
+        best = replace(best, load=load_of_plan(best.request, best.deployment))
     from planner.planning.mixing import unasked_of_replicas, with_mix  # placements are heavy
 
     alike = {**asked, "variants": variants, "prefer": USUAL["prefer"]}  # ties are of alike ones

@@ -7,7 +7,7 @@ from planner.report.engine_requests import engine_rows
 from planner.report.launch.text import launch_text
 from planner.report.lines import columns, labelled, percent, section, wrapped
 from planner.report.mixes import mix_head, mix_lines
-from planner.report.prediction import balance_words, between
+from planner.report.prediction import balance_words, between, load_section
 from planner.report.proof import certificate_lines
 from planner.report.region import region_lines
 from planner.report.times import times_lines
@@ -45,6 +45,7 @@ def engine_text(plan: EnginePlan, width: int) -> str:
         "\n".join([*said, *wrapped(_headline(best), width), *mixed]),
         section("request", labelled(engine_rows(request, plan.other_requests), width)),
         section("for users", labelled(_user_rows(plan), width)),
+        load_section(plan.load, width),
         section("memory of the fullest device", labelled(_memory_rows(best), width)),
         section("limits", _limit_lines(plan.limits)),
         section("measured region", region_lines(plan, width)),

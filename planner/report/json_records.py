@@ -21,6 +21,7 @@ from planner.results import (
     Plan,
     StepTime,
 )
+from planner.results.arrivals import Percentile
 from planner.results.audits import Audit
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
@@ -29,7 +30,6 @@ from planner.results.fleets import (
     FleetPlan,
     FleetPool,
     FleetStaircase,
-    Percentile,
     ServedClass,
 )
 from planner.results.phase_deployments import PhaseDeployment

@@ -22,6 +22,7 @@ from planner.results.predictions import (
     RedundantExperts,
 )
 from planner.specs.roles import DECODE, PREFILL, role_words
+from planner.specs.traffic.percentiles import TPOT, TTFT
 from planner.units import show
 
 _BAR = 16
@@ -40,7 +41,7 @@ def prediction_text(prediction: Prediction, width: int, *, explains: bool = Fals
     parts = [
         "\n".join([*wrapped(prediction_line(prediction), width), *times_lines(prediction, width)]),
         section("for users", _user_lines(prediction, width)),
-        *_load_sections(prediction, width),
+        load_section(prediction.load, width),
         *_first_sections(prediction, width),
         *(section(_pass_title(one), _pass_lines(one)) for one in prediction.passes),
         section("memory of a device", _memory_lines(prediction, width)),
@@ -82,41 +83,40 @@ def _load_words(load: Load | None) -> str:
     return f"; {verb} {rate}, {share} of what it serves"
 
 
-def _load_sections(one: Prediction, width: int) -> Iterator[str]:
-    """What the deployment does at the rate that arrives, if one is said."""
-    load = one.load
+def load_section(load: Load | None, width: int) -> str:
+    """What replicas do at the rate that arrives, if one is said."""
     if load is None:
-        return
-    most, places = show(load.most_requests_per_s, "request/s"), one.n_running
-    serves = f"{percent(load.utilization_fraction)} of the {most} that it serves at batch {places}"
-    rows: tuple[tuple[str, str], ...]
-    if load.n_in_flight is None:
-        n_needed = load.n_needed
-        rows = (
-            ("load", f"{serves}: requests would wait without end; {n_needed} like it carry them"),
-        )
+        return ""
+    most = show(load.most_requests_per_s, "request/s")
+    serves = f"{percent(load.utilization_fraction)} of the {most} served while others wait"
+    if load.simulated is None:
+        waits = f"requests would wait without end; {load.n_needed} times as many replicas carry it"
+        rows = [("load", f"{serves}: {waits}")]
     else:
-        assert load.tpot_s is not None
-        rows = (
+        did, busy = load.simulated, percent(load.utilisation or 0.0)
+        rows = [
             ("load", f"{serves}: carried, arriving at random times"),
-            ("in flight", f"{load.n_in_flight:.3g} of {places} on each rank, by Little's law"),
-            ("TTFT", _arriving_words(load)),
-            ("TPOT", f"{show(load.tpot_s, 's')} with so many in flight"),
-        )
-    yield section(f"at {show(load.requests_per_s, 'request/s')}", labelled(rows, width - 2))
+            ("in flight", f"{load.n_in_flight:.3g} on each rank, by Little's law; busy {busy}"),
+            *((name.upper(), _times_words(load, name)) for name in (TTFT, TPOT)),
+            (
+                "simulated",
+                f"{did.n_requests:,} requests; the first {did.n_warm_up:,} and the last "
+                f"{did.n_wind_down:,} are not counted",
+            ),
+        ]
+        if did.n_begun_again:
+            rows.append(("evictions", f"{did.n_begun_again:,} times a request began again"))
+    return section(f"at {show(load.requests_per_s, 'request/s')}", labelled(rows, width - 2))
 
 
-LEAST_WAIT_S = 1e-6
-"""Waits that are told; a shorter one is none."""
-
-
-def _arriving_words(load: Load) -> str:
-    """Mean and median of a first token, and of the mean what is waited for."""
-    mean, median = (show(seconds or 0.0, "s") for seconds in (load.ttft_s, load.ttft_median_s))
-    waits = (("others' prompts", load.prompts_wait_s), ("a place", load.place_wait_s))
-    told = [f"{show(s, 's')} for {what}" for what, s in waits if s and s > LEAST_WAIT_S]
-    waited = f"; waits {', '.join(told)}" if told else ""
-    return f"{mean} on average, half of all within {median}{waited}"
+def _times_words(load: Load, quantity: str) -> str:
+    """Mean and percentiles; nothing of what the role does not have."""
+    told = [one for one in load.percentiles if one.quantity == quantity]
+    if not told:
+        return ""
+    mean = show(getattr(load, f"{quantity}_s"), "s")
+    shares = (f"p{100 * one.share:g} {show(one.simulated_s, 's')}" for one in told)
+    return f"{mean} on average, {', '.join(shares)}"
 
 
 def between(times: Interval) -> str:

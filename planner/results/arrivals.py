@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from planner.specs.stations import Station
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waves:
@@ -24,27 +26,78 @@ class Waves:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
-    """What arrives at a deployment at random times, and what it does there.
+class Percentile:
+    """One percentile of a class, or of all requests, wherever they are served.
 
     Args:
-        requests_per_s: that arrive at all ranks together.
-        most_requests_per_s: that it serves with every place taken.
-        n_in_flight: of each attention rank, on average; None where more arrive than it serves.
-        tpot_s: with so many in flight; None there too, as are all of the following.
-        ttft_s, ttft_median_s: with both waits; of all requests, and of one in the middle.
-        prompts_wait_s: of it, for prompts that came before, on average.
-        place_wait_s: of it, for a place, where all are taken.
+        quantity: of `planner.specs.traffic.percentiles.DEFINITIONS`.
+        share: inside (0, 1).
+        at_most_s: the target; None where nothing is asked.
+        simulated_s: what the simulation had.
+        half_width_s: half of the interval that holds it with 95 %; NaN where nobody knows.
+    """
+
+    quantity: str
+    share: float
+    at_most_s: float | None
+    simulated_s: float
+    half_width_s: float
+
+    @property
+    def is_met(self) -> bool | None:
+        """Whether the simulation keeps the target, if there is one; None where it saw none."""
+        if self.at_most_s is None or math.isfinite(self.simulated_s):
+            return self.at_most_s is None or self.simulated_s <= self.at_most_s
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulated:
+    """How a fleet or a deployment was simulated.
+
+    Args:
+        n_requests: in all.
+        n_warm_up, n_wind_down: of these, the first and the last, which are not counted.
+        n_batches: of the others, for intervals.
+        seed: of everything drawn.
+        duration_s: that the requests came in, and were served.
+        n_begun_again: how often a request lost its place for want of room.
+    """
+
+    n_requests: int
+    n_warm_up: int
+    n_wind_down: int
+    n_batches: int
+    seed: int
+    duration_s: float
+    n_begun_again: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What arrives at replicas at random times, and what it does there, as simulated.
+
+    Args:
+        requests_per_s: that arrive at all of them together.
+        most_requests_per_s: that they end while others always wait.
+        station: one of their attention ranks, as the simulation sees it.
+        n_in_flight: of each rank, on average, by Little's law; None where more arrive than end,
+            as are all of the following.
+        utilisation: share of the time in which ranks were at work.
+        ttft_s, tpot_s: of all requests, on average; TPOT is 0 where no answers are written.
+        percentiles: of both.
+        simulated: how.
     """
 
     requests_per_s: float
     most_requests_per_s: float
-    n_in_flight: float | None
-    tpot_s: float | None
-    ttft_s: float | None
-    ttft_median_s: float | None = None
-    prompts_wait_s: float | None = None
-    place_wait_s: float | None = None
+    station: Station
+    n_in_flight: float | None = None
+    utilisation: float | None = None
+    ttft_s: float | None = None
+    tpot_s: float | None = None
+    percentiles: tuple[Percentile, ...] = ()
+    simulated: Simulated | None = None
 
     @property
     def is_carried(self) -> bool:
@@ -52,10 +105,10 @@ class Load:
 
     @property
     def utilization_fraction(self) -> float:
-        """Of what it serves with every place taken."""
+        """Of what they end while others always wait."""
         return self.requests_per_s / self.most_requests_per_s
 
     @property
     def n_needed(self) -> int:
-        """Deployments like it that carry as much."""
+        """Times as many replicas that carry as much."""
         return math.ceil(self.utilization_fraction)

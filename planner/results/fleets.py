@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from planner.results.arrivals import Percentile, Simulated
 from planner.results.placements import KindUse, Recipe, Replica
 from planner.specs.certificates import Certificate
 from planner.specs.fleet_request import FleetRequest
@@ -12,32 +13,6 @@ from planner.specs.provenance import Provenance
 from planner.specs.records import Workload
 from planner.specs.stations import Station
 from planner.units import show
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Percentile:
-    """One percentile of a class, over all its requests, wherever they are served.
-
-    Args:
-        quantity: of `planner.specs.traffic.percentiles.DEFINITIONS`.
-        share: inside (0, 1).
-        at_most_s: the target; None where nothing is asked.
-        simulated_s: what the simulation had.
-        half_width_s: half of the interval that holds it with 95 %; NaN where nobody knows.
-    """
-
-    quantity: str
-    share: float
-    at_most_s: float | None
-    simulated_s: float
-    half_width_s: float
-
-    @property
-    def is_met(self) -> bool | None:
-        """Whether the simulation keeps the target, if there is one; None where it saw none."""
-        if self.at_most_s is None or math.isfinite(self.simulated_s):
-            return self.at_most_s is None or self.simulated_s <= self.at_most_s
-        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,28 +181,6 @@ class Round:
     usd_per_hour: float
     n_devices: int
     refuted: tuple[Refuted, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Simulated:
-    """How the fleet was simulated.
-
-    Args:
-        n_requests: in all.
-        n_warm_up, n_wind_down: of these, the first and the last, which are not counted.
-        n_batches: of the others, for intervals.
-        seed: of everything drawn.
-        duration_s: that the requests came in, and were served.
-        n_begun_again: how often a request lost its place for want of room.
-    """
-
-    n_requests: int
-    n_warm_up: int
-    n_wind_down: int
-    n_batches: int
-    seed: int
-    duration_s: float
-    n_begun_again: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from planner.results.arrivals import Load
 from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
@@ -171,6 +172,8 @@ class Plan(Generic[_R, _D]):
             is none, where nothing was left to the planner to believe, or time ended before.
         anywhere: the best if all that is predicted held, measured or not; None likewise.
         rule_costs: rules of engines without which the plan would gain much, the dearest first.
+        load: of a demand, what it does at its requests where they come at random times, of an
+            engine; None otherwise.
     """
 
     request: _R
@@ -189,6 +192,7 @@ class Plan(Generic[_R, _D]):
     inside: Alternative[_D] | None = None
     anywhere: Alternative[_D] | None = None
     rule_costs: tuple[RuleCost, ...] = ()
+    load: Load | None = None
 
     @property
     def cheaper_mix(self) -> Placement | None:

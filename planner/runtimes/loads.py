@@ -1,48 +1,20 @@
-"""What a deployment does at the rate that arrives: in flight by Little's law, and what one waits.
-
-A request has its place from its prompt to its last token. At b in flight on a rank it has it for
-
-    W(b) = TTFT(b) + (OSL - 1) TPOT(b)
-
-and b / W(b) end each second. At the mean of a rate λ as many end as come: λ = b / W(b). That is the
-mean load, and TPOT is of it. Requests arrive at random times, and so wait for two things more than
-in a closed loop of b: for prompts that came before, as one server reads them, and for one of the c
-places of a rank where more than c are there at a time, which each has for as long as a request
-stays. Both are waits of equal times of service, M/D/1 and M/D/c: `equations.queueing`. Source:
-[Little1961], [Allen1990].
-"""
+"""What a deployment does at the rate that arrives: asked of the simulation, as fleets are."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
-import numpy as np
-
-from planner.equations.arrays import FloatArray
-from planner.equations.queueing import median_s, one_server, several_servers
-from planner.estimates.serving.arrivals import service_s, vacation_s
-from planner.estimates.serving.deployments import DeploymentTable
-from planner.estimates.serving.serving import Serving, serving_times
-from planner.estimates.serving.times import ServingTimes, place_s
+from planner.estimates.serving.choices import traffic_of
+from planner.estimates.serving.deployments import DeploymentTable, deployments
+from planner.estimates.serving.drafting import rounds_of
+from planner.estimates.serving.kernels import KernelClock
+from planner.estimates.serving.networks import serving_network
+from planner.estimates.serving.serving import Serving
+from planner.estimates.serving.stations import RequestShape, stations
 from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.results.arrivals import Load
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Mean:
-    """One rank at its mean load.
-
-    Args:
-        n_in_flight: of it.
-        tpot_s: with so many.
-        found_s: TTFT without waits for prompts and places.
-        read_s: that each prompt keeps others waiting.
-    """
-
-    n_in_flight: float
-    tpot_s: float
-    found_s: float
-    read_s: float
+from planner.results.engines import EngineDeployment
+from planner.runtimes.simulation import simulate
+from planner.specs.engine_request import EngineRequest
+from planner.verifier.simulation.rates import load_at
 
 
 def load_of(
@@ -50,69 +22,79 @@ def load_of(
     table: DeploymentTable,
     traffic: Traffic,
     *,
-    n_running: int,
-    drafts: Drafts | None,
+    hbm_bytes: float,
     requests_per_s: float,
+    n_shared_tokens: float = 0.0,
+    drafts: Drafts | None = None,
+    slower: tuple[float, float] = (1.0, 1.0),
+    n_replicas: int = 1,
+    seed: int = 0,
 ) -> Load:
-    """What one deployment does where so many requests arrive at all of its ranks together.
-
-    Between two numbers in flight, rates and times are on the line between theirs.
+    """What replicas of one deployment do where so many requests arrive at all of them together.
 
     Args:
         table: of that one deployment.
-        n_running: sequences that decode on a rank where it is full.
+        hbm_bytes: of one device.
+        slower: times that passes which decode take longer than predicted, and those that read.
     """
-    n_ranks = float(table.n_data[0])
-    sizes: FloatArray = np.arange(1.0, n_running + 1.0)
-    alike = replace(table.take(np.zeros(n_running, dtype=np.int64)), batch=sizes)
-    times = serving_times(serving, alike, traffic, drafts=drafts)
-    there_s = place_s(traffic, ttft_s=times.ttft_s, tpot_s=times.tpot_s, prompt_s=times.prompt_s)
-    ended = sizes / there_s
-    load = Load(
-        requests_per_s=requests_per_s,
-        most_requests_per_s=float(ended[-1]) * n_ranks,
-        n_in_flight=None,
-        tpot_s=None,
-        ttft_s=None,
+    n_input = round(traffic.n_new_tokens)
+    n_output = int(traffic.n_output_tokens)
+    yields = drafts.yields if drafts else 1.0
+    requests = RequestShape(
+        n_input_tokens=float(n_input),
+        n_longest_tokens=n_input + n_output / yields,
+        n_past_tokens=traffic.n_input_tokens - n_input,
+        n_shared_tokens=n_shared_tokens,
+        drafts=drafts,
     )
-    rate = requests_per_s / n_ranks
-    if rate >= ended[-1]:
-        return load
-    mean = _mean(times, ended, rate)
-    try:
-        reads = one_server(rate, mean.read_s)
-        places = several_servers(n_running, rate, mean.n_in_flight / rate)
-    except ValueError:  # what random times need beyond a closed loop is not there
-        return load
-    return replace(
-        load,
-        n_in_flight=mean.n_in_flight,
-        tpot_s=mean.tpot_s,
-        ttft_s=mean.found_s + reads.mean_s + places.mean_s,
-        ttft_median_s=mean.found_s + median_s((reads, places)),
-        prompts_wait_s=reads.mean_s,
-        place_wait_s=places.mean_s,
+    (station,) = stations(
+        serving, table, requests, names=[""], hbm_bytes=hbm_bytes, role=traffic.role
+    )
+    decode, reading = slower
+    return load_at(
+        station.slowed(decode=decode, reading=reading),
+        requests_per_s,
+        n_input_tokens=n_input,
+        n_output_tokens=n_output,
+        yields=yields,
+        n_replicas=n_replicas,
+        seed=seed,
+        simulation=simulate,
     )
 
 
-def _mean(times: ServingTimes, ended: FloatArray, rate: float) -> _Mean:
-    """Where as many requests of a rank end as come."""
-    k = int(np.argmax(ended >= rate))
-    before = float(ended[k - 1]) if k else 0.0
-    beyond = (rate - before) / (float(ended[k]) - before)
-    found, read = times.ttft_s, np.zeros(len(ended))
-    if times.loop is not None:
-        parts = times.ttft_parts
-        found = found - parts["step"] - parts["others"] + vacation_s(times.loop)
-        read = service_s(times.loop)
-
-    def between(values: FloatArray) -> float:
-        low, high = float(values[max(k - 1, 0)]), float(values[k])
-        return low + beyond * (high - low)
-
-    return _Mean(
-        n_in_flight=k + beyond,
-        tpot_s=between(times.tpot_s),
-        found_s=between(found),
-        read_s=between(read),
+def load_of_plan(request: EngineRequest, best: EngineDeployment) -> Load:
+    """What replicas do at the demand that they were planned for, in passes as long as planned."""
+    records, drafting = request.records, request.drafting
+    assert best.demand_tokens_per_s is not None
+    model = next(one for one in records.models if one.name == best.model)
+    device, acceptance = records.cluster.device, drafting.acceptance if drafting else ()
+    clock = KernelClock(
+        device=device,
+        table=records.kernels,
+        engine=records.engine,
+        network=serving_network(records.cluster.fabric),
+    )
+    table = deployments(
+        formats=best.formats,
+        n_tensor=best.n_tensor,
+        n_data=best.n_data,
+        n_stages=best.n_stages,
+        n_expert_parallel=best.n_expert_parallel,
+        n_expert_tensor=best.n_expert_tensor,
+        n_redundant=best.n_redundant_experts,
+        batch=best.batch,
+        chunk_tokens=best.chunk_tokens,
+        overlaps=best.overlap != "none",
+    )
+    return load_of(
+        Serving(model=model, formats=best.formats, engine=records.engine, clock=clock),
+        table,
+        traffic_of(request),
+        hbm_bytes=device.hbm_bytes,
+        requests_per_s=best.demand_tokens_per_s / request.workload.n_output_tokens,
+        drafts=rounds_of(model, best.drafter or None, best.n_drafted, acceptance),
+        slower=(best.planned_tpot_s / best.tpot_s.value, best.planned_ttft_s / best.ttft_s.value),
+        n_replicas=best.n_replicas,
+        seed=request.options.seed,
     )

@@ -155,9 +155,10 @@ def predict(
         serving,
         table,
         traffic,
-        n_running=answer.n_running,
-        drafts=drafts,
+        hbm_bytes=machines.device.hbm_bytes,
         requests_per_s=requests_per_s,
+        n_shared_tokens=n_shared_tokens,
+        drafts=drafts,
     )
     return replace(answer, load=load)
 

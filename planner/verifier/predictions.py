@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from planner.results.arrivals import Load, Waves
+from planner.results.arrivals import Waves
 from planner.results.predictions import FirstTokenPart, MemoryLine, PassLine, Prediction
 from planner.specs.architecture import Experts
 from planner.specs.provenance import Provenance
 from planner.specs.serving_records import PredictionRequest
 from planner.verifier.engine_deployments import interval, rank_of
 from planner.verifier.findings import TOLERANCE, Finding, Refused, with_differences
+from planner.verifier.loads import counted_load
 from planner.verifier.pass_lines import counted_pass
 from planner.verifier.quality import quality_words
 from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.held import copies_of
 from planner.verifier.serving.kernels import Run
 from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s
-from planner.verifier.serving.queues import Queue, middle_s
 from planner.verifier.serving.ranks import Rank
 from planner.verifier.serving.rounds import Felt, Held, Served, felt, held_by
 from planner.verifier.serving.starting import unstartable
@@ -74,7 +73,11 @@ def judge_prediction(answer: Prediction) -> tuple[Prediction, list[Finding]]:
     times = felt(rank, served, held.largest_batch)
     lines, more = _passes(answer, rank, asked, times)
     wrong += more
-    truth = _truth(answer, rank, served, held, times, lines)
+    load = None
+    if asked.requests_per_s is not None:
+        load, more = counted_load(answer.load, rank, served, asked.requests_per_s)
+        wrong += more
+    truth = replace(_truth(answer, rank, served, held, times, lines), load=load)
     return truth, with_differences(wrong, answer, truth)
 
 
@@ -154,7 +157,6 @@ def _truth(
         n_assumed=sum(one.source.startswith("assumed") for one in provenance),
         provenance=provenance,
         measured_by=records.kernels.measured_by,
-        load=_load(answer, rank, served, times),
         waves=_waves(served, times),
         redundant_experts=copies_of(rank),
     )
@@ -174,58 +176,6 @@ def _waves(served: Served, times: Felt) -> Waves | None:
 def _ended(rank: Rank, times: Felt) -> float:
     """Requests that end each second: each has its place from its prompt to its last token."""
     return times.n_running * rank.n_data / times.place_s
-
-
-def _from(load: Load | None, most: int) -> int:
-    """Where to look first for what is in flight: where it is said to be, if that can be."""
-    says = load.n_in_flight if load and load.n_in_flight else 1.0
-    return min(max(math.ceil(says), 1), most)
-
-
-def _load(answer: Prediction, rank: Rank, served: Served, full: Felt) -> Load | None:
-    """Where as many requests end as come, between two whole numbers in flight."""
-    asked = answer.request
-    come = asked.requests_per_s
-    if come is None:
-        return None
-    most = _ended(rank, full)
-    beyond = Load(
-        requests_per_s=come, most_requests_per_s=most, n_in_flight=None, tpot_s=None, ttft_s=None
-    )
-    if come >= most:
-        return beyond
-
-    def at(n: int) -> Felt:
-        return felt(rank, replace(served, batch=max(n, 1)), full.n_running)
-
-    def carries(n: int) -> bool:
-        return _ended(rank, at(n)) >= come
-
-    upper = _from(answer.load, int(full.n_running))
-    while upper > 1 and carries(upper - 1):
-        upper -= 1
-    while upper < full.n_running and not carries(upper):
-        upper += 1
-    few, many = at(upper - 1), at(upper)
-    fewer = _ended(rank, few) if upper > 1 else 0.0
-    share = (come - fewer) / (_ended(rank, many) - fewer)
-    found_s, blocked_s, tpot_s = (
-        getattr(few, name) + share * (getattr(many, name) - getattr(few, name))
-        for name in ("found_s", "blocked_s", "tpot_s")
-    )
-    in_flight, each = upper - 1 + share, come / rank.n_data
-    read, place = Queue.of_one(each, blocked_s), Queue.of(int(full.n_running), each, in_flight)
-    if read is None or place is None:
-        return beyond
-    return replace(
-        beyond,
-        n_in_flight=in_flight,
-        tpot_s=tpot_s,
-        ttft_s=found_s + read.mean_s + place.mean_s,
-        ttft_median_s=found_s + middle_s(read, place),
-        prompts_wait_s=read.mean_s,
-        place_wait_s=place.mean_s,
-    )
 
 
 def _first_token(asked: PredictionRequest, served: Served, times: Felt) -> Iterator[FirstTokenPart]:

@@ -28,7 +28,7 @@ from planner.results import (
     RuleCost,
     StepTime,
 )
-from planner.results.arrivals import Load, Waves
+from planner.results.arrivals import Load, Percentile, Simulated, Waves
 from planner.results.audits import Audit, AuditedChange, Observation
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment, EconomicsDraft, PassCount, Way
@@ -40,11 +40,9 @@ from planner.results.fleets import (
     FleetPool,
     FleetStaircase,
     Goodput,
-    Percentile,
     Refuted,
     Round,
     ServedClass,
-    Simulated,
     Step,
 )
 from planner.results.phase_deployments import PhaseDeployment
@@ -114,7 +112,7 @@ FIELDS: Mapping[type, Judged] = {
     Plan: Judged(
         asked="request other_requests",
         counted="deployment limits certificate provenance error_fraction given_up_fraction rivals "
-        "mix inside anywhere",
+        "mix inside anywhere load",
         chosen="alternatives variants rule_costs",
         proved="n_ties",
         how="sources of the model, the cluster and its device, as their records say; variants that "
@@ -539,10 +537,10 @@ FIELDS: Mapping[type, Judged] = {
     ),
     Load: Judged(
         asked="requests_per_s",
-        counted="most_requests_per_s n_in_flight tpot_s ttft_s ttft_median_s prompts_wait_s "
-        "place_wait_s",
-        how="where as many requests end as come, each there from its prompt to its last token; "
-        "waits of random times before one that reads and before places",
+        counted="most_requests_per_s station n_in_flight utilisation ttft_s tpot_s percentiles "
+        "simulated",
+        how="as many as end while others wait, and requests served again with the same seed; in "
+        "flight each is from its arrival to its last token",
     ),
     Waves: Judged(
         asked="n_waves",

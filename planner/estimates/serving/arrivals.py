@@ -32,11 +32,6 @@ are found by the same one: prompts that a pass has no room for wait for each oth
 A request of the first wave is held up
 by half of the others' prompts only, since the other half was read before it began to decode, so
 that TPOT has 1 − 1 / (2 W) of them.
-
-Where requests arrive at random times instead, whatever ends, an engine is a server that is on
-vacation, decoding, while no prompt waits. Time under way and wait are then, for λ a second,
-
-    r D / 2 + ρ T / (2 (1 − ρ)),    ρ = λ T S       the wait by `equations.queueing.one_server`
 """
 
 from __future__ import annotations
@@ -102,16 +97,6 @@ def held_up_s(loop: Loop, waiting: FloatArray) -> FloatArray:
     """
     share = loop.n_rounds / (loop.n_rounds + waiting)
     return np.asarray(loop.n_others * loop.added_s * share)
-
-
-def vacation_s(loop: Loop) -> FloatArray:
-    """Rest of the decode round that a request finds under way where no prompt waits (N,) [s]."""
-    return np.asarray(np.minimum(1.0, loop.n_others) * loop.n_polled * loop.round_s / 2.0)
-
-
-def service_s(loop: Loop) -> FloatArray:
-    """What a prompt keeps those behind it waiting (N,) [s]."""
-    return np.asarray(loop.pass_s * loop.n_passes / (loop.most_sharing * loop.n_lanes))
 
 
 def waiting_passes(loop: Loop, rounds: FloatArray | float) -> FloatArray:

@@ -243,7 +243,7 @@ def _round(
     checked = decode.total_s + serving.decode_host_s
     itl = checked
     if drafts is not None:
-        itl = checked + _drafting_s(serving, table, decoding, drafts)
+        itl = checked + drafting_s(serving, table, decoding, drafts)
     yields = drafts.yields if drafts else 1.0
     return _Round(
         decoding=decoding,
@@ -442,7 +442,7 @@ def _mixed(decoding: PassShape, reading: PassShape) -> PassShape:
     )
 
 
-def _drafting_s(
+def drafting_s(
     serving: Serving, table: DeploymentTable, decoding: PassShape, drafts: Drafts
 ) -> FloatArray:
     """Passes of the drafter in one round (N,) [s]."""

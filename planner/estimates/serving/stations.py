@@ -13,14 +13,53 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.serving.deployments import DeploymentTable
-from planner.estimates.serving.memory import cache_bytes, holding, state_bytes
+from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.operations import PassShape
-from planner.estimates.serving.serving import Serving
+from planner.estimates.serving.reading import tokens_of_each
+from planner.estimates.serving.serving import Serving, drafting_s
+from planner.estimates.serving.traffic import Drafts
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.stations import DecodeTimes, ReadingTimes, Station
 
 _CONTEXTS, _SPANS, _BESIDE = 6, 5, 4
 """Points of the grids of contexts, of spans and of sequences that decode beside prompts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestShape:
+    """Requests of a station, in tokens as it counts them.
+
+    It counts no token of a prompt that is cached before, and of an answer one for each pass: who
+    has n tokens for it has `tokens(n)` of them. Both are of requests that are all alike.
+
+    Args:
+        n_input_tokens: of a usual prompt: what is cached grows from there.
+        n_longest_tokens: of the longest request, its answer too.
+        n_past_tokens: of each prompt that the prefix cache has.
+        n_shared_tokens: first tokens that all have in common, held once.
+        drafts: that decode passes check; None without.
+    """
+
+    n_input_tokens: float
+    n_longest_tokens: float
+    n_past_tokens: float = 0.0
+    n_shared_tokens: float = 0.0
+    drafts: Drafts | None = None
+
+    @property
+    def yields(self) -> float:
+        """Tokens of an answer in a pass."""
+        return self.drafts.yields if self.drafts else 1.0
+
+    @property
+    def n_middle_tokens(self) -> float:
+        """Context of the sequences beside which prompts are read."""
+        return (self.n_input_tokens + self.n_longest_tokens) / 2.0
+
+    def tokens(self, n: FloatArray | float) -> FloatArray:
+        """Of sequences that have so many as the station counts, of any shape."""
+        written = np.maximum(0.0, np.asarray(n) - self.n_input_tokens)
+        return np.asarray(self.n_past_tokens + n + (self.yields - 1.0) * written)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +76,10 @@ class _Grid:
 def stations(
     serving: Serving,
     table: DeploymentTable,
+    requests: RequestShape,
     *,
     names: list[str],
     hbm_bytes: float,
-    n_input_tokens: float,
-    n_longest_tokens: float,
     role: str = TOGETHER,
 ) -> list[Station]:
     """One station for each deployment, whose batch is the most that it serves at once.
@@ -49,19 +87,20 @@ def stations(
     Args:
         serving: what all deployments have in common, their formats too.
         hbm_bytes: of one device.
-        n_input_tokens: of a usual request: what is cached grows from there.
-        n_longest_tokens: of the longest request, its answer too.
     """
+    engine, none = serving.engine, [None] * len(table)
     most = [max(1, int(batch)) for batch in table.batch]
-    chunks = [max(1, int(chunk)) for chunk in table.chunk_tokens]
-    grids = [_grid(n, chunk, n_longest_tokens, role) for n, chunk in zip(most, chunks, strict=True)]
-    middle = (n_input_tokens + n_longest_tokens) / 2.0
-    decode = _decode_times(serving, table, grids) if role != PREFILL else [None] * len(grids)
-    reading = (
-        _reading_times(serving, table, grids, middle) if role != DECODE else [None] * len(grids)
-    )
-    room, fixed, each = _cached(serving, table, hbm_bytes, n_input_tokens, n_longest_tokens)
-    engine = serving.engine
+    rides = engine.mixes_prefill and role == TOGETHER
+    n_drafted = int(tokens_of_each(requests.drafts)) - 1 if rides else 0
+    chunks = [
+        max(1, int(chunk) - n * n_drafted)
+        for chunk, n in zip(table.chunk_tokens, most, strict=True)
+    ]
+    grids = [_grid(n, chunk, requests, role) for n, chunk in zip(most, chunks, strict=True)]
+    decode = none if role == PREFILL else _decode_times(serving, table, requests, grids)
+    reading = none if role == DECODE else _reading_times(serving, table, requests, grids)
+    room, fixed, each = _cached(serving, table, hbm_bytes, requests)
+    received_s = engine.request_s + engine.request_token_s * requests.n_past_tokens
     return [
         Station(
             name=names[row],
@@ -72,7 +111,7 @@ def stations(
             chunk_tokens=chunks[row],
             mixes_prefill=engine.mixes_prefill,
             n_polled_rounds=engine.n_polled_rounds,
-            request_s=0.0 if role == DECODE else engine.request_s,
+            request_s=0.0 if role == DECODE else received_s,
             request_token_s=0.0 if role == DECODE else engine.request_token_s,
             room_bytes=float(room[row]),
             sequence_bytes=float(fixed[row]),
@@ -85,12 +124,13 @@ def stations(
     ]
 
 
-def _grid(most: int, chunk: int, longest: float, role: str) -> _Grid:
+def _grid(most: int, chunk: int, requests: RequestShape, role: str) -> _Grid:
+    longest, least = requests.n_longest_tokens, requests.n_input_tokens if requests.drafts else 0.0
     sequences = sorted({*_doubling(1, most), *_doubling(3, most)})
     few = sequences[:: -max(1, len(sequences) // _BESIDE)]
     return _Grid(
         sequences=np.array(sequences, dtype=float),
-        contexts=np.linspace(0.0, longest, _CONTEXTS),
+        contexts=np.unique(np.linspace(least, longest, _CONTEXTS)),
         beside=np.array([0] if role == PREFILL else sorted({0, *few}), dtype=float),
         prompts=np.array([0.0, *_doubling(1, chunk)]),
         spans=np.array([0.0, *np.geomspace(min(256.0, longest / 2.0), longest, _SPANS - 1)]),
@@ -107,12 +147,14 @@ def _doubling(first: int, last: int) -> list[int]:
 
 
 def _decode_times(
-    serving: Serving, table: DeploymentTable, grids: list[_Grid]
+    serving: Serving, table: DeploymentTable, requests: RequestShape, grids: list[_Grid]
 ) -> list[DecodeTimes | None]:
-    """D at each point of each deployment's grid."""
+    """D at each point of each deployment's grid: a pass, and the drafter's before it."""
     row, (n, context) = _points([(grid.sequences, grid.contexts) for grid in grids])
-    timed = _timed(serving, table.take(row), _decoding(table, row, n, context))
-    times = timed + serving.decode_host_s
+    rows, work = table.take(row), _decoding(table, requests, row, n, context)
+    times = _timed(serving, rows, work) + serving.decode_host_s
+    if requests.drafts is not None:
+        times = times + drafting_s(serving, rows, work, requests.drafts)
     return [
         DecodeTimes(
             n_sequences=tuple(int(x) for x in grid.sequences),
@@ -124,13 +166,13 @@ def _decode_times(
 
 
 def _reading_times(
-    serving: Serving, table: DeploymentTable, grids: list[_Grid], context: float
+    serving: Serving, table: DeploymentTable, requests: RequestShape, grids: list[_Grid]
 ) -> list[ReadingTimes | None]:
     """R at each point of each deployment's grid: a pass that reads, less one that does not."""
     axes = [(grid.beside, grid.prompts, grid.spans) for grid in grids]
     row, (n, tokens, span) = _points(axes)
     rows = table.take(row)
-    beside = _decoding(table, row, n, context)
+    beside = _decoding(table, requests, row, n, requests.n_middle_tokens)
     alone = np.where(n > 0, _timed(serving, rows, beside) + serving.decode_host_s, 0.0)
     read = np.maximum(tokens, 1.0)
     # as few prompts as have this span: one that has read so much before, or several short ones
@@ -142,7 +184,7 @@ def _reading_times(
             beside,
             n_prompts=read / each,
             prompt_tokens=each,
-            past_tokens=np.maximum(0.0, span - each / 2.0),
+            past_tokens=requests.n_past_tokens + np.maximum(0.0, span - each / 2.0),
         ),
     )
     host = serving.prefill_host_s + np.where(n > 0, serving.decode_host_s, 0.0)
@@ -161,11 +203,19 @@ def _reading_times(
 
 
 def _decoding(
-    table: DeploymentTable, row: IntArray, n: FloatArray, context: FloatArray | float
+    table: DeploymentTable,
+    requests: RequestShape,
+    row: IntArray,
+    n: FloatArray,
+    context: FloatArray | float,
 ) -> PassShape:
     """What decodes in one of the passes under way, of n sequences in all."""
     lanes = np.maximum(1.0, np.minimum(table.n_stages[row], n))
-    return PassShape(n_decoding=n / lanes, context=context)
+    return PassShape(
+        n_decoding=n / lanes,
+        n_positions=tokens_of_each(requests.drafts),
+        context=requests.tokens(context),
+    )
 
 
 def _timed(serving: Serving, rows: DeploymentTable, work: PassShape) -> FloatArray:
@@ -191,20 +241,35 @@ def _rows(values: FloatArray) -> tuple[tuple[float, ...], ...]:
 
 
 def _cached(
-    serving: Serving, table: DeploymentTable, hbm_bytes: float, n_input: float, n_longest: float
+    serving: Serving, table: DeploymentTable, hbm_bytes: float, requests: RequestShape
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Room for caches on a device, and of a sequence what is fixed and what each token adds.
 
     Half of the last block of a sequence is empty. Layers with windows keep no more than these,
     so the line through a usual prompt and the longest request stands for both.
     """
-    model, formats, block = serving.model, serving.run_formats, serving.engine.n_block_tokens
-    held = holding(
-        model, table, serving.formats, serving.engine, hbm_bytes=hbm_bytes, n_tokens=n_longest
-    )
-    low = float(block * max(1, round(n_input / block)))
-    high = float(block * max(2 + round(n_input / block), round(n_longest / block)))
-    first, last = (cache_bytes(model, table, formats, n, block) for n in (low, high))
-    each = (last - first) / (high - low)
-    fixed = first - each * (low - block / 2.0) + state_bytes(model, table)
-    return held.room_bytes, fixed, each
+    block, past = serving.engine.n_block_tokens, requests.n_past_tokens
+    usual = float(requests.tokens(requests.n_input_tokens))
+    longest = float(requests.tokens(requests.n_longest_tokens))
+    n_usual = round(usual / block)
+    low = float(block * max(1, n_usual))
+    high = float(block * max(2 + n_usual, round(longest / block)))
+
+    def held(n_tokens: float) -> Holding:
+        return holding(
+            serving.model,
+            table,
+            serving.formats,
+            serving.engine,
+            hbm_bytes=hbm_bytes,
+            n_tokens=n_tokens,
+            n_shared_tokens=requests.n_shared_tokens,
+            drafts=requests.drafts,
+        )
+
+    first, last = held(low), held(high)
+    each = (last.sequence_bytes - first.sequence_bytes) / (high - low)
+    fixed = first.sequence_bytes - each * (low - block / 2.0)
+    # above its prompt a sequence has so many tokens for each that the station counts
+    fixed = fixed + each * (past - (requests.yields - 1.0) * requests.n_input_tokens)
+    return last.room_bytes, fixed, each * requests.yields

@@ -12,6 +12,7 @@ from planner.placing.fabrics.locating import LocatedOnNodes
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.searching import RENT, Chosen
 from planner.placing.fleets.simulating import PlannedFleet, PlannedPool
+from planner.results.arrivals import Percentile, Simulated
 from planner.results.fleets import (
     CURVE,
     FleetAlternative,
@@ -19,10 +20,8 @@ from planner.results.fleets import (
     FleetPlan,
     FleetPool,
     Goodput,
-    Percentile,
     Round,
     ServedClass,
-    Simulated,
 )
 from planner.results.placements import Recipe, Replica
 from planner.specs.fleet_request import FleetRequest

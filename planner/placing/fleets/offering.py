@@ -23,7 +23,7 @@ from planner.estimates.queues.rates import fluid_rate
 from planner.estimates.serving.deployments import has_experts
 from planner.estimates.serving.memory import handed_bytes
 from planner.estimates.serving.serving import Serving
-from planner.estimates.serving.stations import stations
+from planner.estimates.serving.stations import RequestShape, stations
 from planner.placing.engines import EngineSource, ServingEngine, configuration_of
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import STAGE, NodeConfiguration
@@ -126,10 +126,12 @@ class Stationed:
             made = stations(
                 serving,
                 table.take(mine),
+                RequestShape(
+                    n_input_tokens=float(source.request.workload.n_input_tokens),
+                    n_longest_tokens=float(self.n_longest_tokens),
+                ),
                 names=[""] * len(mine),
                 hbm_bytes=clock.device.hbm_bytes,
-                n_input_tokens=float(source.request.workload.n_input_tokens),
-                n_longest_tokens=float(self.n_longest_tokens),
                 role=source.choices.role,
             )
             beyond = source.choices.beyond

@@ -15,7 +15,8 @@ from planner.report.fleets.words import finite, rate
 from planner.report.lines import percent
 from planner.report.markup import escape
 from planner.report.words import plural
-from planner.results.fleets import CURVE, FleetStaircase, Percentile, ServedClass, Step
+from planner.results.arrivals import Percentile
+from planner.results.fleets import CURVE, FleetStaircase, ServedClass, Step
 from planner.specs.traffic.percentiles import TPOT, TTFT
 from planner.units import show
 

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 
 from planner.report.lines import percent
-from planner.results.fleets import FleetPlan, FleetPool, Percentile, ServedClass
+from planner.results.arrivals import Percentile
+from planner.results.fleets import FleetPlan, FleetPool, ServedClass
 from planner.results.placements import Recipe
 from planner.specs.roles import role_words
 from planner.specs.routers import AT_RANDOM, LEAST_PRESENT, ROUND_ROBIN

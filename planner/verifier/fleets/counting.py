@@ -90,7 +90,7 @@ def true_pool(it: Counting, number: int, recipe: Recipe) -> FleetPool:
     except Refused as refused:
         it.wrong.append(refused.at(("recipes", str(pool.recipe))))
         return found
-    station, more = counted_station(pool.station, ground, deployment)
+    station, more = counted_station(pool.station, ground)
     it.wrong.extend(one.below(("pools", str(number), "station")) for one in more)
     return replace(found, station=replace(station, name=pool.name))
 
@@ -108,6 +108,11 @@ def _ground(it: Counting, pool: FleetPool, recipe: Recipe, deployment: EngineDep
         rank=rank_of_recipe(layers_of(wish.model), deployment, cluster, tables),
         engine=tables.engine,
         hbm_bytes=cluster.device.hbm_bytes,
+        role=deployment.role,
+        batch=deployment.batch,
+        chunk_tokens=deployment.chunk_tokens,
+        slower=deployment.planned_tpot_s / (deployment.tpot_s.value or 1.0),
+        later=deployment.planned_ttft_s / (deployment.ttft_s.value or 1.0),
         n_input_tokens=float(pool.usual.n_input_tokens),
         n_longest_tokens=float(it.says.n_longest_tokens(pool)),
     )

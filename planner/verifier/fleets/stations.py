@@ -8,12 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from planner.results.engines import EngineDeployment
 from planner.specs.kernels import EngineSpec
 from planner.specs.roles import DECODE, PREFILL
 from planner.specs.stations import DecodeTimes, ReadingTimes, Station
 from planner.verifier.findings import Finding, Path
-from planner.verifier.serving.held import activation_bytes, cached_bytes, weights_bytes
+from planner.verifier.serving.drafts import Draft
+from planner.verifier.serving.held import (
+    activation_bytes,
+    cached_bytes,
+    draft_bytes,
+    weights_bytes,
+)
 from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s
 from planner.verifier.serving.passes import pass_of
 from planner.verifier.serving.ranks import Rank
@@ -27,52 +32,86 @@ class Ground:
     Args:
         rank: one attention rank of the deployment.
         hbm_bytes: of one device.
-        n_input_tokens: of a usual request.
+        role: what it does of each request.
+        batch, chunk_tokens: most sequences at once, and tokens of a pass.
+        n_input_tokens: of a usual request, but for those that are cached.
         n_longest_tokens: of the longest one, or of a longer one up to which passes are timed.
+        slower, later: how many times longer passes that decode, and prompts in them, are planned.
+        n_past_tokens: of each prompt that are cached.
+        n_shared_tokens: that all sequences begin with.
+        draft: that passes check; one that writes several tokens counts as one for the station.
     """
 
     rank: Rank
     engine: EngineSpec
     hbm_bytes: float
+    role: str
+    batch: int
+    chunk_tokens: int
     n_input_tokens: float
     n_longest_tokens: float
+    slower: float = 1.0
+    later: float = 1.0
+    overlaps: bool = False
+    n_past_tokens: float = 0.0
+    n_shared_tokens: float = 0.0
+    draft: Draft | None = None
 
     @property
     def middle_tokens(self) -> float:
         """Context beside which prompts are read."""
         return (self.n_input_tokens + self.n_longest_tokens) / 2.0
 
+    @property
+    def positions(self) -> int:
+        """Of a sequence in a pass that decodes."""
+        return 1 + (self.draft.n_checked if self.draft else 0)
 
-def counted_station(
-    says: Station, ground: Ground, deployment: EngineDeployment
-) -> tuple[Station, list[Finding]]:
+    @property
+    def n_yielded(self) -> float:
+        return self.draft.n_yielded if self.draft else 1.0
+
+    @property
+    def prompt_room(self) -> int:
+        """Tokens of a pass, without what is drafted of decodes that prompts are read beside."""
+        rides = self.engine.mixes_prefill and self.role not in (PREFILL, DECODE)
+        return max(1, self.chunk_tokens - self.batch * (self.positions - 1) * rides)
+
+    def true_tokens(self, n: float) -> float:
+        """What a sequence has that counts so many: of the answer one for each pass."""
+        prompt = min(n, self.n_input_tokens)
+        return self.n_past_tokens + prompt + self.n_yielded * (n - prompt)
+
+
+def counted_station(says: Station, ground: Ground) -> tuple[Station, list[Finding]]:
     """The station that is true of a deployment, and points that do not reach far enough."""
-    engine, role = ground.engine, deployment.role
-    wrong = list(_short(says, ground, deployment))
+    engine, role = ground.engine, ground.role
+    wrong = list(_short(says, ground))
     decodes, reads = role != PREFILL, role != DECODE
     if wrong or (says.decode is None) == decodes or (says.reading is None) == reads:
         fact = f"has not the passes of {role}"
         return says, wrong or [Finding(path=("role",), says=says.role, fact=fact)]
     ground = replace(ground, n_longest_tokens=_timed_upto(says))
     fixed, each = _cached(ground)
+    received_s = engine.request_s + ground.n_past_tokens * engine.request_token_s
     found = replace(
         says,
         role=role,
-        n_ranks=deployment.n_data,
-        n_lanes=deployment.n_stages,
-        most_running=deployment.batch,
-        chunk_tokens=deployment.chunk_tokens,
+        n_ranks=ground.rank.n_data,
+        n_lanes=ground.rank.n_stages,
+        most_running=ground.batch,
+        chunk_tokens=ground.prompt_room,
         mixes_prefill=engine.mixes_prefill,
         n_polled_rounds=engine.n_polled_rounds,
         composes_ahead=False,
-        request_s=engine.request_s if reads else 0.0,
+        request_s=received_s if reads else 0.0,
         request_token_s=engine.request_token_s if reads else 0.0,
-        room_bytes=_room_bytes(ground, deployment),
+        room_bytes=_room_bytes(ground),
         sequence_bytes=fixed,
         token_bytes=each,
         reserved_fraction=engine.reserved_fraction,
-        decode=None if says.decode is None else _decode(says.decode, ground, deployment),
-        reading=None if says.reading is None else _reading(says.reading, ground, deployment),
+        decode=None if says.decode is None else _decode(says.decode, ground),
+        reading=None if says.reading is None else _reading(says.reading, ground),
     )
     return found, wrong
 
@@ -85,15 +124,15 @@ def _timed_upto(says: Station) -> float:
     return says.reading.span_tokens[-1]
 
 
-def _short(says: Station, ground: Ground, deployment: EngineDeployment) -> Iterator[Finding]:
+def _short(says: Station, ground: Ground) -> Iterator[Finding]:
     """Grids that do not ascend, or end before the longest request or the fullest pass."""
     ends: list[tuple[Path, tuple[float, ...], float]] = []
     longest = float(ground.n_longest_tokens)
     if says.decode is not None:
-        ends.append((("decode", "n_sequences"), says.decode.n_sequences, deployment.batch))
+        ends.append((("decode", "n_sequences"), says.decode.n_sequences, ground.batch))
         ends.append((("decode", "context_tokens"), says.decode.context_tokens, longest))
     if says.reading is not None:
-        chunk = float(deployment.chunk_tokens)
+        chunk = float(ground.prompt_room)
         ends.append((("reading", "prompt_tokens"), says.reading.prompt_tokens, chunk))
         ends.append((("reading", "span_tokens"), says.reading.span_tokens, longest))
     for path, points, last in ends:
@@ -102,11 +141,13 @@ def _short(says: Station, ground: Ground, deployment: EngineDeployment) -> Itera
             yield Finding(path=path, says=len(points), fact=fact)
 
 
-def _room_bytes(ground: Ground, deployment: EngineDeployment) -> float:
+def _room_bytes(ground: Ground) -> float:
     """Of the fullest device, what weights, buffers and the largest pass leave to caches."""
-    engine, rank = ground.engine, ground.rank
+    engine, rank, draft = ground.engine, ground.rank, ground.draft
     held = weights_bytes(rank) + engine.workspace_bytes
-    held += activation_bytes(rank, deployment.chunk_tokens, deployment.batch)
+    held += activation_bytes(rank, ground.chunk_tokens, ground.batch)
+    held += draft_bytes(draft, rank) if draft else 0.0
+    held += cached_bytes(rank, draft, engine, 0.0, ground.n_shared_tokens)[1]
     return ground.hbm_bytes * engine.memory_fraction - held
 
 
@@ -116,38 +157,47 @@ def _cached(ground: Ground) -> tuple[float, float]:
     The line through a usual prompt and the longest request, with half of the last block empty.
     """
     block = ground.engine.n_block_tokens
-    low = block * max(1, round(ground.n_input_tokens / block))
-    n_blocks = max(2 + round(ground.n_input_tokens / block), round(ground.n_longest_tokens / block))
+    usual, longest = map(ground.true_tokens, (ground.n_input_tokens, ground.n_longest_tokens))
+    low = block * max(1, round(usual / block))
+    high = block * max(2 + round(usual / block), round(longest / block))
     first, last = (
-        cached_bytes(ground.rank, None, ground.engine, float(n), 0.0)[0]
-        for n in (low, block * n_blocks)
+        cached_bytes(ground.rank, ground.draft, ground.engine, float(n), ground.n_shared_tokens)[0]
+        for n in (low, high)
     )
-    each = (last - first) / (block * n_blocks - low)
-    return first - each * (low - block / 2.0), each
+    each = (last - first) / (high - low)
+    of_none = usual - ground.n_yielded * ground.n_input_tokens  # where its line begins
+    return first + each * (block / 2.0 - low + of_none), each * ground.n_yielded
 
 
-def _decode(says: DecodeTimes, ground: Ground, one: EngineDeployment) -> DecodeTimes:
-    beside_s = decode_beside_s(ground.rank.model, ground.engine)
-    slower = one.planned_tpot_s / one.tpot_s.value
+def _decode(says: DecodeTimes, ground: Ground) -> DecodeTimes:
     return replace(
         says,
         seconds=tuple(
-            tuple(
-                slower * (_pass_s(ground, _decoding(ground, n, c)) + beside_s)
-                for c in says.context_tokens
-            )
+            tuple(ground.slower * _round_s(ground, n, c) for c in says.context_tokens)
             for n in says.n_sequences
         ),
     )
 
 
-def _reading(says: ReadingTimes, ground: Ground, one: EngineDeployment) -> ReadingTimes:
-    later = one.planned_ttft_s / one.ttft_s.value
+def _round_s(ground: Ground, n: int, context: float) -> float:
+    """A pass that decodes, and those of what drafts before it."""
+    tokens, draft, rank = _decoding(ground, n, context), ground.draft, ground.rank
+    took = _pass_s(ground, tokens) + decode_beside_s(rank.model, ground.engine)
+    if draft is not None and draft.n_passes:
+        small = replace(ground, rank=replace(rank, model=draft.model))
+        took += draft.n_passes * _pass_s(small, replace(tokens, positions=1.0))
+    return took
+
+
+def _reading(says: ReadingTimes, ground: Ground) -> ReadingTimes:
     return replace(
         says,
         seconds=tuple(
             tuple(
-                tuple(later * _read_s(ground, beside, tokens, span) for span in says.span_tokens)
+                tuple(
+                    ground.later * _read_s(ground, beside, tokens, span)
+                    for span in says.span_tokens
+                )
                 for tokens in says.prompt_tokens
             )
             for beside in (_beside(ground, n) for n in says.n_sequences)
@@ -179,16 +229,21 @@ def _read_s(ground: Ground, beside: _Beside, tokens: float, span: float) -> floa
     model, engine = ground.rank.model, ground.engine
     read = max(tokens, 1.0)
     each = max(2.0 * span, 1.0) if 2.0 * span < read else read
-    reading = Tokens(prompts=read / each, read=each, past=max(0.0, span - each / 2.0))
+    past = ground.n_past_tokens + max(0.0, span - each / 2.0)
+    reading = Tokens(prompts=read / each, read=each, past=past)
     added = _pass_s(ground, beside.tokens.beside(reading)) + prefill_beside_s(model, engine)
     return max(0.0, added - beside.seconds)
 
 
 def _decoding(ground: Ground, n: int, context: float) -> Tokens:
     """What decodes in one of the passes that are under way, of n sequences in all."""
-    return Tokens(decoding=n / max(1, min(ground.rank.n_stages, n)), context=context)
+    return Tokens(
+        decoding=n / max(1, min(ground.rank.n_stages, n)),
+        positions=float(ground.positions),
+        context=ground.true_tokens(context),
+    )
 
 
 def _pass_s(ground: Ground, tokens: Tokens) -> float:
     share = ground.engine.message_share
-    return pass_of(ground.rank, tokens, overlaps=False, message_share=share).seconds
+    return pass_of(ground.rank, tokens, overlaps=ground.overlaps, message_share=share).seconds

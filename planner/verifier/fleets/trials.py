@@ -6,15 +6,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+from planner.results.arrivals import Percentile, Simulated
 from planner.results.fleets import (
     CURVE,
     FleetHandover,
     FleetPlan,
     FleetPool,
     Goodput,
-    Percentile,
     ServedClass,
-    Simulated,
 )
 from planner.specs.roles import DECODE, PREFILL
 from planner.specs.traffic.percentiles import TPOT, TTFT

@@ -124,8 +124,6 @@ class Felt:
         n_chunks: passes that a prompt takes.
         passes: decode and prefill, by name; the one of a role.
         place_s: that a request has its place at these times.
-        found_s: TTFT where requests come at random times, but for waits.
-        blocked_s: that each prompt keeps the next one waiting then.
         outside: what of the deployment was never measured.
     """
 
@@ -141,8 +139,6 @@ class Felt:
     n_chunks: int
     passes: Mapping[str, Pass]
     place_s: float
-    found_s: float = 0.0
-    blocked_s: float = 0.0
     outside: tuple[Outside, ...] = ()
 
 
@@ -238,7 +234,6 @@ def _felt_reading(rank: Rank, served: Served, running: float) -> Felt:
         n_chunks=n_chunks,
         passes={"prefill": reads},
         place_s=own_s,
-        found_s=sum(parts.values()),
     )
 
 
@@ -319,8 +314,6 @@ def _felt_together(rank: Rank, served: Served, running: float) -> Felt:
         n_chunks=int(n_chunks),
         passes={"decode": decode, "prefill": prefill},
         place_s=stay_s(ttft, tpot, served.n_output_tokens),
-        found_s=ttft - parts["step"] - parts["others"] + turns.alone_s(engine.n_polled_rounds),
-        blocked_s=turns.blocked_s(most),
     )
 
 

@@ -66,15 +66,10 @@ class Turns:
         round_s = width * self.step_s + self.running * self.prompt_s
         reads = (self.running - 1) * self.n_chunks / sharing / self.lanes * self.pass_s / round_s
         reads = min(reads, 1.0)
-        return reads * self.pass_s / 2 + (1 - reads) * self.alone_s(polled)
-
-    def alone_s(self, polled: int) -> float:
-        """Half of a step that is under way where prompts of others never are."""
-        return polled * self.step_s * min(self.running - 1, 1.0) / 2
-
-    def blocked_s(self, room: float) -> float:
-        """That a prompt keeps the next one from being read."""
-        return self.n_chunks * self.pass_s / room / self.lanes
+        return (
+            reads * self.pass_s / 2
+            + (1 - reads) * polled * self.step_s * min(self.running - 1, 1.0) / 2
+        )
 
     def queue_s(self, room: float, polled: int) -> float:
         """Until prompts are read that came before, or with it and found room first."""

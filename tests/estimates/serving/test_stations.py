@@ -9,7 +9,7 @@ from planner.estimates.serving.deployments import DeploymentTable, deployments
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.serving import Serving
-from planner.estimates.serving.stations import stations
+from planner.estimates.serving.stations import RequestShape, stations
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.stations import Station
 from planner.verifier.simulation.passes import DecodeLookup, ReadingLookup
@@ -27,10 +27,9 @@ def _station(
     return stations(
         serving,
         table,
+        RequestShape(n_input_tokens=1000.0, n_longest_tokens=8192.0),
         names=[str(n) for n in range(len(table))],
         hbm_bytes=serving.clock.device.hbm_bytes,  # type: ignore[attr-defined]
-        n_input_tokens=1000.0,
-        n_longest_tokens=8192.0,
         role=role,
     )[row]
 

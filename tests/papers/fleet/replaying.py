@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.serving import Serving
-from planner.estimates.serving.stations import stations
+from planner.estimates.serving.stations import RequestShape, stations
 from planner.specs.architecture import Architecture
 from planner.specs.reading import load_architecture
 from planner.specs.roles import TOGETHER
@@ -106,10 +106,9 @@ def station(server: Server, n_input: int, n_longest: int) -> Station:
             batch=server.most_running,
             chunk_tokens=server.chunk_tokens,
         ),
+        RequestShape(n_input_tokens=float(n_input), n_longest_tokens=float(n_longest)),
         names=[server.model],
         hbm_bytes=timer.device.hbm_bytes,
-        n_input_tokens=float(n_input),
-        n_longest_tokens=float(n_longest),
         role=server.role,
     )[0]
 

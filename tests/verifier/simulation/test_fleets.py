@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from planner.equations.queueing import one_server, several_servers
 from planner.specs.roles import DECODE, PREFILL
 from planner.specs.routers import AT_RANDOM, LEAST_PRESENT, ROUND_ROBIN
 from planner.specs.stations import Station
@@ -32,6 +31,7 @@ from planner.verifier.simulation.loads import (
 from planner.verifier.simulation.outcomes import FleetOutcome
 from planner.verifier.simulation.pools import Handover, Pool
 from planner.verifier.simulation.runs import Run
+from tests.verifier.simulation.queueing import one_server_s, several_servers_s, waiting_share
 from tests.verifier.simulation.stations import poisson, station
 
 DATA = Path(__file__).parents[2] / "data" / "fleet"
@@ -304,7 +304,7 @@ def test_queues_before_random_replicas_are_those_of_the_books() -> None:
     pool = Pool(name="pool", station=one, n_replicas=3, router=AT_RANDOM)
     load = _load((), source=_class(225.0))
     found = simulate([pool], [load], n_requests=60_000).of("all").ttft.mean_s
-    wait = one_server(75.0, 0.01).mean_s
+    wait = one_server_s(75.0, 0.01)
     assert found.value - 0.01 == pytest.approx(wait, abs=2.0 * found.half_width)
     assert found.half_width < 0.1 * wait
 
@@ -318,10 +318,10 @@ def test_places_of_one_replica_are_servers_of_one_queue() -> None:
     requests = poisson(50_000, 28.0, 1, 201.0, seed=4)
     pool = Pool(name="pool", station=one, n_replicas=1)
     found = simulate([pool], [_load(requests)], n_requests=50_000)
-    wait, ttft = several_servers(8, 28.0, 0.2), found.of("all").ttft
+    wait_s, ttft = several_servers_s(8, 28.0, 0.2), found.of("all").ttft
     mean, p95 = ttft.mean_s, ttft.percentiles_s[0.95]
-    assert mean.value == pytest.approx(2.0 * wait.mean_s + 0.0005, abs=2.0 * mean.half_width)
-    tail_s = math.log(wait.probability / 0.05) / (8 / 0.2 - 28.0)
+    assert mean.value == pytest.approx(wait_s + 0.0005, abs=2.0 * mean.half_width)
+    tail_s = math.log(waiting_share(8, 5.6) / 0.05) / (8 / 0.2 - 28.0)
     assert p95.value == pytest.approx(tail_s, abs=2.0 * p95.half_width + 0.001)
     busy = found.pool("pool").utilisation
     assert busy.value == pytest.approx(1.0 - _idle_share(8, 5.6), abs=0.002)
@@ -338,7 +338,7 @@ def test_intervals_hold_what_they_are_to_hold() -> None:
     """M/D/1 at half load: of 40 intervals of 95 % at least 34 have the mean of the books."""
     one = station(most_running=1, pass_s=0.01, chunk_tokens=1)
     pool = Pool(name="pool", station=one, n_replicas=1)
-    wait = one_server(50.0, 0.01).mean_s
+    wait = one_server_s(50.0, 0.01)
     held = 0
     for seed in range(40):
         found = simulate([pool], [_load((), source=_class(50.0))], n_requests=3000, seed=seed)
