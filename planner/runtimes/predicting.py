@@ -151,16 +151,7 @@ def predict(
     )
     if requests_per_s is None:
         return answer
-    load = load_of(
-        serving,
-        table,
-        traffic,
-        hbm_bytes=machines.device.hbm_bytes,
-        requests_per_s=requests_per_s,
-        n_shared_tokens=n_shared_tokens,
-        drafts=drafts,
-    )
-    return replace(answer, load=load)
+    return replace(answer, load=load_of(request, traffic, drafts))
 
 
 def impossible(

@@ -63,7 +63,7 @@ def counted_engine(
         return says, wrong
     rank, served = (
         rank_of_recipe(model, says, cluster, tables),
-        _served(request, one, says, tables, cluster),
+        served_by(request, one, says, tables, cluster),
     )
     held = held_by(rank, served)
     times = felt(rank, served, held.largest_batch)
@@ -139,13 +139,14 @@ def rank_of_recipe(
     )
 
 
-def _served(
+def served_by(
     request: PlacementRequest,
     one: Serve,
     says: EngineDeployment,
     tables: EngineTables,
     cluster: ClusterSpec,
 ) -> Served:
+    """What a deployment is to serve of a wish."""
     workload = one.workload or request.workload
     return Served(
         engine=tables.engine,

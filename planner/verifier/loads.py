@@ -34,19 +34,11 @@ def counted_load(
     n_input, n_output = round(served.n_new_tokens), int(served.n_output_tokens)
     ground = Ground(
         rank=rank,
-        engine=served.engine,
-        hbm_bytes=served.hbm_bytes,
-        role=served.role,
-        batch=served.batch,
-        chunk_tokens=served.chunk_tokens,
+        served=served,
         n_input_tokens=float(n_input),
         n_longest_tokens=n_input + n_output / served.n_yielded,
         slower=slower,
         later=later,
-        overlaps=served.overlaps,
-        n_past_tokens=served.n_input_tokens - n_input,
-        n_shared_tokens=served.n_shared_tokens,
-        draft=served.draft,
     )
     station, wrong = counted_station(says.station, ground)
     if wrong or any(differences(says.station, station)):  # nothing is served by what is not so

@@ -321,7 +321,6 @@ def _times_together(
         prefill=prefill,
         n_chunks=n_chunks,
         n_waves=traffic.n_waves,
-        loop=loop,
     )
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.estimates.serving.arrivals import Loop
 from planner.estimates.serving.steps import PassTime
 from planner.estimates.serving.traffic import Traffic
 from planner.specs.roles import DECODE, PREFILL
@@ -34,7 +33,6 @@ class ServingTimes:
         decode, prefill: the passes; empty where there are no such.
         n_chunks: passes that one prompt takes; 0 where none is read.
         n_waves: requests of each place of a closed loop; 0 where it is without end.
-        loop: that requests wait in; None of workers of one phase.
     """
 
     n_running: FloatArray
@@ -49,7 +47,6 @@ class ServingTimes:
     prefill: PassTime
     n_chunks: FloatArray
     n_waves: int = 0
-    loop: Loop | None = None
 
     @property
     def ttft_s(self) -> FloatArray:

@@ -12,7 +12,7 @@ from planner.placing.fabrics.locating import LocatedOnNodes
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.searching import RENT, Chosen
 from planner.placing.fleets.simulating import PlannedFleet, PlannedPool
-from planner.results.arrivals import Percentile, Simulated
+from planner.results.arrivals import Percentile
 from planner.results.fleets import (
     CURVE,
     FleetAlternative,
@@ -92,7 +92,7 @@ def fleet_plan(one: Answered) -> FleetPlan:
             options=one.asked.options,
         ),
         fluid_usd_per_hour=one.fluid_usd_per_hour,
-        simulated=_simulated(one.outcome),
+        simulated=one.outcome.simulated,
         rounds=one.rounds,
         alternatives=one.alternatives,
         most_factor=one.most_factor,
@@ -243,18 +243,6 @@ def _goodput(asked: TrafficClass, outcome: ClassOutcome) -> Goodput | None:
         return None
     had = outcome.goodput
     return Goodput(asked=asked.goodput.share, simulated=had.value, half_width=had.half_width)
-
-
-def _simulated(outcome: FleetOutcome) -> Simulated:
-    return Simulated(
-        n_requests=outcome.n_requests,
-        n_warm_up=outcome.n_warm_up,
-        n_wind_down=outcome.n_wind_down,
-        n_batches=outcome.n_batches,
-        seed=outcome.seed,
-        duration_s=outcome.duration_s,
-        n_begun_again=sum(one.n_begun_again for one in outcome.pools),
-    )
 
 
 def _provenance(chosen: Chosen) -> tuple[Provenance, ...]:

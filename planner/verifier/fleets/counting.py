@@ -11,7 +11,7 @@ from planner.results.fleets import FleetHandover, FleetPlan, FleetPool, Round, S
 from planner.results.placements import Recipe, Replica
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.provenance import Provenance
-from planner.verifier.engines import n_block_tokens, rank_of_recipe, tables_of
+from planner.verifier.engines import n_block_tokens, rank_of_recipe, served_by, tables_of
 from planner.verifier.findings import Finding, Path, Refused
 from planner.verifier.fleets.stations import Ground, counted_station
 from planner.verifier.placements import Stand, counted_recipe
@@ -106,11 +106,7 @@ def _ground(it: Counting, pool: FleetPool, recipe: Recipe, deployment: EngineDep
     tables = tables_of(it.asked, recipe.engine, cluster)
     return Ground(
         rank=rank_of_recipe(layers_of(wish.model), deployment, cluster, tables),
-        engine=tables.engine,
-        hbm_bytes=cluster.device.hbm_bytes,
-        role=deployment.role,
-        batch=deployment.batch,
-        chunk_tokens=deployment.chunk_tokens,
+        served=served_by(it.asked, wish, deployment, tables, cluster),
         slower=deployment.planned_tpot_s / (deployment.tpot_s.value or 1.0),
         later=deployment.planned_ttft_s / (deployment.ttft_s.value or 1.0),
         n_input_tokens=float(pool.usual.n_input_tokens),

@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from planner.specs.kernels import EngineSpec
 from planner.specs.roles import DECODE, PREFILL
 from planner.specs.stations import DecodeTimes, ReadingTimes, Station
 from planner.verifier.findings import Finding, Path
-from planner.verifier.serving.drafts import Draft
 from planner.verifier.serving.held import (
     activation_bytes,
     cached_bytes,
@@ -22,6 +20,7 @@ from planner.verifier.serving.held import (
 from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s
 from planner.verifier.serving.passes import pass_of
 from planner.verifier.serving.ranks import Rank
+from planner.verifier.serving.rounds import Served
 from planner.verifier.serving.tokens import Tokens
 
 
@@ -31,31 +30,19 @@ class Ground:
 
     Args:
         rank: one attention rank of the deployment.
-        hbm_bytes: of one device.
-        role: what it does of each request.
-        batch, chunk_tokens: most sequences at once, and tokens of a pass.
+        served: what it serves; of requests that are not all alike nothing is cached or drafted.
         n_input_tokens: of a usual request, but for those that are cached.
-        n_longest_tokens: of the longest one, or of a longer one up to which passes are timed.
+        n_longest_tokens: of the longest one, or of a longer one up to which passes are timed; of
+            an answer one for each pass.
         slower, later: how many times longer passes that decode, and prompts in them, are planned.
-        n_past_tokens: of each prompt that are cached.
-        n_shared_tokens: that all sequences begin with.
-        draft: that passes check; one that writes several tokens counts as one for the station.
     """
 
     rank: Rank
-    engine: EngineSpec
-    hbm_bytes: float
-    role: str
-    batch: int
-    chunk_tokens: int
+    served: Served
     n_input_tokens: float
     n_longest_tokens: float
     slower: float = 1.0
     later: float = 1.0
-    overlaps: bool = False
-    n_past_tokens: float = 0.0
-    n_shared_tokens: float = 0.0
-    draft: Draft | None = None
 
     @property
     def middle_tokens(self) -> float:
@@ -63,29 +50,26 @@ class Ground:
         return (self.n_input_tokens + self.n_longest_tokens) / 2.0
 
     @property
-    def positions(self) -> int:
-        """Of a sequence in a pass that decodes."""
-        return 1 + (self.draft.n_checked if self.draft else 0)
-
-    @property
-    def n_yielded(self) -> float:
-        return self.draft.n_yielded if self.draft else 1.0
+    def n_past_tokens(self) -> float:
+        """Of each prompt that are cached."""
+        return self.served.n_input_tokens - self.n_input_tokens if self.served.hit_fraction else 0.0
 
     @property
     def prompt_room(self) -> int:
         """Tokens of a pass, without what is drafted of decodes that prompts are read beside."""
-        rides = self.engine.mixes_prefill and self.role not in (PREFILL, DECODE)
-        return max(1, self.chunk_tokens - self.batch * (self.positions - 1) * rides)
+        it = self.served
+        rides = it.engine.mixes_prefill and it.role not in (PREFILL, DECODE)
+        return max(1, it.chunk_tokens - it.batch * int(it.n_positions - 1) * rides)
 
     def true_tokens(self, n: float) -> float:
         """What a sequence has that counts so many: of the answer one for each pass."""
         prompt = min(n, self.n_input_tokens)
-        return self.n_past_tokens + prompt + self.n_yielded * (n - prompt)
+        return self.n_past_tokens + prompt + self.served.n_yielded * (n - prompt)
 
 
 def counted_station(says: Station, ground: Ground) -> tuple[Station, list[Finding]]:
     """The station that is true of a deployment, and points that do not reach far enough."""
-    engine, role = ground.engine, ground.role
+    engine, role = ground.served.engine, ground.served.role
     wrong = list(_short(says, ground))
     decodes, reads = role != PREFILL, role != DECODE
     if wrong or (says.decode is None) == decodes or (says.reading is None) == reads:
@@ -99,7 +83,7 @@ def counted_station(says: Station, ground: Ground) -> tuple[Station, list[Findin
         role=role,
         n_ranks=ground.rank.n_data,
         n_lanes=ground.rank.n_stages,
-        most_running=ground.batch,
+        most_running=ground.served.batch,
         chunk_tokens=ground.prompt_room,
         mixes_prefill=engine.mixes_prefill,
         n_polled_rounds=engine.n_polled_rounds,
@@ -129,7 +113,7 @@ def _short(says: Station, ground: Ground) -> Iterator[Finding]:
     ends: list[tuple[Path, tuple[float, ...], float]] = []
     longest = float(ground.n_longest_tokens)
     if says.decode is not None:
-        ends.append((("decode", "n_sequences"), says.decode.n_sequences, ground.batch))
+        ends.append((("decode", "n_sequences"), says.decode.n_sequences, ground.served.batch))
         ends.append((("decode", "context_tokens"), says.decode.context_tokens, longest))
     if says.reading is not None:
         chunk = float(ground.prompt_room)
@@ -143,12 +127,12 @@ def _short(says: Station, ground: Ground) -> Iterator[Finding]:
 
 def _room_bytes(ground: Ground) -> float:
     """Of the fullest device, what weights, buffers and the largest pass leave to caches."""
-    engine, rank, draft = ground.engine, ground.rank, ground.draft
-    held = weights_bytes(rank) + engine.workspace_bytes
-    held += activation_bytes(rank, ground.chunk_tokens, ground.batch)
-    held += draft_bytes(draft, rank) if draft else 0.0
-    held += cached_bytes(rank, draft, engine, 0.0, ground.n_shared_tokens)[1]
-    return ground.hbm_bytes * engine.memory_fraction - held
+    rank, it = ground.rank, ground.served
+    held = weights_bytes(rank) + it.engine.workspace_bytes
+    held += activation_bytes(rank, it.chunk_tokens, it.batch)
+    held += draft_bytes(it.draft, rank) if it.draft else 0.0
+    held += cached_bytes(rank, it.draft, it.engine, 0.0, it.n_shared_tokens)[1]
+    return it.hbm_bytes * it.engine.memory_fraction - held
 
 
 def _cached(ground: Ground) -> tuple[float, float]:
@@ -156,17 +140,17 @@ def _cached(ground: Ground) -> tuple[float, float]:
 
     The line through a usual prompt and the longest request, with half of the last block empty.
     """
-    block = ground.engine.n_block_tokens
+    it, block = ground.served, ground.served.engine.n_block_tokens
     usual, longest = map(ground.true_tokens, (ground.n_input_tokens, ground.n_longest_tokens))
     low = block * max(1, round(usual / block))
     high = block * max(2 + round(usual / block), round(longest / block))
     first, last = (
-        cached_bytes(ground.rank, ground.draft, ground.engine, float(n), ground.n_shared_tokens)[0]
+        cached_bytes(ground.rank, it.draft, it.engine, float(n), it.n_shared_tokens)[0]
         for n in (low, high)
     )
     each = (last - first) / (high - low)
-    of_none = usual - ground.n_yielded * ground.n_input_tokens  # where its line begins
-    return first + each * (block / 2.0 - low + of_none), each * ground.n_yielded
+    of_none = usual - it.n_yielded * ground.n_input_tokens  # where its line begins
+    return first + each * (block / 2.0 - low + of_none), each * it.n_yielded
 
 
 def _decode(says: DecodeTimes, ground: Ground) -> DecodeTimes:
@@ -181,8 +165,8 @@ def _decode(says: DecodeTimes, ground: Ground) -> DecodeTimes:
 
 def _round_s(ground: Ground, n: int, context: float) -> float:
     """A pass that decodes, and those of what drafts before it."""
-    tokens, draft, rank = _decoding(ground, n, context), ground.draft, ground.rank
-    took = _pass_s(ground, tokens) + decode_beside_s(rank.model, ground.engine)
+    tokens, draft, rank = _decoding(ground, n, context), ground.served.draft, ground.rank
+    took = _pass_s(ground, tokens) + decode_beside_s(rank.model, ground.served.engine)
     if draft is not None and draft.n_passes:
         small = replace(ground, rank=replace(rank, model=draft.model))
         took += draft.n_passes * _pass_s(small, replace(tokens, positions=1.0))
@@ -226,7 +210,7 @@ def _read_s(ground: Ground, beside: _Beside, tokens: float, span: float) -> floa
     """
     if tokens <= 0.0:
         return 0.0
-    model, engine = ground.rank.model, ground.engine
+    model, engine = ground.rank.model, ground.served.engine
     read = max(tokens, 1.0)
     each = max(2.0 * span, 1.0) if 2.0 * span < read else read
     past = ground.n_past_tokens + max(0.0, span - each / 2.0)
@@ -239,11 +223,12 @@ def _decoding(ground: Ground, n: int, context: float) -> Tokens:
     """What decodes in one of the passes that are under way, of n sequences in all."""
     return Tokens(
         decoding=n / max(1, min(ground.rank.n_stages, n)),
-        positions=float(ground.positions),
+        positions=ground.served.n_positions,
         context=ground.true_tokens(context),
     )
 
 
 def _pass_s(ground: Ground, tokens: Tokens) -> float:
-    share = ground.engine.message_share
-    return pass_of(ground.rank, tokens, overlaps=ground.overlaps, message_share=share).seconds
+    it = ground.served
+    share = it.engine.message_share
+    return pass_of(ground.rank, tokens, overlaps=it.overlaps, message_share=share).seconds

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from planner.results.arrivals import Percentile, Simulated
+from planner.results.arrivals import Percentile
 from planner.results.fleets import (
     CURVE,
     FleetHandover,
@@ -44,15 +44,7 @@ def tried_again(plan: FleetPlan) -> FleetPlan:
             )
             for one in plan.pools
         ),
-        simulated=Simulated(
-            n_requests=outcome.n_requests,
-            n_warm_up=outcome.n_warm_up,
-            n_wind_down=outcome.n_wind_down,
-            n_batches=outcome.n_batches,
-            seed=outcome.seed,
-            duration_s=outcome.duration_s,
-            n_begun_again=sum(one.n_begun_again for one in outcome.pools),
-        ),
+        simulated=outcome.simulated,
     )
 
 

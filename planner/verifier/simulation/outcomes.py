@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from statistics import fmean
 
+from planner.results.arrivals import Simulated
 from planner.specs.traffic.percentiles import (
     E2E,
     ITL,
@@ -96,6 +97,19 @@ class FleetOutcome:
     seed: int
     duration_s: float
     ways: Mapping[tuple[str, str], ClassOutcome] = field(default_factory=dict)
+
+    @property
+    def simulated(self) -> Simulated:
+        """What the run was, as answers tell it."""
+        return Simulated(
+            n_requests=self.n_requests,
+            n_warm_up=self.n_warm_up,
+            n_wind_down=self.n_wind_down,
+            n_batches=self.n_batches,
+            seed=self.seed,
+            duration_s=self.duration_s,
+            n_begun_again=sum(one.n_begun_again for one in self.pools),
+        )
 
     def of(self, name: str) -> ClassOutcome:
         """The outcome of a class."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from planner.results.arrivals import Load, Percentile, Simulated
+from planner.results.arrivals import Load, Percentile
 from planner.specs.roles import DECODE, PREFILL
 from planner.specs.routers import LEAST_PRESENT
 from planner.specs.stations import Station
@@ -125,15 +125,7 @@ def _served(load: Load, outcome: FleetOutcome, passes_a_token: float, n_ranks: i
             for name in (TTFT, TPOT)[: 1 + writes]
             for share in SHARES
         ),
-        simulated=Simulated(
-            n_requests=outcome.n_requests,
-            n_warm_up=outcome.n_warm_up,
-            n_wind_down=outcome.n_wind_down,
-            n_batches=outcome.n_batches,
-            seed=outcome.seed,
-            duration_s=outcome.duration_s,
-            n_begun_again=sum(one.n_begun_again for one in outcome.pools),
-        ),
+        simulated=outcome.simulated,
     )
 
 
