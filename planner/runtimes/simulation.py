@@ -41,7 +41,7 @@ def simulate(
 
     Args:
         pools: of replicas.
-        classes: what is sent to them, none in a closed loop or in conversations.
+        classes: what is sent to them, nothing of their prompts cached.
         n_requests: of all classes together; sources may end earlier.
         seed: of lengths, arrivals and routers.
         n_batches: that intervals are made of.

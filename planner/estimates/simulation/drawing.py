@@ -56,7 +56,7 @@ def drawn(source: Source, seed: int, n: int) -> tuple[FloatArray, bool]:
 def seeds_of(n_sources: int, chance: random.Random) -> list[tuple[int, int]]:
     """Seeds of each source: of its requests, and of who chooses among its routes.
 
-    The verifier draws a third between them, of further turns of conversations.
+    One between them is left, as the verifier leaves it.
     """
     drawn_of = [[chance.getrandbits(64) for _ in range(3)] for _ in range(n_sources)]
     return [(first, last) for first, _, last in drawn_of]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-ARRIVES, STANDS, RUNS, ENDS, TURNS, LEAVES = range(6)
+ARRIVES, STANDS, RUNS, ENDS = range(4)
 """A class has its next request; a request stands in line; a rank runs; a request is done where it
-was; a user has thought; a request is gone from the fleet."""
+was."""
 
 
 class Events:

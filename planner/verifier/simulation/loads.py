@@ -1,4 +1,4 @@
-"""What is sent to a fleet: requests as they come, a fixed number in flight, or conversations."""
+"""What is sent to a fleet: requests as they come, and where they go."""
 
 from __future__ import annotations
 
@@ -26,35 +26,6 @@ class ListedRequests:
 
     def requests(self, seed: int) -> Iterator[Arriving]:
         return iter(self.listed)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InFlight:
-    """A closed loop: so many at once, the first all together; each that ends makes room for one.
-
-    Args:
-        n: in flight.
-    """
-
-    n: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
-    """Turns of one user: the next prompt comes a while after the answer, and holds all before it.
-
-    What is before it is still cached where the rank that answered serves it, and so it does where
-    that rank does both phases; elsewhere it is read again. Caches of who thinks are never dropped.
-
-    Args:
-        n_turns: of each conversation, its first among them.
-        think_s: from an answer to the next prompt.
-        n_shared_tokens: that open every prompt, besides those drawn, and are always cached.
-    """
-
-    n_turns: int = 1
-    think_s: float = 0.0
-    n_shared_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,17 +58,14 @@ class ClassLoad:
 
     Args:
         name: each once.
-        source: of its requests; where `in_flight` or turns of a conversation say when they come,
-            of their lengths alone. Lengths of a turn's prompt are those of what is new in it.
+        source: of its requests.
         routes: of which every prompt has one at least.
-        in_flight: in place of the arrivals of the source; None keeps them.
-        conversation: None where every request stands alone.
+        n_cached_tokens: that open every prompt, besides those drawn, and are always cached.
         goodput: limits that a share is to meet; None asks for none.
     """
 
     name: str
     source: Requests
     routes: tuple[Route, ...]
-    in_flight: InFlight | None = None
-    conversation: Conversation | None = None
+    n_cached_tokens: int = 0
     goodput: GoodputTarget | None = None

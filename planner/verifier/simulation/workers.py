@@ -1,15 +1,14 @@
 """All ranks of a fleet at work.
 
 A rank runs by itself until something else depends on it: a router that counts its requests, a
-cache that it hands over, an answer that somebody waits for. Then it is next when a request of it
-may end.
+cache that it hands over. Then it is next when a request of it may end.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from planner.specs.roles import PREFILL
 from planner.verifier.simulation.events import ENDS, RUNS, STANDS, Events
@@ -42,21 +41,13 @@ class Workers:
         "ranks",
     )
 
-    def __init__(
-        self,
-        pools: Sequence[Pool],
-        events: Events,
-        chance: random.Random,
-        *,
-        awaited: Collection[str],
-    ) -> None:
+    def __init__(self, pools: Sequence[Pool], events: Events, chance: random.Random) -> None:
         """Pools at rest.
 
         Args:
             pools: by their names.
             events: of the run.
             chance: that routers draw from.
-            awaited: names of pools of whose requests somebody waits for the end.
         """
         self.log = Log(n_input=[], n_output=[], ready_s=[], first_s=[], last_s=[], gaps=Gaps())
         self.pools: dict[str, Ranks] = {}
@@ -69,7 +60,7 @@ class Workers:
             self.pools[pool.name] = ranks
             self.ranks += ranks.ranks
             self.behind += [ranks] * len(ranks.ranks)
-        self._watched = [_is_watched(ranks, awaited) for ranks in self.behind]
+        self._watched = [_is_watched(ranks) for ranks in self.behind]
         for rank, watched in zip(self.ranks, self._watched, strict=True):
             rank.ended = [] if watched else None
         self._events = events
@@ -157,7 +148,6 @@ class Workers:
             one.ended.clear()
 
 
-def _is_watched(ranks: Ranks, awaited: Collection[str]) -> bool:
+def _is_watched(ranks: Ranks) -> bool:
     """Whether something depends on when requests of a pool end."""
-    hands_over = ranks.pool.station.role == PREFILL
-    return ranks.looks or hands_over or ranks.pool.name in awaited
+    return ranks.looks or ranks.pool.station.role == PREFILL

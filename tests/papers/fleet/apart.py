@@ -36,7 +36,7 @@ from planner.specs.routers import ROUND_ROBIN
 from planner.specs.stations import Station
 from planner.specs.traffic.records import Arriving
 from planner.verifier.simulation.fleets import simulate
-from planner.verifier.simulation.loads import ClassLoad, Conversation, ListedRequests, Route
+from planner.verifier.simulation.loads import ClassLoad, ListedRequests, Route
 from planner.verifier.simulation.outcomes import FleetOutcome
 from planner.verifier.simulation.pools import Handover, Pool
 from tests.papers.fleet.deviations import Deviation, deviation, table
@@ -145,7 +145,7 @@ def _run(row: Row, seed: int, *, is_cached: bool) -> FleetOutcome:
         name=row.load,
         source=ListedRequests(listed=listed),
         routes=(_route(row),),
-        conversation=Conversation(n_shared_tokens=cached),
+        n_cached_tokens=cached,
     )
     return simulate(
         _pools(row),

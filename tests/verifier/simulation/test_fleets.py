@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -19,12 +19,11 @@ from planner.specs.traffic.percentiles import GoodputTarget, PercentileTarget
 from planner.specs.traffic.records import Arriving, TrafficClass
 from planner.specs.traffic.texts import arrivals_of, tokens_of
 from planner.specs.traffic.trace_files import load_trace
+from planner.verifier.simulation import workers
 from planner.verifier.simulation.fleets import simulate
 from planner.verifier.simulation.intervals import student_t
 from planner.verifier.simulation.loads import (
     ClassLoad,
-    Conversation,
-    InFlight,
     ListedRequests,
     Route,
 )
@@ -185,55 +184,13 @@ def test_an_answer_of_one_token_is_not_handed_over() -> None:
     assert run.workers.log.last_s == pytest.approx([0.2])
 
 
-def test_a_closed_loop_keeps_as_many_in_flight() -> None:
-    """Two at a time, each 0.2 s and 10 ms: places for one, so each waits for the other."""
+def test_what_is_cached_of_every_prompt_is_not_read() -> None:
+    """1100 tokens of which 100 are cached: 0.1 + 0.1, and 20 ms for an answer of three."""
     pool = Pool(name="pool", station=ONE_AT_A_TIME, n_replicas=1)
-    run = _ran([pool], [_load([(9.0, 1000, 2)] * 6, in_flight=InFlight(n=2))])
-    assert run.arrived_s == pytest.approx([0.0, 0.0, 0.21, 0.42, 0.63, 0.84])
-    assert _ttft_s(run) == pytest.approx([0.2, 0.41, 0.41, 0.41, 0.41, 0.41])
-
-
-@pytest.mark.parametrize("n_replicas", [1, 2])
-def test_turns_of_a_conversation_read_what_is_new(n_replicas: int) -> None:
-    """Turn one: 1100 tokens of which 100 are shared: 0.1 + 0.1; answer of 3: 20 ms more.
-
-    Turn two, a second later: 1103 + 1000 tokens, of which 1000 are read.
-    """
-
-    class OneUser:
-        """One comes, and then nobody for long."""
-
-        def requests(self, seed: int) -> Iterator[Arriving]:
-            for at_s in (0.0, *[1e9] * 9):
-                yield Arriving(at_s=at_s, n_input=1000, n_output=3)
-
-    pool = Pool(name="pool", station=ONE_AT_A_TIME, n_replicas=n_replicas, router=ROUND_ROBIN)
-    talk = Conversation(n_turns=3, think_s=1.0, n_shared_tokens=100)
-    run = _ran([pool], [_load((), source=OneUser(), conversation=talk)], n=3)
-    log = run.workers.log
-    assert log.n_input == [1100, 2103, 3106]
-    assert log.n_cached == [100, 1103, 2106]
-    assert run.arrived_s == pytest.approx([0.0, 1.22, 2.44])
-    assert _ttft_s(run) == pytest.approx([0.2, 0.2, 0.2])
-    assert run.workers.rank_of == [0, 0, 0]
-
-
-def test_a_conversation_ends_with_its_last_turn() -> None:
-    """Of two turns each: who comes next begins anew."""
-    pool = Pool(name="pool", station=ONE_AT_A_TIME, n_replicas=1)
-    talk = Conversation(n_turns=2, think_s=1.0)
-    run = _ran([pool], [_load([(0.0, 1000, 3), (9.0, 500, 3)], conversation=talk)], n=9)
-    assert run.arrived_s == pytest.approx([0.0, 1.22, 9.0, 10.17])
-    assert run.workers.log.n_input == [1000, 2003, 500, 1003]
-
-
-def test_a_turn_that_is_read_elsewhere_finds_only_what_all_share() -> None:
-    talk = Conversation(n_turns=2, think_s=1.0, n_shared_tokens=100)
-    requests = [(0.0, 1000, 3), (0.0, 1000, 3)]
-    load = _load(requests, conversation=talk, routes=(_apart_route(),))
-    run = _ran(_apart(), [load], n=3)
-    assert run.workers.log.n_cached == [100, 100, 100]
-    assert run.workers.log.n_input == [1100, 1100, 2103]
+    run = _ran([pool], [_load([(0.0, 1000, 3), (9.0, 500, 3)], n_cached_tokens=100)])
+    assert run.workers.log.n_input == [1100, 600]
+    assert run.workers.log.n_cached == [100, 100]
+    assert _ttft_s(run) == pytest.approx([0.2, 0.15])
 
 
 def test_classes_are_counted_apart_and_nothing_is_lost() -> None:
@@ -284,8 +241,8 @@ def test_routes_are_chosen_by_length_and_by_share() -> None:
 def test_who_has_no_room_anywhere_is_refused_and_counted() -> None:
     pool = Pool(name="pool", station=station(room_bytes=500.0, pass_s=0.1), n_replicas=1)
     requests = [(0.0, 100, 5), (0.0, 600, 5)] * 50
-    loop = _load(requests, in_flight=InFlight(n=2), goodput=GoodputTarget(share=0.9, ttft_s=1e6))
-    found = _finite([pool], [loop], 100).of("all")
+    load = _load(requests, goodput=GoodputTarget(share=0.9, ttft_s=1e6))
+    found = _finite([pool], [load], 100).of("all")
     assert (found.n_refused, found.n_requests) == (50, 100)
     assert found.goodput is not None
     assert found.goodput.value == 0.5
@@ -357,7 +314,9 @@ def test_a_seed_says_everything() -> None:
 
 
 @pytest.mark.parametrize("mixes", [True, False])
-def test_it_does_not_matter_whether_somebody_looks(mixes: bool) -> None:
+def test_it_does_not_matter_whether_somebody_looks(
+    mixes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ranks that run by themselves do what they do where each end is waited for."""
     one = station(
         mixes_prefill=mixes,
@@ -371,7 +330,8 @@ def test_it_does_not_matter_whether_somebody_looks(mixes: bool) -> None:
     pool = Pool(name="pool", station=one, n_replicas=2, router=ROUND_ROBIN)
     requests = poisson(1500, 24.0, 300, 40.0)
     free = _ran([pool], [_load(requests)], n=1500)
-    waited = _ran([pool], [_load(requests, conversation=Conversation())], n=1500)
+    monkeypatch.setattr(workers, "_is_watched", lambda _: True)
+    waited = _ran([pool], [_load(requests)], n=1500)
     assert free.workers.log.first_s == pytest.approx(waited.workers.log.first_s)
     assert free.workers.log.last_s == pytest.approx(waited.workers.log.last_s)
     assert sum(rank.n_begun_again for rank in free.workers.ranks) > 0
