@@ -66,11 +66,11 @@ class Arrivals:
         trace = self.trace
         assert trace is not None
         scale = trace.rate_per_s / rate_per_s
-        start, round_s = 0.0, trace.duration_s * (1.0 + 1.0 / len(trace))
+        start = 0.0
         while True:
             for at in trace.arrival_s:
                 yield (start + at) * scale
-            start += round_s
+            start += trace.period_s
 
 
 POISSON_ARRIVALS = Arrivals()
@@ -80,6 +80,13 @@ POISSON_ARRIVALS = Arrivals()
 def replaying(trace: Trace) -> Arrivals:
     """Arrivals as a trace has them."""
     return Arrivals(pattern=REPLAYED, cv2=trace.interarrival_cv2, trace=trace)
+
+
+def arriving(said: Arrivals | None, trace: Trace | None) -> Arrivals:
+    """As they are said, else as in the trace, else at random."""
+    if trace is not None and (said is None or said.pattern == REPLAYED):
+        return replaying(trace)
+    return said or POISSON_ARRIVALS
 
 
 def in_bursts(cv2: float) -> Arrivals:

@@ -11,9 +11,9 @@ from planner.errors import Problem
 from planner.specs.arguments import arguments_checked
 from planner.specs.collecting import Collected
 from planner.specs.placement_request import AnyModel
-from planner.specs.traffic.arrivals import POISSON_ARRIVALS, REPLAYED, Arrivals, replaying
+from planner.specs.traffic.arrivals import Arrivals, arriving
 from planner.specs.traffic.distributions import TokenDistribution
-from planner.specs.traffic.lengths import AnyLengths, IndependentLengths, TraceLengths
+from planner.specs.traffic.lengths import AnyLengths, lengths_of
 from planner.specs.traffic.records import TrafficClass
 from planner.specs.traffic.target_texts import ReadTargets, goodput_of, read_targets
 from planner.specs.traffic.texts import arrivals_of, tokens_of
@@ -124,10 +124,7 @@ class _Reading(Collected):
 
     def arrivals(self, trace: Trace | None, said: Arrivals | str | None) -> Arrivals:
         """As they are said, else as in the trace, else at random."""
-        found = self.read("arrivals", said, arrivals_of)
-        if trace is not None and (found is None or found.pattern == REPLAYED):
-            return replaying(trace)
-        return found or POISSON_ARRIVALS
+        return arriving(self.read("arrivals", said, arrivals_of), trace)
 
     def targets(self, said: Mapping[str, float | str]) -> ReadTargets:
         """Times by percentile; numbers are seconds."""
@@ -139,12 +136,10 @@ class _Reading(Collected):
     def lengths(self, trace: Trace | None, *said: object) -> AnyLengths | None:
         """Of the trace, or input and output as they are said."""
         if self._has_trace:
-            return TraceLengths(trace=trace) if trace is not None else None
+            return lengths_of(trace)
         both = dict(zip(("input", "output"), said, strict=True))
         for key, value in both.items():
             if value is None:
                 self.missing(key, "say tokens, like `lognormal:1500:p99=8000`, or give a trace")
         first, second = (self.read(key, both[key], tokens_of) for key in both)
-        if first is None or second is None:
-            return None
-        return IndependentLengths(input=first, output=second)
+        return lengths_of(None, first, second)

@@ -230,3 +230,14 @@ def _above(rows: Sequence[int], tokens: Sequence[int], cut: float) -> int:
         middle = (low + high) // 2
         low, high = (middle + 1, high) if tokens[rows[middle]] <= cut else (low, middle)
     return low
+
+
+def lengths_of(
+    trace: Trace | None, input_: AnyTokens | None = None, output: AnyTokens | None = None
+) -> AnyLengths | None:
+    """Those of a trace, or of tokens in and out; None where one of both is not known."""
+    if trace is not None:
+        return TraceLengths(trace=trace)
+    if input_ is None or output is None:
+        return None
+    return IndependentLengths(input=input_, output=output)

@@ -19,7 +19,8 @@
     [[class]]
     name = "code"
     model = "llama-3.1-8b"
-    trace = "code.csv.gz"                   # lengths, arrivals and rate, where nothing else is said
+    trace = "code.csv.gz"                   # lengths, arrivals and rate where nothing else is said;
+                                            # of a trace with a column `class`, those of this one
     rate = "20 req/s"                       # with a trace: the trace, faster or slower
 
     [[kind]]
@@ -34,6 +35,7 @@ In place of `input` and `output`, `total` and `input_share` say what both are to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -51,13 +53,12 @@ from planner.specs.placement_request import AnyModel
 from planner.specs.reading import load_architecture
 from planner.specs.roles import Connector
 from planner.specs.tables import read_table
-from planner.specs.traffic.arrivals import POISSON, REPLAYED, Arrivals, replaying
+from planner.specs.traffic.arrivals import REPLAYED, arriving
 from planner.specs.traffic.kinds import name_of, read_kind
 from planner.specs.traffic.lengths import (
     AnyLengths,
     DividedLengths,
-    IndependentLengths,
-    TraceLengths,
+    lengths_of,
 )
 from planner.specs.traffic.paths import beside
 from planner.specs.traffic.records import FleetTraffic, Supply, TrafficClass
@@ -148,7 +149,7 @@ def _read_class(entry: ClassEntry, shown: str, key: str) -> TrafficClass:
     lengths = _lengths(entry, trace)
     if lengths is not None:
         found.problems += length_problems(models, lengths, asked_by=asked_by)
-    arrivals = _arrivals(entry, trace)
+    arrivals = arriving(entry.arrivals, trace)
     if arrivals.trace is not None and arrivals.trace.duration_s <= 0.0:
         fact = "has all requests at one time, and cannot be replayed"
         remedy = 'write `arrivals = "poisson"`'
@@ -203,39 +204,31 @@ def _untraced_problems(entry: ClassEntry, shown: str, key: str) -> Iterator[Prob
 def _trace(entry: ClassEntry, shown: str, key: str) -> Trace | None:
     if entry.trace is None:
         return None
-    trace = load_trace(beside(Path(shown), entry.trace), asked_by=f"{shown}: {key}.trace")
+    asked_by = f"{shown}: {key}.trace"
+    trace = load_trace(beside(Path(shown), entry.trace), of_class=entry.name, asked_by=asked_by)
     if entry.rate is not None:
-        remark_rate(trace, entry.rate, Problem(where=shown, key=f"{key}.trace", fact=""))
+        place = Problem(where=shown, key=f"{key}.trace", value=trace.name, fact="")
+        remark_rate(trace.rate_per_s, entry.rate, place)
     return trace
 
 
-def remark_rate(trace: Trace, rate_per_s: float, place: Problem) -> None:
+def remark_rate(own_per_s: float, rate_per_s: float, place: Problem) -> None:
     """Say that a trace stands for more requests, or fewer, than are in it.
 
     Args:
-        place: where the trace is named.
+        own_per_s: of the trace; infinite where all came at once.
+        place: where it is named.
     """
-    if trace.duration_s > 0.0:
-        times = rate_per_s / trace.rate_per_s
-        fact = f"is of {trace.rate_per_s:.3g} req/s, and stands for {times:.3g} times as many"
-        remark(replace(place, value=place.value or trace.name, fact=fact))
+    if math.isfinite(own_per_s):
+        times = rate_per_s / own_per_s
+        fact = f"is of {own_per_s:.3g} req/s, and stands for {times:.3g} times as many"
+        remark(replace(place, fact=fact))
 
 
 def _lengths(entry: ClassEntry, trace: Trace | None) -> AnyLengths | None:
-    if trace is not None:
-        return TraceLengths(trace=trace)
-    if entry.input is not None and entry.output is not None:
-        return IndependentLengths(input=entry.input, output=entry.output)
-    if entry.total is not None and entry.input_share is not None:
+    if trace is None and entry.total is not None and entry.input_share is not None:
         return DividedLengths(total=entry.total, input_fraction=entry.input_share)
-    return None
-
-
-def _arrivals(entry: ClassEntry, trace: Trace | None) -> Arrivals:
-    said = entry.arrivals
-    if trace is not None and (said is None or said.pattern == REPLAYED):
-        return replaying(trace)
-    return said or Arrivals(pattern=POISSON)
+    return lengths_of(trace, entry.input, entry.output)
 
 
 def _rate(entry: ClassEntry, trace: Trace | None) -> float:

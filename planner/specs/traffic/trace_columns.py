@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from planner.specs.tables import literal
 
@@ -27,6 +27,9 @@ _NAMES = {
 tokens; Mooncake: timestamp, input_length, output_length; Vidur: arrived_at, num_prefill_tokens,
 num_decode_tokens; and what people call the same."""
 
+_LABELS = {"class": ("class", "class_name", "traffic_class"), "model": ("model", "model_name")}
+"""Columns that a trace may have besides: of several classes, for several models."""
+
 _MOONCAKE = frozenset({"timestamp", "inputlength", "outputlength"})
 """Its timestamps are milliseconds: FAST25-release/traces of kvcache-ai/Mooncake."""
 
@@ -36,28 +39,32 @@ class Columns:
     """Where a row says what: names as the file has them.
 
     Args:
+        named: of the arrival, of tokens in and out, then of the class and of the model; empty of
+            what a trace does not say.
         seconds: of one unit of a time that is a number.
     """
 
-    arrival: str
-    n_input: str
-    n_output: str
-    seconds: float = 1.0
+    named: tuple[str, ...]
+    seconds: float
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """Those that there are."""
+        return tuple(filter(None, self.named))
 
 
 def columns_of(names: Sequence[str]) -> tuple[Columns | None, str]:
     """The columns of a header, or None and what is wrong with it."""
-    found = {what: _all(known, names) for what, known in _NAMES.items()}
-    missing = [what for what, each in found.items() if not each]
+    found = {what: _all(known, names) for what, known in (_NAMES | _LABELS).items()}
+    missing = [what for what in _NAMES if not found[what]]
     if missing:
         shown = literal(", ".join(names))
         return None, f"has no column of {' and '.join(missing)}: the header is {shown}"
     doubled = [" and ".join(f"`{name}`" for name in each) for each in found.values() if each[1:]]
     if doubled:
         return None, f"has several columns of the same: {'; '.join(doubled)}: leave one"
-    arrival, n_input, n_output = (found[what][0] for what in _NAMES)
-    columns = Columns(arrival=arrival, n_input=n_input, n_output=n_output)
-    return replace(columns, seconds=_unit_s(arrival, names)), ""
+    named = tuple(next(iter(each), "") for each in found.values())
+    return Columns(named=named, seconds=_unit_s(named[0], names)), ""
 
 
 def _unit_s(arrival: str, names: Sequence[str]) -> float:

@@ -1,7 +1,8 @@
 """Traces from files: CSV and JSONL, compressed by gzip or not.
 
-A row is an arrival and two counts of tokens. Arrivals are seconds, or milliseconds where the
-column says so or the trace is Mooncake's, or dates; what they count from does not matter.
+A row is an arrival and two counts of tokens, and may say its class and its model. Arrivals are
+seconds, or milliseconds where the column says so or the trace is Mooncake's, or dates; what they
+count from does not matter.
 """
 
 from __future__ import annotations
@@ -11,47 +12,103 @@ import gzip
 import io
 import json
 import zlib
-from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from planner.errors import Problem, SpecError
 from planner.specs.arguments import arguments_checked
-from planner.specs.ledger import Use, enter, remark
+from planner.specs.ledger import Use, enter
 from planner.specs.tables import literal
 from planner.specs.texts import UnreadError, read_bytes
 from planner.specs.traffic.distributions import MOST_TOKENS
 from planner.specs.traffic.trace_columns import Columns, columns_of, understood
+from planner.specs.traffic.trace_rows import TraceRows, refuse_row
 from planner.specs.traffic.trace_times import Clock
-from planner.specs.traffic.traces import Counts, Floats, Trace
+from planner.specs.traffic.traces import Trace
 
 MOST_BYTES = 2**30
 """Of a trace, compressed or not."""
 
-_MOST_SHOWN = 10
 _SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _NEWLINE = {"csv": "", "jsonl": "\n"}
-_EMPTY: tuple[str, ...] = ()
 
 
 @arguments_checked()
-def load_trace(path: str | Path, *, asked_by: str = "--trace") -> Trace:
+def load_trace(
+    path: str | Path, *, of_class: str | None = None, asked_by: str = "--trace"
+) -> Trace:
     """Read a trace; rows that are not in order of arrival are sorted, with a remark.
 
     Args:
         path: of a `.csv`, `.jsonl` or `.ndjson` file, or one of these and `.gz`.
+        of_class: whose requests alone are read, at the times that they have in the whole, where a
+            column says of which class each is; None reads all.
         asked_by: the option that named it, for messages.
 
     Raises:
-        SpecError: there is no such file, its columns are unknown, or rows are no requests: the
-            first ten by their lines, and how many there are.
+        SpecError: there is no such file, its columns are unknown, rows are no requests: the first
+            ten by their lines, and how many there are; or none is of the class.
     """
+    rows = _rows_of(Path(path), asked_by)
+    if of_class is None or not rows.columns[3]:
+        return rows.trace()
+    lines = {line for (name, _), line in rows.labels.items() if name == of_class}
+    if not lines:
+        names = ", ".join(f"`{name}`" for name in dict.fromkeys(name for name, _ in rows.labels))
+        fact = f"has no `{of_class}` in its column `{rows.columns[3]}`, but {names}"
+        raise SpecError([Problem(where=asked_by, value=literal(str(path)), fact=fact)])
+    return rows.trace(lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracePart:
+    """Requests of a trace that are of one class and for one model.
+
+    Args:
+        of_class, model: as its columns say; empty where it has none.
+        said_at: where the model is first said, for messages.
+    """
+
+    of_class: str
+    model: str
+    said_at: str
+    trace: Trace
+
+
+def load_parts(
+    path: str | Path, *, by_model: bool = True, asked_by: str = "--trace"
+) -> tuple[TracePart, ...]:
+    """All classes and models of a trace, in order of appearance; the whole of it where it has none.
+
+    Args:
+        by_model: whether requests for different models are parted.
+
+    Raises:
+        SpecError: as `load_trace`.
+    """
+    rows = _rows_of(Path(path), asked_by)
+    lines: dict[tuple[str, str], set[int]] = {}
+    for (name, model), line in rows.labels.items():
+        lines.setdefault((name, model if by_model else ""), set()).add(line)
+    is_whole = len(lines) < 2
+    return tuple(
+        TracePart(
+            of_class=name,
+            model=model,
+            said_at=f"{path}:{min(some)}: {rows.columns[4]}",
+            trace=rows.trace(None if is_whole else some),
+        )
+        for (name, model), some in (lines or {("", ""): {0}}).items()
+    )
+
+
+def _rows_of(path: Path, asked_by: str) -> TraceRows:
     shown = str(path)
-    rows = _Rows(shown)
+    rows = TraceRows(shown)
     try:
-        content, kind = _content_of(Path(path))
+        content, kind = _content_of(path)
         # Line by line: the text of a whole file takes four times its bytes.
         with io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline=_NEWLINE[kind]) as lines:
             (_read_csv if kind == "csv" else _read_jsonl)(lines, rows)
@@ -63,7 +120,7 @@ def load_trace(path: str | Path, *, asked_by: str = "--trace") -> Trace:
         problems = [Problem(where=shown, fact="has no requests")]
     if problems:
         raise SpecError(problems)
-    return rows.trace(Path(path).name.split(".")[0])
+    return rows
 
 
 def _content_of(path: Path) -> tuple[bytes, str]:
@@ -96,76 +153,30 @@ def _unpacked(content: bytes) -> bytes:
     return found
 
 
-@dataclass(slots=True)
-class _Rows:
-    """What rows say, and the first of those that say nothing."""
-
-    shown: str
-    arrival_s: Floats = field(default_factory=lambda: array("d"))
-    n_input: Counts = field(default_factory=lambda: array("q"))
-    n_output: Counts = field(default_factory=lambda: array("q"))
-    faults: list[Problem] = field(default_factory=list)
-    n_faults: int = 0
-
-    def refuse(self, line: int, value: str, fact: str, remedy: str = "") -> None:
-        """Keep what is wrong with a line, of the first; count it of the others."""
-        self.n_faults += 1
-        if self.n_faults <= _MOST_SHOWN:
-            where = f"{self.shown}:{line}"
-            problem = Problem(where=where, value=literal(value), fact=fact, remedy=remedy)
-            self.faults.append(problem)
-
-    def problems(self) -> list[Problem]:
-        more = self.n_faults - len(self.faults)
-        rest = f"{more:,} more lines like these, of {len(self.arrival_s) + self.n_faults:,}"
-        return [*self.faults, *([Problem(where=self.shown, fact=rest)] if more else [])]
-
-    def trace(self, name: str) -> Trace:
-        """All rows, in order, from the first arrival on."""
-        arrivals, order = self.arrival_s, None
-        if any(a > b for a, b in zip(arrivals, memoryview(arrivals)[1:], strict=False)):
-            order = sorted(range(len(arrivals)), key=arrivals.__getitem__)
-            fact = "is not in order of arrival, and was sorted"
-            remark(Problem(where=self.shown, fact=fact))
-        first = min(arrivals)
-
-        def ordered(values: array[Any]) -> Iterable[Any]:
-            return values if order is None else map(values.__getitem__, order)
-
-        return Trace(
-            name=name,
-            arrival_s=array("d", [at - first for at in ordered(arrivals)]),
-            n_input=array("q", ordered(self.n_input)),
-            n_output=array("q", ordered(self.n_output)),
-        )
-
-
-def _columns(names: list[str], rows: _Rows, line: int) -> Columns:
+def _columns(names: list[str], rows: TraceRows, line: int) -> Columns:
     columns, fact = columns_of(names)
     if columns is None:
         problem = Problem(where=f"{rows.shown}:{line}", fact=fact, remedy=understood())
         raise SpecError([problem])
+    rows.columns = columns.named
     return columns
 
 
-def _read_csv(lines: Iterable[str], rows: _Rows) -> None:
+def _read_csv(lines: Iterable[str], rows: TraceRows) -> None:
     reader = csv.reader(lines, skipinitialspace=True)
     try:
-        names = next((row for row in reader if any(row)), [])
-        columns = _columns([name.strip() for name in names], rows, reader.line_num)
-        places = [
-            [name.strip() for name in names].index(one)
-            for one in (columns.arrival, columns.n_input, columns.n_output)
-        ]
+        names = [name.strip() for name in next((row for row in reader if any(row)), [])]
+        columns = _columns(names, rows, reader.line_num)
+        places = [names.index(one) for one in columns.read]
         _read_cells(reader, places, rows, Clock(columns.seconds))
     except csv.Error as error:
         fact = f"is not CSV: {error}"
         raise SpecError([Problem(where=f"{rows.shown}:{reader.line_num}", fact=fact)]) from None
 
 
-def _read_cells(reader: Any, places: list[int], rows: _Rows, clock: Clock) -> None:  # noqa: ANN401 of csv, which does not export its type
+def _read_cells(reader: Any, places: list[int], rows: TraceRows, clock: Clock) -> None:  # noqa: ANN401 of csv, which does not export its type
     """The rows below a header: a loop that is as short as can be, for a million of them."""
-    at, first, second = places
+    at, first, second, *labels = places
     take_time, take_input, take_output = (
         rows.arrival_s.append,
         rows.n_input.append,
@@ -179,19 +190,24 @@ def _read_cells(reader: Any, places: list[int], rows: _Rows, clock: Clock) -> No
             when, n_input, n_output = read_time(row[at]), int(row[first]), int(row[second])
             if not (0 < n_input <= MOST_TOKENS and 0 < n_output <= MOST_TOKENS):
                 raise ValueError
+            if labels:
+                names = [row[i].strip() for i in labels]
+                if not all(names):
+                    raise ValueError
+                rows.label.append(rows.named(names, reader.line_num))
         except (ValueError, IndexError, OverflowError):
-            said = [row[i] if i < len(row) else None for i in places]
-            _refuse(rows, reader.line_num, said, clock)
+            refuse_row(
+                rows, reader.line_num, [row[i] if i < len(row) else None for i in places], clock
+            )
             continue
         take_time(when)
         take_input(n_input)
         take_output(n_output)
 
 
-def _read_jsonl(lines: Iterable[str], rows: _Rows) -> None:
+def _read_jsonl(lines: Iterable[str], rows: TraceRows) -> None:
     columns: Columns | None = None
     clock = Clock(1.0)
-    keys: tuple[str, ...] = _EMPTY
     for line, written in enumerate(lines, start=1):
         if written.isspace():
             continue
@@ -206,51 +222,23 @@ def _read_jsonl(lines: Iterable[str], rows: _Rows) -> None:
         if columns is None:
             columns = _columns(list(row), rows, line)
             clock = Clock(columns.seconds)
-            keys = (columns.arrival, columns.n_input, columns.n_output)
-        _take_object([row.get(key) for key in keys], rows, line, clock)
+        _take_object([row.get(key) for key in columns.read], rows, line, clock)
 
 
-def _take_object(said: list[Any], rows: _Rows, line: int, clock: Clock) -> None:
-    when, n_input, n_output = said
+def _take_object(said: list[Any], rows: TraceRows, line: int, clock: Clock) -> None:
+    when, n_input, n_output, *names = said
     try:
         seconds = clock.counted(when) if type(when) in (int, float) else clock.seconds(str(when))
         is_whole = type(n_input) is int and type(n_output) is int
         if not is_whole or not (0 < n_input <= MOST_TOKENS and 0 < n_output <= MOST_TOKENS):
             raise ValueError
+        if not all(type(one) is str and one for one in names):
+            raise ValueError
     except (ValueError, TypeError, OverflowError):
-        _refuse(rows, line, said, clock)
+        refuse_row(rows, line, said, clock)
         return
+    if names:
+        rows.label.append(rows.named(names, line))
     rows.arrival_s.append(seconds)
     rows.n_input.append(n_input)
     rows.n_output.append(n_output)
-
-
-def _refuse(rows: _Rows, line: int, said: list[Any], clock: Clock) -> None:
-    """Say which of the three is wrong, and how."""
-    when, *tokens = said
-    if any(one is None for one in said):
-        rows.refuse(line, "", "has too few columns, or none of a needed name")
-        return
-    try:
-        clock.seconds(str(when))
-    except (ValueError, OverflowError):
-        remedy = "write seconds, or a date like 2023-11-16 18:15:46.68"
-        rows.refuse(line, str(when), "is no time", remedy)
-        return
-    for what, value in zip(("input", "output"), tokens, strict=True):
-        fact = _token_fault(value)
-        if fact:
-            is_none = fact == "is zero" and what == "output"
-            remedy = "leave requests that failed out" if is_none else ""
-            rows.refuse(line, str(value), f"{fact}, as tokens of {what}", remedy)
-            return
-
-
-def _token_fault(value: object) -> str:
-    try:
-        count = int(str(value))
-    except ValueError:
-        return "is no whole number"
-    if count <= 0:
-        return "is zero" if count == 0 else "is negative"
-    return "is beyond anything real" if count > MOST_TOKENS else ""

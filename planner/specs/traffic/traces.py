@@ -23,12 +23,16 @@ class Trace:
         name: for people.
         arrival_s: since the first of them, ascending, `array("d")` of length N [s].
         n_input, n_output: tokens of each, from 1, `array("q")` of length N.
+        part_of_s, part_of_n: duration and length of the trace that it is a part of, from whose
+            first request it counts; 0 of a whole one.
     """
 
     name: str
     arrival_s: Floats
     n_input: Counts
     n_output: Counts
+    part_of_s: float = 0.0
+    part_of_n: int = 0
 
     def __hash__(self) -> int:
         return hash((self.name, len(self.arrival_s), self.duration_s))
@@ -38,8 +42,13 @@ class Trace:
 
     @property
     def duration_s(self) -> float:
-        """From the first to the last."""
-        return self.arrival_s[-1]
+        """From the first to the last, of the whole trace."""
+        return self.part_of_s or self.arrival_s[-1]
+
+    @property
+    def period_s(self) -> float:
+        """After which it begins again: a mean gap lies between its end and its beginning."""
+        return self.duration_s * (1.0 + 1.0 / (self.part_of_n or len(self)))
 
     @property
     def rate_per_s(self) -> float:
@@ -50,9 +59,9 @@ class Trace:
     def interarrival_cv2(self) -> float:
         """Variance of the times between arrivals over their mean squared: 1 if they are Poisson."""
         gaps = [b - a for a, b in zip(self.arrival_s, self.arrival_s[1:], strict=False)]
-        if not gaps or self.duration_s <= 0.0:
+        if not any(gaps):
             return 0.0
-        mean = self.duration_s / len(gaps)
+        mean = math.fsum(gaps) / len(gaps)
         return math.fsum((gap - mean) ** 2 for gap in gaps) / len(gaps) / mean**2
 
     @property

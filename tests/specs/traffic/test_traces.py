@@ -11,7 +11,7 @@ import pytest
 
 from planner.errors import SpecError
 from planner.specs.ledger import recording
-from planner.specs.traffic.trace_files import load_trace
+from planner.specs.traffic.trace_files import load_parts, load_trace
 from planner.specs.traffic.traces import percentile
 from tests.clocks import least_s
 
@@ -94,12 +94,12 @@ def test_malformed_rows_are_named_by_line_all_at_once(tmp_path: Path) -> None:
     rows = ["1,10,5", "soon,10,5", "2,ten,5", "3,10,0", "4,-1,5", "5,10", "", "6,10,1.5"]
     path = _written(tmp_path, "time,input,output\n" + "\n".join(rows) + "\n")
     assert _faults(path) == [
-        "some.csv:3 `soon`  is no time: write seconds, or a date like 2023-11-16 18:15:46.68",
-        "some.csv:4 `ten`  is no whole number, as tokens of input",
-        "some.csv:5 `0`  is zero, as tokens of output: leave requests that failed out",
-        "some.csv:6 `-1`  is negative, as tokens of input",
-        "some.csv:7  has too few columns, or none of a needed name",
-        "some.csv:9 `1.5`  is no whole number, as tokens of output",
+        "some.csv:3: time `soon`  is no time: write seconds, or a date like 2023-11-16 18:15:46.68",
+        "some.csv:4: input `ten`  is no whole number",
+        "some.csv:5: output `0`  is zero: leave requests that failed out",
+        "some.csv:6: input `-1`  is negative",
+        "some.csv:7: output  is missing",
+        "some.csv:9: output `1.5`  is no whole number",
     ]
 
 
@@ -117,11 +117,11 @@ def test_lines_that_are_no_objects_are_named(tmp_path: Path) -> None:
     bad = good.replace("5", "true") + '[1]\n{"timestamp": 1}\n{"t\n' + good.replace("5", "2.0")
     found = _faults(_written(tmp_path, good + bad, "some.jsonl"))
     assert [one.split("  ")[0] for one in found] == [
-        "some.jsonl:2 `True`",
+        "some.jsonl:2: input_tokens `True`",
         "some.jsonl:3 `[1]`",
-        "some.jsonl:4",
+        "some.jsonl:4: input_tokens",
         'some.jsonl:5 `{"t`',
-        "some.jsonl:6 `2.0`",
+        "some.jsonl:6: input_tokens `2.0`",
     ]
 
 
@@ -158,7 +158,7 @@ def test_rows_that_are_not_in_order_are_sorted_with_a_remark(tmp_path: Path) -> 
 
 def test_a_number_among_dates_is_no_time(tmp_path: Path) -> None:
     path = _written(tmp_path, AZURE + "2023-11-16 18:15:59,7,2\n12.5,7,2\n")
-    assert ":3 `12.5`  is no time" in _faults(path)[0]
+    assert ":3: TIMESTAMP `12.5`  is no time" in _faults(path)[0]
 
 
 def test_a_hundred_thousand_rows_take_half_a_second(tmp_path: Path) -> None:
@@ -175,3 +175,45 @@ def test_two_columns_of_the_same_are_not_chosen_between(tmp_path: Path, more: st
     path = _written(tmp_path, AZURE.replace("ContextTokens", f"ContextTokens,{more}") + "0,7,9,2\n")
     (fault,) = _faults(path)
     assert f"has several columns of the same: `ContextTokens` and `{more}`: leave one" in fault
+
+
+MANY = (
+    "time,Class,model,input,output\n5,chat,llama-3.1-8b,7,2\n6,code,llama-3.1-70b,8,3\n"
+    "8,chat,llama-3.1-70b,9,4\n9,chat,llama-3.1-8b,1,1\n"
+)
+
+
+def test_classes_and_models_of_a_trace_keep_the_times_of_the_whole(tmp_path: Path) -> None:
+    """Bursts that all have in common stay common: all begin again after 4 s and a mean gap."""
+    path = _written(tmp_path, MANY)
+    parts = {(one.of_class, one.model): one for one in load_parts(path)}
+    times = {key: list(one.trace.arrival_s) for key, one in parts.items()}
+    assert times == {
+        ("chat", "llama-3.1-8b"): [0.0, 4.0],
+        ("code", "llama-3.1-70b"): [1.0],
+        ("chat", "llama-3.1-70b"): [3.0],
+    }
+    assert {one.trace.period_s for one in parts.values()} == {5.0}
+    assert sum(one.trace.rate_per_s for one in parts.values()) == load_trace(path).rate_per_s
+    assert parts["code", "llama-3.1-70b"].said_at == f"{path}:3: model"
+    both = {one.of_class: len(one.trace) for one in load_parts(path, by_model=False)}
+    assert both == {"chat": 3, "code": 1}
+    assert list(load_trace(path, of_class="chat").n_input) == [7, 9, 1]
+
+
+def test_a_row_that_names_no_class_is_refused_by_line_and_column(tmp_path: Path) -> None:
+    assert _faults(_written(tmp_path, MANY + "9, ,llama-3.1-8b,1,1\n")) == [
+        "some.csv:6: Class  is no name"
+    ]
+    rows = '{"time": 1, "class": "a", "input": 5, "output": 6}\n'
+    lost = _written(tmp_path, rows + rows.replace('"a"', "3"), "some.jsonl")
+    assert _faults(lost) == ["some.jsonl:2: class `3`  is no name"]
+
+
+def test_a_class_that_a_trace_has_not_is_named_beside_those_that_it_has(tmp_path: Path) -> None:
+    path = _written(tmp_path, MANY)
+    with pytest.raises(SpecError) as caught:
+        load_trace(path, of_class="summaries")
+    assert "has no `summaries` in its column `Class`, but `chat`, `code`" in str(
+        caught.value.problems[0]
+    )
