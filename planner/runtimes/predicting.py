@@ -151,7 +151,17 @@ def predict(
     )
     if requests_per_s is None:
         return answer
-    return replace(answer, load=load_of(request, traffic, drafts))
+    load = load_of(
+        request,
+        request.records,
+        model,
+        traffic,
+        drafts,
+        requests_per_s=requests_per_s,
+        overlaps=request.overlaps,
+        n_shared_tokens=n_shared_tokens,
+    )
+    return replace(answer, load=load)
 
 
 def impossible(

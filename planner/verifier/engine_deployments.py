@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from planner.results.arrivals import Load
 from planner.results.engines import EngineDeployment
 from planner.results.predictions import Interval
 from planner.specs.architecture import Architecture, Experts
@@ -17,7 +16,6 @@ from planner.specs.engine_request import AskedModel, EngineRequest
 from planner.specs.roles import TOGETHER
 from planner.specs.serving_records import PredictionRequest, ServingRecords
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
-from planner.verifier.loads import counted_load
 from planner.verifier.quality import quality_words
 from planner.verifier.quantities import broken_limits, further_of, limits_of
 from planner.verifier.runtimes.packed import homeless
@@ -53,7 +51,7 @@ def counted_engine(
 def _recounted(
     request: EngineRequest, says: EngineDeployment
 ) -> tuple[EngineDeployment, list[Finding]]:
-    asked, model = _model_of(request, says)
+    asked, model = model_of(request, says)
     rank = rank_of(request.records, model, says)
     records = request.records
     wrong = [
@@ -69,7 +67,7 @@ def _recounted(
         *_undone(model, rank, request),
         *_unoffered(request, asked, says),
     ]
-    work, served = request.workload, _served(request, model, says)
+    work, served = request.workload, served_by(request, model, says)
     held = held_by(rank, served)
     times = felt(rank, served, held.largest_batch)
     weights = held.weights_bytes + held.drafter_bytes
@@ -121,30 +119,8 @@ def interval(value: float, error: float) -> Interval:
     return Interval(value=value, low=value / (1 + error), high=value * (1 + error))
 
 
-def load_of_plan(
-    request: EngineRequest, says: Load, best: EngineDeployment
-) -> tuple[Load | None, list[Finding]]:
-    """What the replicas of a deployment that was counted do at the demand.
-
-    Raises:
-        Refused: no demand was asked.
-    """
-    if best.demand_tokens_per_s is None:
-        raise Refused("is of no demand", path=("load",), says=says.requests_per_s)
-    _, model = _model_of(request, best)
-    return counted_load(
-        says,
-        rank_of(request.records, model, best),
-        _served(request, model, best),
-        best.demand_tokens_per_s / request.workload.n_output_tokens,
-        slower=best.planned_tpot_s / best.tpot_s.value,
-        later=best.planned_ttft_s / best.ttft_s.value,
-        n_replicas=best.n_replicas,
-        seed=request.options.seed,
-    )
-
-
-def _served(request: EngineRequest, model: Architecture, says: EngineDeployment) -> Served:
+def served_by(request: EngineRequest, model: Architecture, says: EngineDeployment) -> Served:
+    """What a deployment is to serve."""
     work, drafting = request.workload, request.drafting
     acceptance = drafting.acceptance if drafting else ()
     return Served(
@@ -160,7 +136,12 @@ def _served(request: EngineRequest, model: Architecture, says: EngineDeployment)
     )
 
 
-def _model_of(request: EngineRequest, says: EngineDeployment) -> tuple[AskedModel, Architecture]:
+def model_of(request: EngineRequest, says: EngineDeployment) -> tuple[AskedModel, Architecture]:
+    """Which of those that may be served it serves.
+
+    Raises:
+        Refused: none of them.
+    """
     for asked, model in zip(request.models, request.records.models, strict=True):
         if asked.name == says.model:
             return asked, model

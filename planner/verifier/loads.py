@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from planner.results import AnyDeployment, AnyRequest
 from planner.results.arrivals import Load
-from planner.verifier.findings import Finding, differences
+from planner.results.engines import EngineDeployment
+from planner.specs.engine_request import EngineRequest
+from planner.verifier.engine_deployments import model_of, rank_of, served_by
+from planner.verifier.findings import Finding, Refused, differences
 from planner.verifier.fleets.stations import Ground, counted_station
 from planner.verifier.serving.ranks import Rank
 from planner.verifier.serving.rounds import Served
@@ -54,3 +58,29 @@ def counted_load(
         seed=seed,
     )
     return found, []
+
+
+def judged_load(
+    says: Load | None, request: AnyRequest, best: AnyDeployment
+) -> tuple[Load | None, list[Finding]]:
+    """What a plan that was counted does at its demand; None where nothing is said of it."""
+    if says is None:
+        return None, []
+    demand = best.demand_tokens_per_s if isinstance(best, EngineDeployment) else None
+    if demand is None or not isinstance(request, EngineRequest):
+        return None, [Finding(path=("load",), says=says, fact="is of no demand of an engine")]
+    assert isinstance(best, EngineDeployment)
+    try:
+        _, model = model_of(request, best)
+        return counted_load(
+            says,
+            rank_of(request.records, model, best),
+            served_by(request, model, best),
+            demand / request.workload.n_output_tokens,
+            slower=best.planned_tpot_s / best.tpot_s.value,
+            later=best.planned_ttft_s / best.ttft_s.value,
+            n_replicas=best.n_replicas,
+            seed=request.options.seed,
+        )
+    except Refused as refused:
+        return says, [refused.at(())]

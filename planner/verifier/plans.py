@@ -15,11 +15,9 @@ from planner.results import (
     LimitUse,
     runtime_name,
 )
-from planner.results.arrivals import Load
-from planner.results.engines import EngineDeployment
-from planner.specs.engine_request import EngineRequest
 from planner.verifier.certificates import certified
-from planner.verifier.findings import Finding, Path, Refused, refuse, with_differences
+from planner.verifier.findings import Finding, Path, refuse, with_differences
+from planner.verifier.loads import judged_load
 from planner.verifier.mixes import judged_mix
 from planner.verifier.quantities import HBM, MEASURES, Measure, limits_of, measure_of
 from planner.verifier.rivals import judged_beliefs, judged_costs, judged_rivals
@@ -96,7 +94,7 @@ def judge_plan(plan: AnyPlan) -> tuple[AnyPlan, list[Finding]]:
         checks=among.first.checks,
     )
     mix, of_mix = judged_mix(plan)
-    load, of_load = _judged_load(plan, best)
+    load, of_load = judged_load(plan.load, plan.request, best)
     wrong += of_load
     wrong += [*more, *of_mix, *_considered_wrong(plan, among)]
     truth = replace(
@@ -117,20 +115,6 @@ def judge_plan(plan: AnyPlan) -> tuple[AnyPlan, list[Finding]]:
         load=load,
     )
     return truth, with_differences(wrong, plan, truth)
-
-
-def _judged_load(plan: AnyPlan, best: AnyDeployment) -> tuple[Load | None, list[Finding]]:
-    """What the plan does at its demand, served again; None is said where nobody asked."""
-    if plan.load is None:
-        return None, []
-    if not isinstance(plan.request, EngineRequest) or not isinstance(best, EngineDeployment):
-        return None, [Finding(path=("load",), says=plan.load, fact="is of no engine")]
-    from planner.verifier.engine_deployments import load_of_plan
-
-    try:
-        return load_of_plan(plan.request, plan.load, best)
-    except Refused as refused:
-        return plan.load, [refused.at(())]
 
 
 def checked(request: AnyRequest, deployment: AnyDeployment) -> tuple[str, ...]:

@@ -137,8 +137,8 @@ def _book(request: FleetRequest, site: Fabric) -> Book:
 
 def asked_requests(request: FleetRequest) -> int:
     """Requests that a fleet is tried on: those of the longest trace at least, once."""
-    longest = max((len(one.arrivals.trace or ()) for one in request.classes), default=0)
-    return max(request.n_simulated, longest)
+    traces = (one.arrivals.trace for one in request.classes)
+    return max(request.n_simulated, *(one.n_whole for one in traces if one is not None), 0)
 
 
 def _of_models(streams: Sequence[Stream]) -> dict[str, list[Stream]]:

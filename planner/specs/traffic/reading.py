@@ -64,7 +64,7 @@ from planner.specs.traffic.paths import beside
 from planner.specs.traffic.records import FleetTraffic, Supply, TrafficClass
 from planner.specs.traffic.schemas import ClassEntry, TrafficFile
 from planner.specs.traffic.target_texts import read_targets
-from planner.specs.traffic.trace_files import load_trace
+from planner.specs.traffic.trace_files import load_parts
 from planner.specs.traffic.traces import Trace
 
 _T = TypeVar("_T")
@@ -205,7 +205,12 @@ def _trace(entry: ClassEntry, shown: str, key: str) -> Trace | None:
     if entry.trace is None:
         return None
     asked_by = f"{shown}: {key}.trace"
-    trace = load_trace(beside(Path(shown), entry.trace), of_class=entry.name, asked_by=asked_by)
+    parts = load_parts(beside(Path(shown), entry.trace), by_model=False, asked_by=asked_by)
+    trace = next((it.trace for it in parts if it.of_class in ("", entry.name)), None)
+    if trace is None:
+        fact = f"has no `{entry.name}` in its column of classes, but "
+        fact += ", ".join(f"`{it.of_class}`" for it in parts)
+        raise SpecError([Problem(where=asked_by, value=entry.trace, fact=fact)])
     if entry.rate is not None:
         place = Problem(where=shown, key=f"{key}.trace", value=trace.name, fact="")
         remark_rate(trace.rate_per_s, entry.rate, place)

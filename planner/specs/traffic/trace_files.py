@@ -36,30 +36,18 @@ _NEWLINE = {"csv": "", "jsonl": "\n"}
 
 
 @arguments_checked()
-def load_trace(
-    path: str | Path, *, of_class: str | None = None, asked_by: str = "--trace"
-) -> Trace:
+def load_trace(path: str | Path, *, asked_by: str = "--trace") -> Trace:
     """Read a trace; rows that are not in order of arrival are sorted, with a remark.
 
     Args:
         path: of a `.csv`, `.jsonl` or `.ndjson` file, or one of these and `.gz`.
-        of_class: whose requests alone are read, at the times that they have in the whole, where a
-            column says of which class each is; None reads all.
         asked_by: the option that named it, for messages.
 
     Raises:
-        SpecError: there is no such file, its columns are unknown, rows are no requests: the first
-            ten by their lines, and how many there are; or none is of the class.
+        SpecError: there is no such file, its columns are unknown, or rows are no requests: the
+            first ten by their lines, and how many there are.
     """
-    rows = _rows_of(Path(path), asked_by)
-    if of_class is None or not rows.columns[3]:
-        return rows.trace()
-    lines = {line for (name, _), line in rows.labels.items() if name == of_class}
-    if not lines:
-        names = ", ".join(f"`{name}`" for name in dict.fromkeys(name for name, _ in rows.labels))
-        fact = f"has no `{of_class}` in its column `{rows.columns[3]}`, but {names}"
-        raise SpecError([Problem(where=asked_by, value=literal(str(path)), fact=fact)])
-    return rows.trace(lines)
+    return _rows_of(Path(path), asked_by).trace()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

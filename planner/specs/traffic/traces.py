@@ -46,9 +46,14 @@ class Trace:
         return self.part_of_s or self.arrival_s[-1]
 
     @property
+    def n_whole(self) -> int:
+        """Requests of the whole trace."""
+        return self.part_of_n or len(self)
+
+    @property
     def period_s(self) -> float:
         """After which it begins again: a mean gap lies between its end and its beginning."""
-        return self.duration_s * (1.0 + 1.0 / (self.part_of_n or len(self)))
+        return self.duration_s * (1.0 + 1.0 / self.n_whole)
 
     @property
     def rate_per_s(self) -> float:

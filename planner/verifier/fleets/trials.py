@@ -125,7 +125,8 @@ def _tried(plan: FleetPlan, seed: int) -> FleetOutcome:
         )
         for one in plan.pools
     ]
-    longest = max((len(one.arrivals.trace or ()) for one in request.classes), default=0)
+    traces = [one.arrivals.trace for one in request.classes]
+    longest = max((it.part_of_n or len(it) for it in traces if it is not None), default=0)
     return simulate_steady(
         pools,
         [_load(plan, one) for one in _served(plan)],

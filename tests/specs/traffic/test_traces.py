@@ -198,7 +198,6 @@ def test_classes_and_models_of_a_trace_keep_the_times_of_the_whole(tmp_path: Pat
     assert parts["code", "llama-3.1-70b"].said_at == f"{path}:3: model"
     both = {one.of_class: len(one.trace) for one in load_parts(path, by_model=False)}
     assert both == {"chat": 3, "code": 1}
-    assert list(load_trace(path, of_class="chat").n_input) == [7, 9, 1]
 
 
 def test_a_row_that_names_no_class_is_refused_by_line_and_column(tmp_path: Path) -> None:
@@ -208,12 +207,3 @@ def test_a_row_that_names_no_class_is_refused_by_line_and_column(tmp_path: Path)
     rows = '{"time": 1, "class": "a", "input": 5, "output": 6}\n'
     lost = _written(tmp_path, rows + rows.replace('"a"', "3"), "some.jsonl")
     assert _faults(lost) == ["some.jsonl:2: class `3`  is no name"]
-
-
-def test_a_class_that_a_trace_has_not_is_named_beside_those_that_it_has(tmp_path: Path) -> None:
-    path = _written(tmp_path, MANY)
-    with pytest.raises(SpecError) as caught:
-        load_trace(path, of_class="summaries")
-    assert "has no `summaries` in its column `Class`, but `chat`, `code`" in str(
-        caught.value.problems[0]
-    )
