@@ -93,10 +93,10 @@ def load_section(load: Load | None, width: int) -> str:
         waits = f"requests would wait without end; {load.n_needed} times as many replicas carry it"
         rows = [("load", f"{serves}: {waits}")]
     else:
-        did, busy = load.simulated, percent(load.utilisation or 0.0)
+        did = load.simulated
         rows = [
             ("load", f"{serves}: carried, arriving at random times"),
-            ("in flight", f"{load.n_in_flight:.3g} on each rank, by Little's law; busy {busy}"),
+            ("in flight", f"{load.n_in_flight:.3g} on each rank, by Little's law"),
             *((name.upper(), _times_words(load, name)) for name in (TTFT, TPOT)),
             (
                 "simulated",
@@ -104,8 +104,6 @@ def load_section(load: Load | None, width: int) -> str:
                 f"{did.n_wind_down:,} are not counted",
             ),
         ]
-        if did.n_begun_again:
-            rows.append(("evictions", f"{did.n_begun_again:,} times a request began again"))
     return section(f"at {show(load.requests_per_s, 'request/s')}", labelled(rows, width - 2))
 
 

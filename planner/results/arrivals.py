@@ -83,7 +83,6 @@ class Load:
         station: one of their attention ranks, as the simulation sees it.
         n_in_flight: of each rank, on average, by Little's law; None where more arrive than end,
             as are all of the following.
-        utilisation: share of the time in which ranks were at work.
         ttft_s, tpot_s: of all requests, on average; TPOT is 0 where no answers are written.
         percentiles: of both.
         simulated: how.
@@ -93,7 +92,6 @@ class Load:
     most_requests_per_s: float
     station: Station
     n_in_flight: float | None = None
-    utilisation: float | None = None
     ttft_s: float | None = None
     tpot_s: float | None = None
     percentiles: tuple[Percentile, ...] = ()

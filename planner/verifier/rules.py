@@ -537,8 +537,7 @@ FIELDS: Mapping[type, Judged] = {
     ),
     Load: Judged(
         asked="requests_per_s",
-        counted="most_requests_per_s station n_in_flight utilisation ttft_s tpot_s percentiles "
-        "simulated",
+        counted="most_requests_per_s station n_in_flight ttft_s tpot_s percentiles simulated",
         how="as many as end while others wait, and requests served again with the same seed; in "
         "flight each is from its arrival to its last token",
     ),

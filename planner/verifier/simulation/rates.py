@@ -5,11 +5,10 @@ Who plans asks this of its own simulation, who judges of the plain one here.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from planner.results.arrivals import Load, Percentile
-from planner.specs.roles import DECODE, PREFILL
+from planner.specs.roles import PREFILL
 from planner.specs.routers import LEAST_PRESENT
 from planner.specs.stations import Station
 from planner.specs.traffic.distributions import FixedTokens
@@ -17,7 +16,6 @@ from planner.specs.traffic.lengths import IndependentLengths
 from planner.specs.traffic.percentiles import TPOT, TTFT
 from planner.specs.traffic.records import Arriving, TrafficClass
 from planner.verifier.simulation.fleets import simulate
-from planner.verifier.simulation.intervals import Estimate
 from planner.verifier.simulation.loads import ClassLoad, ListedRequests, Requests, Route
 from planner.verifier.simulation.outcomes import FleetOutcome
 from planner.verifier.simulation.pools import Pool
@@ -52,19 +50,16 @@ def load_at(
         yields: of these, in a pass.
         simulation: `simulate`, or what answers as it does.
     """
-    n_passes = max(0, round((n_output_tokens - 1) / yields)) if station.role != PREFILL else 0
-    request = n_input_tokens, n_passes + 1
-    n_ranks = n_replicas * station.n_ranks
-    if n_passes or station.role != DECODE:
-        most = n_ranks * saturated_per_s(station, *request, simulation=simulation)
-    else:
-        most = math.inf
+    writes = n_output_tokens > 1 and station.role != PREFILL
+    n_passes = max(1, round((n_output_tokens - 1) / yields)) if writes else 0
+    request, n_ranks = (n_input_tokens, n_passes + 1), n_replicas * station.n_ranks
+    most = n_ranks * saturated_per_s(station, *request, simulation=simulation)
     load = Load(requests_per_s=requests_per_s, most_requests_per_s=most, station=station)
     if requests_per_s >= most:
         return load
     outcome = simulate_steady(
         [Pool(name=_NAME, station=station, n_replicas=n_replicas, router=LEAST_PRESENT)],
-        [_class(_source(requests_per_s, *request))],
+        [_class(_source(requests_per_s, *(FixedTokens(n_tokens=n) for n in request)))],
         n_requests=N_REQUESTS,
         seed=seed,
         shares=SHARES,
@@ -103,37 +98,29 @@ def _class(source: Requests) -> ClassLoad:
     return ClassLoad(name=_NAME, source=source, routes=(Route(pool=_NAME),))
 
 
-def _source(rate_per_s: float, n_input: int, n_output: int) -> TrafficClass:
-    lengths = IndependentLengths(
-        input=FixedTokens(n_tokens=n_input), output=FixedTokens(n_tokens=n_output)
-    )
+def _source(rate_per_s: float, n_input: FixedTokens, n_output: FixedTokens) -> TrafficClass:
+    lengths = IndependentLengths(input=n_input, output=n_output)
     return TrafficClass(name=_NAME, models=(), rate_per_s=rate_per_s, lengths=lengths)
 
 
 def _served(load: Load, outcome: FleetOutcome, passes_a_token: float, n_ranks: int) -> Load:
-    had, used = outcome.of(_NAME), outcome.pool(_NAME).utilisation
-    writes = passes_a_token > 0.0
-    of_token = {TTFT: 1.0, TPOT: passes_a_token}
+    had, factors = outcome.of(_NAME), {TTFT: 1.0, TPOT: passes_a_token}
     return replace(
         load,
         n_in_flight=load.requests_per_s * had.e2e.mean_s.value / n_ranks,
-        utilisation=used.value,
         ttft_s=had.ttft.mean_s.value,
-        tpot_s=passes_a_token * had.tpot.mean_s.value if writes else 0.0,
+        tpot_s=passes_a_token * had.tpot.mean_s.value if passes_a_token else 0.0,
         percentiles=tuple(
-            _percentile(name, share, had.of(name).percentiles_s[share], of_token[name])
-            for name in (TTFT, TPOT)[: 1 + writes]
+            Percentile(
+                quantity=name,
+                share=share,
+                at_most_s=None,
+                simulated_s=factor * had.of(name).percentiles_s[share].value,
+                half_width_s=factor * had.of(name).percentiles_s[share].half_width,
+            )
+            for name, factor in factors.items()
             for share in SHARES
+            if factor
         ),
         simulated=outcome.simulated,
-    )
-
-
-def _percentile(quantity: str, share: float, found: Estimate, factor: float) -> Percentile:
-    return Percentile(
-        quantity=quantity,
-        share=share,
-        at_most_s=None,
-        simulated_s=factor * found.value,
-        half_width_s=factor * found.half_width,
     )
