@@ -93,16 +93,10 @@ def load_section(load: Load | None, width: int) -> str:
         waits = f"requests would wait without end; {load.n_needed} times as many replicas carry it"
         rows = [("load", f"{serves}: {waits}")]
     else:
-        did = load.simulated
         rows = [
-            ("load", f"{serves}: carried, arriving at random times"),
+            ("load", f"{serves}: carried, arriving at random times, as simulated"),
             ("in flight", f"{load.n_in_flight:.3g} on each rank, by Little's law"),
             *((name.upper(), _times_words(load, name)) for name in (TTFT, TPOT)),
-            (
-                "simulated",
-                f"{did.n_requests:,} requests; the first {did.n_warm_up:,} and the last "
-                f"{did.n_wind_down:,} are not counted",
-            ),
         ]
     return section(f"at {show(load.requests_per_s, 'request/s')}", labelled(rows, width - 2))
 

@@ -66,10 +66,9 @@ def judged_load(
     """What a plan that was counted does at its demand; None where nothing is said of it."""
     if says is None:
         return None, []
-    demand = best.demand_tokens_per_s if isinstance(best, EngineDeployment) else None
-    if demand is None or not isinstance(request, EngineRequest):
-        return None, [Finding(path=("load",), says=says, fact="is of no demand of an engine")]
-    assert isinstance(best, EngineDeployment)
+    if not (isinstance(request, EngineRequest) and isinstance(best, EngineDeployment)):
+        return None, [Finding(path=("load",), says=says, fact="is of no engine")]
+    demand = best.demand_tokens_per_s or 0.0
     try:
         _, model = model_of(request, best)
         return counted_load(

@@ -44,56 +44,58 @@ def read_traffic(written: WrittenFleet, found: Arguments) -> FleetTraffic | None
 
     Of a trace that says several, each is one; `--rate` is of all of them together.
     """
-    n_before = len(found.problems)
-    faults = Faults()
-    asked = tuple(found.collect(partial(load_architecture, name)) for name in written.model)
-    parts = _parts(written, found)
+    n_before, faults = len(found.problems), Faults()
+    asked = _models(written.model, "--model", found)
     rate = faults.read("--rate", written.rate, lambda text: parse(text, "request/s"))
+    parts = _parts(written, rate, found)
     said = faults.read("--arrivals", written.arrivals, arrivals_of)
-    tokens = [
-        faults.read(option(it), getattr(written, it), tokens_of) for it in ("input", "output")
-    ]
+    texts = ((option(name), getattr(written, name)) for name in ("input", "output"))
+    tokens = [faults.read(where, text, tokens_of) for where, text in texts]
     targets = tuple(_targets(written, faults))
     goodput = faults.read("--goodput", written.goodput, goodput_of)
     cuts = faults.read("--cuts", written.cuts, cuts_of)
     found.problems += [*faults.problems, *_missing(written, parts)]
-    whole = sum(one.trace.rate_per_s for one in parts)
-    if parts and rate is not None:
-        remark_rate(whole, rate, Problem(where="--trace", value=str(written.trace), fact=""))
-    classes = []
-    for one in parts or [None]:
-        trace = one.trace if one else None
-        lengths = lengths_of(trace, *tokens)
-        models = asked or ((_model(one, found),) if one else ())
-        own = trace.rate_per_s * (rate / whole if rate else 1.0) if trace else rate
-        if lengths is not None:
-            classes.append(
-                TrafficClass(
-                    name=_name(one, parts) if one else "requests",
-                    models=tuple(model for model in models if model is not None),
-                    rate_per_s=own or 0.0,
-                    lengths=lengths,
-                    arrivals=arriving(said, trace),
-                    targets=targets,
-                    goodput=goodput,
-                    cuts=cuts or (),
-                )
-            )
+    classes = tuple(
+        TrafficClass(
+            name=_name(one, parts),
+            models=asked or _models([one.model], one.said_at, found),
+            rate_per_s=_rate(one, rate),
+            lengths=lengths,
+            arrivals=arriving(said, one.trace),
+            targets=targets,
+            goodput=goodput,
+            cuts=cuts or (),
+        )
+        for one in parts
+        if (lengths := lengths_of(one.trace, *tokens)) is not None
+    )
     is_wrong = len(found.problems) > n_before or not classes
-    return None if is_wrong else FleetTraffic(classes=tuple(classes), shown=OPTIONS)
+    return None if is_wrong else FleetTraffic(classes=classes, shown=OPTIONS)
 
 
-def _parts(written: WrittenFleet, found: Arguments) -> tuple[TracePart, ...]:
-    """Of a trace its classes, and where `--model` says none its models; nothing without a trace."""
+def _models(names: Sequence[str], asked_by: str, found: Arguments) -> tuple[Architecture, ...]:
+    """Those that there are."""
+    load = partial(load_architecture, asked_by=asked_by)
+    models = [found.collect(partial(load, name)) for name in names if name]
+    return tuple(one for one in models if one is not None)
+
+
+def _parts(written: WrittenFleet, rate: float | None, found: Arguments) -> tuple[TracePart, ...]:
+    """Of a trace its classes, and where `--model` says none its models; else one class."""
     if written.trace is None:
-        return ()
-    by_model = not written.model
-    return found.collect(partial(load_parts, written.trace, by_model=by_model)) or ()
+        return (TracePart(),)
+    parts = found.collect(partial(load_parts, written.trace, by_model=not written.model)) or ()
+    if parts and rate is not None:
+        own = sum(_rate(one, None) for one in parts)
+        remark_rate(own, rate, Problem(where="--trace", value=str(written.trace), fact=""))
+    return parts
 
 
-def _model(one: TracePart, found: Arguments) -> Architecture | None:
-    """That a column of a trace says."""
-    return found.collect(partial(load_architecture, one.model, asked_by=one.said_at))
+def _rate(one: TracePart, rate: float | None) -> float:
+    """Of a class: its part of the whole, which is as in the trace where nothing is said."""
+    if one.trace is None:
+        return rate or 0.0
+    return one.trace.rate_per_s if rate is None else rate * len(one.trace) / one.trace.n_whole
 
 
 def _name(one: TracePart, parts: Sequence[TracePart]) -> str:
@@ -122,18 +124,25 @@ def _missing(written: WrittenFleet, parts: Sequence[TracePart]) -> Iterator[Prob
     if not written.model and not any(one.model for one in parts):
         remedy = "name one, like `--model llama-3.1-70b`; or name a file of traffic"
         yield Problem(where="--model", fact="names no model", remedy=remedy)
-    if written.trace is None and written.rate is None:
-        yield Problem(where="--rate", fact="is missing", remedy="write `--rate 8req/s`")
-    if written.trace is None and written.arrivals == REPLAYED:
+    if written.trace is None:
+        yield from _untraced(written)
+        return
+    for name in ("input", "output"):
+        if (value := getattr(written, name)) is not None:
+            fact = "is said by the trace, request by request"
+            remedy = "leave one of both out"
+            yield Problem(where=option(name), value=value, fact=fact, remedy=remedy)
+
+
+def _untraced(written: WrittenFleet) -> Iterator[Problem]:
+    """What only a trace could say."""
+    if written.arrivals == REPLAYED:
         fact, remedy = "replays a trace, and there is none", "add `--trace requests.csv`"
         yield Problem(where="--arrivals", value=REPLAYED, fact=fact, remedy=remedy)
-    for name in ("input", "output"):
-        value, where = getattr(written, name), option(name)
-        if written.trace is None and value is None:
-            yield Problem(where=where, fact="is missing", remedy=_LENGTHS)
-        elif written.trace is not None and value is not None:
-            fact = "is said by the trace, request by request"
-            yield Problem(where=where, value=value, fact=fact, remedy="leave one of both out")
+    remedies = {"rate": "write `--rate 8req/s`", "input": _LENGTHS, "output": _LENGTHS}
+    for name, remedy in remedies.items():
+        if getattr(written, name) is None:
+            yield Problem(where=option(name), fact="is missing", remedy=remedy)
 
 
 def _targets(written: WrittenFleet, faults: Faults) -> Iterator[PercentileTarget]:

@@ -51,11 +51,6 @@ class RequestShape:
         """Tokens of an answer in a pass."""
         return self.drafts.yields if self.drafts else 1.0
 
-    @property
-    def n_middle_tokens(self) -> float:
-        """Context of the sequences beside which prompts are read."""
-        return (self.n_input_tokens + self.n_longest_tokens) / 2.0
-
     def tokens(self, n: FloatArray | float) -> FloatArray:
         """Of sequences that have so many as the station counts, of any shape."""
         written = np.maximum(0.0, np.asarray(n) - self.n_input_tokens)
@@ -172,7 +167,8 @@ def _reading_times(
     axes = [(grid.beside, grid.prompts, grid.spans) for grid in grids]
     row, (n, tokens, span) = _points(axes)
     rows = table.take(row)
-    beside = _decoding(table, requests, row, n, requests.n_middle_tokens)
+    middle = (requests.n_input_tokens + requests.n_longest_tokens) / 2.0
+    beside = _decoding(table, requests, row, n, middle)
     alone = np.where(n > 0, _timed(serving, rows, beside) + serving.decode_host_s, 0.0)
     read = np.maximum(tokens, 1.0)
     # as few prompts as have this span: one that has read so much before, or several short ones

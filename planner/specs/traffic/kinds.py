@@ -8,14 +8,13 @@ from pathlib import Path
 
 from planner.errors import Problem, SpecError
 from planner.specs.finding import patterns
-from planner.specs.places import Kind
+from planner.specs.places import Kind, exists
 from planner.specs.pools import PoolSpec, load_site, pool_of
 from planner.specs.prices import ALL, priced
 from planner.specs.reading import load_cluster, load_device
 from planner.specs.records import ClusterSpec, NodesFabric
 from planner.specs.state import State, load_state
 from planner.specs.tables import read_table
-from planner.specs.traffic.paths import beside
 from planner.specs.traffic.records import SuppliedKind
 from planner.specs.traffic.schemas import KindEntry
 
@@ -116,3 +115,9 @@ def _state(entry: KindEntry, shown: str) -> State | None:
     if not entry.busy and not entry.failed:
         return None
     return State(busy=tuple(entry.busy), failed=tuple(entry.failed), shown=shown)
+
+
+def beside(file: Path, named: str) -> Path:
+    """The path of a name in a file: beside the file if it is there, else as it stands."""
+    near = file.parent / named
+    return near if exists(near) else Path(named)

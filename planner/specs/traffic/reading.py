@@ -54,13 +54,12 @@ from planner.specs.reading import load_architecture
 from planner.specs.roles import Connector
 from planner.specs.tables import read_table
 from planner.specs.traffic.arrivals import REPLAYED, arriving
-from planner.specs.traffic.kinds import name_of, read_kind
+from planner.specs.traffic.kinds import beside, name_of, read_kind
 from planner.specs.traffic.lengths import (
     AnyLengths,
     DividedLengths,
     lengths_of,
 )
-from planner.specs.traffic.paths import beside
 from planner.specs.traffic.records import FleetTraffic, Supply, TrafficClass
 from planner.specs.traffic.schemas import ClassEntry, TrafficFile
 from planner.specs.traffic.target_texts import read_targets

@@ -57,12 +57,13 @@ class TracePart:
     Args:
         of_class, model: as its columns say; empty where it has none.
         said_at: where the model is first said, for messages.
+        trace: None of requests that no trace says.
     """
 
-    of_class: str
-    model: str
-    said_at: str
-    trace: Trace
+    of_class: str = ""
+    model: str = ""
+    said_at: str = ""
+    trace: Trace | None = None
 
 
 def load_parts(
@@ -210,23 +211,12 @@ def _read_jsonl(lines: Iterable[str], rows: TraceRows) -> None:
         if columns is None:
             columns = _columns(list(row), rows, line)
             clock = Clock(columns.seconds)
-        _take_object([row.get(key) for key in columns.read], rows, line, clock)
-
-
-def _take_object(said: list[Any], rows: TraceRows, line: int, clock: Clock) -> None:
-    when, n_input, n_output, *names = said
-    try:
-        seconds = clock.counted(when) if type(when) in (int, float) else clock.seconds(str(when))
-        is_whole = type(n_input) is int and type(n_output) is int
-        if not is_whole or not (0 < n_input <= MOST_TOKENS and 0 < n_output <= MOST_TOKENS):
-            raise ValueError
-        if not all(type(one) is str and one for one in names):
-            raise ValueError
-    except (ValueError, TypeError, OverflowError):
-        refuse_row(rows, line, said, clock)
-        return
-    if names:
-        rows.label.append(rows.named(names, line))
-    rows.arrival_s.append(seconds)
-    rows.n_input.append(n_input)
-    rows.n_output.append(n_output)
+        said: list[Any] = [row.get(key) for key in columns.read]
+        if refuse_row(rows, line, said, clock):
+            continue
+        when, n_input, n_output, *names = said
+        rows.arrival_s.append(clock.seconds(str(when)))
+        rows.n_input.append(int(n_input))
+        rows.n_output.append(int(n_output))
+        if names:
+            rows.label.append(rows.named(names, line))

@@ -79,14 +79,15 @@ class TraceRows:
         )
 
 
-def refuse_row(rows: TraceRows, line: int, said: list[Any], clock: Clock) -> None:
-    """Say which column of a row is wrong first, and how."""
+def refuse_row(rows: TraceRows, line: int, said: list[Any], clock: Clock) -> bool:
+    """Say which column of a row is wrong first, and how; nothing where none is."""
     for name, value in zip(filter(None, rows.columns), said, strict=True):
         fact = "is missing" if value is None else _fault(rows.columns.index(name), value, clock)
         if fact:
             shown, (fact, _, remedy) = "" if value is None else str(value), fact.partition(": ")
             rows.refuse(line, shown, fact, remedy, column=name)
-            return
+            return True
+    return False
 
 
 def _fault(number: int, value: object, clock: Clock) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from planner.specs.roles import DECODE, PREFILL
-from planner.specs.stations import DecodeTimes, ReadingTimes, Station
+from planner.specs.stations import DecodeTimes, ReadingTimes, Row, Station
 from planner.verifier.findings import Finding, Path
 from planner.verifier.serving.held import (
     activation_bytes,
@@ -43,11 +43,6 @@ class Ground:
     n_longest_tokens: float
     slower: float = 1.0
     later: float = 1.0
-
-    @property
-    def middle_tokens(self) -> float:
-        """Context beside which prompts are read."""
-        return (self.n_input_tokens + self.n_longest_tokens) / 2.0
 
     @property
     def n_past_tokens(self) -> float:
@@ -174,49 +169,36 @@ def _round_s(ground: Ground, n: int, context: float) -> float:
 
 
 def _reading(says: ReadingTimes, ground: Ground) -> ReadingTimes:
-    return replace(
-        says,
-        seconds=tuple(
-            tuple(
-                tuple(
-                    ground.later * _read_s(ground, beside, tokens, span)
-                    for span in says.span_tokens
-                )
-                for tokens in says.prompt_tokens
-            )
-            for beside in (_beside(ground, n) for n in says.n_sequences)
-        ),
+    return replace(says, seconds=tuple(_beside(says, ground, n) for n in says.n_sequences))
+
+
+def _beside(says: ReadingTimes, ground: Ground, n: int) -> tuple[Row, ...]:
+    """What prompts add to passes that decode for so many, in the middle of their contexts."""
+    decodes = _decoding(ground, n, (ground.n_input_tokens + ground.n_longest_tokens) / 2.0)
+    alone_s = _pass_s(ground, decodes) if n > 0 else 0.0
+    return tuple(
+        tuple(
+            ground.later * max(0.0, _read_s(ground, decodes, tokens, span) - alone_s)
+            if tokens
+            else 0.0
+            for span in says.span_tokens
+        )
+        for tokens in says.prompt_tokens
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Beside:
-    """What decodes in a pass that reads prompts, and the seconds of it alone."""
-
-    tokens: Tokens
-    seconds: float
-
-
-def _beside(ground: Ground, n: int) -> _Beside:
-    tokens = _decoding(ground, n, ground.middle_tokens)
-    return _Beside(tokens=tokens, seconds=_pass_s(ground, tokens) if n > 0 else 0.0)
-
-
-def _read_s(ground: Ground, beside: _Beside, tokens: float, span: float) -> float:
-    """What so many tokens of prompts, each attending to so many, add to a pass.
+def _read_s(ground: Ground, decodes: Tokens, tokens: float, span: float) -> float:
+    """A pass with so many tokens of prompts, each attending to so many.
 
     The fewest prompts that have this span: one that has read so much before, or several short
     ones.
     """
-    if tokens <= 0.0:
-        return 0.0
-    model, engine = ground.rank.model, ground.served.engine
     read = max(tokens, 1.0)
     each = max(2.0 * span, 1.0) if 2.0 * span < read else read
     past = ground.n_past_tokens + max(0.0, span - each / 2.0)
     reading = Tokens(prompts=read / each, read=each, past=past)
-    added = _pass_s(ground, beside.tokens.beside(reading)) + prefill_beside_s(model, engine)
-    return max(0.0, added - beside.seconds)
+    beside_s = prefill_beside_s(ground.rank.model, ground.served.engine)
+    return _pass_s(ground, decodes.beside(reading)) + beside_s
 
 
 def _decoding(ground: Ground, n: int, context: float) -> Tokens:

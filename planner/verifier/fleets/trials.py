@@ -126,7 +126,7 @@ def _tried(plan: FleetPlan, seed: int) -> FleetOutcome:
         for one in plan.pools
     ]
     traces = [one.arrivals.trace for one in request.classes]
-    longest = max((it.part_of_n or len(it) for it in traces if it is not None), default=0)
+    longest = max((it.n_whole for it in traces if it is not None), default=0)
     return simulate_steady(
         pools,
         [_load(plan, one) for one in _served(plan)],

@@ -57,9 +57,11 @@ def load_at(
     load = Load(requests_per_s=requests_per_s, most_requests_per_s=most, station=station)
     if requests_per_s >= most:
         return load
+    n_input, n_output = (FixedTokens(n_tokens=n) for n in request)
+    lengths = IndependentLengths(input=n_input, output=n_output)
     outcome = simulate_steady(
         [Pool(name=_NAME, station=station, n_replicas=n_replicas, router=LEAST_PRESENT)],
-        [_class(_source(requests_per_s, *(FixedTokens(n_tokens=n) for n in request)))],
+        [_class(TrafficClass(name=_NAME, models=(), rate_per_s=requests_per_s, lengths=lengths))],
         n_requests=N_REQUESTS,
         seed=seed,
         shares=SHARES,
@@ -96,11 +98,6 @@ def saturated_per_s(
 
 def _class(source: Requests) -> ClassLoad:
     return ClassLoad(name=_NAME, source=source, routes=(Route(pool=_NAME),))
-
-
-def _source(rate_per_s: float, n_input: FixedTokens, n_output: FixedTokens) -> TrafficClass:
-    lengths = IndependentLengths(input=n_input, output=n_output)
-    return TrafficClass(name=_NAME, models=(), rate_per_s=rate_per_s, lengths=lengths)
 
 
 def _served(load: Load, outcome: FleetOutcome, passes_a_token: float, n_ranks: int) -> Load:
