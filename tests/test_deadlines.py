@@ -16,6 +16,7 @@ from planner.running.deadlines import (
     counted_from,
     is_over,
     left_s,
+    only_within,
     share,
     solver_limit_s,
     timed,
@@ -38,6 +39,17 @@ def test_what_is_left_shrinks_and_a_solver_is_given_no_more_than_that():
         time.sleep(0.02)
         assert left_s() <= first - 0.02
         assert solver_limit_s() == pytest.approx(left_s(), abs=0.01)
+
+
+def test_one_limit_may_stand_in_the_place_of_all_that_are_asked_for():
+    with counted_from(time.perf_counter() - 3.0), within(2.0):
+        assert is_over()
+        with counted_from(None), within(5.0):
+            assert is_over()  # no more than is left
+    with only_within(5.0), within(0.0):
+        assert 4.0 < left_s() <= 5.0
+    with counted_from(time.perf_counter() - 3.0), counted_from(None), within(2.0):
+        assert 1.0 < left_s() <= 2.0
 
 
 def test_of_limits_within_limits_the_first_to_end_holds_and_outside_it_holds_no_more():

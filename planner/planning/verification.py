@@ -14,6 +14,7 @@ from planner.report.launch.telling import with_commands_of
 from planner.report.saved import load_answer
 from planner.report.summaries import summary_of
 from planner.results.verifications import Falsehood, Verification
+from planner.running.deadlines import counted_from, only_within
 from planner.specs.kernels import EngineSpec
 from planner.specs.ledger import DataFile, is_unchanged
 from planner.verifier.findings import Finding, differences
@@ -29,7 +30,13 @@ _SENSELESS = (
 """What arithmetic on records ends in that no loader would have let in."""
 
 
-def verify(answer: object, *, prove: bool = False, shown: str = "answer") -> Verification:
+def verify(
+    answer: object,
+    *,
+    prove: bool = False,
+    time_limit_s: float | None = None,
+    shown: str = "answer",
+) -> Verification:
     """Count an answer anew, and say of each figure in it that is not so.
 
     Args:
@@ -37,11 +44,12 @@ def verify(answer: object, *, prove: bool = False, shown: str = "answer") -> Ver
             such as a `Plan`.
         prove: search again, and compare what only a search can say: bounds, numbers of
             candidates, what looser limits gain.
+        time_limit_s: of all searches together; without it each has that of its request.
         shown: what a mapping or a record is called in messages.
 
     Raises:
         RequestError: it is no answer, or of a kind that cannot be verified; all faults are told.
-        OutOfTimeError: a search ran out of the time that its request sets.
+        OutOfTimeError: a search ran out of time.
     """
     if isinstance(answer, (str, Path)):
         read = load_answer(str(answer), asked_by="ANSWER")
@@ -52,10 +60,16 @@ def verify(answer: object, *, prove: bool = False, shown: str = "answer") -> Ver
     else:
         fact = "is no path, no mapping and no answer of the planner"
         raise SpecError([Problem(where=shown, value=type(answer).__name__, fact=fact)])
-    return verified(read, prove=prove, shown=shown)
+    return verified(read, prove=prove, time_limit_s=time_limit_s, shown=shown)
 
 
-def verified(read: ReadAnswer, *, prove: bool = False, shown: str = "answer") -> Verification:
+def verified(
+    read: ReadAnswer,
+    *,
+    prove: bool = False,
+    time_limit_s: float | None = None,
+    shown: str = "answer",
+) -> Verification:
     """The same of an answer that was read.
 
     Raises:
@@ -86,7 +100,9 @@ def verified(read: ReadAnswer, *, prove: bool = False, shown: str = "answer") ->
     if prove:
         from planner.planning.proving import proved
 
-        again = proved(record)
+        # searches follow each other: from a common start the later ones had no time
+        with counted_from(None) if time_limit_s is None else only_within(time_limit_s):
+            again = proved(record)
         proofs, taken = again.proofs, again.taken
         for finding in again.findings:
             falsehoods.setdefault(_pointer(kind, finding.path), _of_finding(kind, finding))

@@ -28,13 +28,19 @@ _UNTIL_S: ContextVar[tuple[float, float]] = ContextVar("until_s", default=(math.
 
 _SINCE_S: ContextVar[float | None] = ContextVar("since_s", default=None)
 
+_IS_CLOSED: ContextVar[bool] = ContextVar("is_closed", default=False)
+"""Whether limits that are asked for set none any more."""
+
 LEAST_TIME_S = 0.01
 """Time that a solver is given even where none is left: to say what it can at once."""
 
 
 @contextmanager
-def counted_from(since_s: float) -> Iterator[None]:
-    """Let all limits that are set meanwhile count from an instant of `time.perf_counter`."""
+def counted_from(since_s: float | None) -> Iterator[None]:
+    """Let all limits that are set meanwhile count from an instant of `time.perf_counter`.
+
+    None lets each count from where it is set.
+    """
     token = _SINCE_S.set(since_s)
     try:
         yield
@@ -45,6 +51,9 @@ def counted_from(since_s: float) -> Iterator[None]:
 @contextmanager
 def within(limit_s: float | None) -> Iterator[None]:
     """Let what happens meanwhile end after so many seconds; None sets no limit of its own."""
+    if _IS_CLOSED.get():
+        yield
+        return
     since_s = _SINCE_S.get()
     began_s = time.perf_counter() if since_s is None else since_s
     limit_s = math.inf if limit_s is None else limit_s
@@ -53,6 +62,17 @@ def within(limit_s: float | None) -> Iterator[None]:
         yield
     finally:
         _UNTIL_S.reset(token)
+
+
+@contextmanager
+def only_within(limit_s: float) -> Iterator[None]:
+    """The same, whatever limits are asked for meanwhile."""
+    with within(limit_s):
+        token = _IS_CLOSED.set(True)
+        try:
+            yield
+        finally:
+            _IS_CLOSED.reset(token)
 
 
 @contextmanager

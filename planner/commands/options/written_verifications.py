@@ -18,5 +18,9 @@ class WrittenVerification:
     prove: Annotated[
         bool, flag(JUDGED, "Search again: bounds, candidates, and what looser limits gain.")
     ] = False
+    time_limit: Annotated[
+        str | None,
+        text(JUDGED, "TIME", "Of all searches together. [of each, that of its request]"),
+    ] = None
     json: Annotated[bool, flag(OUTPUT, "Print it as JSON.")] = False
     quiet: Annotated[bool, flag(OUTPUT, "Print it in one line.")] = False

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 
+from planner.running.deadlines import is_set, left_s
 from planner.specs.certificates import OPTIMAL, Certificate, Proof
 from planner.units import show
 from planner.verifier.findings import Finding, Path
@@ -33,6 +34,11 @@ class Again:
     findings: tuple[Finding, ...]
     proofs: tuple[str, ...]
     taken: tuple[str, ...] = ()
+
+
+def limit_of(asked_s: float | None) -> float | None:
+    """Of a search, that of its request or of all searches; None without either."""
+    return left_s() if asked_s is None and is_set() else asked_s
 
 
 def unanswered(path: Path, says: object) -> Again:

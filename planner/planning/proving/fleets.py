@@ -11,6 +11,7 @@ from planner.planning.proving.comparing import (
     Again,
     again,
     certificate_findings,
+    limit_of,
     proved_fields,
     same,
     subset_findings,
@@ -29,7 +30,7 @@ def fleet_again(says: FleetPlan) -> Again:
         found = fleet(says.request)
     except NoPlanError:
         return unanswered(("certificate", "status"), says.certificate.status)
-    limit_s = says.request.options.time_limit_s
+    limit_s = limit_of(says.request.options.time_limit_s)
     findings = [
         *certificate_findings(says.certificate, found.certificate, limit_s),
     ]

@@ -13,6 +13,7 @@ from planner.planning.proving.comparing import (
     Again,
     again,
     certificate_findings,
+    limit_of,
     same,
     subset_findings,
     unanswered,
@@ -20,7 +21,7 @@ from planner.planning.proving.comparing import (
 from planner.planning.proving.sites import placement_again
 from planner.results import AnyDeployment, AnyPlan, AnyRequest
 from planner.results.engines import EngineDeployment
-from planner.running.deadlines import within
+from planner.running.deadlines import is_over, within
 from planner.specs.certificates import OPTIMAL
 from planner.specs.targets import Degrees, Targets
 from planner.verifier.findings import Finding
@@ -44,25 +45,28 @@ def plan_again(says: AnyPlan) -> Again:
         with within(asked_s):
             among = among_again(requests, [one.runtime for one in says.rivals])
             found = decide(among, prefer=prefer_of(requests))
+            was_cut = is_over()  # before all was seen that stands beside the best
     except NoPlanError:
         return unanswered(("certificate", "status"), says.certificate.status)
     findings = [
-        *certificate_findings(says.certificate, found.certificate, asked_s),
-        *_gains(says, found),
-        *_runners_up(says, found),
+        *certificate_findings(says.certificate, found.certificate, limit_of(asked_s)),
+        *_gains(says, found, was_cut=was_cut),
+        *(() if was_cut else _runners_up(says, found)),
         *_rivals(says, found),
         *_rules(says, found),
     ]
     if says.mix is not None:
         findings += [one.below(("mix",)) for one in placement_again(says.mix).findings]
-    if says.certificate.status == found.certificate.status == OPTIMAL:
+    if not was_cut and says.certificate.status == found.certificate.status == OPTIMAL:
         findings += same(says.n_ties, found.n_ties, ("n_ties",))
         findings += same(says.given_up_fraction, found.given_up_fraction, ("given_up_fraction",))
     names = []
     for subset in _subsets(says):
         findings += _of_subset(says, requests, subset)
         names.append(subset[0])
-    return again(findings, found.certificate, f"and by parts: {'; '.join(names)}")
+    told = [f"and by parts: {'; '.join(names)}"]
+    told += ["time ended before what stands beside the best was searched again"] * was_cut
+    return again(findings, found.certificate, *told)
 
 
 def _subsets(says: AnyPlan) -> Iterator[Subset]:
@@ -120,11 +124,12 @@ def _rivals(says: AnyPlan, found: AnyPlan) -> Iterator[Finding]:
     again = {one.runtime: one.objective for one in found.rivals}
     for i, one in enumerate(says.rivals):
         here, best = ("rivals", str(i), "objective"), again.get(one.runtime)
-        if says.request.options.time_limit_s is None or None not in (one.objective, best):
+        is_whole = limit_of(says.request.options.time_limit_s) is None
+        if is_whole or None not in (one.objective, best):
             yield from same(one.objective, best, here)
 
 
-def _gains(says: AnyPlan, found: AnyPlan) -> Iterator[Finding]:
+def _gains(says: AnyPlan, found: AnyPlan, *, was_cut: bool) -> Iterator[Finding]:
     """What looser limits gain, where both searches know it."""
     gains = {use.name: use.gain_fraction for use in found.limits}
     for i, use in enumerate(says.limits):
@@ -132,7 +137,7 @@ def _gains(says: AnyPlan, found: AnyPlan) -> Iterator[Finding]:
         if use.gain_fraction is not None and other is not None:
             if not math.isclose(use.gain_fraction, other, rel_tol=CLOSE, abs_tol=1e-6):
                 yield Finding(path=here, says=use.gain_fraction, found=other)
-        elif found.certificate.status == "optimal":
+        elif found.certificate.status == "optimal" and not was_cut:
             yield from same(use.gain_fraction, other, here)
 
 

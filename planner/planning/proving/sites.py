@@ -12,6 +12,7 @@ from planner.planning.proving.comparing import (
     again,
     certificate_findings,
     counts,
+    limit_of,
     proved_fields,
     provers_words,
     same,
@@ -22,6 +23,7 @@ from planner.results.placements import Placement
 from planner.results.repairs import Repair
 from planner.results.staging import LayerPlacement, StagePlan
 from planner.running.deadlines import within
+from planner.specs.certificates import OPTIMAL
 from planner.specs.placement_request import PlacementRequest
 
 
@@ -31,7 +33,7 @@ def placement_again(says: Placement) -> Again:
         found = placed_again(says.request)
     except NoPlanError:
         return unanswered(("certificate", "status"), says.certificate.status)
-    limit_s = says.request.options.time_limit_s
+    limit_s = limit_of(says.request.options.time_limit_s)
     return again(
         [*certificate_findings(says.certificate, found.certificate, limit_s)], found.certificate
     )
@@ -100,14 +102,15 @@ def repair_again(says: Repair) -> Again:
     inside = [
         *counts(mine, other),
         *provers_words(mine.proofs, other.proofs, ("certificate", "proofs")),
-        *same(mine.bound, other.bound, ("certificate", "bound")),
-        *same(mine.status, other.status, ("certificate", "status")),
     ]
-    findings = [
-        *(replace(one, path=("placement", *one.path)) for one in inside),
-        *same(len(says.frontier), len(found.frontier), ("frontier",)),
-        *(proved_fields(says, found) if wanted.options.time_limit_s is None else ()),
-    ]
+    is_whole = limit_of(wanted.options.time_limit_s) is None
+    if is_whole or mine.status == other.status == OPTIMAL:
+        inside += same(mine.bound, other.bound, ("certificate", "bound"))
+        inside += same(mine.status, other.status, ("certificate", "status"))
+    findings = [replace(one, path=("placement", *one.path)) for one in inside]
+    if is_whole:
+        findings += same(len(says.frontier), len(found.frontier), ("frontier",))
+        findings += proved_fields(says, found)
     return again(findings, other)
 
 
@@ -133,7 +136,7 @@ def experts_again(says: ExpertPlan) -> Again:
         proof=asked.proof,
     )
     mine, other = says.certificate, found.certificate
-    findings = [*certificate_findings(mine, other, asked.time_limit_s)]
+    findings = [*certificate_findings(mine, other, limit_of(asked.time_limit_s))]
     if not findings and math.isclose(mine.bound, other.bound, rel_tol=CLOSE):
         findings += same(says.proof, found.proof, ("proof",))
     return again(findings, other)
@@ -147,9 +150,8 @@ def stages_again(says: StagePlan) -> Again:
             found = cut_groups(says.request)
     except NoPlanError:
         return unanswered(("certificate", "status"), says.certificate.status)
-    findings = [
-        *certificate_findings(says.certificate, found.certificate, says.request.time_limit_s)
-    ]
+    limit_s = limit_of(says.request.time_limit_s)
+    findings = [*certificate_findings(says.certificate, found.certificate, limit_s)]
     return again(findings, found.certificate)
 
 
@@ -167,5 +169,6 @@ def layers_again(says: LayerPlacement) -> Again:
         )
     except NoPlanError:
         return unanswered(("certificate", "status"), says.certificate.status)
-    findings = [*certificate_findings(says.certificate, found.certificate, asked.time_limit_s)]
+    limit_s = limit_of(asked.time_limit_s)
+    findings = [*certificate_findings(says.certificate, found.certificate, limit_s)]
     return again(findings, found.certificate)

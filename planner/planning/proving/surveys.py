@@ -10,6 +10,7 @@ from planner.errors import NoPlanError, OutOfTimeError
 from planner.planning.proving.comparing import (
     Again,
     is_better,
+    limit_of,
     proved_fields,
     same,
     unanswered,
@@ -82,7 +83,7 @@ def _denied(case: Row | Curve, field: str) -> Again:
     except OutOfTimeError as late:
         return Again(findings=(), proofs=(), taken=(f"no answer, and none found: {late}",))
     except NoPlanError as error:
-        is_whole = first.options.time_limit_s is None
+        is_whole = limit_of(first.options.time_limit_s) is None
         wrong = same(case.reason, reason_of(error), ("reason",)) if is_whole else ()
         return Again(findings=tuple(wrong), proofs=(f"searched again: {error}",))
     fact = f"is what its request has: an answer of {found!r}"
@@ -100,7 +101,7 @@ def _frontier_again(says: Frontier) -> Again:
     except NoPlanError:
         return _below(unanswered(("proof", "status"), says.proof.status), "frontier")
     findings = [*_points(says)]
-    if limit_s is None or says.proof.status == found.proof.status == OPTIMAL:
+    if limit_of(limit_s) is None or says.proof.status == found.proof.status == OPTIMAL:
         findings += same(says.proof.status, found.proof.status, ("proof", "status"))
         findings += same(len(says.points), len(found.points), ("points",))
         for i, (one, other) in enumerate(zip(says.points, found.points, strict=False)):
@@ -155,7 +156,7 @@ def audit_again(says: Audit) -> Again:
         )
         findings += same(one, other, (name,))
     findings += _changes(says, found)
-    if says.request.options.time_limit_s is None:
+    if limit_of(says.request.options.time_limit_s) is None:
         findings += proved_fields(says, found)
     told = "searched again: the fastest of its batch, the best at equal speed and cost, each change"
     return Again(findings=tuple(findings), proofs=(told,))
