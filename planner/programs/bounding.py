@@ -162,7 +162,7 @@ class Bounding:
             rows, head = timer.with_chunks(mine.table, drafts)
             fits, least = timer.least(rows, drafts, scale, mine.decode_s[head])
             self._n_unfit += int((~fits).sum())
-            timed = timer.among_offered(least.table.take(self._sifted(least)[0]), drafts, scale)
+            timed = timer.exact(least.table.take(self._sifted(least)[0]), drafts, scale)
             exact.append(timed)
         timed = joined_choices(exact)
         for near in self._near:

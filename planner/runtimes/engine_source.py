@@ -90,7 +90,7 @@ class Offered:
 
     @cached_property
     def n_candidates(self) -> int:
-        """All that start, but for small chunks: whether these are offered is timed."""
+        """All that start."""
         timer = self.timer
         return sum(
             int(timer.in_chunks(block, drafts)[1].sum())
@@ -173,8 +173,7 @@ class EngineSource:
     def of(self, model: int, numbers: IntArray) -> PosedProgram:
         """See `Source`."""
         cuts = cuts_of(np.unique(numbers & OF_A_CUT), self._offered.timer.request.formats)
-        # as much memory as in `blocks`: small chunks are offered beside usual ones that fit in it
-        found = self._offered.all_of(cuts, self._scale(NO_RELIEFS))
+        found = self._offered.all_of(cuts, self._aim.memory)
         found = found.take(np.isin(numbers_of(found.table), numbers))
         return self._posed(found, self._aim.memory, self._aim.belief)
 

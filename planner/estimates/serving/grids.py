@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray, FloatArray
+from planner.equations.arrays import FloatArray
 from planner.estimates.serving.deployments import DeploymentTable, deployments
 from planner.estimates.serving.reading import parts_of
 from planner.estimates.serving.traffic import Traffic
@@ -32,17 +32,19 @@ class Grid:
     by_stage: bool = False
 
 
-def grid_of(request: EngineRequest, traffic: Traffic) -> Grid:
+def grid_of(request: EngineRequest, traffic: Traffic, *, mixes_prefill: bool) -> Grid:
     """What is offered: of one phase no more than makes a difference.
 
     Where no prompt is read the chunk is room for buffers alone, so that the least will do. Small
-    chunks are for `with_small_chunks`, where nobody asked for them by name. Prompts
+    chunks make room for answers in the same pass, so that without these nobody is offered them
+    who did not name them. No target decides what is offered: a stricter one would offer more, and
+    might have the better plan. Prompts
     share a pass as far as it has room for them, whatever batches are offered for decode: one,
     twice as many each time, and all that share one.
     """
     if traffic.role == PREFILL:
         return _of_prompts(request, traffic)
-    chunks = _usual(request)
+    chunks = request.chunks if mixes_prefill else _usual(request)
     chunks = (min(chunks),) if traffic.role == DECODE else chunks
     batch, chunk = (axis.ravel() for axis in np.meshgrid(request.batches, chunks, indexing="ij"))
     return Grid(batch=batch, chunk_tokens=chunk)
@@ -51,13 +53,6 @@ def grid_of(request: EngineRequest, traffic: Traffic) -> Grid:
 def _usual(request: EngineRequest) -> tuple[int, ...]:
     """All chunks that were asked for; of those that nobody named not the small ones."""
     return request.chunks if request.chunks != CHUNKS else CHUNKS[len(SMALL_CHUNKS) :]
-
-
-def with_small_chunks(table: DeploymentTable, are_slow: BoolArray) -> DeploymentTable:
-    """Rows of the least usual chunk again with small ones, where they are too slow (N,)."""
-    rows = np.flatnonzero(are_slow & (table.chunk_tokens == CHUNKS[len(SMALL_CHUNKS)]))
-    some = table.take(np.tile(rows, len(SMALL_CHUNKS)))
-    return replace(some, chunk_tokens=np.repeat(np.array(SMALL_CHUNKS, np.float64), len(rows)))
 
 
 def _of_prompts(request: EngineRequest, traffic: Traffic) -> Grid:

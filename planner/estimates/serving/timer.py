@@ -20,7 +20,7 @@ from planner.estimates.serving.choices import (
 from planner.estimates.serving.deployments import DeploymentTable, has_experts, kind_of
 from planner.estimates.serving.drafting import drafts_of, has_drafter, rounds_of
 from planner.estimates.serving.errors import least_errors, serving_errors
-from planner.estimates.serving.grids import Grid, blocks, grid_of, joined, with_small_chunks
+from planner.estimates.serving.grids import Grid, blocks, grid_of, joined
 from planner.estimates.serving.grouping import alike
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import holding
@@ -33,7 +33,7 @@ from planner.estimates.serving.serving import decode_s as token_s
 from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.running.deadlines import is_over
 from planner.specs.architecture import Architecture
-from planner.specs.engine_request import CHUNKS, SMALL_CHUNKS, EngineRequest
+from planner.specs.engine_request import EngineRequest
 from planner.specs.engines.rules import EngineRule
 from planner.specs.roles import PREFILL, TOGETHER
 from planner.specs.served_formats import ServedFormats, as_run
@@ -74,7 +74,8 @@ class Timer:
 
     @cached_property
     def grid(self) -> Grid:
-        return grid_of(self.request, self.traffic)
+        mixes = self.clock.engine.mixes_prefill
+        return grid_of(self.request, self.traffic, mixes_prefill=mixes)
 
     @cached_property
     def formats(self) -> list[int]:
@@ -134,7 +135,8 @@ class Timer:
             if is_cut:
                 break
             for drafts in self.drafts:
-                parts += self.all_of(block, drafts, memory_scale)
+                some, can = self.offered(block, drafts)
+                parts.append(self.exact(some.take(can), drafts, memory_scale))
         if not parts:
             parts.append(self.exact(cuts, None, memory_scale))
         return replace(joined_choices(parts), is_cut=is_cut)
@@ -145,7 +147,7 @@ class Timer:
 
     @cached_property
     def chunks(self) -> list[float]:
-        """That are offered wherever they start, the least first."""
+        """That are offered, the least first."""
         return sorted(set(self.grid.chunk_tokens.tolist()))
 
     def blocks(self, cuts: DeploymentTable) -> Iterator[DeploymentTable]:
@@ -165,56 +167,15 @@ class Timer:
     def with_chunks(
         self, table: DeploymentTable, drafts: Drafts | None
     ) -> tuple[DeploymentTable, IntArray]:
-        """Deployments with each chunk that they start with, small ones that may be offered too.
+        """Deployments with each chunk that they start with.
 
         Returns:
             them, and the row that each comes from.
         """
-        chunks = [*(SMALL_CHUNKS if self.has_small_chunks else ()), *self.chunks]
-        rows = joined([_in_chunks(table, float(n)) for n in chunks])
+        rows = joined([_in_chunks(table, n) for n in self.chunks])
         rows, starts = self.offered(rows, drafts)
         can = np.flatnonzero(starts)
         return rows.take(can), can % max(len(table), 1)
-
-    def among_offered(
-        self, rows: DeploymentTable, drafts: Drafts | None, memory_scale: float
-    ) -> EngineChoices:
-        """Those of some deployments that are offered and fit, timed: see `all_of`."""
-        usual = np.isin(rows.chunk_tokens, self.chunks)
-        found = [self.exact(rows.take(usual), drafts, memory_scale)]
-        if not usual.all():
-            small = rows.take(~usual)
-            beside, can = self.offered(_in_chunks(small, self.chunks[0]), drafts)
-            fits, _ = self._held(beside, drafts, memory_scale)
-            able = np.flatnonzero(fits & can)
-            slow = self.are_slow(self.exact(beside.take(able), drafts, memory_scale))
-            found.append(self.exact(small.take(able[slow]), drafts, memory_scale))
-        return joined_choices(found)
-
-    def all_of(
-        self, block: DeploymentTable, drafts: Drafts | None, memory_scale: float
-    ) -> list[EngineChoices]:
-        """All of a block, and small chunks where others have too little time for answers."""
-        block, can = self.offered(block, drafts)
-        usual = self.exact(block.take(can), drafts, memory_scale)
-        if not self.has_small_chunks:
-            return [usual]
-        again = with_small_chunks(usual.table, self.are_slow(usual))
-        again, can = self.offered(again, drafts)
-        return [usual, self.exact(again.take(can), drafts, memory_scale)]
-
-    @property
-    def has_small_chunks(self) -> bool:
-        """Whether small chunks may be offered: where prompts beside answers may break a target."""
-        targets, is_usual = self.request.targets, self.request.chunks == CHUNKS
-        beside = self.role == TOGETHER and self.clock.engine.mixes_prefill
-        return beside and is_usual and targets.tpot_s is not None
-
-    def are_slow(self, choices: EngineChoices) -> BoolArray:
-        """Whether only prompts beside the answers make a deployment break the target (N,)."""
-        most = self.request.targets.tpot_s
-        assert most is not None
-        return np.asarray((choices.tpot_high_s > most) & (choices.decode_s <= most))
 
     def exact(
         self, table: DeploymentTable, drafts: Drafts | None, memory_scale: float
