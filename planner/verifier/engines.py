@@ -80,6 +80,7 @@ def counted_engine(
     cached = times.n_running * held.sequence_bytes + held.shared_bytes
     found = replace(
         says,
+        engine=recipe.engine,
         model=one.model.name,
         variant="",
         quality_loss_fraction=0.0,
@@ -91,6 +92,8 @@ def counted_engine(
         usd_per_hour=rent,
         usd_per_token=rent / 3600.0 * each_s / in_flight,
         output_tokens_per_s=in_flight / each_s,
+        n_replicas=1,  # all of them stand in the placement, which a demand is asked of
+        demand_tokens_per_s=None,
         weights_bytes=held.weights_bytes + held.drafter_bytes,
         used_bytes=held.limit_bytes - held.room_bytes - held.shared_bytes + cached,
         capacity_bytes=held.limit_bytes,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import product
 
 from planner.results.engines import EngineDeployment
 from planner.results.fleets import FleetPlan, FleetPool, FleetStaircase, ServedClass, Step
@@ -17,6 +18,7 @@ from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.pools import pool_of
 from planner.specs.records import ClusterSpec
 from planner.specs.targets import Targets
+from planner.specs.traffic.percentiles import TPOT, TTFT
 from planner.specs.traffic.records import TrafficClass
 from planner.verifier.certificates import certified
 from planner.verifier.findings import TOLERANCE, Finding, Path, with_differences
@@ -43,6 +45,9 @@ from planner.verifier.placements import (
 from planner.verifier.sorts import judged_sorts
 
 RENT = "rent"
+USUAL = (0.5, 0.95, 0.99)
+"""Percentiles of TTFT and TPOT that are said of every class, beside those of its targets."""
+
 SEAM = 1e-5
 """Of traffic, between the end of a step and the next: within what proofs tolerate."""
 
@@ -213,11 +218,13 @@ def _unbelievable(says: FleetPlan, rent: float) -> Iterator[Finding]:
 
 
 def _left_out(one: ServedClass, asked: TrafficClass, path: Path) -> Iterator[Finding]:
-    """Targets of a class that is served that nothing is said of."""
-    told = {(it.quantity, it.share) for it in one.percentiles}
-    for target in asked.targets:
-        if (target.quantity, target.share) not in told:
-            fact = f"leave out {target.name}, which is asked for"
+    """Of a class that is served, targets and usual percentiles that are not said once."""
+    told = [(it.quantity, it.share) for it in one.percentiles]
+    names = {(it.quantity, it.share): it.name for it in asked.targets}
+    for quantity, share in dict.fromkeys([*names, *product((TTFT, TPOT), USUAL)]):
+        if told.count((quantity, share)) != 1:
+            name = names.get((quantity, share), f"{quantity} of {share:.0%}")
+            fact = f"hold {name} {told.count((quantity, share))} times, and not once"
             yield Finding(path=(*path, "percentiles"), says=len(told), fact=fact)
     goal, wanted = one.goodput, asked.goodput
     if (wanted is None) != (goal is None):
