@@ -55,26 +55,6 @@ def all_gather_s(
     return np.divide(received, bytes_per_s)
 
 
-def reduce_scatter_s(
-    scattered_bytes: ArrayLike, n_devices: ArrayLike, *, bytes_per_s: ArrayLike
-) -> FloatArray:
-    """Time of the transfers of a reduce-scatter; V is held by each device before it [s].
-
-    Source: [Pope2022] appendix A.1: the mirror image of an all-gather.
-    """
-    return all_gather_s(scattered_bytes, n_devices, bytes_per_s=bytes_per_s)
-
-
-def all_reduce_s(
-    reduced_bytes: ArrayLike, n_devices: ArrayLike, *, bytes_per_s: ArrayLike
-) -> FloatArray:
-    """Time of the transfers of an all-reduce: reduce-scatter, then all-gather [s].
-
-    Source: [Pope2022] appendix A.1.
-    """
-    return np.multiply(2.0, all_gather_s(reduced_bytes, n_devices, bytes_per_s=bytes_per_s))
-
-
 def point_to_point_s(n_bytes: ArrayLike, *, bytes_per_s: ArrayLike, hop_s: ArrayLike) -> FloatArray:
     """Time to hand bytes to one neighbour [s]. Source: the α–β model, [Hockney1994]."""
     return np.add(np.divide(n_bytes, bytes_per_s), hop_s)

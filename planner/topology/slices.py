@@ -125,11 +125,6 @@ def slice_coordinates(fabric: TorusFabric, cut: Slice) -> IntArray:
     return coordinates
 
 
-def slice_devices(fabric: TorusFabric, cut: Slice) -> tuple[str, ...]:
-    """Names of the devices of a slice, in the order of `slice_coordinates`."""
-    return tuple(torus_device(x, y, z) for x, y, z in slice_coordinates(fabric, cut).tolist())
-
-
 def torus_device(x: int, y: int, z: int) -> str:
     """The name of the device at one coordinate: `0,3,7`."""
     return f"{x},{y},{z}"

@@ -289,12 +289,13 @@ def test_small_chunks_are_offered_unasked():
 
 
 def test_a_stricter_target_never_has_the_better_plan():
-    """At 14.9 ms chunks of 512 were offered to more of them than at 15 ms, one with the best."""
+    """Whatever is offered beside: chunks of 1,024 at 14.8 ms are the best at 15 ms too."""
     asked = {"workload": Workload(n_input_tokens=2000, n_output_tokens=100), "objective": "cost"}
-    loose = planned("llama-3.1-8b", "h100-nvl8-x1", targets=Targets(tpot_s=0.015), **asked)
-    used = Targets(tpot_s=loose.deployment.planned_tpot_s)
-    strict = planned("llama-3.1-8b", "h100-nvl8-x1", targets=used, **asked)
-    assert value_of(strict) == pytest.approx(value_of(loose))
+    strict, loose = (
+        planned("llama-3.1-8b", "h100-nvl8-x1", targets=Targets(tpot_s=tpot_s), **asked)
+        for tpot_s in (0.0148, 0.015)
+    )
+    assert value_of(loose) <= value_of(strict)
 
 
 def test_an_engine_without_a_plan_stands_beside_the_choice_with_none():

@@ -21,14 +21,6 @@ def test_seven_eighths_of_a_gathered_tensor_cross_the_links_of_eight_devices():
 
 def test_one_device_transfers_nothing():
     assert collectives.all_gather_s(1e9, 1, bytes_per_s=1.0) == 0
-    assert collectives.all_reduce_s(1e9, 1, bytes_per_s=1.0) == 0
-
-
-@given(n_bytes=positive, k=sizes, rate=positive)
-def test_an_all_reduce_is_a_reduce_scatter_and_an_all_gather(n_bytes, k, rate):
-    parts = collectives.reduce_scatter_s(n_bytes, k, bytes_per_s=rate)
-    parts += collectives.all_gather_s(n_bytes, k, bytes_per_s=rate)
-    assert collectives.all_reduce_s(n_bytes, k, bytes_per_s=rate) == pytest.approx(parts)
 
 
 @given(n_bytes=positive, k=sizes, rate=positive)

@@ -17,10 +17,15 @@ from planner.topology.slices import (
     orientations,
     positions,
     slice_coordinates,
-    slice_devices,
     slice_shapes,
+    torus_device,
 )
 from tests.topology.pools import torus_fabric
+
+
+def slice_devices(fabric: TorusFabric, cut: Slice) -> tuple[str, ...]:
+    """Names of the devices of a slice, in the order of `slice_coordinates`."""
+    return tuple(torus_device(x, y, z) for x, y, z in slice_coordinates(fabric, cut).tolist())
 
 
 @st.composite

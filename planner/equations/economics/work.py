@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from planner.equations.arrays import FloatArray
 from planner.equations.economics.degrees import Degrees
-from planner.equations.economics.matrices import attention_bytes, ffn_bytes
+from planner.equations.economics.matrices import attention_bytes
 from planner.equations.economics.transformer import (
     attention_flop,
     ffn_flop,
@@ -25,19 +25,6 @@ def kv_bytes(decode: DecodePass, n_requests: FloatArray) -> FloatArray:
     return kv_bytes_per_token(decode.model) * decode.n_context_tokens * n_requests
 
 
-def shared_memory_s(decode: DecodePass, degrees: Degrees) -> FloatArray:
-    """Reading caches, experts and the output embedding: all but the projections [s].
-
-    Every stage reads its weights for every micro-batch, and a token passes all stages.
-
-    Source: [Erdil2025] Eqs. 31-35 with §3.5.
-    """
-    model = decode.model
-    experts = model.n_layers * ffn_bytes(model, degrees.n_tokens, degrees.n_ffn)
-    embedding = model.weight_bytes * model.vocab_size * model.d_model
-    return _memory_s(decode, degrees, kv_bytes(decode, degrees.n_microbatch) + experts + embedding)
-
-
 def projection_memory_s(
     decode: DecodePass, degrees: Degrees, n_attention: FloatArray
 ) -> FloatArray:
@@ -47,18 +34,8 @@ def projection_memory_s(
     """
     model = decode.model
     per_layer = attention_bytes(model, degrees.n_tokens, n_attention)
-    scaled_down = degrees.n_per_stage / n_attention
-    return _memory_s(decode, degrees, scaled_down * (model.n_layers * per_layer))
-
-
-def _memory_s(decode: DecodePass, degrees: Degrees, n_bytes: FloatArray) -> FloatArray:
+    n_bytes = degrees.n_per_stage / n_attention * (model.n_layers * per_layer)
     return n_bytes / (degrees.n_per_stage * decode.device.hbm_bytes_per_s)
-
-
-def shared_compute_s(decode: DecodePass, degrees: Degrees) -> FloatArray:
-    """Arithmetic of the experts and of the scores [s]. Source: [Erdil2025] Eqs. 36-37."""
-    shared = ffn_flop(decode, degrees.n_requests) + attention_flop(decode, degrees.n_requests)
-    return _compute_s(decode, degrees, shared)
 
 
 def projection_compute_s(decode: DecodePass, degrees: Degrees) -> FloatArray:
@@ -70,8 +47,4 @@ def projection_compute_s(decode: DecodePass, degrees: Degrees) -> FloatArray:
     """
     n = degrees.n_requests
     rest = pass_flop(decode, n) - ffn_flop(decode, n) - attention_flop(decode, n)
-    return _compute_s(decode, degrees, rest)
-
-
-def _compute_s(decode: DecodePass, degrees: Degrees, flop: FloatArray) -> FloatArray:
-    return flop / (degrees.n_devices * decode.device.flop_per_s_of(decode.model))
+    return rest / (degrees.n_devices * decode.device.flop_per_s_of(decode.model))

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from planner.equations.arrays import BoolArray, FloatArray
 from planner.equations.economics.degrees import ROUNDING, Degrees, degrees_of
+from planner.equations.economics.matrices import ffn_bytes
 from planner.equations.economics.network import (
     attention_network_s,
     expert_network_s,
@@ -23,12 +24,8 @@ from planner.equations.economics.network import (
     launch_s,
     pipeline_network_s,
 )
-from planner.equations.economics.work import (
-    projection_compute_s,
-    projection_memory_s,
-    shared_compute_s,
-    shared_memory_s,
-)
+from planner.equations.economics.transformer import attention_flop, ffn_flop
+from planner.equations.economics.work import kv_bytes, projection_compute_s, projection_memory_s
 from planner.specs.economics.records import DecodePass
 from tests.papers.economics.model.sizes import fits_memory
 
@@ -36,6 +33,26 @@ N_STAGE_STEPS = 9
 N_SHARE_STEPS = 5
 BLOCK = 8192
 """Points evaluated at a time: their arrays stay in a core's second-level cache."""
+
+
+def shared_memory_s(decode: DecodePass, degrees: Degrees) -> FloatArray:
+    """Reading caches, experts and the output embedding: all but the projections [s].
+
+    Every stage reads its weights for every micro-batch, and a token passes all stages.
+
+    Source: [Erdil2025] Eqs. 31-35 with §3.5.
+    """
+    model = decode.model
+    experts = model.n_layers * ffn_bytes(model, degrees.n_tokens, degrees.n_ffn)
+    embedding = model.weight_bytes * model.vocab_size * model.d_model
+    n_bytes = kv_bytes(decode, degrees.n_microbatch) + experts + embedding
+    return n_bytes / (degrees.n_per_stage * decode.device.hbm_bytes_per_s)
+
+
+def shared_compute_s(decode: DecodePass, degrees: Degrees) -> FloatArray:
+    """Arithmetic of the experts and of the scores [s]. Source: [Erdil2025] Eqs. 36-37."""
+    shared = ffn_flop(decode, degrees.n_requests) + attention_flop(decode, degrees.n_requests)
+    return shared / (degrees.n_devices * decode.device.flop_per_s_of(decode.model))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
