@@ -115,6 +115,36 @@ def test_a_file_of_classes_excludes_options_of_one(asked, capsys):
     assert asked[0][1].site.n_devices == 8
 
 
+TRACE = (
+    "time,class,model,input,output\n0,chat,llama-3.1-8b,100,9\n1,code,qwen3-8b,200,8\n"
+    "2,chat,llama-3.1-8b,300,7\n4,chat,qwen3-8b,400,6\n"
+)
+ON = ["--topology", "h100-nvl8-x1", "--engine", "vllm", "--replica-devices", "1"]
+
+
+def test_a_trace_of_several_classes_is_of_each_for_its_models(asked, capsys):
+    Path("both.csv").write_text(TRACE)
+    printed(capsys, "--trace", "both.csv", *ON)
+    printed(capsys, "--trace", "both.csv", *ON, "--model", "llama-3.1-8b", "--rate", "10req/s")
+    said = [
+        [(one.name, [it.name for it in one.models], one.rate_per_s) for one in request.classes]
+        for _, request in asked
+    ]
+    assert said[0] == [
+        ("chat llama-3.1-8b", ["llama-3.1-8b"], 0.5),
+        ("code", ["qwen3-8b"], 0.25),
+        ("chat qwen3-8b", ["qwen3-8b"], 0.25),
+    ]
+    assert said[1] == [("chat", ["llama-3.1-8b"], 7.5), ("code", ["llama-3.1-8b"], 2.5)]
+    assert {one.arrivals.trace.n_whole for _, request in asked for one in request.classes} == {4}
+
+
+def test_a_model_that_a_trace_names_and_nobody_knows_is_told_by_line_and_column(asked, capsys):
+    Path("both.csv").write_text(TRACE.replace("qwen3-8b,200", "qwen9,200"))
+    assert main(["fleet", "--trace", "both.csv", *ON]) == 2
+    assert "`both.csv:3: model: qwen9`  no such model" in capsys.readouterr().err
+
+
 def test_a_file_of_kinds_excludes_what_says_devices(asked, capsys):
     Path("traffic.toml").write_text(FILE + KIND)
     Path("state.toml").write_text('busy = ["node0"]\n')

@@ -94,10 +94,19 @@ def test_who_always_waits_is_served_as_fast_as_a_closed_loop_is(batch: int) -> N
 
 
 def test_a_place_is_served_as_often_as_its_time_goes_into_a_second() -> None:
-    """One place and 10 ms for a prompt of one token; with answers 4 passes of 100 ms more."""
-    one = station(most_running=1, pass_s=0.01, step_s=0.1, chunk_tokens=1)
+    """One place and 10 ms for a prompt of one token; with answers 4 passes of 100 ms more.
+
+    Who waits has been received meanwhile, however long that takes.
+    """
+    one = station(most_running=1, pass_s=0.01, step_s=0.1, chunk_tokens=1, request_s=7.0)
     assert saturated_per_s(one, 1, 1) == pytest.approx(100.0)
     assert saturated_per_s(one, 1, 5) == pytest.approx(1.0 / 0.41)
+
+
+def test_ranks_share_what_arrives() -> None:
+    one, two = load(loaded(6.0)), load(loaded(12.0, n_data=2))
+    assert two.most_requests_per_s == pytest.approx(2.0 * one.most_requests_per_s)
+    assert two.n_in_flight == pytest.approx(one.n_in_flight, rel=0.05)
 
 
 def test_waits_grow_towards_what_is_served_and_have_no_end_beyond() -> None:

@@ -158,6 +158,19 @@ def test_a_trace_may_be_of_lengths_alone(folder: Path) -> None:
     assert found != list(islice(one.requests(seed=4), 50))
 
 
+def test_a_class_takes_its_own_rows_of_a_trace_of_several(folder: Path) -> None:
+    (folder / "both.csv").write_text(
+        "time,class,input,output\n0,a,1,9\n1,code,2,8\n3,code,3,7\n4,a,4,6\n"
+    )
+    text = '[[class]]\nname = "code"\nmodel = "llama-3.1-8b"\ntrace = "both.csv"\n'
+    code = _read(folder, text).classes[0]
+    found = [(it.at_s, it.n_input) for it in islice(code.requests(seed=1), 4)]
+    assert found == [(1.0, 2), (3.0, 3), (6.0, 2), (8.0, 3)]
+    assert code.rate_per_s == 0.5
+    fault = _faults(folder, text.replace("code", "chat"))[0]
+    assert "has no `chat` in its column of classes, but `a`, `code`" in fault
+
+
 CLASS = '[[class]]\nname = "chat"\nmodel = "llama-3.1-8b"\n'
 LENGTHS = "input = 100\noutput = 10\n"
 WELL = CLASS + LENGTHS + 'rate = "1 req/s"\n'
