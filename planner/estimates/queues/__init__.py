@@ -1,1 +1,1 @@
-"""Percentiles of a station's times from formulas, and the largest rate within targets."""
+"""What comes to a station, how long its passes take, and what no scheduler on it exceeds."""
