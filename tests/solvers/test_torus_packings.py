@@ -7,14 +7,25 @@ empty or starts a slice there that holds only free cells.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import permutations, product
 
 import numpy as np
 import pytest
 
 from planner.programs.cells import cell_rows
-from planner.programs.placement import UNLIMITED, PlacementProgram, violations
+from planner.programs.placement import (
+    UNLIMITED,
+    Counts,
+    PlacementProgram,
+    placement_objective,
+    violations,
+)
+from planner.programs.relaxation import priced, relaxation
+from planner.solvers.answers import Clock
 from planner.solvers.placement import PLACEMENT_SOLVERS, solve_placement
+from planner.solvers.placement.improving import Improver
+from planner.solvers.placement.pricing import prices_of
 from planner.solvers.solution import Effort, Status
 from planner.specs.records import TorusFabric
 from planner.topology.opening_meshes import opening_meshes
@@ -175,3 +186,29 @@ def test_meshes_of_openings_count_every_place() -> None:
     meshes, mesh = opening_meshes(fabric, table)
     assert meshes.n_positions.sum() == len(table)
     assert (meshes.n_devices[mesh] == table.n_devices).all()
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("by", "within"), [("all", 1e-9), ("parts", 1e-9), ("swaps", 0.01)])
+def test_a_packing_is_improved_up_to_the_best(by, within, seed, monkeypatch) -> None:
+    """From nothing at all, on a pool of some 25 slices; walks by themselves come near it."""
+    fabric = replace(_pool(0)[0], shape=(4, 4, 5))
+    is_free = np.random.default_rng(seed).random(fabric.shape) > 0.15
+    state = replace(all_free(fabric), is_free=is_free)
+    table = openings(fabric, state, shapes=[(1, 2, 2), (1, 1, 3), (1, 2, 3), (2, 2, 2)])
+    gain = np.sqrt(table.n_devices)
+    program = _program(table, gain, -gain, 0.0)
+    best = solve_placement(program, solver="cpsat", proof="one").objective
+    relaxed = relaxation(program)
+    prices = prices_of(relaxed, Effort(), Clock())
+    assert prices is not None
+    if by == "parts":
+        monkeypatch.setattr(Improver, "_walks", lambda *_: ())
+    elif by == "swaps":
+        monkeypatch.setattr(Improver, "_packed", lambda _, chosen, *__: (chosen, False))
+    improver = Improver(program, relaxed, priced(relaxed, prices), Effort(seed=seed))
+    n_left = iter(range(150, -1, -1))
+    nothing = Counts(copies=(0,) * program.n_columns)
+    found = improver.improved(nothing, lambda: next(n_left, 0))
+    assert not violations(program, found)
+    assert placement_objective(program, found) == pytest.approx(best, rel=within)

@@ -133,8 +133,9 @@ def _provers(program: PlacementProgram, solver: str, effort: Effort) -> list[Pro
         return [_prover(program, solver), _prover(program, "exhaustive")]
     if solver == "narrowing" and len(program.uses.amount) > MOST_STATED:
         return [_prover(program, solver)]
-    if solver == "narrowing" and effort.seconds() is not None and branching.applies(program):
-        return [_prover(program, "branching"), _prover(program, solver)]
+    if solver == "narrowing" and effort.seconds() is not None:
+        first = [_prover(program, "branching")] if branching.applies(program) else []
+        return [*first, _prover(program, solver)]
     others = _THEN[solver]
     if program.n_columns > MOST_BY_CPSAT and others[:1] == ("cpsat",):
         others = others[::-1]

@@ -26,13 +26,14 @@ from planner.programs.placement import (
     placement_objective,
 )
 from planner.programs.proofs import MULTIPLIERS, is_closed
-from planner.programs.relaxation import Priced, priced, relaxation
+from planner.programs.relaxation import Priced, Relaxation, priced, relaxation
 from planner.solvers.answers import Clock
 from planner.solvers.cpsat import outcome_of, prover, run, set_parameters
 from planner.solvers.highs_run import version
 from planner.solvers.placement.answers import judged
 from planner.solvers.placement.cpsat import build
 from planner.solvers.placement.greedy import greedy
+from planner.solvers.placement.improving import Improver
 from planner.solvers.placement.pricing import prices_of
 from planner.solvers.proving import Word
 from planner.solvers.solution import Effort, Stop, relative_gap
@@ -43,6 +44,8 @@ FIRST_COLUMNS = 300
 MOST_STATED = 300_000
 """Uses of resources of the columns that a choice is made among: of more of them, stating it takes
 seconds that nothing can interrupt."""
+IMPROVING_SHARE = 0.9
+"""Of the time, for packing parts of a choice again."""
 FIRST_SLICE_S = 2.0
 """Time of the first choice; doubled each time that it is not enough."""
 _CLOSE = 1e-9
@@ -66,8 +69,10 @@ def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
             wall_s=clock.elapsed_s(),
         )
         return Word(answer=None, proof=proof)
-    search = _Search(program, priced(relaxed, prices), effort, clock)
-    search.begin(greedy(program))
+    given = priced(relaxed, prices)
+    search = _Search(program, given, effort, clock)
+    search.begin(greedy(program, first=-np.maximum(given.reduced, 0.0)), greedy(program))
+    search.improve(relaxed)
     search.run()
     return search.word()
 
@@ -96,10 +101,21 @@ class _Search:
         self._n_branches = 0
         self.counts: Counts | None = None
 
-    def begin(self, counts: Counts | None) -> None:
-        """With a choice in hand."""
-        if counts is not None:
-            self.counts, self._value = counts, placement_objective(self._program, counts)
+    def begin(self, *choices: Counts | None) -> None:
+        """With the best of some choices in hand."""
+        for counts in choices:
+            value = math.inf if counts is None else placement_objective(self._program, counts)
+            if value < self._value:
+                self.counts, self._value = counts, value
+
+    def improve(self, relaxed: Relaxation) -> None:
+        """Pack parts of the choice in hand again, within its share of the time."""
+        if self.counts is None or self._is_closed() or self._effort.time_limit_s is None:
+            return
+        end_s = self._clock.elapsed_s() + IMPROVING_SHARE * self._left_s()
+        improver = Improver(self._program, relaxed, self._given, self._effort)
+        self.begin(improver.improved(self.counts, lambda: end_s - self._clock.elapsed_s()))
+        self._stopped_by = "interrupt" if improver.is_interrupted else ""
 
     def run(self) -> None:
         falls_behind = np.sort(self._given.reduced)
