@@ -16,16 +16,12 @@ import pytest
 from planner.programs.cells import cell_rows
 from planner.programs.placement import (
     UNLIMITED,
-    Counts,
     PlacementProgram,
     placement_objective,
     violations,
 )
-from planner.programs.relaxation import priced, relaxation
-from planner.solvers.answers import Clock
-from planner.solvers.placement import PLACEMENT_SOLVERS, solve_placement
-from planner.solvers.placement.improving import Improver
-from planner.solvers.placement.pricing import prices_of
+from planner.solvers.placement import PLACEMENT_SOLVERS, narrowing, solve_placement
+from planner.solvers.placement.greedy import greedy
 from planner.solvers.solution import Effort, Status
 from planner.specs.records import TorusFabric
 from planner.topology.opening_meshes import opening_meshes
@@ -191,7 +187,7 @@ def test_meshes_of_openings_count_every_place() -> None:
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("by", "within"), [("all", 1e-9), ("parts", 1e-9), ("swaps", 0.01)])
 def test_a_packing_is_improved_up_to_the_best(by, within, seed, monkeypatch) -> None:
-    """From nothing at all, on a pool of some 25 slices; walks by themselves come near it."""
+    """From the rule of thumb, on a pool of some 25 slices; walks by themselves come near it."""
     fabric = replace(_pool(0)[0], shape=(4, 4, 5))
     is_free = np.random.default_rng(seed).random(fabric.shape) > 0.15
     state = replace(all_free(fabric), is_free=is_free)
@@ -199,16 +195,18 @@ def test_a_packing_is_improved_up_to_the_best(by, within, seed, monkeypatch) -> 
     gain = np.sqrt(table.n_devices)
     program = _program(table, gain, -gain, 0.0)
     best = solve_placement(program, solver="cpsat", proof="one").objective
-    relaxed = relaxation(program)
-    prices = prices_of(relaxed, Effort(), Clock())
-    assert prices is not None
+    by_thumb = greedy(program)
+    assert by_thumb is not None
+    assert placement_objective(program, by_thumb) > best + 0.1
+    monkeypatch.setattr(narrowing, "FIRST_PART", 8)
     if by == "parts":
-        monkeypatch.setattr(Improver, "_walks", lambda *_: ())
+        monkeypatch.setattr(narrowing, "N_WALKS", 0)
     elif by == "swaps":
-        monkeypatch.setattr(Improver, "_packed", lambda _, chosen, *__: (chosen, False))
-    improver = Improver(program, relaxed, priced(relaxed, prices), Effort(seed=seed))
-    n_left = iter(range(150, -1, -1))
-    nothing = Counts(copies=(0,) * program.n_columns)
-    found = improver.improved(nothing, lambda: next(n_left, 0))
-    assert not violations(program, found)
-    assert placement_objective(program, found) == pytest.approx(best, rel=within)
+        n_left = iter(range(4))
+        pack = lambda search, *_: next(n_left, None) is None and setattr(search, "_is_ended", True)  # noqa: E731
+        monkeypatch.setattr(narrowing._Search, "_pack", pack)
+    found = narrowing.solve(program, Effort(seed=seed))
+    assert found.answer is not None
+    assert not violations(program, found.answer)
+    assert found.proof.value == pytest.approx(best, rel=within)
+    assert by == "swaps" or found.proof.outcome == "optimal"

@@ -21,29 +21,40 @@ from planner.solvers.solution import Effort
 
 
 def solve(
-    program: MixedProgram, effort: Effort, *, options: Mapping[str, Any] | None = None
+    program: MixedProgram,
+    effort: Effort,
+    *,
+    options: Mapping[str, Any] | None = None,
+    start: FloatArray | None = None,
 ) -> Word[FloatArray]:
     """What HiGHS says; that it failed is said as a refusal.
 
     Args:
         options: HiGHS's own, beside those of the effort.
+        start: values of all columns to begin at, (N,).
     """
     clock, prover = Clock(), f"highs {version()}"
     if not program.n_columns:  # HiGHS calls that no model
         raw = RawAnswer(outcome="optimal", values=np.zeros(0), bound=program.offset)
         return judged(program, raw, prover=prover, wall_s=clock.elapsed_s())
     try:
-        raw = _run(program, effort, options or {})
+        raw = _run(program, effort, options or {}, start)
     except SolverError as error:
         return Word(answer=None, proof=refusal(prover, str(error), clock.elapsed_s()))
     return judged(program, raw, prover=prover, wall_s=clock.elapsed_s())
 
 
-def _run(program: MixedProgram, effort: Effort, options: Mapping[str, Any]) -> RawAnswer:
+def _run(
+    program: MixedProgram, effort: Effort, options: Mapping[str, Any], start: FloatArray | None
+) -> RawAnswer:
     highs = highspy.Highs()
     set_options(highs, {**options_of(effort), **options})
     if highs.passModel(highs_lp(program)) == highspy.HighsStatus.kError:
         raise SolverError(f"highs does not take the program `{program.name}`")
+    if start is not None:
+        known = highspy.HighsSolution()
+        known.col_value = start.tolist()
+        highs.setSolution(known)
     is_linear = not program.is_whole.any()
     interrupted = run_highs(highs, effort=effort, is_linear=is_linear)
     status, info = highs.getModelStatus(), highs.getInfo()

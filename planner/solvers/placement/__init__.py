@@ -31,18 +31,12 @@ from planner.solvers.proving import Prover, Word, prove
 from planner.solvers.solution import Effort
 from planner.specs.targets import Wanted
 
-PLACEMENT_SOLVERS = {
-    "highs": "planner.solvers.placement.highs",
-    "cpsat": "planner.solvers.placement.cpsat",
-    "narrowing": "planner.solvers.placement.narrowing",
-    "exhaustive": "planner.solvers.placement.exhaustive",
-}
-_BRANCHING = {"branching": "planner.solvers.placement.branching"}
-"""Not to be asked for by itself: it proves packings only, and finds no others."""
+PLACEMENT_SOLVERS = ("highs", "cpsat", "narrowing", "exhaustive")
+"""Not to be asked for by itself: `branching`, which proves packings only, and finds no others."""
 _THEN = {
     "highs": ("cpsat", "scip"),
     "cpsat": ("highs", "scip"),
-    "narrowing": ("highs", "scip"),
+    "narrowing": ("cpsat", "scip"),
     "exhaustive": (),
 }
 """Whom to ask next: those of another lineage, the one that starts sooner first."""
@@ -124,18 +118,17 @@ def _rows(program: PlacementProgram) -> MixedProgram:
 def _provers(program: PlacementProgram, solver: str, effort: Effort) -> list[Prover[Counts]]:
     """Whom to ask, in order: the solver, then enumeration, or others where it cannot.
 
-    Within a time limit a packing has branches and narrowing: what solvers of rows would add is
-    less than the time that they take.
+    Within a time limit a packing has branches and narrowing, a large one always: what solvers of
+    rows would add is less than the time that they take.
     """
     from planner.solvers.placement import branching, exhaustive
 
     if solver != "exhaustive" and exhaustive.is_small(program, MOST_COUNTED):
         return [_prover(program, solver), _prover(program, "exhaustive")]
-    if solver == "narrowing" and len(program.uses.amount) > MOST_STATED:
-        return [_prover(program, solver)]
-    if solver == "narrowing" and effort.seconds() is not None:
-        first = [_prover(program, "branching")] if branching.applies(program) else []
-        return [*first, _prover(program, solver)]
+    is_large = len(program.uses.amount) > MOST_STATED
+    if solver == "narrowing" and (is_large or effort.seconds() is not None):
+        first = ["branching"] if branching.applies(program) else []
+        return [_prover(program, name) for name in (*first, solver)]
     others = _THEN[solver]
     if program.n_columns > MOST_BY_CPSAT and others[:1] == ("cpsat",):
         others = others[::-1]
@@ -144,9 +137,7 @@ def _provers(program: PlacementProgram, solver: str, effort: Effort) -> list[Pro
 
 def _prover(program: PlacementProgram, name: str) -> Prover[Counts]:
     def ask(effort: Effort) -> Word[Counts]:
-        module = import_module(
-            {**PLACEMENT_SOLVERS, **_BRANCHING}["highs" if name == "scip" else name]
-        )
+        module = import_module(f"{__name__}.{'highs' if name == 'scip' else name}")
         backend: Backend = module.solve_by_scip if name == "scip" else module.solve
         return backend(program, effort)
 

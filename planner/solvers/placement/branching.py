@@ -121,7 +121,8 @@ def _counted(
     for count in whole_counts(program):
         spent_s = clock.elapsed_s()
         until_s = spent_s + max(0.0, COUNT_SHARE * left_s - spent_s) / 2
-        tree = _Tree(program, _counting(relaxed, count), effort, (clock, until_s))
+        aimed = replace(relaxed, objective=np.append(-count, 0.0))  # that sum as large as can be
+        tree = _Tree(program, aimed, effort, (clock, until_s))
         most = tree.whole(found.counted(count))
         n_splits += tree.n_splits
         if math.isfinite(most):
@@ -135,11 +136,6 @@ def _counted(
 def _single(program: PlacementProgram) -> BoolArray:
     """Resources that have room for one copy of anything, (R,)."""
     return np.asarray(program.free == 1)
-
-
-def _counting(relaxed: Relaxation, count: FloatArray) -> Relaxation:
-    """The same rows, and a sum of columns to be as large as can be."""
-    return replace(relaxed, objective=np.append(-count, 0.0))
 
 
 class _Found:

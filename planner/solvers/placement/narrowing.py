@@ -1,58 +1,68 @@
-"""Large packings: only the columns that can matter, by the prices of the linear relaxation.
+"""Large packings: parts of a packing are packed again, of the columns that can matter.
 
 HiGHS prices the rows of the relaxation; `programs.relaxation.priced` says what the prices
 prove: a bound, and for every column how much a choice that uses it falls behind that bound at
-least. CP-SAT chooses among the columns that fall behind the least; what it finds says how far
-behind a column may be to matter, and the choice is made again among these. It is the optimum
-of all columns as soon as every column left out falls behind further than the choice does.
+least. With a packing in hand only columns matter that fall behind less than it does.
 
-With time short, or where the relaxation is far from any choice, the bound that is reached
-stands beside the choice in hand.
+A packing is improved by walks of swaps (`swapping.py`), and by parts: replicas that lie close to
+each other give up their places, the rest stays. What the rest leaves room for is a program of some
+hundred columns, which HiGHS solves in a fraction of a second [Shaw1998]. Parts grow as long as they
+are solved in time; at last all of the packing is a part, and what HiGHS proves of that holds of
+all, but for the columns that matter and were too many to be looked at.
+
+How close two columns lie is read off the rows that columns share: from one row something spreads
+over the columns that stand in it, over their rows, and on; near is where most of it arrives.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from ortools.sat.python import cp_model
 
-from planner.programs.layout import FloatArray, IntArray
+from planner.programs.layout import BoolArray, FloatArray, IntArray
+from planner.programs.mixed import MixedProgram
 from planner.programs.placement import (
     Counts,
     PlacementProgram,
-    columns_of,
     placement_objective,
+    violations,
 )
 from planner.programs.proofs import MULTIPLIERS, is_closed
 from planner.programs.relaxation import Priced, Relaxation, priced, relaxation
 from planner.solvers.answers import Clock
-from planner.solvers.cpsat import outcome_of, prover, run, set_parameters
 from planner.solvers.highs_run import version
+from planner.solvers.mixed import highs
+from planner.solvers.placement import swapping
 from planner.solvers.placement.answers import judged
-from planner.solvers.placement.cpsat import build
 from planner.solvers.placement.greedy import greedy
-from planner.solvers.placement.improving import Improver
 from planner.solvers.placement.pricing import prices_of
 from planner.solvers.proving import Word
-from planner.solvers.solution import Effort, Stop, relative_gap
+from planner.solvers.solution import Effort, Stop
 from planner.specs.certificates import Outcome, Proof
 
 FIRST_COLUMNS = 300
-"""Columns that the first choice is made among; doubled while there is none."""
-MOST_STATED = 300_000
-"""Uses of resources of the columns that a choice is made among: of more of them, stating it takes
-seconds that nothing can interrupt."""
-IMPROVING_SHARE = 0.9
-"""Of the time, for packing parts of a choice again."""
-FIRST_SLICE_S = 2.0
-"""Time of the first choice; doubled each time that it is not enough."""
+"""Columns that a first packing is looked for among; doubled while there is none."""
+MOST_COLUMNS = 1500
+"""Of a part, those that fall behind least; doubled where all of the packing is the part."""
+FIRST_PART = 20
+"""Columns of a packing that are freed together, at first."""
+GROWTH = 0.05
+"""Of a part, where it is solved in time; and what it shrinks by where it is not."""
+FIRST_SLICE_S = 1.0
+"""Time of a part; doubled where that is not enough for all of the packing."""
+LEAST_S = 0.01
+MOST_WALKED = 5000
+"""Columns that walks are through, those that fall behind least."""
+N_WALKS = 2
+"""Between two parts, from the best packing."""
+N_SPREADS = 3
 _CLOSE = 1e-9
 
 
 def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
-    """What CP-SAT says of the columns that can matter, and multipliers of all others.
+    """What HiGHS says of the columns that can matter, and multipliers of all others.
 
     Raises:
         SolverError: a solver failed.
@@ -69,88 +79,163 @@ def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
             wall_s=clock.elapsed_s(),
         )
         return Word(answer=None, proof=proof)
-    given = priced(relaxed, prices)
-    search = _Search(program, given, effort, clock)
-    search.begin(greedy(program, first=-np.maximum(given.reduced, 0.0)), greedy(program))
-    search.improve(relaxed)
+    search = _Search(program, relaxed, priced(relaxed, prices), effort, clock)
+    search.take(greedy(program, first=-np.maximum(search.behind, 0.0)), greedy(program))
     search.run()
     return search.word()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Choice:
-    """A choice among some columns: its counts over all, and what is proved of these columns."""
-
-    counts: Counts | None
-    bound: float
-    outcome: Outcome
-    n_branches: int
-
-
 class _Search:
-    """Choices among more and more columns, until no column left out can matter."""
+    """Parts of a packing packed again, larger and larger ones, until all of it is one."""
 
     def __init__(
-        self, program: PlacementProgram, given: Priced, effort: Effort, clock: Clock
+        self,
+        program: PlacementProgram,
+        relaxed: Relaxation,
+        given: Priced,
+        effort: Effort,
+        clock: Clock,
     ) -> None:
-        self._program, self._given, self._effort, self._clock = program, given, effort, clock
+        self._program, self._relaxed, self._given = program, relaxed, given
+        self._effort, self._clock = effort, clock
+        self._draw = np.random.default_rng(effort.seed)
+        self.behind, self._order = given.reduced, np.argsort(given.reduced, kind="stable")
         self._bound, self._value = given.bound, math.inf
-        self._slice_s = FIRST_SLICE_S
+        self._slice_s, self._n_freed, self._n_columns = FIRST_SLICE_S, FIRST_PART, FIRST_COLUMNS
+        self._is_ended, self._n_nodes = False, 0
         self._stopped_by: Stop = ""
-        self._is_infeasible = False
-        self._n_branches = 0
         self.counts: Counts | None = None
 
-    def begin(self, *choices: Counts | None) -> None:
-        """With the best of some choices in hand."""
+    def take(self, *choices: Counts | None) -> None:
+        """Keep the best of some choices, if it is better."""
         for counts in choices:
             value = math.inf if counts is None else placement_objective(self._program, counts)
-            if value < self._value:
+            if counts and value < self._value and not violations(self._program, counts):
                 self.counts, self._value = counts, value
 
-    def improve(self, relaxed: Relaxation) -> None:
-        """Pack parts of the choice in hand again, within its share of the time."""
-        if self.counts is None or self._is_closed() or self._effort.time_limit_s is None:
-            return
-        end_s = self._clock.elapsed_s() + IMPROVING_SHARE * self._left_s()
-        improver = Improver(self._program, relaxed, self._given, self._effort)
-        self.begin(improver.improved(self.counts, lambda: end_s - self._clock.elapsed_s()))
-        self._stopped_by = "interrupt" if improver.is_interrupted else ""
-
     def run(self) -> None:
-        falls_behind = np.sort(self._given.reduced)
-        n = min(FIRST_COLUMNS, len(falls_behind))
-        while True:
-            kept = np.flatnonzero(self._given.reduced <= falls_behind[n - 1])
-            if n > FIRST_COLUMNS and self._n_entries(kept) > MOST_STATED:
-                return
-            n = len(kept)
-            ahead = falls_behind[n] if n < len(falls_behind) else math.inf
-            found = self._choose(kept)
-            self._take(found, self._given.bound + ahead)
-            if self._is_closed() or self._stopped_by:
-                return
-            n = self._next(found, falls_behind, n)
+        """Improve until nothing is left to prove, or time is over."""
+        chosen, walks = np.zeros(self._program.n_columns, np.int64), None
+        while not (self._is_ended or self._is_closed or self._stopped_by):
+            if self.counts is not None:
+                walks = self._walks() * N_WALKS if walks is None else walks
+                for swaps in walks:
+                    self.take(swaps.walked(self.counts, self._left_s))
+                chosen = np.array(self.counts.copies)
+            self._pack(chosen, self._near(chosen))
 
-    def _n_entries(self, columns: IntArray) -> int:
-        """Uses of resources of some columns."""
-        is_kept = np.zeros(self._program.n_columns, np.bool_)
-        is_kept[columns] = True
-        return int(np.count_nonzero(is_kept[self._program.uses.column]))
+    def _walks(self) -> list[swapping.Swaps]:
+        """Walks through packings of the columns that matter, if the program is of such."""
+        if not swapping.applies(self._relaxed):
+            return []
+        columns = np.sort(self._mattering(MOST_WALKED))
+        return [swapping.Swaps(self._relaxed, columns, self.behind[columns], self._draw)]
+
+    def _mattering(self, most: int) -> IntArray:
+        """Columns that a better choice may use, those first that fall behind least."""
+        behind = self._value - self._given.bound
+        slack = behind * (1 + _CLOSE) + _CLOSE
+        n = np.searchsorted(self.behind[self._order], slack, side="right")
+        return self._order[: min(int(n), most)]
+
+    def _near(self, chosen: IntArray) -> IntArray:
+        """Columns of a packing that lie nearest to a row by chance."""
+        relaxed, n = self._relaxed, len(chosen)
+        seed = int(self._draw.integers(max(relaxed.n_rows, 1)))
+        at_rows = np.asarray(np.arange(relaxed.n_rows) == seed, np.float64)
+        for _ in range(N_SPREADS):
+            at_columns = np.bincount(relaxed.column, at_rows[relaxed.row], n + 1)
+            arrived = np.bincount(relaxed.row, at_columns[relaxed.column], relaxed.n_rows)
+            at_rows = arrived / arrived.max(initial=_CLOSE)
+        mine = np.flatnonzero(chosen)
+        return mine[np.argsort(-at_columns[mine], kind="stable")[: self._n_freed]]
+
+    def _pack(self, chosen: IntArray, freed: IntArray) -> None:
+        """Free some columns of a choice, and choose again at its best in a slice of time."""
+        held = np.append(chosen, 0)
+        held[freed] = 0
+        most = self._n_columns if self.counts is None else max(self._n_columns, MOST_COLUMNS)
+        relaxed = self._relaxed
+        terms = relaxed.value * held[relaxed.column]
+        right = relaxed.right - np.bincount(relaxed.row, terms, relaxed.n_rows)
+        matter = self._mattering(self._program.n_columns)
+        matter = matter[self._fits(right)[matter]]
+        kept = np.append(np.union1d(matter[:most], freed), len(chosen))
+        limit_s = max(min(self._slice_s, self._left_s()), LEAST_S)
+        effort = replace(self._effort, time_limit_s=limit_s, on_progress=None)
+        start = None if self.counts is None else (np.append(chosen, 0) - held)[kept]
+        word = highs.solve(self._part(held, kept, right), effort, start=start)
+        self._n_nodes += word.n_nodes
+        if word.answer is not None:
+            held[kept] += np.rint(word.answer).astype(np.int64)
+            self.take(Counts(copies=tuple(held[:-1].tolist())))
+        if word.stopped_by == "interrupt" or self._left_s() <= 0:
+            self._stopped_by = word.stopped_by or "time limit"
+        if len(freed) == np.count_nonzero(chosen):
+            self._learn(word.proof, matter[most:])
+        else:
+            self._resize(is_solved=word.proof.outcome == "optimal")
+
+    def _resize(self, *, is_solved: bool) -> None:
+        """Larger parts as long as they are solved in time, smaller ones where they are not."""
+        step = max(1, int(GROWTH * self._n_freed))
+        if is_solved:
+            self._n_freed += step
+        elif self._effort.time_limit_s is None:
+            self._slice_s *= 2
+        else:
+            self._n_freed = max(1, self._n_freed - step)
+
+    def _learn(self, proof: Proof, outside: IntArray) -> None:
+        """What a choice among all that can matter proves, but for some columns outside."""
+        behind = self.behind[outside].min(initial=math.inf)
+        self._bound = max(self._bound, min(proof.bound, self._given.bound + behind))
+        if proof.outcome == "stopped":
+            self._slice_s *= 2
+        elif len(outside) and proof.outcome != "refused":
+            self._n_columns = 2 * max(self._n_columns, self.counts is not None and MOST_COLUMNS)
+        else:
+            self._is_ended = True
+
+    def _part(self, held: IntArray, kept: IntArray, right: FloatArray) -> MixedProgram:
+        """The program over some columns and the share, beside copies that stay."""
+        relaxed = self._relaxed
+        number = np.full(len(relaxed.most), -1)
+        number[kept] = np.arange(len(kept))
+        stands = number[relaxed.column] >= 0
+        return MixedProgram(
+            name="part",
+            cost=relaxed.objective[kept],
+            row=relaxed.row[stands].astype(np.int64),
+            column=number[relaxed.column[stands]],
+            value=relaxed.value[stands],
+            low=np.full(relaxed.n_rows, -math.inf),
+            high=right,
+            lower=np.zeros(len(kept)),
+            upper=relaxed.most[kept] - held[kept],
+            is_whole=kept < self._program.n_columns,
+            columns=tuple(f"n({j})" for j in kept.tolist()),
+            rows=tuple(f"r({r})" for r in range(relaxed.n_rows)),
+            offset=float(relaxed.objective @ held),
+        )
+
+    def _fits(self, right: FloatArray) -> BoolArray:
+        """Columns that rows leave room for, (J + 1,)."""
+        relaxed = self._relaxed
+        is_over = (relaxed.value > 0) & (relaxed.value > right[relaxed.row] + _CLOSE)
+        return np.asarray(np.bincount(relaxed.column, is_over, len(relaxed.most)) == 0)
 
     def word(self) -> Word[Counts]:
         """What came of it."""
         outcome: Outcome = "stopped"
-        if self._is_infeasible:
-            outcome = "infeasible"
-        elif self.counts is not None and self._is_closed():
-            outcome = "optimal"
+        if self._is_closed:
+            outcome = "infeasible" if self.counts is None else "optimal"
         stopped_by: Stop = self._stopped_by if outcome == "stopped" else ""
         proof = Proof(
-            prover=f"{prover()} on the columns that multipliers leave",
+            prover=f"highs {version()} on the columns that multipliers leave",
             outcome=outcome,
             value=math.inf,
-            bound=math.inf if self._is_infeasible else min(self._bound, self._value),
+            bound=min(self._bound, self._value),
             wall_s=self._clock.elapsed_s(),
             note="out of time" if stopped_by == "time limit" else stopped_by,
         )
@@ -166,74 +251,15 @@ class _Search:
         word = Word(
             answer=self.counts,
             proof=proof,
-            n_nodes=self._n_branches,
+            n_nodes=self._n_nodes,
             stopped_by=stopped_by,
             besides=(priced_out,),
         )
         return judged(self._program, word, self.counts, wall_s=proof.wall_s)
 
-    def _take(self, found: _Choice, outside: float) -> None:
-        """Keep a better choice, and a better bound: of these columns, and of those outside."""
-        self._n_branches += found.n_branches
-        if found.counts is not None:
-            value = placement_objective(self._program, found.counts)
-            if value < self._value:
-                self._value, self.counts = value, found.counts
-        if found.outcome == "infeasible":
-            self._is_infeasible = math.isinf(outside) and self.counts is None
-        self._bound = max(self._bound, min(found.bound, outside))
-
+    @property
     def _is_closed(self) -> bool:
-        if self._is_infeasible:
-            return True
-        if self.counts is None:
-            return False
-        slack = max(self._effort.gap, _CLOSE) * max(abs(self._value), _CLOSE)
-        return self._value - self._bound <= slack
-
-    def _next(self, found: _Choice, falls_behind: FloatArray, n: int) -> int:
-        """How many columns the next choice is made among, those that fall behind least first."""
-        behind = self._value - self._given.bound
-        n_matter = int(np.searchsorted(falls_behind, behind * (1 + _CLOSE) + _CLOSE, side="right"))
-        if found.outcome != "stopped":
-            return min(2 * n, n_matter) if n_matter > n else len(falls_behind)
-        self._slice_s *= 2
-        return max(min(n, n_matter), 1) if self.counts is not None else n
-
-    def _choose(self, kept: IntArray) -> _Choice:
-        """The best among some columns, within a slice of time, from the choice in hand."""
-        program = columns_of(self._program, kept)
-        model, variables, scale = build(program)
-        if self.counts is not None:
-            for j, variable in zip(kept.tolist(), variables, strict=True):
-                model.add_hint(variable, self.counts.copies[j])
-        solver = cp_model.CpSolver()
-        left_s = self._left_s()
-        is_all = len(kept) == self._program.n_columns and self._effort.time_limit_s is None
-        slice_s = None if is_all else min(self._slice_s, left_s)
-        set_parameters(solver, replace(self._effort, time_limit_s=slice_s, gap=0.0), spent_s=0.0)
-        effort = replace(self._effort, on_progress=None)
-        word, interrupted = run(solver, model, effort, scale=scale, clock=Clock())
-        outcome, _ = outcome_of(word, interrupted=interrupted)
-        if interrupted:
-            self._stopped_by = "interrupt"
-        elif self._left_s() <= 0:
-            self._stopped_by = "time limit"
-        counts, bound = None, -math.inf
-        if word in ("OPTIMAL", "FEASIBLE"):
-            copies = np.zeros(self._program.n_columns, np.int64)
-            copies[kept] = [solver.value(variable) for variable in variables]
-            counts = Counts(copies=tuple(copies.tolist()))
-            bound = solver.best_objective_bound / scale
-            if outcome == "optimal":
-                value = placement_objective(self._program, counts)
-                near = relative_gap(value, bound) <= 10 * _CLOSE if value else bound == value
-                bound = value if near else min(value, bound)
-        elif outcome == "infeasible":
-            bound = math.inf
-        return _Choice(
-            counts=counts, bound=bound, outcome=outcome, n_branches=int(solver.num_branches)
-        )
+        return is_closed(self._value, self._bound, max(self._effort.gap, _CLOSE))
 
     def _left_s(self) -> float:
         limit_s = self._effort.time_limit_s

@@ -25,7 +25,7 @@ from planner.solvers.solution import Effort
 AT_ONCE = 2500
 """Columns that are priced together; of more, the most promising first."""
 MOST_AT_ONCE = 200_000
-"""Entries up to which they are priced together all the same, by interior points."""
+"""Entries up to which more are priced together all the same, by interior points."""
 JOINING = 1000
 """Columns that join in a round at most."""
 MOST_ITERATIONS = 20_000
@@ -43,10 +43,11 @@ def prices_of(relaxed: Relaxation, effort: Effort, clock: Clock) -> FloatArray |
     Raises:
         SolverError: HiGHS failed.
     """
-    columns = Columns(relaxed)
+    by_column = np.lexsort((relaxed.row, relaxed.column))
+    starts = np.searchsorted(relaxed.column[by_column], np.arange(len(relaxed.most) + 1))
     known = _promising(relaxed)
     highs = _empty(relaxed, effort, clock)
-    columns.join(highs, known)
+    _add(highs, relaxed, (by_column, starts), known)
     if len(known) > AT_ONCE:
         highs.setOptionValue("solver", "ipm")
     even = (np.zeros(relaxed.n_rows), _scaled(relaxed, np.ones(relaxed.n_rows)))
@@ -81,7 +82,7 @@ def prices_of(relaxed: Relaxation, effort: Effort, clock: Clock) -> FloatArray |
             highs.setOptionValue("run_crossover", "off")
             highs.clearSolver()
         if len(joining):
-            columns.join(highs, joining)
+            _add(highs, relaxed, (by_column, starts), joining)
         is_known[joining] = True
 
 
@@ -93,10 +94,12 @@ class Vertices:
     """
 
     def __init__(self, relaxed: Relaxation, effort: Effort, clock: Clock) -> None:
+        by_column = np.lexsort((relaxed.row, relaxed.column))
+        starts = np.searchsorted(relaxed.column[by_column], np.arange(len(relaxed.most) + 1))
         self.is_interrupted = False
         self._relaxed, self._columns = relaxed, np.arange(len(relaxed.most))
         self._highs = _empty(relaxed, replace(effort, threads=1), clock)
-        Columns(relaxed).join(self._highs, self._columns)
+        _add(self._highs, relaxed, (by_column, starts), self._columns)
 
     def at(self, most: FloatArray, left_s: float) -> tuple[FloatArray, FloatArray] | None:
         """Prices of the rows, (R,), and the columns' values, (J + 1,); None without a vertex.
@@ -138,52 +141,39 @@ def _empty(relaxed: Relaxation, effort: Effort, clock: Clock) -> highspy.Highs:
     # columns come in rounds, and each begins at the last one's vertex, which presolve would lose
     rounds = {"presolve": "off", "simplex_iteration_limit": MOST_ITERATIONS}
     set_options(highs, {**options_of(half), **rounds, **spent})
-    add_rows(highs, relaxed.right)
+    nothing = np.zeros(relaxed.n_rows, np.int32)
+    low = np.full(relaxed.n_rows, -highspy.kHighsInf)
+    highs.addRows(
+        relaxed.n_rows,
+        low,
+        relaxed.right,
+        0,
+        nothing,
+        np.zeros(0, np.int32),
+        np.zeros(0),
+    )
     return highs
 
 
-def add_rows(highs: highspy.Highs, right: FloatArray) -> None:
-    """Rows without columns, that are at most something."""
-    n, nothing = len(right), np.zeros(len(right), np.int32)
-    low = np.full(n, -highspy.kHighsInf)
-    highs.addRows(n, low, right, 0, nothing, np.zeros(0, np.int32), np.zeros(0))
-
-
-class Columns:
-    """Entries of a relaxation by column, to join rows in HiGHS."""
-
-    def __init__(self, relaxed: Relaxation) -> None:
-        self._relaxed = relaxed
-        self._order = np.lexsort((relaxed.row, relaxed.column))
-        every = np.arange(len(relaxed.most) + 1)
-        self._starts = np.searchsorted(relaxed.column[self._order], every)
-
-    def entries(self, columns: IntArray) -> tuple[IntArray, IntArray]:
-        """Where the entries of some columns stand in the relaxation, and the first of each."""
-        sizes = self._starts[columns + 1] - self._starts[columns]
-        first = np.cumsum(sizes) - sizes
-        at = np.repeat(self._starts[columns] - first, sizes) + np.arange(sizes.sum())
-        return self._order[at], first
-
-    def join(self, highs: highspy.Highs, columns: IntArray) -> None:
-        """Add some columns to the rows.
-
-        Raises:
-            SolverError: HiGHS does not take them.
-        """
-        relaxed, (entries, first) = self._relaxed, self.entries(columns)
-        status = highs.addCols(
-            len(columns),
-            relaxed.objective[columns],
-            np.zeros(len(columns)),
-            relaxed.most[columns],
-            len(entries),
-            first.astype(np.int32),
-            relaxed.row[entries].astype(np.int32),
-            relaxed.value[entries],
-        )
-        if status == highspy.HighsStatus.kError:
-            raise SolverError("highs does not take columns of a linear relaxation")
+def _add(
+    highs: highspy.Highs, relaxed: Relaxation, by: tuple[IntArray, IntArray], columns: IntArray
+) -> None:
+    order, starts = by
+    sizes = starts[columns + 1] - starts[columns]
+    first = np.cumsum(sizes) - sizes
+    entries = order[np.repeat(starts[columns] - first, sizes) + np.arange(sizes.sum())]
+    status = highs.addCols(
+        len(columns),
+        relaxed.objective[columns],
+        np.zeros(len(columns)),
+        relaxed.most[columns],
+        len(entries),
+        first.astype(np.int32),
+        relaxed.row[entries].astype(np.int32),
+        relaxed.value[entries],
+    )
+    if status == highspy.HighsStatus.kError:
+        raise SolverError("highs does not take columns of a linear relaxation")
 
 
 def _solve(highs: highspy.Highs, relaxed: Relaxation) -> tuple[str, FloatArray]:

@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from planner.programs.layout import BoolArray, FloatArray, IntArray
+from planner.programs.layout import FloatArray, IntArray
+from planner.programs.placement import Counts
 from planner.programs.relaxation import Relaxation
 
 CHARGES = (4.0, 8.0, 16.0)
@@ -25,14 +26,13 @@ MOST_LONGER = 10
 """Swaps that a column stays out beyond that, by chance."""
 N_DRAWN = 1 << 16
 """Numbers by chance that columns of equal gain are parted by."""
-_TIE, _OUT, _CLOSE = 1e-3, -1e30, 1e-9
-_EVERY = 256
-"""Swaps after which the time is looked at."""
+_TIE, _OUT, _CLOSE, _EVERY = 1e-3, -1e30, 1e-9, 256
+"""The last: swaps after which the time is looked at."""
 
 
 def applies(relaxed: Relaxation) -> bool:
     """Whether the rows say no more than that columns do not share them."""
-    return bool((relaxed.value == 1.0).all() and (relaxed.right == 1.0).all())
+    return bool(all((x == 1.0).all() for x in (relaxed.value, relaxed.right, relaxed.most[:-1])))
 
 
 class Swaps:
@@ -40,7 +40,7 @@ class Swaps:
 
     Args:
         relaxed: rows that say that columns do not share them.
-        columns: those that may be chosen, (K,).
+        columns: those that may be chosen, (K,) of J.
         behind: how far each falls behind, (K,).
     """
 
@@ -51,6 +51,7 @@ class Swaps:
         behind: FloatArray,
         draw: np.random.Generator,
     ) -> None:
+        self._columns = columns
         self._gains, self._behind = -relaxed.objective[columns], np.maximum(behind, 0.0)
         self._draw, self._noise = draw, draw.random(N_DRAWN + len(columns))
         number = np.full(len(relaxed.most), -1)
@@ -68,12 +69,14 @@ class Swaps:
         """Columns that share a row with one."""
         if column not in self._met:
             rows = self._rows_of[column].tolist()
-            met = np.unique(np.concatenate([self._columns_of[r] for r in rows]))
+            shared = [self._columns_of[r] for r in rows]
+            met = np.unique(np.concatenate([np.zeros(0, np.int64), *shared]))
             self._met[column] = met[met != column]
         return self._met[column]
 
-    def walked(self, chosen: BoolArray, left_s: Callable[[], float]) -> BoolArray:
-        """The best packing on one walk from another, bool[K]."""
+    def walked(self, counts: Counts, left_s: Callable[[], float]) -> Counts:
+        """The best packing on one walk from another, within the time that is left."""
+        chosen = np.array(counts.copies)[self._columns] > 0
         tie = _TIE * float(self._gains.max(initial=0.0))
         gains = self._gains - self._draw.choice(CHARGES) * self._behind
         tenure = int(self._draw.uniform(*TENURES) * np.count_nonzero(chosen))
@@ -88,6 +91,8 @@ class Swaps:
             at = int(self._draw.integers(N_DRAWN))
             drawn = self._noise[at : at + len(gain)]
             column = int(np.where(until <= swap, gain + tie * drawn, _OUT).argmax())
+            if until[column] > swap:
+                continue  # all are in, or have just gone out
             met = self._meets(column)
             gone = met[inside[met]]
             value += self._gains[column] - self._gains[gone].sum()
@@ -99,4 +104,6 @@ class Swaps:
             until[column] = np.iinfo(np.int64).max
             if value > most * (1 + _CLOSE):
                 best, most, last = inside.copy(), value, swap
-        return best
+        copies = np.zeros(len(counts.copies), np.int64)
+        copies[self._columns[best]] = 1
+        return Counts(copies=tuple(copies.tolist()))
