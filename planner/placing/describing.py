@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from planner.placing.flows import Handed, handed_over
-from planner.placing.program import comes_to
+from planner.placing.program import UNITS, comes_to, in_si
 from planner.placing.searching import Asked, Choice, Search
 from planner.placing.sites import Considered, Located
 from planner.placing.sorting import Step
-from planner.placing.totals import UNITS, in_si
 from planner.quantities import QUANTITIES
 from planner.results.placements import (
     AnyDeployment,

@@ -25,6 +25,16 @@ from planner.programs.placement import (
 from planner.quantities import QUANTITIES, placed
 from planner.specs.roles import TOGETHER
 
+UNITS = {
+    "throughput": (-1e3, "token/s"),
+    "share": (-1.0, "1"),
+    "rent": (1.0, "USD/h"),
+    "devices": (1.0, "1"),
+    "latency": (1e-3, "s"),
+    "cost": (1e-6, "USD/token"),
+}
+"""Factor from a program's unit to SI, and the dimension; what is most counts negative."""
+
 KTOKEN = 1e-3
 PARTS = "pieces"
 """The model that parts of replicas are of: nothing is asked of it."""
@@ -185,6 +195,11 @@ def _quantities(columns: Columns, asked: Collection[str]) -> dict[str, FloatArra
 
 def _usd_per_mtoken(one: AnyConfiguration) -> float:
     return one.usd_per_hour / 3600.0 / one.output_tokens_per_s * 1e6
+
+
+def in_si(objective: str, value: float) -> float:
+    """A program's objective in SI."""
+    return value * UNITS[objective][0]
 
 
 def is_nothing(counts: Counts, columns: Columns) -> bool:

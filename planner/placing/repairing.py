@@ -13,10 +13,10 @@ from planner.placing.describing import Chosen, placement_of
 from planner.placing.inheriting import costs_of, repair_request
 from planner.placing.moving import changes_of, load_s
 from planner.placing.planning import Recorder, asked_of, refuse_none
+from planner.placing.program import UNITS, in_si
 from planner.placing.searching import Asked, offered, searched, solved
 from planner.placing.sites import PosedRepair
 from planner.placing.standing import standing_of
-from planner.placing.totals import UNITS, in_si
 from planner.programs.placement import Counts, PlacementProgram
 from planner.programs.repair import Point, best_of, frontier, least_moved
 from planner.results.placements import Placement

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from planner.placing.configurations import AnyConfiguration, Sort, sort_of
-from planner.placing.program import Aim, Wanted, is_nothing
+from planner.placing.program import Aim, Wanted, in_si, is_nothing
 from planner.placing.runtimes import Runtime
 from planner.placing.sites import Offered, Posed, Served, Site
 from planner.placing.sorting import Step, Weighed, with_few_sorts, without_proof
-from planner.placing.totals import in_si
 from planner.programs.handover import Handover
 from planner.programs.layout import exceeds
 from planner.programs.placement import (

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 
 from planner.topology.meshes import mesh_table
 from planner.topology.packing import n_places
-from planner.topology.slices import Slice, positions, slice_coordinates
 from tests.topology import pools
+from tests.topology.cuts import Slice, positions, slice_coordinates
 
 
 def rooms(cluster):

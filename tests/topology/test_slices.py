@@ -10,16 +10,13 @@ from hypothesis import strategies as st
 
 from planner.specs.records import TorusFabric
 from planner.topology.slices import (
-    Slice,
     axis_wraps,
     n_positions,
-    offsets,
     orientations,
-    positions,
-    slice_coordinates,
     slice_shapes,
     torus_device,
 )
+from tests.topology.cuts import Slice, offsets, positions, slice_coordinates
 from tests.topology.pools import torus_fabric
 
 

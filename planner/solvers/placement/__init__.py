@@ -10,7 +10,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 
 from planner.errors import SolverError
@@ -90,29 +89,24 @@ def solve_placement(
     at_once = counted(program)
     if at_once is not None:
         return prove((), effort, wanted=proof, known=(at_once,))
-    known = [_at_even_prices(program)] if solver == "narrowing" else []
+    known: list[Word[Counts]] = []
+    if solver == "narrowing":
+        known.append(import_module(f"{__name__}.greedy").at_even_prices(program))
     if known and is_closed(known[0].proof.value, known[0].proof.bound, effort.gap):
         return prove((), effort, wanted=proof, known=known)
     provers = _provers(program, solver, effort)
-    solution = prove(provers, effort, wanted=proof, known=known, rows=partial(_rows, program))
+
+    def rows() -> MixedProgram:
+        stated: MixedProgram = import_module(f"{__name__}.highs").build(program)
+        return stated
+
+    solution = prove(provers, effort, wanted=proof, known=known, rows=rows)
     if program.ties and solution.answer is not None and solution.status.is_final:
         spent_s = time.perf_counter() - began_s
         left = replace(_time_left(effort, began_s), on_progress=None, gap=0.0)
         most_s = min(max(LEAST_TIED_S, spent_s), left.time_limit_s or math.inf)
         solution = _settled(program, solution, solver, replace(left, time_limit_s=most_s))
     return solution
-
-
-def _at_even_prices(program: PlacementProgram) -> Word[Counts]:
-    from planner.solvers.placement.greedy import at_even_prices
-
-    return at_even_prices(program)
-
-
-def _rows(program: PlacementProgram) -> MixedProgram:
-    from planner.solvers.placement.highs import build
-
-    return build(program)
 
 
 def _provers(program: PlacementProgram, solver: str, effort: Effort) -> list[Prover[Counts]]:

@@ -29,7 +29,7 @@ from planner.programs.placement import (
     placement_objective,
     violations,
 )
-from planner.programs.proofs import MULTIPLIERS, is_closed
+from planner.programs.proofs import MULTIPLIERS, is_closed, refusal
 from planner.programs.relaxation import Priced, Relaxation, priced, relaxation
 from planner.solvers.answers import Clock
 from planner.solvers.highs_run import version
@@ -71,13 +71,8 @@ def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
     relaxed = relaxation(program)
     prices = prices_of(relaxed, effort, clock)
     if prices is None:
-        proof = Proof(
-            prover=f"highs {version()}",
-            outcome="infeasible",
-            value=math.inf,
-            bound=math.inf,
-            wall_s=clock.elapsed_s(),
-        )
+        proof = refusal(f"highs {version()}", "", clock.elapsed_s())
+        proof = replace(proof, outcome="infeasible", bound=math.inf)
         return Word(answer=None, proof=proof)
     search = _Search(program, relaxed, priced(relaxed, prices), effort, clock)
     search.take(greedy(program, first=-np.maximum(search.behind, 0.0)), greedy(program))
