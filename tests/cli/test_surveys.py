@@ -13,9 +13,9 @@ import pytest
 
 from planner.commands.cli import main
 from planner.report.answer_kinds import kind_named
-from planner.report.schema import Schema, answer_schema
 from tests.cli.files import MODEL
 from tests.cli.test_bad_inputs import assert_is_a_message
+from tests.report.schema import Schema, answer_schema
 
 SMALL = "--model mini.toml --topology tpu-v4-1x1x2 --batch 1:32 --prefill-batch 1,8"
 

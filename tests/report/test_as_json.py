@@ -13,7 +13,6 @@ import pytest
 from planner.errors import Problem, RequestError
 from planner.report.answer_kinds import ANSWER_KINDS, Devices
 from planner.report.as_json import Json, answer_json, dumps, failure_of
-from planner.report.schema import answer_schema
 from planner.results.staging import StagingConflict
 from planner.results.surveys import Curves
 from planner.specs.reading import load_device
@@ -31,6 +30,7 @@ from tests.report.fleets import APART, FLEET, STAIRCASE
 from tests.report.floorplans import REPAIR
 from tests.report.placements import PLACEMENT, PLACEMENT_CONFLICT
 from tests.report.predictions import PREDICTION
+from tests.report.schema import answer_schema
 from tests.report.staging import PLACEMENT as LAYERS
 from tests.report.staging import STAGES
 from tests.report.surveys import AUDIT, COMPARISON, CURVE, MISSING

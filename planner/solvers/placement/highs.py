@@ -14,13 +14,8 @@ import numpy as np
 from planner.programs.layout import FloatArray
 from planner.programs.mixed import MixedProgram
 from planner.programs.mixed_builder import MixedBuilder
-from planner.programs.placement import (
-    Counts,
-    PlacementProgram,
-    largest_share,
-    most_copies,
-    violations,
-)
+from planner.programs.placement import Counts, PlacementProgram, violations
+from planner.programs.relaxation import relaxation
 from planner.solvers.answers import Clock
 from planner.solvers.highs_run import TOLERANCE, tolerances
 from planner.solvers.mixed import highs as mixed_highs
@@ -49,111 +44,45 @@ devices are proved in 35 s of CPU, which otherwise keep a gap of 0.005 % after 1
 
 
 def build(program: PlacementProgram) -> MixedProgram:
-    """State the placement program as an integer program, with the names of its module.
+    """State the placement program as an integer program: copies n, the share s, totals t, sorts y.
 
-    Demands are in shares of themselves, so that the tolerance is one of a share.
+    Rows are those of the relaxation that can bind. Totals are of columns that count alike and say
+    nothing new: places are many and alike, so that a branch on one of them moves no bound; one on
+    how many there are together does. 4096 devices take half the time, 2048 a quarter.
     """
-    rows, most = MixedBuilder(), most_copies(program).tolist()
-    costs = np.zeros_like(program.objective) if program.is_for_share else program.objective
-    for j, cost in enumerate(costs.tolist()):
-        rows.column(f"n[{j}]", most[j], cost=cost, is_whole=True)
-    share = rows.column("s", largest_share(program), cost=-1.0) if program.is_for_share else -1
-    _add_totals(rows, program, most)
-    _add_resources(rows, program, most)
-    _add_demands(rows, program, share)
-    _add_replicas(rows, program, most)
-    _add_limits(rows, program, share)
-    _add_sorts(rows, program, most)
-    return rows.program("placement")
+    relaxed, whole = relaxation(program), MixedBuilder()
+    most, cost = relaxed.most.tolist(), relaxed.objective.tolist()
+    for j, is_whole in enumerate([*[True] * program.n_columns, False]):
+        whole.column(f"n[{j}]" if is_whole else "s", most[j], cost=cost[j], is_whole=is_whole)
+    terms: list[dict[int, float]] = [{} for _ in range(relaxed.n_rows)]
+    entries = (values.tolist() for values in (relaxed.row, relaxed.column, relaxed.value))
+    for r, column, value in zip(*entries, strict=True):
+        terms[r][column] = value
+    for r, right in enumerate(relaxed.right.tolist()):
+        whole.row(f"row[{r}]", terms[r], -math.inf, right)
+    for g, members in enumerate(_alike(program)):
+        t = whole.column(f"t[{g}]", float(relaxed.most[members].sum()), is_whole=True)
+        whole.row(f"total[{g}]", {**dict.fromkeys(members, 1.0), t: -1.0}, 0.0, 0.0)
+    sorts = []
+    for k, columns in enumerate(program.limited_sorts):
+        sorts.append(whole.column(f"y[{k}]", 1.0, is_whole=True))
+        reach = float(relaxed.most[columns].sum())
+        used = {**dict.fromkeys(columns.tolist(), 1.0), sorts[k]: -reach}
+        whole.row(f"used[{k}]", used, -math.inf, 0.0)
+    if sorts:
+        whole.row("sorts", dict.fromkeys(sorts, 1.0), -math.inf, float(program.most_sorts or 0))
+    return whole.program("placement")
 
 
-def _add_limits(rows: MixedBuilder, program: PlacementProgram, share: int) -> None:
-    """Upper bounds on what all copies add up to, and lower ones."""
-    for limit in program.limits:
-        terms = _terms(limit.column)
-        if math.isfinite(limit.at_most) and terms:  # without any, `is_hopeless` has looked at it
-            rows.row(limit.name, terms, -math.inf, limit.at_most)
-    for cut in program.cuts:
-        terms = _terms(cut.column)
-        if not program.needed(cut):
-            rows.row(cut.name, {**terms, share: -1.0}, -cut.added, math.inf)
-        elif terms and cut.added < 1:  # without any, `is_hopeless` has looked at it
-            rows.row(cut.name, terms, 1 - cut.added, math.inf)
-
-
-def _terms(values: FloatArray) -> dict[int, float]:
-    """Of copies, without the zeros."""
-    return {j: value for j, value in enumerate(values.tolist()) if value}
-
-
-def _add_sorts(rows: MixedBuilder, program: PlacementProgram, most: list[int]) -> None:
-    """Which sorts of replicas are used, and how many of them may be."""
-    sorts = [rows.column(f"y[{k}]", 1.0, is_whole=True) for k in range(len(program.limited_sorts))]
-    for y, members in zip(sorts, program.limited_sorts, strict=True):
-        mine = members.tolist()
-        terms = {**dict.fromkeys(mine, 1.0), y: -float(sum(most[j] for j in mine))}
-        rows.row(f"used[{y - sorts[0]}]", terms, -math.inf, 0.0)
-    if sorts and program.most_sorts is not None:
-        rows.row("sorts", dict.fromkeys(sorts, 1.0), -math.inf, program.most_sorts)
-
-
-def _add_totals(rows: MixedBuilder, program: PlacementProgram, most: list[int]) -> None:
-    """Copies of columns that count alike, added up: rows that say nothing new.
-
-    Places are many and alike, so that a branch on one of them moves no bound; one on how many
-    there are together does. 4096 devices take half the time, 2048 a quarter.
-    """
+def _alike(program: PlacementProgram) -> list[list[int]]:
+    """Columns that count alike, of each group of two and more that counts at all."""
     alike: dict[tuple[float, ...], list[int]] = defaultdict(list)
-    columns = (
-        program.column_model,
-        program.objective,
-        program.rate,
-        *(cut.column for cut in program.cuts),
-    )
+    cuts = (cut.column for cut in program.cuts)
+    columns = (program.column_model, program.objective, program.rate, *cuts)
     for j, key in enumerate(zip(*(values.tolist() for values in columns), strict=True)):
         if any(key[1:]):
             alike[key].append(j)
-    groups = [members for members in alike.values() if len(members) > 1]
-    for g, members in enumerate(groups):
-        total = rows.column(f"t[{g}]", sum(most[j] for j in members), is_whole=True)
-        rows.row(f"total[{g}]", {**dict.fromkeys(members, 1.0), total: -1.0}, 0.0, 0.0)
-
-
-def _add_resources(rows: MixedBuilder, program: PlacementProgram, most: list[int]) -> None:
-    """What is free of each resource that copies may exceed."""
-    used: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
-    uses = program.uses
-    entries = zip(uses.resource.tolist(), uses.column.tolist(), uses.amount.tolist(), strict=True)
-    for r, j, amount in entries:
-        used[r][j] += float(amount)
-    for r, free in enumerate(program.free.tolist()):
-        if sum(max(amount, 0.0) * most[j] for j, amount in used[r].items()) > int(free):
-            rows.row(f"free[{r}]", used[r], -math.inf, int(free))
-
-
-def _add_demands(rows: MixedBuilder, program: PlacementProgram, share: int) -> None:
-    """Shares of what is demanded of each model that its replicas serve.
-
-    Args:
-        share: the column of the share of all demands, where it is chosen.
-    """
-    for k, asked in enumerate(program.demand.tolist()):
-        if asked <= 0:
-            continue
-        terms = _terms(np.where(program.column_model == k, program.rate / asked, 0.0))
-        if program.is_for_share:
-            rows.row(f"demand[{k}]", {**terms, share: -1.0}, 0.0, math.inf)
-        else:
-            rows.row(f"demand[{k}]", terms, 1.0, math.inf)
-
-
-def _add_replicas(rows: MixedBuilder, program: PlacementProgram, most: list[int]) -> None:
-    """Replicas of each model, where their number may be wrong."""
-    for k in range(len(program.models)):
-        low, high = int(program.least[k]), int(program.most[k])
-        members = np.flatnonzero(program.column_model == k).tolist()
-        if members and (low > 0 or sum(most[j] for j in members) > high):
-            rows.row(f"replicas[{k}]", dict.fromkeys(members, 1.0), low, high)
+    return [members for members in alike.values() if len(members) > 1]
 
 
 def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:

@@ -106,7 +106,7 @@ def _object(properties: dict[str, Schema]) -> Schema:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-def _type(annotation: Any, definitions: dict[str, Schema]) -> Schema:  # noqa: ANN401
+def _type(annotation: Any, definitions: dict[str, Schema]) -> Schema:
     """The schema of a type; records are defined once and referred to."""
     if dataclasses.is_dataclass(annotation):
         assert isinstance(annotation, type)
