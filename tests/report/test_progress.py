@@ -4,27 +4,13 @@ from __future__ import annotations
 
 import io
 import math
-
-import pytest
+import time
+from contextlib import contextmanager
 
 from planner.report import progress as module
 from planner.report.progress import FleetLine, ProgressLine, progress_text
 from planner.results.fleets import Refuted, Round, Step
 from planner.solvers.solution import Progress
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """A clock that moves when told."""
-    now = [100.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-    return now
-
 
 NEWS = Progress(incumbent=41e-6, bound=40e-6, elapsed_s=0.1)
 
@@ -42,43 +28,47 @@ def test_without_a_plan_there_is_a_bound_or_nothing_to_say():
     assert progress_text(nothing, "s", elapsed_s=2.0) == "searching: no plan yet, 2 s"
 
 
-def test_the_first_second_is_silent(clock):
-    stream = Terminal()
-    line = ProgressLine(stream, objective="cost")
-    clock[0] += 0.9
-    line(NEWS)
-    line.clear()
+@contextmanager
+def watched(monkeypatch, patience_s):
+    """A stream that shows what is done, from so many seconds on."""
+    monkeypatch.setattr(module, "_PATIENCE_S", patience_s)
+    monkeypatch.setattr(module, "_EVERY_S", 0.01)
+    stream = io.StringIO()
+    with module.shown(stream):
+        yield stream
+
+
+def wait_for(stream, words):
+    until_s = time.monotonic() + 30.0
+    while words not in stream.getvalue():
+        assert time.monotonic() < until_s, stream.getvalue()
+        time.sleep(0.005)
+
+
+def test_what_ends_at_once_writes_nothing(monkeypatch):
+    with watched(monkeypatch, 30.0) as stream:
+        ProgressLine(objective="cost")(NEWS)
     assert stream.getvalue() == ""
 
 
-def test_the_line_is_rewritten_in_place_and_cleared(clock):
-    stream = Terminal()
-    line = ProgressLine(stream, objective="cost")
-    clock[0] += 1.5
-    line(NEWS)
-    line(NEWS)  # too soon after the last
-    clock[0] += 1.0
-    line(Progress(incumbent=40e-6, bound=40e-6, elapsed_s=0.2))
-    line.clear()
-    first, second, blank, last = stream.getvalue().split("\r")[1:]
-    assert "best $41/Mtoken" in first
-    assert "best $40/Mtoken" in second
+def test_the_line_is_rewritten_in_place_and_cleared(monkeypatch):
+    with watched(monkeypatch, 0.01) as stream:
+        line = ProgressLine(objective="cost")
+        line(NEWS)
+        wait_for(stream, "best $41/Mtoken")
+        line(Progress(incumbent=40e-6, bound=40e-6, elapsed_s=0.2))
+        wait_for(stream, "best $40/Mtoken")
+    *_, blank, last = stream.getvalue().split("\r")
     assert blank.strip() == last == ""
     assert "\n" not in stream.getvalue()
 
 
-def test_nothing_is_written_where_no_one_looks(clock):
-    stream = io.StringIO()
-    line = ProgressLine(stream, objective="cost")
-    clock[0] += 5
-    line(NEWS)
-    line.clear()
-    assert stream.getvalue() == ""
+def test_nothing_is_written_where_no_one_looks():
+    ProgressLine(objective="cost")(NEWS)
+    FleetLine(rate_per_s=8.0).on_round(Round(usd_per_hour=20.0, n_devices=8, refuted=()))
 
 
-def test_rounds_and_steps_of_a_fleet_stay_on_lines_of_their_own():
-    stream = Terminal()
-    line = FleetLine(stream, rate_per_s=8.0)
+def test_rounds_and_steps_of_a_fleet_stay_on_lines_of_their_own(monkeypatch):
     refuted = Refuted(
         pool="chat",
         target="TTFT p95",
@@ -88,26 +78,21 @@ def test_rounds_and_steps_of_a_fleet_stay_on_lines_of_their_own():
         before_per_s=5.0,
         after_per_s=4.0,
     )
-    line.on_round(Round(usd_per_hour=20.0, n_devices=8, refuted=(refuted,)))
-    line.on_round(Round(usd_per_hour=25.0, n_devices=9, refuted=()))
-    line.on_step(
-        Step(
-            above_factor=0.5,
-            upto_factor=2.0,
-            usd_per_hour=2.0,
-            bound_usd_per_hour=2.0,
-            n_devices=1,
-            words="",
+    with watched(monkeypatch, 30.0) as stream:
+        line = FleetLine(rate_per_s=8.0)
+        line.on_round(Round(usd_per_hour=20.0, n_devices=8, refuted=(refuted,)))
+        line.on_round(Round(usd_per_hour=25.0, n_devices=9, refuted=()))
+        line.on_step(
+            Step(
+                above_factor=0.5,
+                upto_factor=2.0,
+                usd_per_hour=2.0,
+                bound_usd_per_hour=2.0,
+                n_devices=1,
+                words="",
+            )
         )
-    )
-    first, second, third = stream.getvalue().splitlines()
+    first, second, third = (one.strip() for one in stream.getvalue().splitlines() if one.strip())
     assert first.startswith("round 1: $20/h, 8 devices: refuted, TTFT p95 of chat is 40 % beyond")
     assert second.startswith("round 2: $25/h, 9 devices: the simulation keeps every target, ")
     assert third.startswith("4 req/s to 16 req/s: $2/h, 1 device, ")
-    assert "\r" not in stream.getvalue()
-
-
-def test_a_fleet_says_nothing_where_nobody_watches():
-    stream = io.StringIO()
-    FleetLine(stream, rate_per_s=8.0).on_round(Round(usd_per_hour=20.0, n_devices=8, refuted=()))
-    assert stream.getvalue() == ""
