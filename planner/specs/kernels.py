@@ -126,6 +126,10 @@ class EngineSpec:
         request_s: of a request before its first pass: it is received, read, put in line.
         request_token_s: the same for each token of its prompt.
         n_polled_rounds: decode rounds between two looks for new requests.
+        composes_ahead: a pass is composed while the one before it runs.
+        n_own_blocks: blocks of the cache that no request gets.
+        watermark_fraction: of all blocks, those that stay free when a request begins beside others.
+        caches_prefixes: blocks that nobody holds are found again by what is in them.
         reserved_fraction: of the output that a request has yet to write, the share that it has
             to find room for when it begins; the rest grows where there is room, and a request
             that finds none begins again.
@@ -162,6 +166,10 @@ class EngineSpec:
     request_s: float = 0.0
     request_token_s: float = 0.0
     n_polled_rounds: int = 1
+    composes_ahead: bool = False
+    n_own_blocks: int = 0
+    watermark_fraction: float = 0.0
+    caches_prefixes: bool = False
     reserved_fraction: float = 1.0
     mixes_prefill: bool = True
     message_share: float = 0.0

@@ -13,6 +13,7 @@ Both are tables, between whose points they are linear.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from planner.specs.roles import TOGETHER
@@ -73,6 +74,11 @@ class Station:
         room_bytes: for caches.
         sequence_bytes, token_bytes: that a sequence has cached whatever its length, and for each
             of its tokens besides.
+        block_tokens: of a block of caches: a sequence has whole ones.
+        own_blocks: of the engine, which no sequence has.
+        watermark_fraction: of all blocks, those that stay free when a request begins beside others.
+        caches_prefixes: whether blocks that nobody holds are found again by what is in them.
+        by_priority: whether priorities of requests say who goes first, and who loses its place.
         reserved_fraction: of what a sequence has yet to write, the share that has to find room
             before it is begun.
         decode: D; None of a replica that only reads prompts.
@@ -93,6 +99,11 @@ class Station:
     room_bytes: float
     sequence_bytes: float = 0.0
     token_bytes: float
+    block_tokens: int = 1
+    own_blocks: int = 0
+    watermark_fraction: float = 0.0
+    caches_prefixes: bool = False
+    by_priority: bool = False
     reserved_fraction: float = 0.0
     decode: DecodeTimes | None
     reading: ReadingTimes | None
@@ -115,9 +126,11 @@ class Station:
         return replace(self, decode=slow, reading=read)
 
     def held_bytes(self, n_tokens: float) -> float:
-        """Of the cache of a sequence that is so long."""
+        """Of the cache of a sequence that is so long, at least: it has whole blocks."""
         return self.sequence_bytes + self.token_bytes * n_tokens
 
     def has_room_for(self, n_input_tokens: float, n_output_tokens: float) -> bool:
         """Whether such a request can be served at all, be it alone."""
-        return self.held_bytes(n_input_tokens + n_output_tokens) <= self.room_bytes
+        n_blocks = math.ceil((n_input_tokens + n_output_tokens) / self.block_tokens)
+        blocks = self.token_bytes * self.block_tokens * (n_blocks + self.own_blocks)
+        return self.sequence_bytes + blocks <= self.room_bytes

@@ -326,7 +326,8 @@ FIELDS: Mapping[type, Judged] = {
     Station: Judged(
         counted="name role n_ranks n_lanes most_running chunk_tokens mixes_prefill n_polled_rounds "
         "composes_ahead request_s request_token_s room_bytes sequence_bytes token_bytes "
-        "reserved_fraction decode reading",
+        "block_tokens own_blocks watermark_fraction caches_prefixes by_priority reserved_fraction "
+        "decode reading",
         how="of its deployment and its engine; the cache is the line through a usual prompt and "
         "the longest request",
     ),

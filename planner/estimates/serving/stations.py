@@ -106,11 +106,16 @@ def stations(
             chunk_tokens=chunks[row],
             mixes_prefill=engine.mixes_prefill,
             n_polled_rounds=engine.n_polled_rounds,
+            composes_ahead=engine.composes_ahead,
             request_s=0.0 if role == DECODE else received_s,
             request_token_s=0.0 if role == DECODE else engine.request_token_s,
             room_bytes=float(room[row]),
             sequence_bytes=float(fixed[row]),
             token_bytes=float(each[row]),
+            block_tokens=max(1, round(engine.n_block_tokens / requests.yields)),
+            own_blocks=engine.n_own_blocks,
+            watermark_fraction=engine.watermark_fraction,
+            caches_prefixes=engine.caches_prefixes,
             reserved_fraction=engine.reserved_fraction,
             decode=decode[row],
             reading=reading[row],
@@ -241,8 +246,8 @@ def _cached(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Room for caches on a device, and of a sequence what is fixed and what each token adds.
 
-    Half of the last block of a sequence is empty. Layers with windows keep no more than these,
-    so the line through a usual prompt and the longest request stands for both.
+    Layers with windows keep no more than these, so the line through whole blocks of a usual prompt
+    and of the longest request stands for both.
     """
     block, past = serving.engine.n_block_tokens, requests.n_past_tokens
     usual = float(requests.tokens(requests.n_input_tokens))
@@ -265,7 +270,7 @@ def _cached(
 
     first, last = held(low), held(high)
     each = (last.sequence_bytes - first.sequence_bytes) / (high - low)
-    fixed = first.sequence_bytes - each * (low - block / 2.0)
+    fixed = first.sequence_bytes - each * low
     # above its prompt a sequence has so many tokens for each that the station counts
     fixed = fixed + each * (past - (requests.yields - 1.0) * requests.n_input_tokens)
     return last.room_bytes, fixed, each * requests.yields

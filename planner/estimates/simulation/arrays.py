@@ -28,6 +28,9 @@ class Sent:
         arrived_s: when each comes.
         n_input, n_output: tokens.
         of_class, route: numbers.
+        family, n_shared: prompts of a family, from 0 on, begin with so many tokens that are alike;
+            -1 of none. None where no prompts do.
+        priority: from 0 on, the lower goes first where the engine heeds it.
     """
 
     arrived_s: FloatArray
@@ -35,6 +38,9 @@ class Sent:
     n_output: IntArray
     of_class: IntArray
     route: IntArray
+    family: IntArray | None = None
+    n_shared: IntArray | None = None
+    priority: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.arrived_s)
@@ -138,7 +144,7 @@ def serve(
         counts_gaps: whether gaps between tokens are counted, which takes a third of the time.
     """
     n, arrays = len(sent), _Arrays()
-    requests = _requests(arrays, sent)
+    requests, ends = _requests(arrays, sent)
     n_ranks = sum(one.n_replicas * one.station.n_ranks for one in pools)
     n_bins = N_BINS if counts_gaps else 0
     gaps = arrays.of(np.zeros((len(edges) + 1) * n_classes * max(1, n_bins), np.int64), "gaps")
@@ -149,13 +155,14 @@ def serve(
     n_replicas = 0
     for number, pool in enumerate(pools):
         made.append(_pool(arrays, pool, len(ranks), n_replicas))
-        times, heap_size = _times(arrays, pool.station), pool.station.most_running + 16
+        times, numbers, scales = _times(arrays, pool.station), *_of_rank(pool.station, sent)
+        most = pool.station.most_running
+        sizes = (n_classes, 8 * most + 32, pool.station.block_tokens, most + 2)
         for _ in range(pool.n_replicas * pool.station.n_ranks):
-            heap = core.Heap(_floats, _integers, heap_size)
-            decoding, stack = _integers(n_classes), _integers(8 * pool.station.most_running + 32)
-            numbers, scales = _of_rank(pool.station)
+            heap = core.Heap(_integers(2 * most + 16), _integers(2 * most + 16), ends)
+            idle, integers = _idle(pool.station, sent), tuple(map(_integers, sizes))
             rank = core.Rank(
-                numbers, scales, times, requests, heap, gaps, totals, n_bins, decoding, stack
+                numbers, scales, times, requests, heap, idle, gaps, totals, n_bins, integers
             )
             rank.is_watched = _is_watched(pool)
             ranks.append(rank)
@@ -165,14 +172,16 @@ def serve(
         made,
         ranks,
         requests,
-        core.Heap(_floats, _integers, 1024),
         arrays.of(np.array(pool_of, np.int64)),
         arrays.of(np.stack([routes.pool, routes.then, routes.links], axis=1)),
         [_links(one, n_replicas) for one in routes.of_links.tolist()],
         arrays.of(np.array(edges, np.int64)),
-        arrays.of(np.zeros(len(edges)), "edge_s"),
-        arrays.of(np.zeros(len(edges) * n_ranks), "busy_s"),
-        (_integers(n), arrays.of(sent.route), _integers(n_ranks)),
+        (
+            arrays.of(np.zeros(len(edges)), "edge_s"),
+            arrays.of(np.zeros(len(edges) * n_ranks), "busy_s"),
+            _floats(n_ranks),
+        ),
+        (_integers(n), arrays.of(sent.route)),
     )
     fleet.serve(arrays.of(sent.arrived_s))
     begun_again = np.bincount(pool_of, [one.n_begun_again for one in ranks], len(pools))
@@ -187,7 +196,8 @@ def serve(
     )
 
 
-def _requests(arrays: _Arrays, sent: Sent) -> object:
+def _requests(arrays: _Arrays, sent: Sent) -> tuple[object, FIELDS]:
+    """All requests, and the line in which the heaps of all ranks keep their keys."""
     n = len(sent)
     nan, nothing = np.full(n, math.nan), np.zeros(n, np.int64)
     floats = (
@@ -196,25 +206,57 @@ def _requests(arrays: _Arrays, sent: Sent) -> object:
         arrays.of(nan.copy(), "last_s"),
         arrays.of(np.full(n, -1.0)),
     )
-    ends = arrays.of(np.full(n, NOBODY))
-    integers = (_integers(n), ends, *(_integers(n) for _ in range(4)))
-    given = (sent.n_input, sent.n_output, nothing, sent.of_class)
-    return core.Requests(*map(arrays.of, given), floats, integers)
+    nobody = np.full(n, NOBODY)
+    ends, run = arrays.of(nobody.copy()), arrays.of(nobody.copy())
+    integers = (_integers(n), ends, *(_integers(n) for _ in range(5)), run, _integers(n))
+    given = (sent.n_input, sent.n_output, sent.of_class)
+    asked = ((sent.family, nobody), (sent.n_shared, nothing), (sent.priority, nothing))
+    alike = tuple(arrays.of(usual if it is None else it) for it, usual in asked)
+    return core.Requests(*map(arrays.of, given), alike, floats, integers), ends
 
 
-def _of_rank(station: Station) -> tuple[tuple[int | bool, ...], tuple[float, ...]]:
+def _idle(station: Station, sent: Sent) -> object:
+    """Blocks of a rank that nobody holds: a run at most of each, and as many that are no more."""
+    n_runs, n_families, n_shared = 1, 0, 0
+    if station.caches_prefixes:
+        n_blocks = station.room_bytes / max(station.token_bytes * station.block_tokens, 1e-300)
+        n_runs = 2 * int(min(n_blocks, len(sent))) + 64
+    if sent.family is not None and sent.n_shared is not None:
+        n_families = int(np.max(sent.family)) + 1
+        n_shared = int(np.max(sent.n_shared)) // station.block_tokens
+    sizes = (n_families + 1, n_families + 1, (n_families + 1) * n_shared)
+    families = tuple(map(_integers, sizes))
+    for family in range(n_families):
+        families[1][family] = NOBODY
+    return core.Idle(tuple(_integers(1 << n_runs.bit_length()) for _ in range(4)), families)
+
+
+def _of_rank(station: Station, sent: Sent) -> tuple[tuple[int | bool, ...], tuple[float, ...]]:
+    has_levels = station.by_priority and sent.priority is not None
     numbers = (
         station.n_lanes,
         station.most_running,
         station.chunk_tokens,
         station.n_polled_rounds,
+        station.block_tokens,
+        station.own_blocks,
+        int(np.max(sent.priority)) + 1 if has_levels and sent.priority is not None else 1,
         station.mixes_prefill,
         station.composes_ahead,
         station.role == PREFILL,
         station.reading is None,
+        station.caches_prefixes,
     )
-    bytes_ = (station.room_bytes, station.sequence_bytes, station.token_bytes)
-    return numbers, (*bytes_, station.reserved_fraction)
+    step_s = 0.0 if station.decode is None else float(np.min(station.decode.seconds))
+    answer_s = (int(np.min(sent.n_output, initial=1 << 40)) - 1) * step_s
+    shares = (station.reserved_fraction, station.watermark_fraction)
+    return numbers, (*_bytes(station), *shares, answer_s, step_s)
+
+
+def _bytes(station: Station) -> tuple[float, float, float]:
+    """Room; what a sequence has whatever its length; what is in a block."""
+    block_bytes = station.token_bytes * station.block_tokens
+    return station.room_bytes, station.sequence_bytes, block_bytes
 
 
 def _is_watched(pool: PoolOfReplicas) -> bool:
@@ -225,17 +267,11 @@ def _is_watched(pool: PoolOfReplicas) -> bool:
 
 def _pool(arrays: _Arrays, pool: PoolOfReplicas, first_rank: int, first_replica: int) -> object:
     one = pool.station
-    numbers = (
-        first_rank,
-        pool.n_replicas,
-        one.n_ranks,
-        ROUTERS.index(pool.router),
-        first_replica,
-    )
-    bytes_ = (one.room_bytes, one.sequence_bytes, one.token_bytes)
+    router, counted = ROUTERS.index(pool.router), (one.block_tokens, one.own_blocks)
+    numbers = (first_rank, pool.n_replicas, one.n_ranks, router, first_replica, *counted)
     chances = arrays.of(pool.chances if pool.router == AT_RANDOM else np.zeros(0))
     counts = _integers(pool.n_replicas * one.n_ranks), _integers(pool.n_replicas)
-    return core.Pool(numbers, (*bytes_, one.request_s, one.request_token_s), *counts, chances)
+    return core.Pool(numbers, (*_bytes(one), one.request_s, one.request_token_s), *counts, chances)
 
 
 def _links(scales: Sequence[float], n_replicas: int) -> object:

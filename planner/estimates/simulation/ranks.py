@@ -7,34 +7,38 @@ the C code is built alone.
 * Sequences that decode go first; what a pass has room for beside them reads prompts, in the order
   of arrival, and cuts the last of them where it does not fit (vLLM, TensorRT-LLM). SGLang reads
   prompts alone and before all else.
-* A request begins where there is a place for it and its prompt finds room for its cache; of what
-  it and the others have yet to write, a share finds room beforehand.
-* What is cached grows with each pass. Where it no longer fits, the request that began last loses
-  its place and its cache: it goes to the head of the line, and is read again, with what it had
-  written, once another has ended.
-* Of a prompt that shares its beginning with an earlier one, what is still cached is not read.
-* An engine that composes a pass while the one before it runs has not seen who comes meanwhile.
+* A request begins where there is a place for it and blocks for its whole prompt, and a watermark of
+  blocks besides if anybody runs; of what it and the others have yet to write, a share finds blocks
+  beforehand. It gets them as it is read.
+* What is cached grows with each pass, by a block where the last is full. Where blocks do not
+  suffice, the request that began last loses its place and its blocks, be it half read, until the
+  pass fits; nobody begins in that pass.
+* Who lost its place goes to the head of the line, and is read again with what it had written, but
+  for blocks that can still be found: those that nobody holds are handed out anew in the order in
+  which they were given back, the last of a request first, and the empty ones before all.
+* Priorities: the lower goes first, then who came first; the last of these loses its place.
+* An engine that composes a pass while the one before it runs has not seen who comes meanwhile, and
+  who ends in that has a place and blocks still.
 
+Lines of engines that say so stand in `planner/verifier/simulation`, where the same is done apart.
 Passes without prompts are alike until a request ends, comes, or no longer fits: they are counted
-as many at once. Sources: vLLM documentation, optimization and V1 scheduler; SGLang documentation,
-scheduler; TensorRT-LLM documentation, capacity scheduler.
+as many at once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import ceil, floor, inf, log10, nextafter, sqrt
 
 Floats = list[float]
 Integers = list[int]
 """Memoryviews, where this is C; lists are read faster by Python."""
 
-NOBODY = -1
+NOBODY, ENDED, TURNS = -1, -2, 32
+PLENTY = 1 << 60
+"""Blocks, where no room is short."""
 
 BINS_PER_DECADE = 400
 FIRST_BIN = 3200
 """Of gaps between tokens, from 10⁻⁸ s on: those of one bin are within 0.6 % of each other."""
-
-STANDS, ENDS = 1, 2
-"""Events beside a rank that runs: a request stands in line; it is done where it was."""
 
 LEAST_PRESENT, ROUND_ROBIN, AT_RANDOM = range(3)
 """Routers: the replica with the fewest requests, each in turn, any."""
@@ -44,7 +48,9 @@ class Requests:
     """What is sent and what becomes of it, by the number of the request: memoryviews of (N,).
 
     Args:
-        n_input, n_output, n_cached, of_class: as given.
+        n_input, n_output, of_class: as given.
+        family, n_shared, priority: prompts of a family begin with so many tokens that are alike,
+            below 0 of none; the lower priority goes first.
         ready_s, first_s, last_s: as found; NaN until then.
     """
 
@@ -52,21 +58,24 @@ class Requests:
         self,
         n_input: Integers,
         n_output: Integers,
-        n_cached: Integers,
         of_class: Integers,
+        alike: tuple[Integers, Integers, Integers],
         floats: tuple[Floats, ...],
         integers: tuple[Integers, ...],
     ) -> None:
-        self.n_input, self.n_output = n_input, n_output
-        self.n_cached, self.of_class = n_cached, of_class
+        self.n_input, self.n_output, self.of_class = n_input, n_output, of_class
+        self.family, self.n_shared, self.priority = alike
         self.ready_s, self.first_s, self.last_s, self.lost_s = floats
         (
             self.behind,  # the next in the same line
-            self.ends,  # the round in which it has its last token; NOBODY of who does not decode
+            self.ends,  # the round of its last token, and its turn; NOBODY; or ENDED, still there
             self.written,  # tokens that who lost its place had written
             self.n_tokens,  # of the prompt that is read
             self.n_read,  # of them
             self.begun,  # how many began on its rank before
+            self.filled,  # tokens of its prompt that have blocks
+            self.run,  # what of its own can be found, while it waits to go on
+            self.given,  # the last pass that it had a block for
         ) = integers
 
 
@@ -92,6 +101,22 @@ class Line:
             self.last = request
         self.first = request
 
+    def insert(self, request: int, ready_s: Floats) -> None:
+        """Before all that came later."""
+        before, after = NOBODY, self.first
+        if after != NOBODY and ready_s[self.last] <= ready_s[request]:
+            self.append(request)
+            return
+        while after != NOBODY and ready_s[after] <= ready_s[request]:
+            before, after = after, self.behind[after]
+        if before == NOBODY:
+            self.put_first(request)
+            return
+        self.behind[before] = request
+        self.behind[request] = after
+        if after == NOBODY:
+            self.last = request
+
     def pop(self) -> int:
         request = self.first
         self.first = self.behind[request]
@@ -99,93 +124,59 @@ class Line:
 
 
 class Heap:
-    """The least key first, with two numbers; of equal keys that of the lower order.
+    """Requests by their keys, the least first; a key that is not that of its request is forgotten.
 
-    Keys, orders and numbers are memoryviews that are made larger where they are full.
+    Args:
+        key, one: as many of both as may stand in it at once, twice at least.
+        keys: of each request what it has to be, by its number; NOBODY of who is in no heap.
     """
 
-    def __init__(
-        self,
-        new_floats: Callable[[int], Floats],
-        new_integers: Callable[[int], Integers],
-        size: int,
-    ) -> None:
-        self.new_floats, self.new_integers = new_floats, new_integers
-        self.key = new_floats(size)
-        self.order, self.one, self.other = (
-            new_integers(size),
-            new_integers(size),
-            new_integers(size),
-        )
-        self.size = size
+    def __init__(self, key: Integers, one: Integers, keys: Integers) -> None:
+        self.key, self.one, self.keys = key, one, keys
         self.n = 0
 
-    def grow(self) -> None:
-        n = self.size
-        self.size = 2 * n
-        key = self.new_floats(self.size)
-        for i in range(n):  # an array takes no memoryview as a slice
-            key[i] = self.key[i]
-        self.key = key
-        for which in range(3):
-            numbers = self.new_integers(self.size)
-            before = self.order if which == 0 else self.one if which == 1 else self.other
+    def push(self, key: int, one: int) -> None:
+        if self.n == len(self.key):
+            n, self.n = self.n, 0
             for i in range(n):
-                numbers[i] = before[i]
-            if which == 0:
-                self.order = numbers
-            elif which == 1:
-                self.one = numbers
-            else:
-                self.other = numbers
-
-    def push(self, key: float, order: int, one: int, other: int) -> None:
-        if self.n == self.size:
-            self.grow()
+                if self.keys[self.one[i]] == self.key[i]:
+                    self.push(self.key[i], self.one[i])
+        self.keys[one] = key
         at = self.n
         self.n += 1
         while at > 0:
             up = (at - 1) >> 1
-            if self.key[up] < key or (self.key[up] == key and self.order[up] < order):
+            if self.key[up] < key:
                 break
             self.key[at] = self.key[up]
-            self.order[at] = self.order[up]
             self.one[at] = self.one[up]
-            self.other[at] = self.other[up]
             at = up
         self.key[at] = key
-        self.order[at] = order
         self.one[at] = one
-        self.other[at] = other
+
+    def first(self) -> int:
+        """The least key that stands; there is one."""
+        while self.keys[self.one[0]] != self.key[0]:
+            self.drop()
+        return self.key[0]
 
     def drop(self) -> None:
         """Forget the least."""
         self.n -= 1
         n = self.n
-        key, order = self.key[n], self.order[n]
-        one, other = self.one[n], self.other[n]
-        at = 0
-        while True:
-            down = 2 * at + 1
-            if down >= n:
+        keys, key, one = self.key, self.key[n], self.one[n]
+        at, down = 0, 1
+        while down < n:
+            if down + 1 < n and keys[down + 1] < keys[down]:
+                down += 1
+            if key < keys[down]:
                 break
-            right = down + 1
-            if right < n and (
-                self.key[right] < self.key[down]
-                or (self.key[right] == self.key[down] and self.order[right] < self.order[down])
-            ):
-                down = right
-            if key < self.key[down] or (key == self.key[down] and order < self.order[down]):
-                break
-            self.key[at] = self.key[down]
-            self.order[at] = self.order[down]
+            keys[at] = keys[down]
             self.one[at] = self.one[down]
-            self.other[at] = self.other[down]
             at = down
-        self.key[at] = key
-        self.order[at] = order
+            down = 2 * at + 1
+        keys[at] = key
         self.one[at] = one
-        self.other[at] = other
 
 
 class Times:
@@ -213,13 +204,14 @@ class Times:
         self.step_s = 0.0
         self.slope_s = 0.0
         self.left = 0.0
+        self.at, self.n_at, self.j, self.k = 0, 0, 0, 0
 
     def step(self, n: int, context: float) -> float:
         """Seconds of a pass, what they grow by with each token cached, and for how many more."""
         if self.n_contexts == 1:
             self.step_s, self.slope_s, self.left = self.lines[n], 0.0, inf
             return self.step_s
-        at = cell(self.contexts, context)
+        at = self.at = cell(self.contexts, context, self.at)
         inside = (context - self.contexts[at]) / (self.contexts[at + 1] - self.contexts[at])
         low = self.lines[n * self.n_contexts + at]
         rise = self.lines[n * self.n_contexts + at + 1] - low
@@ -233,7 +225,7 @@ class Times:
         if len(self.sequences) == 1:
             found = self.plane(0, tokens, span)
         else:
-            at = cell(self.sequences, n)
+            at = self.n_at = cell(self.sequences, n, self.n_at)
             inside = (n - self.sequences[at]) / (self.sequences[at + 1] - self.sequences[at])
             found = self.plane(at, tokens, span)
             if inside != 0.0:
@@ -244,11 +236,11 @@ class Times:
         j, k, below, beyond = 0, 0, 0, 0
         right, down = 0.0, 0.0
         if len(self.tokens) > 1:
-            j = cell(self.tokens, tokens)
+            j = self.j = cell(self.tokens, tokens, self.j)
             right = (tokens - self.tokens[j]) / (self.tokens[j + 1] - self.tokens[j])
             below = j + 1
         if len(self.spans) > 1:
-            k = cell(self.spans, span)
+            k = self.k = cell(self.spans, span, self.k)
             down = (span - self.spans[k]) / (self.spans[k + 1] - self.spans[k])
             beyond = k + 1
         n = len(self.spans)
@@ -260,8 +252,13 @@ class Times:
         return near + right * (far - near)
 
 
-def cell(points: Floats, x: float) -> int:
-    """The interval of x, by its lower end; the first or the last of what is beyond the ends."""
+def cell(points: Floats, x: float, last: int) -> int:
+    """The interval of x, by its lower end; the first or the last of what is beyond the ends.
+
+    `last` is where x was the last time, which is tried first.
+    """
+    if points[last] <= x < points[last + 1]:
+        return last
     low, high = 0, len(points) - 1
     while high - low > 1:
         middle = (low + high) >> 1
@@ -270,6 +267,108 @@ def cell(points: Floats, x: float) -> int:
         else:
             high = middle
     return low
+
+
+class Idle:
+    """Blocks that can be found and that nobody holds, in runs, in the order in which they go.
+
+    A run has those from its first to before its last of a request, or of a family of prompts. Each
+    run of a family knows the one that was given back before it, whose blocks are behind its own.
+    """
+
+    def __init__(self, runs: tuple[Integers, ...], families: tuple[Integers, ...]) -> None:
+        self.family, self.begin, self.stop, self.below = runs
+        self.known, self.top, self.holders = families
+        self.size, self.n_shared = len(self.family), len(self.holders) // len(self.known)
+        self.head, self.tail, self.n = 0, 0, 0
+
+    def lay(self, family: int, begin: int, stop: int) -> int:
+        """A run more, behind all others; its number."""
+        while self.head < self.tail:
+            at = self.head & (self.size - 1)
+            if self.begin[at] < self.stop[at] and self.tail - self.head < self.size:
+                break
+            self.lose(self.stop[at] - self.begin[at])  # none, unless there are too many runs
+        at = self.tail & (self.size - 1)
+        self.family[at], self.begin[at], self.stop[at] = family, begin, stop
+        if family != NOBODY:
+            self.below[at] = self.top[family]
+            self.top[family] = self.tail
+        self.n += stop - begin
+        self.tail += 1
+        return self.tail - 1
+
+    def lose(self, n: int) -> None:
+        """So many blocks are handed out anew: the last of the first runs."""
+        self.n -= n
+        while True:
+            at = self.head & (self.size - 1)
+            n_here = self.stop[at] - self.begin[at]
+            if n_here > n:
+                n_here = n
+            self.stop[at] -= n_here
+            n -= n_here
+            if n_here and self.family[at] != NOBODY:
+                self.known[self.family[at]] = self.stop[at]
+            if self.stop[at] > self.begin[at]:
+                return
+            self.head += 1
+            if n == 0:
+                return
+
+    def upto(self, run: int) -> int:
+        """The end of a run; 0 of one that is gone."""
+        if run < self.head:
+            return 0
+        at = run & (self.size - 1)
+        return self.stop[at] if self.stop[at] > self.begin[at] else 0
+
+    def wake(self, run: int, upto: int) -> int:
+        """Blocks of a run up to there are held; how many."""
+        at = run & (self.size - 1)
+        n = (self.stop[at] if self.stop[at] < upto else upto) - self.begin[at]
+        if n <= 0:
+            return 0
+        self.begin[at] += n
+        self.n -= n
+        return n
+
+    def n_held(self, family: int, n: int) -> int:
+        """Of the first blocks of a family, those that somebody holds."""
+        first = family * self.n_shared
+        while n and self.holders[first + n - 1] == 0:
+            n -= 1
+        return n
+
+    def wake_family(self, family: int, n: int) -> int:
+        """A request holds the first blocks of its family: how many nobody held."""
+        woken = 0
+        while self.top[family] >= self.head:
+            at = self.top[family] & (self.size - 1)
+            if self.begin[at] >= n:
+                break
+            woken += self.wake(self.top[family], n)
+            if self.begin[at] < self.stop[at]:
+                break
+            self.top[family] = self.below[at]
+        self.hold(family, 0, n)
+        return woken
+
+    def hold(self, family: int, begin: int, stop: int) -> None:
+        """Blocks of a family have a holder more."""
+        for i in range(family * self.n_shared + begin, family * self.n_shared + stop):
+            self.holders[i] += 1
+        if stop > self.known[family]:
+            self.known[family] = stop
+
+    def leave(self, family: int, n: int) -> int:
+        """Blocks of a family have a holder less; how many have none."""
+        for i in range(family * self.n_shared, family * self.n_shared + n):
+            self.holders[i] -= 1
+        held = self.n_held(family, n)
+        if held < n:
+            self.lay(family, held, n)
+        return n - held
 
 
 class Rank:
@@ -286,34 +385,49 @@ class Rank:
         times: Times,
         requests: Requests,
         heap: Heap,
+        idle: Idle,
         gaps: Integers,
         gap_total_s: Floats,
         n_bins: int,
-        decoding: Integers,
-        stack: Integers,
+        integers: tuple[Integers, ...],
     ) -> None:
         (
             self.n_lanes,
             self.most_running,
             self.chunk_tokens,
             self.n_polled,
+            self.block,
+            self.own_blocks,
+            n_levels,
             self.mixes,
             self.ahead,
             self.only_reads,
             self.only_decodes,
+            self.caches,
         ) = numbers
-        self.room, self.sequence_bytes, self.token_bytes, self.reserved = scales
-        self.times, self.log, self.ends = times, requests, heap
-        self.gaps, self.gap_total_s, self.n_classes = gaps, gap_total_s, len(decoding)
+        self.room, self.sequence_bytes, self.block_bytes, self.reserved, watermark = scales[:5]
+        self.least_s, self.least_step_s = scales[5:]
+        self.times, self.log, self.ends, self.idle = times, requests, heap, idle
+        self.decoding, self.stack, self.phases, self.leaving = integers
+        self.gaps, self.gap_total_s, self.n_classes = gaps, gap_total_s, len(self.decoding)
         self.n_bins = n_bins
-        self.stack, self.n_stack, self.n_begun = stack, 0, 0
-        self.decoding = decoding
-        self.coming, self.waiting = Line(self.log.behind), Line(self.log.behind)
+        self.n_stack, self.n_begun, self.n_leaving = 0, 0, 0
+        self.coming = Line(self.log.behind)
+        self.lines = [Line(self.log.behind) for _ in range(n_levels)]
+        self.n_levels, self.level, self.by_priority = n_levels, 0, n_levels > 1
+        self.waiting = self.lines[0]
         self.read, self.ended = Line(self.log.behind), Line(self.log.behind)
         self.is_watched = False
         self.n_left, self.n_reading, self.rounds, self.since_look = 0, 0, 0, 0
-        self.is_crowded = False
-        self.context, self.held, self.owed, self.stall_s = 0.0, 0.0, 0.0, 0.0
+        self.context, self.stall_s = 0.0, 0.0
+        self.held, self.n_sequences, self.promised = 0, 0, 0
+        self.n_known, self.n_unheld, self.n_passes, self.n_given, self.n_evicted = 0, 0, 0, 0, 0
+        self.is_short = self.room < inf and self.block_bytes > 0.0
+        self.watermark, self.n_blocks = 0, PLENTY
+        if self.is_short:
+            self.n_blocks = int(floor(self.room / self.block_bytes)) - self.own_blocks
+            self.watermark = int(floor(watermark * (self.n_blocks + self.own_blocks)))
+        self.most_read = self.blocks(self.chunk_tokens) + 1
         self.seen_s, self.free_s, self.idle_s = -inf, 0.0, 0.0
         self.n_begun_again = 0
         self.batch = 0
@@ -333,76 +447,230 @@ class Rank:
 
     def none_ends_before_s(self) -> float:
         """No request ends earlier, whoever comes from now on; infinite where there is none."""
-        least = inf
-        if self.n_left:
-            step_s = self.times.step(self.n_left, self.context / self.n_left)
-            least = self.free_s + (self.ends_next() - self.rounds - 1) * step_s
-        if self.n_reading or (self.waiting.first != NOBODY and self.may_begin(self.waiting.first)):
-            return self.free_s
-        if self.coming.first != NOBODY:
-            ready_s = self.log.ready_s[self.coming.first]
-            comes_s = self.free_s if self.free_s > ready_s else ready_s
-            return least if least < comes_s else comes_s
-        return least
+        begins_s = inf
+        if self.n_reading or self.n_leaving or self.first() != NOBODY:
+            begins_s = self.free_s
+            if self.n_begun_again == 0:  # who begins anew has as much to write as the shortest
+                begins_s += self.least_s
+        elif self.coming.first != NOBODY:
+            begins_s = self.log.ready_s[self.coming.first]
+            begins_s = (self.free_s if self.free_s > begins_s else begins_s) + self.least_s
+        least = self.free_s + self.until_one_ends_s() if self.n_left else inf
+        return least if least < begins_s else begins_s
+
+    def until_one_ends_s(self) -> float:
+        """How long those that decode do so at least before the next pass in which one ends."""
+        passes = (self.ends.first() >> TURNS) - self.rounds - 1
+        step_s = self.times.step(self.n_left, self.context / self.n_left)
+        alike = passes
+        if self.is_short:  # until somebody may lose its place, and passes are shorter
+            alike = self.free() * self.block // (self.most_running + self.chunk_tokens)
+            alike = 0 if alike < 0 else (alike if alike < passes else passes)
+        return alike * step_s + (passes - alike) * self.least_step_s
 
     def is_busy(self) -> bool:
-        return self.n_left > 0 or self.n_reading > 0 or self.waiting.first != NOBODY
+        if self.n_left > 0 or self.n_reading > 0 or self.n_leaving > 0:
+            return True
+        return self.first() != NOBODY
 
     def line_up(self) -> None:
         """Who had come when the pass that is about to begin was composed stands in line."""
-        seen_s = self.seen_s if self.ahead and self.is_busy() else self.free_s
+        self.see(self.seen_s if self.ahead and self.is_busy() else self.free_s)
+
+    def see(self, seen_s: float) -> None:
         while self.coming.first != NOBODY and self.log.ready_s[self.coming.first] <= seen_s:
-            self.waiting.append(self.coming.pop())
+            self.wait(self.coming.pop(), False)
+
+    def wait(self, request: int, back: bool) -> None:
+        """A request stands in line: at its end, or at its head who comes back."""
+        if self.by_priority:
+            line = self.lines[self.log.priority[request]]
+            line.insert(request, self.log.ready_s)
+        elif back:
+            self.waiting.put_first(request)
+        else:
+            self.waiting.append(request)
+
+    def first(self) -> int:
+        """Who is first in line."""
+        if self.by_priority:
+            for level in range(self.n_levels):
+                line = self.lines[level]
+                if line.first != NOBODY:
+                    self.level = level
+                    return line.first
+            return NOBODY
+        return self.waiting.first
 
     def run_pass(self, until_s: float) -> None:
-        reads = (
-            not self.only_decodes and (self.since_look == 0 or not self.n_left) and self.gathers()
-        )
-        decodes = self.n_left > 0 and (self.mixes or not reads)
-        evicts = decodes and self.makes_room()
-        if evicts:  # who lost its place waits for a pass at least, and so do others
-            reads = reads and self.n_reading > 0
+        """The next pass: who goes, who is read, who begins; then who ended before it has left."""
+        if self.n_leaving and self.is_unmissed():
+            self.leave(self.n_leaving)
+        reads, evicts = self.reads(True), False
+        if self.n_left > 0 and (self.mixes or not reads) and self.is_tight():
+            evicts = self.makes_room()
+        leaving = self.n_leaving
+        self.go(reads, evicts, self.free_s if evicts else until_s)  # somebody may begin in the next
+        if leaving > 0:
+            self.leave(leaving)
+
+    def is_unmissed(self) -> bool:
+        """Whether nobody wants what those still have who ended."""
+        if self.n_reading > 0 or self.first() != NOBODY:
+            return False
+        return self.free() >= self.n_left or self.growth(1) <= self.free()
+
+    def go(self, reads: bool, evicts: bool, until_s: float) -> None:
+        """One pass, or several that are alike; who lost its place waits, and so do others."""
+        if evicts:
+            reads = self.reads(False)
         elif self.only_decodes:
             self.join()
         if reads:
             self.read_prompts(not evicts)
-        else:
+        elif self.n_left > 0:
             self.decode_on(until_s)
+        elif self.n_leaving > 0:
+            self.see(self.free_s)  # nothing was composed while the last pass ran
+
+    def reads(self, begins: bool) -> bool:
+        """Whether the next pass reads anything of a prompt."""
+        if self.n_reading == 0 and (not begins or self.first() == NOBODY):
+            return False
+        if self.only_decodes or (self.since_look > 0 and self.n_left > 0) or self.budget() <= 0:
+            return False
+        return self.n_reading > 0 or self.may_begin(self.growth(1) if self.mixes else 0)
+
+    def is_tight(self) -> bool:
+        """Whether the next pass may want more blocks than there are."""
+        return self.is_short and self.free() < self.n_left + self.most_read
 
     # who begins
 
-    def may_begin(self, request: int) -> bool:
-        """Whether there is a place and room for a request, beside those that are there."""
-        if self.n_left + self.n_reading >= self.most_running:
+    def free(self) -> int:
+        """Blocks that nobody holds, beside what sequences hold whatever their length."""
+        if self.sequence_bytes != 0.0:
+            return self.beside(self.n_sequences)
+        return self.n_blocks - self.held
+
+    def beside(self, n_sequences: int) -> int:
+        """Blocks that nobody holds, if there are so many sequences."""
+        room = self.room - n_sequences * self.sequence_bytes
+        if not self.is_short:
+            return PLENTY if room >= 0.0 else -1
+        return int(floor(room / self.block_bytes)) - self.own_blocks - self.held
+
+    def blocks(self, n_tokens: int) -> int:
+        return (n_tokens + self.block - 1) // self.block
+
+    def may_begin(self, beside: int) -> bool:
+        """Whether there is a place and room for the first in line, beside those that are there.
+
+        `beside` are blocks that these get before it.
+        """
+        n_running = self.n_left + self.n_leaving + self.n_reading
+        request = self.first()
+        if request == NOBODY or n_running >= self.most_running:
             return False
-        if self.n_left == 0 and self.n_reading == 0:
+        if n_running == 0 or self.room == inf:
             return True
-        if self.is_crowded:
-            return False
-        written = self.log.written[request]
-        owed = 0 if self.only_reads else self.log.n_output[request] - written
-        held = self.sequence_bytes + self.token_bytes * (self.log.n_input[request] + written)
-        return self.held + held + self.reserved * self.token_bytes * (self.owed + owed) <= self.room
+        n_tokens = self.log.n_input[request] + self.log.written[request]
+        self.find(request, n_tokens)
+        needed = self.blocks(n_tokens) - self.n_known + self.n_unheld
+        if self.only_decodes and n_tokens % self.block == 0:
+            needed += 1  # in the same pass
+        ahead = 0.0
+        if self.reserved > 0.0:
+            owed = self.promised + self.upto(request) - self.held - needed
+            ahead = self.reserved * (owed if owed > 0 else 0)
+        free = self.n_blocks - self.held
+        if self.sequence_bytes != 0.0:
+            free = self.beside(self.n_sequences + 1)
+        return needed + beside + self.watermark + ahead <= free
+
+    def upto(self, request: int) -> int:
+        """Blocks of a request once it has written all."""
+        n_output = 0 if self.only_reads else self.log.n_output[request]
+        return self.blocks(self.log.n_input[request] + n_output)
+
+    def n_alike(self, request: int) -> int:
+        """Blocks that a prompt shares with others of its family, which has a number."""
+        n_shared, n_input = self.log.n_shared[request], self.log.n_input[request]
+        return (n_shared if n_shared < n_input else n_input - 1) // self.block
+
+    def find(self, request: int, n_tokens: int) -> None:
+        """First blocks of a request that can be found, and how many of them nobody holds."""
+        self.n_known, self.n_unheld = 0, 0
+        if not self.caches or self.only_decodes:
+            return
+        family, n_alike = self.log.family[request], 0
+        if family != NOBODY:
+            n_alike = self.n_alike(request)
+            most = (n_tokens - 1) // self.block
+            n = n_alike if n_alike < most else most
+            known = self.idle.known[family]
+            n = n if n < known else known
+            self.n_known = n
+            self.n_unheld = n - self.idle.n_held(family, n)
+        if self.log.written[request] > 0 or self.log.run[request] != NOBODY:
+            upto = self.idle.upto(self.log.run[request])
+            if upto > self.n_known and self.n_known == n_alike:
+                self.n_unheld += upto - n_alike
+                self.n_known = upto
 
     def begin(self) -> int:
         """Give the first in line its place."""
-        request = self.waiting.pop()
-        written = self.log.written[request]
-        n_tokens = self.log.n_input[request] + written
-        self.held += self.sequence_bytes + self.token_bytes * n_tokens
-        self.owed += self.log.n_output[request] - written
-        cached = self.log.n_cached[request]
+        request = self.first()
+        line = self.lines[self.level]
+        line.pop()
+        n_tokens = self.log.n_input[request] + self.log.written[request]
+        self.find(request, n_tokens)
+        self.promised += self.upto(request)
+        self.n_sequences += 1
+        n_read = self.n_known * self.block
+        if self.caches:
+            family, n_alike = self.log.family[request], 0
+            if family != NOBODY:
+                n_alike = self.n_alike(request)
+                n = n_alike if n_alike < self.n_known else self.n_known
+                self.held += self.idle.wake_family(family, n)
+            if self.n_known > n_alike:
+                self.held += self.idle.wake(self.log.run[request], self.n_known)
+            self.log.run[request] = NOBODY
+            self.take(0)
+        self.log.filled[request] = n_read
         self.log.n_tokens[request] = n_tokens
-        self.log.n_read[request] = cached if cached < n_tokens - 1 else n_tokens - 1
+        self.log.n_read[request] = n_read
         return request
 
     def join(self) -> None:
         """Requests that were read elsewhere, whose first tokens are written, decode."""
-        while self.waiting.first != NOBODY and self.may_begin(self.waiting.first):
+        while self.may_begin(self.growth(1)):
             request = self.begin()
+            self.fill(request, self.log.n_tokens[request])
             if self.log.written[request] == 0:
                 self.log.first_s[request] = self.free_s
             self.decode(request)
+
+    def fill(self, request: int, n_tokens: int) -> None:
+        """A prompt gets blocks up to so many of its tokens."""
+        before, family = self.log.filled[request], self.log.family[request]
+        self.take(self.blocks(n_tokens) - self.blocks(before))
+        self.log.filled[request] = n_tokens
+        if family != NOBODY and self.caches:
+            n_alike = self.n_alike(request)
+            begin, stop = before // self.block, n_tokens // self.block
+            stop = n_alike if n_alike < stop else stop
+            if stop > begin:
+                self.idle.hold(family, begin, stop)
+
+    def take(self, n: int) -> None:
+        """So many blocks more are held; what was in them cannot be found any more."""
+        self.held += n
+        if self.idle.n:
+            lost = self.idle.n - self.free()
+            if lost > 0:
+                self.idle.lose(lost)
 
     def decode(self, request: int) -> None:
         """A request that was read has one token of its answer more, and decodes the others."""
@@ -412,24 +680,27 @@ class Rank:
             self.log.lost_s[request] = -1.0
         left = self.log.n_output[request] - self.log.written[request] - 1
         self.log.written[request] = 0
-        self.owed -= 1
-        if left <= 0 or self.only_reads:
-            self.owed -= left
-            self.end(request, n_tokens)
-            return
-        self.held += self.token_bytes
-        self.context += n_tokens + 1
-        self.log.ends[request] = self.rounds + left
-        self.ends.push(self.rounds + left, request, request, 0)
-        self.n_left += 1
         self.n_begun += 1
         self.log.begun[request] = self.n_begun
         if self.room < inf:
             self.remember(request)
+        if left <= 0 or self.only_reads:
+            self.end(request)
+            return
+        self.context += n_tokens + 1
+        self.ends.push(((self.rounds + left) << TURNS) + self.n_begun, request)
+        self.n_left += 1
+        self.phases[self.phase(n_tokens)] += 1
         self.decoding[self.log.of_class[request]] += 1
 
+    def phase(self, n_tokens: int) -> int:
+        """The rounds in which a request needs a block: so many behind those that blocks divide."""
+        if self.block == 1:
+            return 0
+        return (n_tokens + (self.block - self.rounds % self.block)) % self.block
+
     def remember(self, request: int) -> None:
-        """Keep in which order requests began; those that ended are forgotten when it is full."""
+        """Keep in which order requests began; those that left are forgotten when it is full."""
         if self.n_stack + 2 > len(self.stack):
             kept = 0
             for i in range(0, self.n_stack, 2):
@@ -443,24 +714,59 @@ class Rank:
         self.n_stack += 2
 
     def is_standing(self, i: int) -> bool:
-        """Whether who began then still decodes, and has not begun again since."""
+        """Whether who began then still has its place, and has not begun again since."""
         request = self.stack[i]
         return self.log.ends[request] != NOBODY and self.log.begun[request] == self.stack[i + 1]
 
-    def end(self, request: int, n_cached: int) -> None:
-        self.held -= self.sequence_bytes + self.token_bytes * n_cached
-        self.is_crowded = False
+    def end(self, request: int) -> None:
+        """A request has its last token; its place is free now, or when a pass more is composed."""
         self.log.last_s[request] = self.free_s
         if self.is_watched:
             self.ended.append(request)
+        self.log.ends[request] = ENDED
+        self.leaving[self.n_leaving] = request
+        self.n_leaving += 1
+        if not self.ahead:
+            self.leave(1)
+
+    def leave(self, n: int) -> None:
+        """The first of those who ended have left."""
+        for i in range(n):
+            request = self.leaving[i]
+            self.log.ends[request] = NOBODY
+            written = 0 if self.only_reads else self.log.n_output[request] - 1
+            cached = self.log.n_input[request] + written
+            self.lose(request, cached, cached // self.block)
+            self.log.run[request] = NOBODY
+        self.n_leaving -= n
+        for i in range(self.n_leaving):
+            self.leaving[i] = self.leaving[i + n]
+
+    def lose(self, request: int, n_tokens: int, n_full: int) -> None:
+        """A request that has so many tokens cached gives back what it has; what can be found is
+        known as its run."""
+        self.n_sequences -= 1
+        self.promised -= self.upto(request)
+        if not self.caches:
+            self.held -= self.blocks(n_tokens)
+            return
+        family, n_alike = self.log.family[request], 0
+        if family != NOBODY:
+            n_alike = self.n_alike(request)
+            n_alike = n_alike if n_alike < n_full else n_full
+        self.held -= self.blocks(n_tokens) - n_alike
+        self.log.run[request] = NOBODY
+        if n_full > n_alike:
+            self.log.run[request] = self.idle.lay(NOBODY, n_alike, n_full)
+        if n_alike:
+            self.held -= self.idle.leave(family, n_alike)
 
     # gaps between tokens
 
     def gap(self, gap_s: float, n: int, of_class: int) -> None:
         """So many gaps more of one class, each so long."""
         if self.n_bins:
-            at = int(log10(gap_s) * BINS_PER_DECADE + (FIRST_BIN + 0.5))
-            at = 0 if at < 0 else (self.n_bins - 1 if at >= self.n_bins else at)
+            at = self.bin(gap_s)
             row = self.batch * self.n_classes + of_class
             self.gaps[row * self.n_bins + at] += n
             self.gap_total_s[row] += gap_s * n
@@ -472,15 +778,23 @@ class Rank:
                 if self.decoding[one]:
                     self.gap(gap_s, self.decoding[one] * k, one)
 
-    # passes that read prompts
+    def gaps_of_all(self, step_s: float, slope_s: float, first: int, last: int) -> None:
+        """The gaps of passes from the first to before the last, each a slope longer."""
+        if first >= last:
+            return
+        low_s, high_s = step_s + slope_s * first, step_s + slope_s * (last - 1)
+        if last - first > 1 and self.bin(low_s) != self.bin(high_s):
+            middle = (first + last) >> 1
+            self.gaps_of_all(step_s, slope_s, first, middle)
+            self.gaps_of_all(step_s, slope_s, middle, last)
+            return
+        self.gap_of_all((low_s + high_s) / 2.0, last - first)
 
-    def gathers(self) -> bool:
-        """Whether the next pass reads anything of a prompt."""
-        if self.budget() <= 0:
-            return False
-        if self.n_reading:
-            return True
-        return self.waiting.first != NOBODY and self.may_begin(self.waiting.first)
+    def bin(self, gap_s: float) -> int:
+        at = int(log10(gap_s) * BINS_PER_DECADE + (FIRST_BIN + 0.5))
+        return 0 if at < 0 else (self.n_bins - 1 if at >= self.n_bins else at)
+
+    # passes that read prompts
 
     def budget(self) -> int:
         rides = self.mixes and not self.only_reads
@@ -489,27 +803,25 @@ class Rank:
     def read_prompts(self, begins: bool) -> None:
         """One pass that reads prompts; where the engine mixes, all that decode get a token."""
         budget, tokens, pairs = self.budget(), 0, 0.0
+        n = self.n_left if self.mixes else 0
+        if n:
+            self.take(self.growth(1))
         request = self.read.first
         last_read, last_part = NOBODY, 0
-        while request != NOBODY and budget > 0:
+        while budget > 0:
+            if request == NOBODY:
+                if not begins or not self.may_begin(0):
+                    break
+                request = self.begin()
+                self.read.append(request)
+                self.n_reading += 1
             part = self.part_of(request, budget)
+            self.fill(request, self.log.n_read[request] + part)
             tokens += part
             pairs += part * (self.log.n_read[request] + part / 2.0)
             budget -= part
             last_read, last_part = request, part
             request = self.log.behind[request]
-        while begins and budget > 0 and self.waiting.first != NOBODY:
-            if not self.may_begin(self.waiting.first):
-                break
-            request = self.begin()
-            self.read.append(request)
-            self.n_reading += 1
-            part = self.part_of(request, budget)
-            tokens += part
-            pairs += part * (self.log.n_read[request] + part / 2.0)
-            budget -= part
-            last_read, last_part = request, part
-        n = self.n_left if self.mixes else 0
         grown_s = self.times.reading(n, tokens, pairs / tokens)
         self.seen_s = began_s = self.free_s
         if n:
@@ -547,34 +859,69 @@ class Rank:
 
     # passes that do not
 
+    def growth(self, k: int) -> int:
+        """Blocks that those that decode get in the next k passes."""
+        if not self.is_short:
+            return 0
+        if self.block == 1:
+            return k * self.n_left
+        found = (k // self.block) * self.n_left
+        at = self.rounds % self.block
+        at = self.block - at if at else 0
+        for i in range(k % self.block):  # noqa: B007 compiled as a number
+            found += self.phases[at]
+            at = at - 1 if at else self.block - 1
+        return found
+
+    def fitting(self, most: int) -> int:
+        """Passes for which there are blocks, up to so many."""
+        free = self.free()
+        if free >= (most // self.block + 1) * self.n_left:
+            return most
+        k = free // self.n_left * self.block
+        if k >= most:
+            return most
+        free -= k // self.block * self.n_left
+        at = self.rounds % self.block
+        at = self.block - at if at else 0
+        while k < most:
+            free -= self.phases[at]
+            if free < 0:
+                break
+            k += 1
+            at = at - 1 if at else self.block - 1
+        return k
+
     def decode_on(self, until_s: float) -> None:
         """As many passes as are alike."""
         n = self.n_left
         step_s = self.times.step(n, self.context / n)
         slope_s, cell_left = self.times.slope_s, self.times.left
-        most = float(self.ends_next() - self.rounds)
+        most = float((self.ends.first() >> TURNS) - self.rounds)
         if cell_left < 1.0:
             cell_left = 1.0
         if cell_left < most:
             most = cell_left
-        growth = n * self.token_bytes
-        if growth > 0.0 and self.room < inf:
-            fits = (self.room - self.held) / growth
-            if fits < most:
-                most = fits
         k = self.until(until_s, step_s, slope_s)
         if k > most:
             k = int(floor(most))
+        if self.n_leaving:
+            k = 1
+        if self.is_short:
+            if k > 1:
+                k = self.fitting(k)
+            if k < 1:
+                k = 1
+            self.take(self.growth(k))
         if k < 1:
             k = 1
         took_s = k * step_s + slope_s * k * (k - 1) / 2.0
-        if self.stall_s != 0.0:
-            self.gap_of_all(step_s + self.stall_s, 1)
-            self.stall_s = 0.0
-            if k > 1:
-                self.gap_of_all((took_s - step_s) / (k - 1), k - 1)
-        else:
-            self.gap_of_all(took_s / k, k)
+        if self.n_bins:
+            first = 0
+            if self.stall_s != 0.0:
+                self.gap_of_all(step_s + self.stall_s, 1)
+                self.stall_s, first = 0.0, 1
+            self.gaps_of_all(step_s, slope_s, first, k)
         self.free_s += took_s
         self.seen_s = self.free_s - step_s - slope_s * (k - 1)
         self.since_look = (self.since_look + k) % self.n_polled
@@ -583,10 +930,10 @@ class Rank:
     def until(self, until_s: float, step_s: float, slope_s: float) -> int:
         """Passes until the engine looks for requests and may find one, or until then."""
         to_look = self.n_polled - self.since_look
-        is_waited = self.waiting.first != NOBODY
-        if is_waited and self.n_polled > 1:
+        is_waited = self.first() != NOBODY
+        if (is_waited or self.n_reading > 0) and self.n_polled > 1:
             return to_look
-        if self.coming.first != NOBODY and not is_waited:
+        if self.coming.first != NOBODY and (self.by_priority or not is_waited):
             ready_s = self.log.ready_s[self.coming.first]
             if ready_s < until_s:
                 until_s = ready_s
@@ -601,55 +948,132 @@ class Rank:
             beyond += self.n_polled
         return k + beyond
 
-    def ends_next(self) -> int:
-        """The round in which the next request ends."""
-        while self.log.ends[self.ends.one[0]] != self.ends.key[0]:
-            self.ends.drop()  # it lost its place
-        return int(self.ends.key[0])
-
     def write_by_all(self, n: int, k: int) -> None:
         """All n that decode have k tokens more; who has its last one leaves."""
         self.rounds += k
         self.context += n * k
-        self.held += n * k * self.token_bytes
-        self.owed -= n * k
-        while self.ends.n and self.ends.key[0] <= self.rounds:
-            request, ends = self.ends.one[0], int(self.ends.key[0])
+        while self.ends.n and self.ends.key[0] >> TURNS <= self.rounds:
+            request, key = self.ends.one[0], self.ends.key[0]
             self.ends.drop()
-            if self.log.ends[request] != ends:
+            if self.log.ends[request] != key:
                 continue
-            self.log.ends[request] = NOBODY
             self.n_left -= 1
             self.decoding[self.log.of_class[request]] -= 1
             cached = self.log.n_input[request] + self.log.n_output[request]
+            self.phases[self.phase(cached - 1)] -= 1
             self.context -= cached
-            self.end(request, cached)
+            self.end(request)
+
+    # who loses its place
 
     def makes_room(self) -> bool:
-        """Take their places from those who began last until a pass of all others fits."""
-        n, evicts = self.n_left, False
-        while n > 1 and self.held + n * self.token_bytes > self.room:
+        """Take the places of the last until the next pass of all others fits.
+
+        Blocks are handed out in the order in which requests began. Where priorities say who is
+        last, it may have been given its block, which is then known by what was to be in it.
+        """
+        self.n_passes += 1
+        n_before, self.n_given = self.n_evicted, 0
+        if self.growth(1) > self.free():
+            for i in range(0, self.n_stack, 2):
+                if self.is_standing(i) and self.log.ends[self.stack[i]] != ENDED:
+                    self.give_block(self.stack[i])
+        budget = self.budget()
+        if self.n_reading and budget > 0:
+            request = self.read.first
+            filled = self.log.n_read[request] + self.part_of(request, budget)
+            needs = self.blocks(filled) - self.blocks(self.log.filled[request])
+            while self.n_reading and self.growth(1) + needs > self.free():
+                last = self.last()
+                if last == NOBODY:
+                    break
+                self.log.given[last] = self.n_passes
+                self.evict(last)
+        return self.n_evicted > n_before
+
+    def give_block(self, request: int) -> None:
+        """Who decodes gets the block that it needs, if it needs one, from the last."""
+        needs = self.needs(request)
+        while needs and self.n_given >= self.free():
+            last = self.last()
+            if last == NOBODY:
+                break
+            if self.log.given[last] == self.n_passes and self.log.ends[last] >= 0:
+                self.n_given -= self.needs(last)
+            self.evict(last)
+            if last == request:
+                return
+        self.n_given += needs
+        self.log.given[request] = self.n_passes
+
+    def needs(self, request: int) -> int:
+        """Blocks that who decodes needs in the next pass."""
+        n_tokens = self.log.n_input[request] + self.log.n_output[request] - 1
+        n_tokens -= (self.log.ends[request] >> TURNS) - self.rounds
+        return 1 if n_tokens % self.block == 0 else 0
+
+    def last(self) -> int:
+        """Who is to lose its place; nobody who is alone."""
+        if self.n_left + self.n_leaving + self.n_reading < 2:
+            return NOBODY
+        if not self.by_priority:
+            if self.n_reading:
+                return self.read.first
             while not self.is_standing(self.n_stack - 2):
                 self.n_stack -= 2
-            self.n_stack -= 2
-            request = self.stack[self.n_stack]
-            remaining = self.log.ends[request] - self.rounds
-            written = self.log.n_output[request] - remaining
-            cached = self.log.n_input[request] + written
-            self.log.ends[request] = NOBODY
-            self.n_left -= 1
-            self.held -= self.sequence_bytes + self.token_bytes * cached
-            self.context -= cached
-            self.owed -= remaining
-            self.log.written[request] = written
-            self.log.lost_s[request] = self.free_s
-            self.waiting.put_first(request)
-            self.decoding[self.log.of_class[request]] -= 1
-            self.n_begun_again += 1
-            self.is_crowded = True
-            evicts = True
-            n -= 1
-        return evicts
+            return self.stack[self.n_stack - 2]
+        last = NOBODY
+        for i in range(0, self.n_stack, 2):
+            if self.is_standing(i):
+                last = self.later(last, self.stack[i])
+        return self.later(last, self.read.first) if self.n_reading else last
+
+    def later(self, one: int, other: int) -> int:
+        """Of two requests the one that is last by priority, and then by its coming."""
+        if one == NOBODY or self.log.priority[other] > self.log.priority[one]:
+            return other
+        if self.log.priority[other] < self.log.priority[one]:
+            return one
+        return other if self.log.ready_s[other] > self.log.ready_s[one] else one
+
+    def evict(self, request: int) -> None:
+        """Take the place of a request that runs."""
+        self.n_evicted += 1
+        ends = self.log.ends[request]
+        if ends == ENDED:
+            for i in range(self.n_leaving - 1, 0, -1):
+                if self.leaving[i] == request:  # the first leaves
+                    self.leaving[i] = self.leaving[i - 1]
+                    self.leaving[i - 1] = request
+            self.leave(1)
+            return
+        if ends == NOBODY:
+            self.read.pop()
+            self.n_reading -= 1
+            filled = self.log.filled[request]
+            self.lose(request, filled, filled // self.block)
+        else:
+            self.stop(request, (ends >> TURNS) - self.rounds)
+        self.wait(request, True)
+        self.n_begun_again += 1
+
+    def stop(self, request: int, remaining: int) -> None:
+        """Who decodes loses its place."""
+        written = self.log.n_output[request] - remaining
+        cached = self.log.n_input[request] + written - 1
+        known = cached + (1 if self.log.given[request] == self.n_passes else 0)
+        if self.ahead:  # its token of the pass under way is not known yet
+            known -= 1
+            if known < self.log.n_tokens[request]:
+                known = self.log.n_tokens[request]
+        self.log.ends[request] = NOBODY
+        self.n_left -= 1
+        self.phases[self.phase(cached)] -= 1
+        self.context -= cached + 1
+        self.log.written[request] = written
+        self.log.lost_s[request] = self.free_s
+        self.decoding[self.log.of_class[request]] -= 1
+        self.lose(request, cached, known // self.block)
 
 
 def passes_until(left_s: float, step_s: float, slope_s: float) -> int:
@@ -728,16 +1152,25 @@ class Pool:
         of_replica: Integers,
         chances: Floats,
     ) -> None:
-        self.first, self.n_replicas, self.n_ranks, self.router, self.first_replica = numbers
+        (
+            self.first,
+            self.n_replicas,
+            self.n_ranks,
+            self.router,
+            self.first_replica,
+            self.block,
+            self.own_blocks,
+        ) = numbers
         (
             self.room,
             self.sequence_bytes,
-            self.token_bytes,
+            self.block_bytes,
             self.request_s,
             self.request_token_s,
         ) = scales
         self.counts, self.of_replica, self.chances = counts, of_replica, chances
         self.n_chosen, self.next_one = 0, 0
+        self.looks = (self.router == LEAST_PRESENT and self.n_replicas > 1) or self.n_ranks > 1
 
     def choose(self) -> int:
         """The rank that gets the next request: that with the fewest of the replica's."""
@@ -770,22 +1203,25 @@ class Pool:
         self.of_replica[(rank - self.first) // self.n_ranks] += by
 
     def has_room_for(self, n_tokens: int) -> bool:
-        return self.sequence_bytes + self.token_bytes * n_tokens <= self.room
+        n_blocks = (n_tokens + self.block - 1) // self.block + self.own_blocks
+        return self.sequence_bytes + self.block_bytes * n_blocks <= self.room
 
 
 class Fleet:
     """All ranks at work.
 
     A rank runs by itself until something else depends on it: a router that counts its requests, a
-    cache that it hands over. Then it is next when a request of it may end.
+    cache that it hands over. Then it is looked at when a request of it may have ended.
 
     Args:
         pools, ranks, requests: all of them.
-        events: a heap.
         pool_of: of each rank.
         routes: of each its pool, the pool that decodes or NOBODY, links or NOBODY, (3 R,).
         links: of all handovers.
-        edge_s, busy_s: when batches began, (B,), and how long each rank was busy by then, (B R,).
+        edges: with whom batches begin.
+        floats: when batches began, (B,), how long each rank was busy by then, (B R,), and before
+            when nothing happens to it that another sees, (R,).
+        integers: rank and route of each request.
     """
 
     def __init__(
@@ -793,57 +1229,68 @@ class Fleet:
         pools: list[Pool],
         ranks: list[Rank],
         requests: Requests,
-        events: Heap,
         pool_of: Integers,
         routes: Integers,
         links: list[Links],
         edges: Integers,
-        edge_s: Floats,
-        busy_s: Floats,
-        more: tuple[Integers, ...],
+        floats: tuple[Floats, ...],
+        integers: tuple[Integers, ...],
     ) -> None:
-        self.pools, self.ranks, self.log, self.events = pools, ranks, requests, events
-        self.pool_of, self.routes, self.links = pool_of, routes, links
-        self.edges, self.edge_s, self.busy_s = edges, edge_s, busy_s
-        self.rank_of, self.route_of, self.versions = more
-        self.n_come, self.next_edge = 0, 0
+        self.pools, self.ranks, self.log = pools, ranks, requests
+        self.pool_of, self.routes, self.links, self.edges = pool_of, routes, links, edges
+        self.edge_s, self.busy_s, self.next_s = floats
+        self.rank_of, self.route_of = integers
+        self.next_edge, self.n_ranks, self.hands_over = 0, len(ranks), False
 
     def serve(self, arrived_s: Floats) -> None:
         """Everything, from the first request to the last."""
-        n, sent = len(arrived_s), 0
-        order = self.n_come
-        while sent < n or self.events.n:
-            if sent < n and self.is_next(arrived_s[sent], order):
-                self.arrive(sent, arrived_s[sent])
-                sent += 1
-                self.n_come += 1
-                order = self.n_come
-            else:
-                self.happen()
+        n = len(arrived_s)
+        for i in range(self.n_ranks):
+            self.next_s[i] = inf
+            rank = self.ranks[i]
+            if rank.only_reads:
+                self.hands_over = True
+        for request in range(n):
+            now_s = arrived_s[request]
+            if self.hands_over:
+                self.hand_over(now_s)
+            while self.next_edge < len(self.edges) and request == self.edges[self.next_edge]:
+                self.pass_edge(now_s)
+            self.arrive(request, now_s)
+        self.hand_over(inf)
         self.finish(n)
 
-    def is_next(self, at_s: float, order: int) -> bool:
-        """Whether an arrival comes before all else; of what comes at once, what was known first."""
-        if self.events.n == 0 or at_s < self.events.key[0]:
-            return True
-        return at_s == self.events.key[0] and order < self.events.order[0]
+    def hand_over(self, until_s: float) -> None:
+        """What ranks that read prompts are done with until then goes on, in the order of time."""
+        while self.hands_over:
+            first = NOBODY
+            for i in range(self.n_ranks):
+                rank = self.ranks[i]
+                if rank.only_reads and (first == NOBODY or self.next_s[i] < self.next_s[first]):
+                    first = i
+            if self.next_s[first] == inf or self.next_s[first] > until_s:
+                return
+            self.settle(first, self.next_s[first])
 
-    def happen(self) -> None:
-        """The next event."""
-        now_s, what = self.events.key[0], self.events.one[0]
-        version = self.events.other[0]
-        self.events.drop()
-        if version == -STANDS:
-            self.stand(what)
-        elif version == -ENDS:
-            self.end(what, now_s)
-        elif version == self.versions[what]:
-            self.advance(what, nextafter(now_s, inf))
-            self.schedule(what, now_s)
+    def settle(self, number: int, now_s: float) -> None:
+        """A rank runs what begins until now, and who ended by now is done there."""
+        rank = self.ranks[number]
+        rank.advance(nextafter(now_s, inf))
+        while rank.ended.first != NOBODY and self.log.last_s[rank.ended.first] <= now_s:
+            self.end(rank.ended.pop(), now_s)
+        self.look_again(number)
+
+    def look_again(self, number: int) -> None:
+        """When a rank is to be settled next."""
+        rank = self.ranks[number]
+        at_s = rank.none_ends_before_s()
+        if rank.ended.first != NOBODY and self.log.last_s[rank.ended.first] < at_s:
+            at_s = self.log.last_s[rank.ended.first]
+        self.next_s[number] = at_s
 
     def finish(self, n: int) -> None:
         """Ranks that nobody waits for serve all that they have; batches that never began do."""
-        for i in range(len(self.ranks)):
+        for i in range(self.n_ranks):
             rank = self.ranks[i]
             rank.advance(inf)
         last_s = 0.0
@@ -853,16 +1300,10 @@ class Fleet:
         while self.next_edge < len(self.edges):
             self.pass_edge(last_s)
 
-    def push(self, at_s: float, one: int, other: int) -> None:
-        self.n_come += 1
-        self.events.push(at_s, self.n_come, one, other)
-
     def arrive(self, request: int, now_s: float) -> None:
-        while self.next_edge < len(self.edges) and request == self.edges[self.next_edge]:
-            self.pass_edge(now_s)
         route = self.route_of[request]
         pool = self.pools[self.routes[3 * route]]
-        rank = pool.choose()
+        number = self.choose(pool, now_s)
         n_input, n_output = self.log.n_input[request], self.log.n_output[request]
         if self.routes[3 * route + 1] == NOBODY:
             fits = pool.has_room_for(n_input + n_output)
@@ -874,54 +1315,44 @@ class Fleet:
             self.log.last_s[request] = inf
             return
         self.log.ready_s[request] = now_s + pool.request_s + pool.request_token_s * n_input
-        self.give(request, rank, now_s)
+        self.give(request, number, now_s)
 
-    def give(self, request: int, rank: int, now_s: float) -> None:
+    def choose(self, pool: Pool, now_s: float) -> int:
+        """The rank that gets the next request."""
+        if pool.looks:
+            for i in range(pool.first, pool.first + pool.n_replicas * pool.n_ranks):
+                if self.next_s[i] <= now_s:
+                    self.settle(i, now_s)
+        return pool.choose()
+
+    def give(self, request: int, number: int, now_s: float) -> None:
         """A rank gets a request, which stands in line there once it is ready."""
-        self.rank_of[request] = rank
-        pool = self.pools[self.pool_of[rank]]
-        pool.count(rank, 1)
-        if self.log.ready_s[request] > now_s:
-            self.push(self.log.ready_s[request], request, -STANDS)
-        else:
-            self.stand(request)
-
-    def stand(self, request: int) -> None:
-        rank = self.rank_of[request]
-        one = self.ranks[rank]
-        one.coming.append(request)
-        if one.is_watched:
-            self.schedule(rank, self.log.ready_s[request])
-
-    def schedule(self, rank: int, now_s: float) -> None:
-        """A rank is next when a request of it may end."""
-        one = self.ranks[rank]
-        at_s = one.none_ends_before_s()
-        self.versions[rank] += 1
-        if at_s < inf:
-            self.push(at_s if at_s > now_s else now_s, rank, self.versions[rank])
-
-    def advance(self, rank: int, until_s: float) -> None:
-        one = self.ranks[rank]
-        one.advance(until_s)
-        while one.ended.first != NOBODY:
-            request = one.ended.pop()
-            self.push(self.log.last_s[request], request, -ENDS)
+        self.rank_of[request] = number
+        pool = self.pools[self.pool_of[number]]
+        pool.count(number, 1)
+        rank, ready_s = self.ranks[number], self.log.ready_s[request]
+        if not rank.is_watched:
+            rank.advance(now_s)
+        rank.coming.insert(request, self.log.ready_s)
+        if rank.is_watched:
+            at_s = (ready_s if ready_s > rank.free_s else rank.free_s) + rank.least_s
+            if at_s < self.next_s[number]:
+                self.next_s[number] = at_s
 
     def end(self, request: int, now_s: float) -> None:
         """A request is done where it was: it is handed over, or its user has the answer."""
-        rank, route = self.rank_of[request], self.route_of[request]
-        number, then = self.pool_of[rank], self.routes[3 * route + 1]
-        ours = self.pools[number]
-        ours.count(rank, -1)
-        if then in (NOBODY, number) or self.log.n_output[request] == 1:
+        number, route = self.rank_of[request], self.route_of[request]
+        of_pool, then = self.pool_of[number], self.routes[3 * route + 1]
+        ours = self.pools[of_pool]
+        ours.count(number, -1)
+        if then in (NOBODY, of_pool) or self.log.n_output[request] == 1:
             return
         theirs = self.pools[then]
-        chosen = theirs.choose()
+        chosen = self.choose(theirs, now_s)
         self.log.ready_s[request] = now_s
         if self.routes[3 * route + 2] != NOBODY:
             links = self.links[self.routes[3 * route + 2]]
-            sender = ours.first_replica + (rank - ours.first) // ours.n_ranks
+            sender = ours.first_replica + (number - ours.first) // ours.n_ranks
             receiver = theirs.first_replica + (chosen - theirs.first) // theirs.n_ranks
             n_tokens = self.log.n_input[request]
             self.log.ready_s[request] = links.done_s(now_s, n_tokens, sender, receiver)
@@ -929,11 +1360,14 @@ class Fleet:
 
     def pass_edge(self, now_s: float) -> None:
         """What ranks did until now is of the batch before."""
-        for i in range(len(self.ranks)):
-            self.advance(i, now_s)
-        self.edge_s[self.next_edge] = now_s
-        for i in range(len(self.ranks)):
+        for i in range(self.n_ranks):
             rank = self.ranks[i]
-            self.busy_s[self.next_edge * len(self.ranks) + i] = rank.free_s - rank.idle_s
+            rank.advance(now_s)
+            if rank.is_watched:
+                self.look_again(i)
+        self.edge_s[self.next_edge] = now_s
+        for i in range(self.n_ranks):
+            rank = self.ranks[i]
+            self.busy_s[self.next_edge * self.n_ranks + i] = rank.free_s - rank.idle_s
             rank.batch = self.next_edge + 1
         self.next_edge += 1

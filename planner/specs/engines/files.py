@@ -71,6 +71,9 @@ class EngineMemory(Section):
     workspace: Sourced[Bytes]
     block: Sourced[Count]
     reserved: Sourced[SpareFraction] | None = None
+    own_blocks: Sourced[SpareCount] | None = None
+    watermark: Sourced[SpareFraction] | None = None
+    caches_prefixes: Sourced[_Switch] | None = None
 
 
 class EngineSteps(Section):
@@ -87,6 +90,7 @@ class EngineSteps(Section):
     request: Sourced[SpareSeconds] | None = None
     request_token: Sourced[SpareSeconds] | None = None
     polled: Sourced[Count] | None = None
+    composes_ahead: Sourced[_Switch] | None = None
     mixes_prefill: Sourced[_Switch] | None = None
     message_share: Sourced[Fraction] | None = None
 
@@ -210,7 +214,11 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
         request_s=_or(steps.request, 0.0),
         request_token_s=_or(steps.request_token, 0.0),
         n_polled_rounds=_or(steps.polled, 1),
+        composes_ahead=_or(steps.composes_ahead, False),
         reserved_fraction=_or(memory.reserved, 1.0),
+        n_own_blocks=_or(memory.own_blocks, 0),
+        watermark_fraction=_or(memory.watermark, 0.0),
+        caches_prefixes=_or(memory.caches_prefixes, False),
         mixes_prefill=_or(steps.mixes_prefill, True),
         message_share=_or(steps.message_share, 0.0),
         n_balanced_groups=_or(experts.balanced_groups, 0),

@@ -82,12 +82,17 @@ def counted_station(says: Station, ground: Ground) -> tuple[Station, list[Findin
         chunk_tokens=ground.prompt_room,
         mixes_prefill=engine.mixes_prefill,
         n_polled_rounds=engine.n_polled_rounds,
-        composes_ahead=False,
+        composes_ahead=engine.composes_ahead,
         request_s=received_s if reads else 0.0,
         request_token_s=engine.request_token_s if reads else 0.0,
         room_bytes=_room_bytes(ground),
         sequence_bytes=fixed,
         token_bytes=each,
+        block_tokens=max(1, round(engine.n_block_tokens / ground.served.n_yielded)),
+        own_blocks=engine.n_own_blocks,
+        watermark_fraction=engine.watermark_fraction,
+        caches_prefixes=engine.caches_prefixes,
+        by_priority=False,
         reserved_fraction=engine.reserved_fraction,
         decode=None if says.decode is None else _decode(says.decode, ground),
         reading=None if says.reading is None else _reading(says.reading, ground),
@@ -133,7 +138,7 @@ def _room_bytes(ground: Ground) -> float:
 def _cached(ground: Ground) -> tuple[float, float]:
     """Of a sequence, what it has cached whatever its length, and for each of its tokens.
 
-    The line through a usual prompt and the longest request, with half of the last block empty.
+    The line through whole blocks of a usual prompt and of the longest request.
     """
     it, block = ground.served, ground.served.engine.n_block_tokens
     usual, longest = map(ground.true_tokens, (ground.n_input_tokens, ground.n_longest_tokens))
@@ -145,7 +150,7 @@ def _cached(ground: Ground) -> tuple[float, float]:
     )
     each = (last - first) / (high - low)
     of_none = usual - it.n_yielded * ground.n_input_tokens  # where its line begins
-    return first + each * (block / 2.0 - low + of_none), each * it.n_yielded
+    return first + each * (of_none - low), each * it.n_yielded
 
 
 def _decode(says: DecodeTimes, ground: Ground) -> DecodeTimes:

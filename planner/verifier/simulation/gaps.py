@@ -24,9 +24,13 @@ class Gaps:
         self._counts: dict[int, int] = {}
         self._total_s = 0.0
 
+    @staticmethod
+    def bin_of(gap_s: float) -> int:
+        return round(math.log10(gap_s) * _PER_DECADE)
+
     def add(self, gap_s: float, n: int) -> None:
         """So many more of one length."""
-        at = round(math.log10(gap_s) * _PER_DECADE)
+        at = self.bin_of(gap_s)
         self._counts[at] = self._counts.get(at, 0) + n
         self._total_s += gap_s * n
 

@@ -18,6 +18,9 @@ class Log:
         gaps: between tokens.
         n_cached: tokens of the prompt that need not be read; empty where all are read.
         of_class: number of its class; empty where there is one.
+        family, n_shared: prompts of a family begin with so many tokens that are alike; below 0 of
+            none. Empty where no prompts do.
+        priority: the lower goes first, where the engine heeds it.
         n_begun_again: how often a request lost its place.
     """
 
@@ -29,4 +32,7 @@ class Log:
     gaps: Gaps
     n_cached: list[int] = field(default_factory=list)
     of_class: list[int] = field(default_factory=list)
+    family: list[int] = field(default_factory=list)
+    n_shared: list[int] = field(default_factory=list)
+    priority: list[int] = field(default_factory=list)
     n_begun_again: int = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
@@ -10,15 +9,13 @@ import pytest
 
 from planner.estimates.simulation import core
 from planner.runtimes.simulation import simulate
-from planner.specs.traffic.percentiles import GoodputTarget
 from planner.specs.traffic.records import Arriving
 from planner.verifier.simulation.fleets import simulate as judge
 from planner.verifier.simulation.loads import ClassLoad, ListedRequests, Route
 from planner.verifier.simulation.pools import Handover, Pool
 from tests.estimates.queues.situations import situation
+from tests.schedulers.stations import ROUTERS, outcomes, requests, same
 from tests.verifier.simulation.stations import station
-
-ROUTERS = ("least", "round-robin", "random")
 
 
 @pytest.fixture(params=["as it is installed", "as text"])
@@ -32,48 +29,13 @@ def inner_loop(request, monkeypatch):
     core._loaded.cache_clear()
 
 
-def same(ours, theirs, path=""):
-    """Every figure of two outcomes, to rounding."""
-    if dataclasses.is_dataclass(ours):
-        for field in dataclasses.fields(ours):
-            same(getattr(ours, field.name), getattr(theirs, field.name), f"{path}.{field.name}")
-    elif isinstance(ours, dict):
-        assert ours.keys() == theirs.keys(), path
-        for key, value in ours.items():
-            same(value, theirs[key], f"{path}[{key}]")
-    elif isinstance(ours, tuple):
-        assert len(ours) == len(theirs), path
-        for i, (one, other) in enumerate(zip(ours, theirs, strict=True)):
-            same(one, other, f"{path}[{i}]")
-    elif isinstance(ours, float):
-        assert ours == pytest.approx(theirs, rel=1e-9, nan_ok=True), path
-    else:
-        assert ours == theirs, path
-
-
-def requests(draw, load, rate_per_s, n):
-    at_s = np.cumsum(draw.exponential(1.0 / rate_per_s, n)).tolist()
-    cell = draw.choice(len(load.weight), size=n, p=load.weight)
-    lengths = zip(load.n_input[cell].tolist(), load.n_output[cell].tolist(), strict=True)
-    return ListedRequests(
-        listed=[
-            Arriving(at_s=at, n_input=int(read), n_output=int(written))
-            for at, (read, written) in zip(at_s, lengths, strict=True)
-        ]
-    )
-
-
 @pytest.mark.parametrize("seed", range(24))
 def test_replicas_serve_what_the_judge_has_them_serve(inner_loop, seed):
-    """Stations of the field, one to three replicas, each router: percentiles, gaps, busy times."""
-    one, draw = situation(seed), np.random.default_rng(seed)
-    n_replicas = int(draw.integers(1, 4))
-    pools = [Pool(name="a", station=one.station, n_replicas=n_replicas, router=ROUTERS[seed % 3])]
-    source = requests(draw, one.load, one.load.rate_per_s * n_replicas, 600)
-    goodput = GoodputTarget(share=0.9, ttft_s=1.0, tpot_s=0.05)
-    loads = [ClassLoad(name="x", source=source, routes=(Route(pool="a"),), goodput=goodput)]
-    asked = {"n_requests": 600, "seed": seed, "n_batches": 5}
-    same(simulate(pools, loads, **asked), judge(pools, loads, **asked))
+    """Stations of the field, one to three replicas, each router: percentiles, gaps, busy times.
+
+    `python -m tests.schedulers stations` has 500.
+    """
+    same(*outcomes(seed))
 
 
 @pytest.mark.parametrize("seed", range(8))

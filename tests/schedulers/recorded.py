@@ -1,0 +1,46 @@
+"""What vLLM's own scheduler does with workloads: driven here, or as it was recorded."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.schedulers.workloads import Work
+
+ROOT = Path(__file__).parents[2]
+RECORDED = Path(__file__).with_name("vllm-0.33.0.json")
+SOURCE = "vLLM 0.33.0, vllm.v1.core.sched, driven by python -m tests.schedulers record"
+
+
+def driven(folder: str, works: Sequence[Work]) -> Iterator[dict[str, Any]]:
+    """What becomes of requests, in a process that imports the engine."""
+    lines = "".join(json.dumps(work) + "\n" for work in works)
+    command = [sys.executable, "-m", "tests.schedulers.vllm", folder]
+    told = subprocess.run(
+        command, input=lines, capture_output=True, text=True, cwd=ROOT, check=False, timeout=590
+    )
+    if told.returncode:
+        raise RuntimeError(told.stderr[-2000:])
+    yield from map(json.loads, told.stdout.splitlines())
+
+
+def recorded() -> list[dict[str, Any]]:
+    """Workloads with what became of them."""
+    found: list[dict[str, Any]] = json.loads(RECORDED.read_text(encoding="utf-8"))["workloads"]
+    return found
+
+
+def differing(ours: tuple[list[float], list[float]], outcome: dict[str, Any]) -> list[int]:
+    """Requests whose first or last token comes at another time."""
+    rows = zip(*ours, outcome["first"], outcome["last"], strict=True)
+    return [
+        request
+        for request, (first_s, last_s, its_first_s, its_last_s) in enumerate(rows)
+        if not math.isclose(first_s, its_first_s, rel_tol=1e-9)
+        or not math.isclose(last_s, its_last_s, rel_tol=1e-9)
+    ]
