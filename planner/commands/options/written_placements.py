@@ -163,8 +163,8 @@ class WrittenPlacement(PlacedLimits):
 
     solver: Annotated[str | None, text(SOLVER, "NAME", "highs, cpsat or exhaustive.")] = "highs"
     time_limit: Annotated[
-        str | None, text(SOLVER, "TIME", "Stop after this, with the best so far, like 10s.")
-    ] = None
+        str | None, text(SOLVER, "TIME", "Stop after this, with the best so far and its gap.")
+    ] = "60s"
     gap: Annotated[
         str | None,
         text(SOLVER, "FRACTION", "Distance to the optimum that is good enough, like 1%."),

@@ -52,6 +52,8 @@ N_ALWAYS = 3
 MOST_STATED = 300_000
 """Uses of resources up to which a packing is stated whole, for a second solver: of more of them it
 takes minutes that nothing can interrupt, and gigabytes."""
+FEW_RESOURCES = 100
+"""Of a packing that solvers of rows end with in a second, whatever the time limit."""
 MOST_COUNTED = 100_000
 """Choices of a program that are all looked at, in place of a second solver."""
 
@@ -119,14 +121,19 @@ def _provers(program: PlacementProgram, solver: str, effort: Effort) -> list[Pro
 
     if solver != "exhaustive" and exhaustive.is_small(program, MOST_COUNTED):
         return [_prover(program, solver), _prover(program, "exhaustive")]
-    is_large = len(program.uses.amount) > MOST_STATED
-    if solver == "narrowing" and (is_large or effort.seconds() is not None):
+    if solver == "narrowing" and _is_long(program, effort):
         first = ["branching"] if branching.applies(program) else []
         return [_prover(program, name) for name in (*first, solver)]
     others = _THEN[solver]
     if program.n_columns > MOST_BY_CPSAT and others[:1] == ("cpsat",):
         others = others[::-1]
     return [_prover(program, name) for name in (solver, *others)]
+
+
+def _is_long(program: PlacementProgram, effort: Effort) -> bool:
+    """Whether solvers of rows would take too long to prove a packing."""
+    is_limited = effort.seconds() is not None and program.n_resources > FEW_RESOURCES
+    return is_limited or len(program.uses.amount) > MOST_STATED
 
 
 def _prover(program: PlacementProgram, name: str) -> Prover[Counts]:

@@ -91,7 +91,7 @@ def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
         prover=_PROVER,
         outcome=outcome,
         value=found.value,
-        bound=min(bound, found.value),
+        bound=found.value if is_closed(found.value, bound, 0.0) else min(bound, found.value),
         wall_s=clock.elapsed_s(),
         note="out of time" if stopped_by == "time limit" else stopped_by,
     )
