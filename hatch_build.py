@@ -33,7 +33,7 @@ DIRECTIVES = (
     "initializedcheck=False",
     "annotation_typing=False",
 )
-FLAGS = ("-O2", "-fPIC", "-shared", "-ffp-contract=off")
+FLAGS = ("-O3", "-fPIC", "-shared", "-ffp-contract=off")
 
 
 def source_of(text: str) -> str:

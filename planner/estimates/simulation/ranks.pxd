@@ -5,11 +5,13 @@ ctypedef long long whole
 
 cdef whole NOBODY, ENDED, TURNS, PLENTY, BINS_PER_DECADE, FIRST_BIN, LEAST_PRESENT, ROUND_ROBIN, AT_RANDOM
 
+@cython.final
 cdef class Requests:
     cdef whole[::1] n_input, n_output, of_class, family, n_shared, priority
     cdef double[::1] ready_s, first_s, last_s, lost_s
     cdef whole[::1] behind, ends, written, n_tokens, n_read, begun, filled, run, given
 
+@cython.final
 cdef class Line:
     cdef whole[::1] behind
     cdef whole first, last
@@ -19,6 +21,7 @@ cdef class Line:
     cdef void insert(self, whole request, double[::1] ready_s) noexcept
     cdef whole pop(self) noexcept
 
+@cython.final
 cdef class Heap:
     cdef whole[::1] key, one, keys
     cdef whole n
@@ -28,6 +31,7 @@ cdef class Heap:
     @cython.locals(n=whole, key=whole, one=whole, at=whole, down=whole)
     cdef void drop(self) noexcept
 
+@cython.final
 cdef class Times:
     cdef double[::1] contexts, sequences, tokens, spans
     cdef double[::1] lines, planes
@@ -43,6 +47,7 @@ cdef class Times:
 @cython.locals(low=whole, high=whole, middle=whole)
 cdef whole cell(double[::1] points, double x, whole last) noexcept
 
+@cython.final
 cdef class Idle:
     cdef whole[::1] family, begin, stop, below, known, top, holders
     cdef whole size, head, tail, n, n_shared
@@ -63,6 +68,7 @@ cdef class Idle:
     @cython.locals(i=whole, held=whole)
     cdef whole leave(self, whole family, whole n) noexcept
 
+@cython.final
 cdef class Rank:
     cdef whole n_lanes, most_running, chunk_tokens, n_polled, block, own_blocks
     cdef public bint only_reads
@@ -180,6 +186,7 @@ cdef class Rank:
 @cython.locals(most=whole, k=whole, half=double, root=double)
 cdef whole passes_until(double left_s, double step_s, double slope_s) noexcept
 
+@cython.final
 cdef class Links:
     cdef double latency_s, bytes_per_s, wire_bytes_per_s, sequence_bytes, token_bytes
     cdef double[::1] pairs, sends, gets
@@ -187,6 +194,7 @@ cdef class Links:
     @cython.locals(pair=whole, n_bytes=double, begins_s=double, ends_s=double, sent_s=double)
     cdef double done_s(self, double now_s, whole n_tokens, whole sender, whole receiver) noexcept
 
+@cython.final
 cdef class Pool:
     cdef whole first, n_replicas, n_ranks, router, first_replica, block, own_blocks, n_chosen, next_one
     cdef bint looks
@@ -201,6 +209,7 @@ cdef class Pool:
     @cython.locals(n_blocks=whole)
     cdef bint has_room_for(self, whole n_tokens) noexcept
 
+@cython.final
 cdef class Fleet:
     cdef list pools, ranks, links
     cdef Requests log
