@@ -16,32 +16,39 @@ PLAN = Path(sys.executable).with_name("plan")
 
 @dataclass(frozen=True)
 class Measured:
-    """What a process took: wall time and CPU time with its children's [s], peak memory [MB]."""
+    """What a process took: wall time and CPU time with its children's [s], peak memory [MB].
+
+    Args:
+        user_s: of the CPU time, without the system's.
+    """
 
     code: int
     wall_s: float
     cpu_s: float
+    user_s: float
     peak_mb: float
     stdout: str
     stderr: str
 
 
-def measured(words: list[str], *, cwd: Path | None = None) -> Measured:
-    """`plan` with these words, as a user would run it.
+def measured(words: list[str], *, cwd: Path | None = None, program: Path = PLAN) -> Measured:
+    """A program with these words, `plan` as a user would run it, whose byte code is kept.
 
     The peak is of the resident set of the largest process, as the system counts it. It counts
     the process that another is forked from as well, and this one may be large: so a small one,
     which is this file, stands between them.
     """
-    between = [sys.executable, __file__, *words]
-    said = subprocess.run(between, stdout=subprocess.PIPE, check=True, text=True, cwd=cwd).stdout
+    between = [sys.executable, __file__, str(program), *words]
+    kept = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    ran = subprocess.run(between, stdout=subprocess.PIPE, check=True, text=True, cwd=cwd, env=kept)
+    said = ran.stdout
     return Measured(**json.loads(said))
 
 
 def _measured(words: list[str]) -> Measured:
     with TemporaryFile("w+") as out, TemporaryFile("w+") as err:
         began_s = time.perf_counter()
-        process = subprocess.Popen([PLAN, *words], stdout=out, stderr=err)
+        process = subprocess.Popen(words, stdout=out, stderr=err)
         _, status, use = os.wait4(process.pid, 0)
         wall_s = time.perf_counter() - began_s
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -50,6 +57,7 @@ def _measured(words: list[str]) -> Measured:
         code=process.returncode,
         wall_s=wall_s,
         cpu_s=use.ru_utime + use.ru_stime,
+        user_s=use.ru_utime,
         peak_mb=use.ru_maxrss * 1024 / 1e6,
         stdout=texts[0],
         stderr=texts[1],

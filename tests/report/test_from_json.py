@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from planner.errors import SpecError
 from planner.report.as_json import Json, answer_json, digest_of, dumps
-from planner.report.saved import load_answer, read_answer
+from planner.report.saved import MOST_BYTES, load_answer, read_answer
 from tests.report.examples import PLAN
 from tests.report.floorplans import REPAIR
 from tests.report.test_as_json import ANSWERS
@@ -98,7 +98,10 @@ def test_what_is_no_answer_is_refused_with_the_reason(text, fact):
 
 def test_files_that_cannot_be_read_are_refused(tmp_path):
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
-    for name, fact in (("none.json", "no such file"), ("", "is a folder"), ("bytes.json", "text")):
+    with (tmp_path / "long.json").open("wb") as file:
+        file.truncate(MOST_BYTES + 1)
+    faults = {"bytes": "text", "long": "is larger than 32 MiB", "none": "no such file"}
+    for name, fact in (*((f"{name}.json", fact) for name, fact in faults.items()), ("", "folder")):
         with pytest.raises(SpecError, match=fact):
             load_answer(str(tmp_path / name), asked_by="ANSWER")
 
