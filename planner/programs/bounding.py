@@ -38,14 +38,14 @@ class Belief:
     """What is believed of times.
 
     Args:
-        rows: which of some choices count, with what loosened limits let in or as it is asked.
+        counts: which of some choices do, with what loosened limits let in or as it is asked.
         pose: states these, likewise.
         spare: how far beyond the best choice others are wanted besides, as a share of it.
         n_best: contexts that must be there with their best.
         at_least: objective up to which all must be there.
     """
 
-    rows: Callable[[EngineChoices, bool], IntArray]
+    counts: Callable[[EngineChoices, bool], BoolArray]
     pose: Callable[[EngineChoices, bool], PosedProgram]
     spare: Callable[[EngineChoices], float] = lambda _: 0.0
     n_best: int = 1
@@ -82,7 +82,7 @@ class _Near(Incumbents):
 
     def meet(self, choices: EngineChoices) -> None:
         """Look for better ones among choices that were timed."""
-        believed = choices.take(self._belief.rows(choices, False))
+        believed = choices.take(self._belief.counts(choices, False))
         if not len(believed):
             return
         _, best = Sieve(self).sift(self._belief.pose(believed, False).program)
@@ -91,12 +91,13 @@ class _Near(Incumbents):
 
     def sifted(self, choices: EngineChoices) -> tuple[BoolArray, LayoutProgram | None]:
         """Which of some choices may be wanted (N,), and the program of those that count."""
-        stays, rows = np.zeros(len(choices), dtype=np.bool_), self._belief.rows(choices, True)
-        if not len(rows):
+        stays, counts = np.zeros(len(choices), dtype=np.bool_), self._belief.counts(choices, True)
+        if not counts.any():
             return stays, None
         self.within = min(self.within, self.good)
-        program = self._belief.pose(choices.take(rows), True).program
+        program = self._belief.pose(choices.take(counts), True).program
         field, _ = Sieve(self, searches=False).sift(program)
+        rows = np.flatnonzero(counts)
         stays[rows[field.columns[field.columns < len(rows)]]] = True
         return stays, program
 

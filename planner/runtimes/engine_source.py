@@ -9,7 +9,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from planner.equations.arrays import IntArray
+from planner.equations.arrays import BoolArray, IntArray
 from planner.estimates.serving.choices import EngineChoices
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.timer import Timer
@@ -215,7 +215,7 @@ class EngineSource:
         n_best_of = {name: (n_best or 1) if name == aim.belief else 1 for name in names}
         beliefs = [
             Belief(
-                rows=partial(self._rows, name),
+                counts=partial(self._counts, name),
                 pose=partial(self._bound, scale, {} if name else reliefs, name),
                 n_best=n_best_of[name],
             )
@@ -235,13 +235,13 @@ class EngineSource:
             n_best=n_best_of,
         )
 
-    def _rows(self, belief: str, found: EngineChoices, is_loose: bool) -> IntArray:
+    def _counts(self, belief: str, found: EngineChoices, is_loose: bool) -> BoolArray:
         """Of some choices those that count where so much is believed."""
         counts = np.ones(len(found), dtype=np.bool_)
         if not is_loose:
             held = found.fixed_bytes + found.moving_bytes
             counts = held <= found.limit_bytes * self._aim.memory
-        return np.flatnonzero(counts & (found.outside_error == 0.0) if belief == INSIDE else counts)
+        return counts & (found.outside_error == 0.0) if belief == INSIDE else counts
 
     def _bound(
         self,

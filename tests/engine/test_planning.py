@@ -194,7 +194,7 @@ def random_feasible(
             n_tokens=TRAFFIC.n_tokens,
         )
         drawn = drawn.take(held.largest_batch >= drawn.batch)
-        drawn = drawn.take(slice(0, 2 * N_RANDOM))
+        drawn = drawn.take(np.arange(min(2 * N_RANDOM, len(drawn))))
         times = serving_times(serving, drawn, TRAFFIC)
         in_flight = drawn.batch * drawn.n_data
         n_out = TRAFFIC.n_output_tokens

@@ -24,10 +24,10 @@ def with_expert_loads(
     Args:
         said: path of a file as `plan experts` reads it, or the exponent of a power law.
     """
-    from planner.specs.expert_loads import zipf_loads
-
     if model is None or said is None:
         return model
+    from planner.specs.expert_loads import zipf_loads
+
     counts = model.expert_counts
     if not counts:
         fact, remedy = f"{model.name} has no experts", "leave it out"

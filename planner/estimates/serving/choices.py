@@ -101,6 +101,8 @@ class EngineChoices:
 
     def take(self, rows: IntArray | BoolArray) -> EngineChoices:
         """Some of them."""
+        if rows.dtype == np.bool_ and rows.all():
+            return self
         arrays = {
             field.name: getattr(self, field.name)[rows]
             for field in fields(EngineChoices)

@@ -68,6 +68,8 @@ class DeploymentTable:
 
     def take(self, rows: IntArray | BoolArray) -> DeploymentTable:
         """Some of the deployments."""
+        if rows.dtype == np.bool_ and rows.all():
+            return self
         arrays = {
             field.name: getattr(self, field.name)[rows]
             for field in fields(self)

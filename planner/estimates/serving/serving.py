@@ -67,6 +67,9 @@ from planner.specs.kernels import EngineSpec
 from planner.specs.roles import DECODE, PREFILL
 from planner.specs.served_formats import ServedFormats, as_run
 
+NEAR = 1.05
+"""Numbers of prompts that are taken for the same in a bound."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
@@ -178,12 +181,15 @@ def least_times(
 class _InCommon(Serving):
     """Passes that read prompts, without hand-overs between stages nor decodes beside them.
 
-    Of all deployments that have the same once.
+    Of all deployments that have the same once, and of no more prompts than there are: numbers of
+    them lie close together, and a pass that reads fewer takes no longer.
     """
 
     def pass_time(self, table: DeploymentTable, work: PassShape) -> PassTime:
         names = ("n_prompts", "prompt_tokens", "past_tokens")
         parts = {name: np.broadcast_to(getattr(work, name), len(table)) for name in names}
+        steps = np.floor(np.log(np.maximum(1.0, parts["n_prompts"])) / np.log(NEAR))
+        parts["n_prompts"] = np.minimum(parts["n_prompts"], NEAR**steps)
         experts = (table.n_data, table.n_expert_parallel, table.n_redundant)
         first, row = alike((table.n_tensor, *experts, table.overlaps, *parts.values()))
         some: dict[str, Any] = {name: one[first] for name, one in parts.items()}

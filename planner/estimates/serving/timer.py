@@ -174,8 +174,7 @@ class Timer:
         """
         rows = joined([_in_chunks(table, n) for n in self.chunks])
         rows, starts = self.offered(rows, drafts)
-        can = np.flatnonzero(starts)
-        return rows.take(can), can % max(len(table), 1)
+        return rows.take(starts), np.flatnonzero(starts) % max(len(table), 1)
 
     def exact(
         self, table: DeploymentTable, drafts: Drafts | None, memory_scale: float

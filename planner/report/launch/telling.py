@@ -5,15 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from planner.report.launch import launch_of
 from planner.report.launch.words import Started
 from planner.results import AnyDeployment, AnyPlan, AnyRequest, Plan
 from planner.results.engines import EngineAudit, EngineDeployment
-from planner.results.fleets import FleetPlan
-from planner.results.placements import Recipe
 from planner.results.predictions import Launch, Prediction
-from planner.results.surveys import Comparison, Curves, Frontier
 from planner.specs.acceptance import acceptance_text
 from planner.specs.architecture import Architecture, Experts
 from planner.specs.correspondence import architecture_of
@@ -24,6 +22,11 @@ from planner.specs.records import NodesFabric
 from planner.specs.roles import TOGETHER
 from planner.specs.served_formats import as_run, checkpoint_of
 from planner.specs.serving_records import PredictionRequest, ServingRecords
+
+if TYPE_CHECKING:
+    from planner.results.fleets import FleetPlan
+    from planner.results.placements import Recipe
+    from planner.results.surveys import Comparison, Curves, Frontier
 
 
 def with_commands(request: EngineRequest, best: EngineDeployment) -> EngineDeployment:
@@ -51,6 +54,9 @@ def _is_path(word: str) -> bool:
 
 def with_commands_of(answer: object) -> object:
     """An answer with the commands that belong to its figures, wherever it has some."""
+    from planner.results.fleets import FleetPlan
+    from planner.results.surveys import Comparison, Curves
+
     if isinstance(answer, Prediction):
         return replace(answer, launch=launched(answer.request))
     if isinstance(answer, Plan):
@@ -120,6 +126,8 @@ def _plan_with_commands(answer: AnyPlan) -> AnyPlan:
 
 def _survey_with_commands(answer: Comparison | Curves) -> Comparison | Curves:
     """Several answers whose deployments have the commands of their own requests."""
+    from planner.results.surveys import Comparison
+
     if isinstance(answer, Comparison):
         rows = (
             replace(row, plan=row.plan and _plan_with_commands(row.plan)) for row in answer.rows
