@@ -16,7 +16,6 @@ from planner.results.engines import EngineDeployment
 from planner.running.deadlines import out_of_time, timed
 from planner.running.phases import begin
 from planner.runtimes.candidates import Aim, Among, variants_of
-from planner.runtimes.loads import load_of_plan
 from planner.runtimes.registry import USUAL, candidates_of
 from planner.solvers.certify import in_si
 from planner.solvers.search import Found, search
@@ -135,6 +134,8 @@ def plan(
     if targets.demand_tokens_per_s is None:
         return best
     if isinstance(best.request, EngineRequest) and isinstance(best.deployment, EngineDeployment):
+        from planner.runtimes.loads import load_of_plan  # the simulator is heavy
+
         best = replace(best, load=load_of_plan(best.request, best.deployment))
     from planner.planning.mixing import unasked_of_replicas, with_mix  # placements are heavy
 

@@ -61,11 +61,9 @@ def counted_load(
 
 
 def judged_load(
-    says: Load | None, request: AnyRequest, best: AnyDeployment
+    says: Load, request: AnyRequest, best: AnyDeployment
 ) -> tuple[Load | None, list[Finding]]:
-    """What a plan that was counted does at its demand; None where nothing is said of it."""
-    if says is None:
-        return None, []
+    """What a plan that was counted does at its demand."""
     if not (isinstance(request, EngineRequest) and isinstance(best, EngineDeployment)):
         return None, [Finding(path=("load",), says=says, fact="is of no engine")]
     demand = best.demand_tokens_per_s or 0.0

@@ -17,7 +17,6 @@ from planner.results import (
 )
 from planner.verifier.certificates import certified
 from planner.verifier.findings import Finding, Path, refuse, with_differences
-from planner.verifier.loads import judged_load
 from planner.verifier.mixes import judged_mix
 from planner.verifier.quantities import HBM, MEASURES, Measure, limits_of, measure_of
 from planner.verifier.rivals import judged_beliefs, judged_costs, judged_rivals
@@ -94,8 +93,12 @@ def judge_plan(plan: AnyPlan) -> tuple[AnyPlan, list[Finding]]:
         checks=among.first.checks,
     )
     mix, of_mix = judged_mix(plan)
-    load, of_load = judged_load(plan.load, plan.request, best)
-    wrong += of_load
+    load = plan.load
+    if load is not None:
+        from planner.verifier.loads import judged_load  # the simulator is heavy
+
+        load, of_load = judged_load(load, plan.request, best)
+        wrong += of_load
     wrong += [*more, *of_mix, *_considered_wrong(plan, among)]
     truth = replace(
         plan,
