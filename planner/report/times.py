@@ -117,10 +117,8 @@ def _inner(answer: object) -> Iterator[object]:
 def _clusters(request: object) -> list[ClusterSpec]:
     """Clusters that a request is of; none of a graph."""
     records = getattr(request, "records", request)
-    site = getattr(request, "site", getattr(records, "cluster", None))
-    groups = (
-        [one.cluster for one in getattr(site, "groups", ())] if _is(site, "PoolSpec") else [site]
-    )
+    site: Any = getattr(request, "site", getattr(records, "cluster", None))
+    groups = [one.cluster for one in site.groups] if _is(site, "PoolSpec") else [site]
     return [one for one in groups if isinstance(one, ClusterSpec)]
 
 
@@ -165,8 +163,6 @@ def _is(answer: object, *names: str) -> bool:
 
 
 def _found(answer: Any) -> Iterator[Times]:  # noqa: ANN401 any kind of answer
-    if _is(answer, "Repair"):
-        answer = answer.placement
     if _is(answer, "Prediction"):
         yield _of_engine(
             answer.engine, answer.device, answer.model_kind, answer.measured_by, answer.outside
@@ -179,14 +175,11 @@ def _found(answer: Any) -> Iterator[Times]:  # noqa: ANN401 any kind of answer
         yield from _of_placement(answer)
     elif _is(answer, "FleetPlan"):
         yield from _of_fleet(answer)
-    elif _is(answer, "Comparison"):
-        for row in answer.rows:
-            yield from _found(row.answer)
     elif _is(answer, "Frontier"):
         yield from _of_frontier(answer)
     else:
-        for curve in _curves(answer):
-            yield from _found(curve.frontier)
+        for one in _inner(answer):
+            yield from _found(one)
 
 
 def _curves(answer: object) -> Iterable[Curve]:

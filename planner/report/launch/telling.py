@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planner.report.launch import launch_of
 from planner.report.launch.words import Started
@@ -52,18 +52,15 @@ def _is_path(word: str) -> bool:
     return "/" in word or word.endswith((".json", ".toml"))
 
 
-def with_commands_of(answer: object) -> object:
+def with_commands_of(answer: Any) -> object:  # noqa: ANN401 any kind of answer
     """An answer with the commands that belong to its figures, wherever it has some."""
-    from planner.results.fleets import FleetPlan
-    from planner.results.surveys import Comparison, Curves
-
     if isinstance(answer, Prediction):
         return replace(answer, launch=launched(answer.request))
     if isinstance(answer, Plan):
         return _plan_with_commands(answer)
-    if isinstance(answer, FleetPlan):
+    if type(answer).__name__ == "FleetPlan":  # without importing fleets, which takes long
         return replace(answer, recipes=tuple(_started_recipes(answer)))
-    if isinstance(answer, (Comparison, Curves)):
+    if type(answer).__name__ in ("Comparison", "Curves"):
         return _survey_with_commands(answer)
     if isinstance(answer, EngineAudit):
         request = answer.request
@@ -124,11 +121,9 @@ def _plan_with_commands(answer: AnyPlan) -> AnyPlan:
     )
 
 
-def _survey_with_commands(answer: Comparison | Curves) -> Comparison | Curves:
+def _survey_with_commands(answer: Any) -> Any:  # noqa: ANN401 a comparison, or curves
     """Several answers whose deployments have the commands of their own requests."""
-    from planner.results.surveys import Comparison
-
-    if isinstance(answer, Comparison):
+    if hasattr(answer, "rows"):
         rows = (
             replace(row, plan=row.plan and _plan_with_commands(row.plan)) for row in answer.rows
         )
