@@ -42,7 +42,7 @@ class _Line:
 
     def tell(self, news: News) -> None:
         """News that hold until there are others, or another phase begins."""
-        self._news = phases.number(), news
+        self._news = phases.current()[0], news
 
     def stay(self, text: str) -> None:
         """A line that stays, above the one that is rewritten."""
@@ -66,7 +66,7 @@ class _Line:
             elapsed_s, wait_s = time.monotonic() - self._began_s, _EVERY_S
             phase, news = self._news
             with self._lock:
-                self._rewrite((news if phase == phases.number() else _working)(elapsed_s))
+                self._rewrite((news if phase == phases.current()[0] else _working)(elapsed_s))
 
     def _rewrite(self, text: str) -> None:
         self._stream.write("\r" + text.ljust(self._length))
@@ -96,7 +96,7 @@ def tell(news: News) -> None:
 
 
 def _working(elapsed_s: float) -> str:
-    return f"{phases.words()}, {show(round(elapsed_s, 1), 's')}"
+    return f"{phases.current()[1]}, {show(round(elapsed_s, 1), 's')}"
 
 
 class ProgressLine:

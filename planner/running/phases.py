@@ -11,10 +11,6 @@ def begin(words: str) -> None:
     _phase = (_phase[0] + 1, words)
 
 
-def words() -> str:
-    return _phase[1]
-
-
-def number() -> int:
-    """Of phases so far."""
-    return _phase[0]
+def current() -> tuple[int, str]:
+    """The number of the phase and its words."""
+    return _phase

@@ -26,7 +26,7 @@ from planner.specs.serving_records import PredictionRequest, ServingRecords
 if TYPE_CHECKING:
     from planner.results.fleets import FleetPlan
     from planner.results.placements import Recipe
-    from planner.results.surveys import Comparison, Curves, Frontier
+    from planner.results.surveys import Frontier
 
 
 def with_commands(request: EngineRequest, best: EngineDeployment) -> EngineDeployment:
