@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.speed             # all of them beside docs/speed.md, some minutes
     python -m tests.benchmarks.speed plan fleet  # those whose words begin so
-    python -m tests.benchmarks.speed --write     # and `docs/speed.md` anew
+    python -m tests.benchmarks.speed --write     # and write their rows of docs/speed.md anew
 
 Machines are noisy: user time counts, the fixed work takes turns with the commands, and of some
 rounds the least ratio counts, since a neighbour can only add. Those of `GUARDED` are in the gate
@@ -17,9 +17,9 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
 
 from planner.estimates.simulation.core import is_compiled
 from tests.benchmarks.measuring import Measured, measured
@@ -76,7 +76,8 @@ COMMANDS = {
         f"{ENGINES} h100-nvl8-x512",
         f"{TWO} h100-nvl8-x64",
         "place --model palm-540b --topology tpu-v4-16x16x16",
-        "fleet examples/traffic.toml --time-limit 120s",
+        "fleet --engine vllm --model llama-3.1-70b --topology h100-nvl8-x4 --trace "
+        "examples/requests.csv --ttft-p95 2s --tpot-p95 50ms",
         "sweep examples/sweep.toml",
     ),
 }
@@ -139,7 +140,8 @@ class Bench:
         words = [
             str(ROOT / word) if word.startswith("examples/") else word for word in line.split()
         ]
-        ran = measured(words, cwd=self._folder)
+        cwd = Path(mkdtemp(dir=self._folder))  # of its own: what was begun there would go on
+        ran = measured(words, cwd=cwd)
         after = self.fixed()
         user_s = min(self._before.user_s, after.user_s)
         self._before = after
@@ -164,24 +166,31 @@ def known() -> dict[str, Ratios]:
     return {line: Ratios(float(cpu), float(memory)) for line, cpu, memory in ROW.findall(text)}
 
 
-def _rows(bench: Bench, names: list[str]) -> Iterator[tuple[str, str]]:
-    """A row of the page for each command, printed as it comes; with its size."""
-    before = known()
-    for size, lines in COMMANDS.items():
-        for line in (one for one in lines if not names or one.startswith(tuple(names))):
-            ratios, ran = bench.least(line)
-            mark = " (guarded)" if line in GUARDED else ""
-            row = (
-                f"| `plan {line}`{mark} | {ratios.cpu:.2f} | {ran.user_s:.2f} "
-                f"| {ratios.memory:.2f} | {ran.peak_mb:.0f} |"
-            )
-            told = before.get(line)
-            beside = "" if told is None else f"  was {told.cpu:.2f}, {told.memory:.2f}"
-            print(f"{row}{beside}", flush=True)
-            yield size, row
+def _measure(bench: Bench, names: list[str]) -> dict[str, str]:
+    """The row of the page of each command, printed as it comes."""
+    before, rows = known(), {}
+    for line in (line for lines in COMMANDS.values() for line in lines):
+        if names and not line.startswith(tuple(names)):
+            continue
+        ratios, ran = bench.least(line)
+        mark = " (guarded)" if line in GUARDED else ""
+        rows[line] = (
+            f"| `plan {line}`{mark} | {ratios.cpu:.2f} | {ran.user_s:.2f} "
+            f"| {ratios.memory:.2f} | {ran.peak_mb:.0f} |"
+        )
+        told = before.get(line)
+        beside = "" if told is None else f"  was {told.cpu:.2f}, {told.memory:.2f}"
+        print(f"{rows[line]}{beside}", flush=True)
+    return rows
 
 
-def _page(rows: list[tuple[str, str]], fixed: Measured) -> str:
+def _kept() -> dict[str, str]:
+    """The rows that stand on the page."""
+    text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    return {row[1]: row[0] for row in ROW.finditer(text)}
+
+
+def _page(rows: dict[str, str], fixed: Measured) -> str:
     cpu = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
     machine = f"{cpu[1] if cpu else platform.machine()}, {os.cpu_count()} cores"
     lines = [
@@ -193,19 +202,17 @@ def _page(rows: list[tuple[str, str]], fixed: Measured) -> str:
         "machines and revisions. Those that are guarded are in the gate, red where a ratio",
         f"is more than {WORSE - 1:.0%} above what stands here.",
         "",
-        f"Measured {datetime.datetime.now(tz=datetime.UTC):%Y-%m-%d} on {machine}, Python "
+        f"Last measured {datetime.datetime.now(tz=datetime.UTC):%Y-%m-%d} on {machine}, Python "
         f"{platform.python_version()}, by `python -m tests.benchmarks.speed --write`.",
     ]
-    for size in COMMANDS:
+    for size, listed in COMMANDS.items():
         head = f"| {size} | CPU, ratio | s | memory, ratio | MB |"
         lines += ["", head, "| --- | --- | --- | --- | --- |"]
-        lines += [row for at, row in rows if at == size]
+        lines += [rows[line] for line in listed if line in rows]
     return "\n".join([*lines, ""])
 
 
 def main() -> int:
-    from tempfile import TemporaryDirectory
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="only commands whose words begin so")
     parser.add_argument("--write", action="store_true", help="write docs/speed.md anew")
@@ -214,9 +221,9 @@ def main() -> int:
         print("the simulator is not compiled here: fleets take far longer", file=sys.stderr)
     with TemporaryDirectory() as folder:
         bench = Bench(Path(folder))
-        rows = list(_rows(bench, asked.names))
-        if asked.write and not asked.names:
-            PAGE.write_text(_page(rows, bench.fixed()), encoding="utf-8")
+        rows = _measure(bench, asked.names)
+        if asked.write:
+            PAGE.write_text(_page({**_kept(), **rows}, bench.fixed()), encoding="utf-8")
     return 0
 
 
