@@ -76,9 +76,8 @@ COMMANDS = {
         f"{ENGINES} h100-nvl8-x512",
         f"{TWO} h100-nvl8-x64",
         "place --model palm-540b --topology tpu-v4-16x16x16",
-        "fleet --engine vllm --model llama-3.1-70b --topology h100-nvl8-x4 --trace "
-        "examples/requests.csv --ttft-p95 2s --tpot-p95 50ms",
-        "sweep examples/sweep.toml",
+        "fleet --engine vllm --model llama-3.1-70b --topology h100-nvl8-x8 --rate 24req/s "
+        "--input 1500 --output 300 --ttft-p95 1s --tpot-p95 40ms",
     ),
 }
 GUARDED = (
