@@ -9,6 +9,7 @@ from functools import partial
 
 from planner.errors import OutOfTimeError
 from planner.placing.fabrics.patterns import NodeConfiguration, Shape
+from planner.placing.fleets.incumbents import more_looked_at
 from planner.placing.fleets.market import Market
 from planner.placing.fleets.refuting import n_devices, usd_per_hour
 from planner.placing.fleets.searching import RENT, SHARE, Allowed, Chosen, as_offered, settled
@@ -24,7 +25,7 @@ N_TOLD = 3
 def alternatives_of(fleet: PlannedFleet) -> tuple[FleetAlternative, ...]:
     """The nearest other fleets: without a kind, a shape, a role or a sharing of this one.
 
-    Each is the cheapest by the same program, at what replicas carry in simulation.
+    Each is the cheapest of what was simulated by then, and of few more that seem cheapest.
     """
     found: list[FleetAlternative] = []
     with suppress(OutOfTimeError):
@@ -32,7 +33,7 @@ def alternatives_of(fleet: PlannedFleet) -> tuple[FleetAlternative, ...]:
         for name, allowed, fluid in sorted(parts, key=lambda one: _bound(one[2])):
             if len(found) >= N_TOLD and _bound(fluid) >= _rent(found[N_TOLD - 1]):
                 break
-            found.append(_priced(name, settled(fleet.chosen.market, allowed=allowed)))
+            found.append(_priced(name, _soon(fluid, allowed)))
             found.sort(key=_rent)
     return tuple(found[:N_TOLD])
 
@@ -47,6 +48,15 @@ def _bound(fluid: Chosen) -> float:
 
 def _rent(one: FleetAlternative) -> float:
     return math.inf if one.usd_per_hour is None else one.usd_per_hour
+
+
+def _soon(fluid: Chosen, allowed: Allowed) -> Chosen:
+    """The cheapest of what is known, and of few more where that is nothing."""
+    market = fluid.market
+    chosen = settled(market, allowed=allowed, now=market.book.sure)
+    while fluid.is_found and not chosen.is_found and more_looked_at(fluid, allowed):
+        chosen = settled(market, allowed=allowed, now=market.book.sure)
+    return chosen
 
 
 def _priced(name: str, chosen: Chosen) -> FleetAlternative:
