@@ -75,7 +75,7 @@ class TraceRows:
             n_input=array("q", map(self.n_input.__getitem__, order)),
             n_output=array("q", map(self.n_output.__getitem__, order)),
             part_of_s=0.0 if of is None else last - first,
-            part_of_n=0 if of is None else len(arrivals),
+            part_of_n=None if of is None else len(arrivals),
         )
 
 

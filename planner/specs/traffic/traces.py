@@ -24,7 +24,7 @@ class Trace:
         arrival_s: since the first of them, ascending, `array("d")` of length N [s].
         n_input, n_output: tokens of each, from 1, `array("q")` of length N.
         part_of_s, part_of_n: duration and length of the trace that it is a part of, from whose
-            first request it counts; 0 of a whole one.
+            first request it counts; 0 and None of a whole one.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Trace:
     n_input: Counts
     n_output: Counts
     part_of_s: float = 0.0
-    part_of_n: int = 0
+    part_of_n: int | None = None
 
     def __hash__(self) -> int:
         return hash((self.name, len(self.arrival_s), self.duration_s))
