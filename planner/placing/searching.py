@@ -30,7 +30,7 @@ from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.request import SolverOptions
 from planner.specs.roles import APART
 
-CONFIGURATIONS_SHARE = 0.6
+CONFIGURATIONS_SHARE = 0.7
 """Of the time, that making configurations may take: what is left is for placing them."""
 
 ANYWHERE_SHARE = 0.3
