@@ -721,8 +721,8 @@ class Rank:
     def end(self, request: int) -> None:
         """A request has its last token; its place is free now, or when a pass more is composed."""
         self.log.last_s[request] = self.free_s
-        if self.is_watched:
-            self.ended.append(request)
+        if self.is_watched:  # beside stages a pass may end before one that began earlier
+            self.ended.insert(request, self.log.last_s)
         self.log.ends[request] = ENDED
         self.leaving[self.n_leaving] = request
         self.n_leaving += 1
