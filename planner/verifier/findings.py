@@ -17,10 +17,7 @@ TOLERANCE = 1e-9
 NOTHING = 1e-15
 """Seconds, dollars, bytes and shares below which two figures are both nothing."""
 
-CANCELLED: Mapping[str, float] = {
-    **{"gap": 1e-8, "loss_fraction": 1e-8, "gain_fraction": 1e-8},
-    "half_width_s": 1e-10,  # of a mean of seconds, by squares of what batches differ
-}
+CANCELLED = {"gap": 1e-8, "loss_fraction": 1e-8, "gain_fraction": 1e-8, "half_width_s": 1e-10}
 """Differences of nearly equal numbers, and what is left of their digits, absolute."""
 
 
