@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -102,23 +103,34 @@ class _Near(Incumbents):
         return stays, program
 
 
+class Sifter(Protocol):
+    """What of timed or bounded deployments may be wanted, by what was met so far."""
+
+    def sifted(self, choices: EngineChoices, weight: IntArray | None = None) -> BoolArray:
+        """Which of some choices may be wanted (N,), by times that they do not go below.
+
+        Args:
+            weight: of what is looked at first, how many deployments each stands for (N,).
+        """
+
+    def meet(self, timed: EngineChoices) -> None:
+        """Look for better ones among choices that were timed."""
+
+
 class Bounding:
-    """The search for what may be wanted.
+    """The search for what may be wanted, some cuts of the model at a time.
 
     Args:
-        beliefs: the first is that of the program, and counts all choices.
         memory_scale: factor on what the engine may take of a device; those beyond are left out.
     """
 
-    def __init__(self, timer: Timer, beliefs: Sequence[Belief], memory_scale: float) -> None:
-        self._timer, self._scale = timer, memory_scale
-        self._near = [_Near(one) for one in beliefs]
-        self._rejected: dict[str, int] = {}
-        self._bound, self._n_contexts, self._n_unfit = np.inf, 0, 0
+    def __init__(self, timer: Timer, sifter: Sifter, memory_scale: float) -> None:
+        self._timer, self._sifter, self._scale = timer, sifter, memory_scale
+        self._n_unfit = 0
         self._kept: list[EngineChoices] = []
 
-    def wanted(self, blocks: Iterable[DeploymentTable]) -> Wanted:
-        """Of blocks of cuts, each with every batch and one chunk.
+    def kept(self, blocks: Iterable[DeploymentTable]) -> EngineChoices:
+        """Of blocks of cuts, each with every batch and one chunk, what may be wanted, timed.
 
         Raises:
             ValueError: there is no block.
@@ -133,18 +145,8 @@ class Bounding:
             begin(f"timing deployments of {engine} on up to {n_devices:,} devices")
             self._look_at(block)
         kept = joined_choices(self._kept)
-        n_contexts = self._near[0].sifted(kept)[1]
-        left_out = LeftOut(
-            rejected=self._rejected,
-            bound=self._bound,
-            n_contexts=self._n_contexts - (n_contexts.n_contexts if n_contexts else 0),
-        )
         n_considered = len(kept) + self._n_unfit
-        return Wanted(
-            choices=replace(kept, n_considered=n_considered, is_cut=is_cut),
-            left_out=left_out,
-            within=tuple(one.within for one in self._near),
-        )
+        return replace(kept, n_considered=n_considered, is_cut=is_cut)
 
     def _look_at(self, block: DeploymentTable) -> None:
         timer, scale, weights, heads = self._timer, self._scale, [], []
@@ -155,32 +157,59 @@ class Bounding:
             heads.append(least)
             weights.append(n_chunks[fits])
         decodes = joined_choices(heads)
-        stays, program = self._sifted(decodes, np.concatenate(weights))
-        self._n_contexts += program.n_contexts if program else 0
-        decodes, exact = decodes.take(stays), []
+        decodes = decodes.take(self._sifter.sifted(decodes, np.concatenate(weights)))
+        exact = []
         for drafts in timer.drafts:
             mine = decodes.take(decodes.n_drafted == timer.n_drafted(drafts))
             rows, head = timer.with_chunks(mine.table, drafts)
             fits, least = timer.least(rows, drafts, scale, mine.decode_s[head])
             self._n_unfit += int((~fits).sum())
-            timed = timer.exact(least.table.take(self._sifted(least)[0]), drafts, scale)
-            exact.append(timed)
+            some = least.table.take(self._sifter.sifted(least))
+            exact.append(timer.exact(some, drafts, scale))
         timed = joined_choices(exact)
+        self._sifter.meet(timed)
+        self._kept.append(timed.take(self._sifter.sifted(timed)))
+
+
+class Beliefs:
+    """What a plan may want: near the best of each belief.
+
+    Args:
+        beliefs: the first is that of the program, and counts all choices; what it rejects is
+            accounted for.
+    """
+
+    def __init__(self, beliefs: Sequence[Belief]) -> None:
+        self._near = [_Near(one) for one in beliefs]
+        self._rejected: dict[str, int] = {}
+        self._bound, self._n_contexts = np.inf, 0
+
+    def wanted(self, kept: EngineChoices) -> Wanted:
+        """What is left in the end."""
+        program = self._near[0].sifted(kept)[1]
+        left_out = LeftOut(
+            rejected=self._rejected,
+            bound=self._bound,
+            n_contexts=self._n_contexts - (program.n_contexts if program else 0),
+        )
+        within = tuple(one.within for one in self._near)
+        return Wanted(choices=kept, left_out=left_out, within=within)
+
+    def meet(self, timed: EngineChoices) -> None:
+        """See `Sifter`."""
         for near in self._near:
             near.meet(timed)
-        self._kept.append(timed.take(self._sifted(timed)[0]))
 
-    def _sifted(
-        self, choices: EngineChoices, weight: IntArray | None = None
-    ) -> tuple[BoolArray, LayoutProgram | None]:
-        """Which choices may be wanted (N,), and the first belief's program; others are counted."""
+    def sifted(self, choices: EngineChoices, weight: IntArray | None = None) -> BoolArray:
+        """See `Sifter`; what is rejected is counted."""
         (stays, program), *others = (one.sifted(choices) for one in self._near)
         for more, _ in others:
             stays = stays | more
         if program is not None:
+            self._n_contexts += program.n_contexts if weight is not None else 0
             weight = np.ones(len(choices), dtype=np.int64) if weight is None else weight
             self._count(program, ~stays, weight)
-        return stays, program
+        return stays
 
     def _count(self, program: LayoutProgram, gone: BoolArray, weight: IntArray) -> None:
         """Add what goes to the account: by the first row that it breaks, or its bound."""

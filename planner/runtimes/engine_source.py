@@ -13,7 +13,7 @@ from planner.equations.arrays import BoolArray, IntArray
 from planner.estimates.serving.choices import EngineChoices
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.timer import Timer
-from planner.programs.bounding import Belief, Bounding, Wanted
+from planner.programs.bounding import Belief, Beliefs, Bounding, Wanted
 from planner.programs.engine import OF_A_CUT, cuts_of, numbers_of, pose_engine
 from planner.programs.posed import NO_RELIEFS, NOTHING, PosedProgram
 from planner.programs.reduction import MOST_WHOLE, loosened
@@ -226,9 +226,10 @@ class EngineSource:
             spare=partial(offered.spare, aim.objective if is_plan else ""),
             at_least=-math.inf if n_best else self._at_most,
         )
-        search = Bounding(offered.timer, beliefs, scale)
+        near = Beliefs(beliefs)
+        search = Bounding(offered.timer, near, scale)
         return Known(
-            wanted=search.wanted(offered.timer.blocks(offered.cuts)),
+            wanted=near.wanted(search.kept(offered.timer.blocks(offered.cuts))),
             aim=aim,
             memory_scale=scale,
             reliefs=reliefs,
