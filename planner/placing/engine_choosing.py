@@ -31,8 +31,7 @@ def wanted_choices(
     table = found.table
     in_flight = table.batch * table.n_data
     rate, tpot, ttft = in_flight / found.place_s, found.tpot_high_s, found.ttft_high_s
-    rows: IntArray = np.flatnonzero(_kept(found, targets))
-    if not len(rows):
+    if not len(rows := np.flatnonzero(_kept(found, targets))):
         return
     order = [-rate, tpot] if by_latency else [ttft, tpot, -rate]
     if found.role == PREFILL:

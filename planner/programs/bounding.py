@@ -53,7 +53,7 @@ class Belief:
     at_least: float = -np.inf
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Wanted:
     """What may be wanted of all choices.
 
@@ -126,8 +126,8 @@ class Bounding:
 
     def __init__(self, timer: Timer, sifter: Sifter, memory_scale: float) -> None:
         self._timer, self._sifter, self._scale = timer, sifter, memory_scale
-        self._n_unfit = 0
         self._kept: list[EngineChoices] = []
+        self._n_unfit = 0
 
     def kept(self, blocks: Iterable[DeploymentTable]) -> EngineChoices:
         """Of blocks of cuts, each with every batch and one chunk, what may be wanted, timed.
@@ -145,8 +145,7 @@ class Bounding:
             begin(f"timing deployments of {engine} on up to {n_devices:,} devices")
             self._look_at(block)
         kept = joined_choices(self._kept)
-        n_considered = len(kept) + self._n_unfit
-        return replace(kept, n_considered=n_considered, is_cut=is_cut)
+        return replace(kept, n_considered=len(kept) + self._n_unfit, is_cut=is_cut)
 
     def _look_at(self, block: DeploymentTable) -> None:
         timer, scale, weights, heads = self._timer, self._scale, [], []
@@ -192,8 +191,7 @@ class Beliefs:
             bound=self._bound,
             n_contexts=self._n_contexts - (program.n_contexts if program else 0),
         )
-        within = tuple(one.within for one in self._near)
-        return Wanted(choices=kept, left_out=left_out, within=within)
+        return Wanted(kept, left_out, tuple(one.within for one in self._near))
 
     def meet(self, timed: EngineChoices) -> None:
         """See `Sifter`."""

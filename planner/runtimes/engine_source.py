@@ -199,8 +199,7 @@ class EngineSource:
                 return one
         scale = self._scale(reliefs)
         if offered.is_small:
-            everything = offered.all_of(offered.cuts, scale)
-            wanted = Wanted(choices=everything, left_out=NOTHING, within=())
+            wanted = Wanted(offered.all_of(offered.cuts, scale), NOTHING, ())
             known = Known(wanted=wanted, aim=None, memory_scale=scale, reliefs={}, n_best={})
         else:
             known = self._bounded(n_best, reliefs, scale)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planner.estimates.calibration.kernel_files import list_kernels
+from planner.estimates.calibration.kernel_files import load_kernels
 from planner.specs.kernels import Fit
+from planner.specs.places import Kind, files
 from tests.papers.inference import CASES, error, predicted
 from tests.papers.infersim_kernels import MODELS
 from tests.papers.infersim_layers import chosen_layers
@@ -55,7 +56,7 @@ def kernels_table() -> str:
     Fits that were never tried on shapes left out (`assumed`) are not in it.
     """
     found: dict[tuple[str, str, str, Fit], set[str]] = {}
-    for table in list_kernels():
+    for table in (load_kernels(str(path)) for path in files(Kind.KERNELS)):
         for (family, number_format), kernel in table.kernels.items():
             if kernel.fit.left_out_p90_error is not None:
                 one = (table.device, family, number_format, kernel.fit)

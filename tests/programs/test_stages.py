@@ -119,9 +119,15 @@ def test_arrays_that_differ_in_shape_are_refused():
 
 
 def lp_text(path):
-    from planner.solvers.stages.rows import write_lp
+    import highspy
 
-    write_lp(TWO, columns(TWO), path)
+    from planner.solvers.mixed.highs import highs_lp
+    from planner.solvers.stages.flow import flow
+
+    model = highspy.Highs()
+    model.setOptionValue("output_flag", False)
+    model.passModel(highs_lp(flow(TWO, columns(TWO))))
+    assert model.writeModel(str(path)) == highspy.HighsStatus.kOk
     return path.read_text(encoding="utf-8")
 
 

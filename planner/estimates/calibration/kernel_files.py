@@ -166,12 +166,6 @@ def sms_of(device: str) -> tuple[int, str]:
     return 0, ""
 
 
-def list_kernels() -> Iterator[KernelTable]:
-    """Every kernel file that can be found, what is assumed included."""
-    for path in files(Kind.KERNELS):
-        yield _table(_found(path))
-
-
 def files_of_device(device: str) -> Iterator[Path]:
     """Files that say that they are of a device; those that ship are named after it.
 

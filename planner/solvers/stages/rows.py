@@ -5,14 +5,8 @@ There may be ten thousand columns, so no modelling language stands between.
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import highspy  # type: ignore[import-untyped]
-
-from planner.errors import SolverError
 from planner.programs.stages import Columns, Cut, StageProgram
 from planner.solvers.mixed import solver_of
-from planner.solvers.mixed.highs import highs_lp
 from planner.solvers.proving import Word
 from planner.solvers.solution import Effort
 from planner.solvers.stages.flow import cut_of, flow
@@ -23,12 +17,3 @@ def word_of(name: str, program: StageProgram, columns: Columns, effort: Effort) 
     word = solver_of(name)(flow(program, columns), effort)
     found = None if word.answer is None else cut_of(columns, word.answer)
     return Word(answer=found, proof=word.proof, n_nodes=word.n_nodes, stopped_by=word.stopped_by)
-
-
-def write_lp(program: StageProgram, columns: Columns, path: Path) -> None:
-    """Write the program as an LP file, with its names."""
-    model = highspy.Highs()
-    model.setOptionValue("output_flag", False)
-    model.passModel(highs_lp(flow(program, columns)))
-    if model.writeModel(str(path)) == highspy.HighsStatus.kError:
-        raise SolverError(f"highs cannot write {path}")
