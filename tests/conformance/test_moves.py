@@ -47,7 +47,7 @@ IN_THE_REQUEST: dict[str, tuple[str, object]] = {
 Words = dict[str, str | None]
 SMALL, LARGE, MIXTURE = "llama-3.1-8b", "llama-3.1-70b", "qwen3-30b-a3b"
 SERVED: Words = {"--model": LARGE, "--topology": "h100-nvl8-x1", "--weights": "bf16"}
-PLANNED: Words = {**SERVED, "--input": "512", "--output": "64", "--batch": "4,16,64"}
+PLANNED: Words = {**SERVED, "--input": "512", "--output": "64", "--batch": "16,64"}
 BASES: dict[str, Words] = {
     **dict.fromkeys(("plan", "pareto", "compare", "place"), PLANNED),
     "audit": {**SERVED, "--batch": "8", "--speed": "20tok/s"},
@@ -177,6 +177,8 @@ def trial(command: str, runtime: str, option: str) -> tuple[str, Words]:
     if runtime in ENGINES:
         beside = {**beside, **({"--draft": "eagle"} if "--draft" in beside else {})}
         value = "eagle" if option == "--draft" else value
+    if "--rate" not in beside and option not in ("--rate", "--roles"):
+        beside = {"--chunk": "2048", **beside}  # a third of the deployments
     known = {key: text for key, text in beside.items() if is_meant(command, runtime, key)}
     return value, {**base, **known}
 

@@ -53,6 +53,7 @@ def test_lmsys_is_cheaper_than_published(*, counts_reading: bool, most: int, kus
     assert solution.objective == pytest.approx(by_shortest_path(one, most))
 
 
+@pytest.mark.research
 def test_prompts_on_slow_gpus_miss_the_target_that_the_formula_keeps() -> None:
     """Its p99 is of the wait alone: of what prompts take it has the mean, with nothing beside."""
     one = case("azure_2023", 8192)

@@ -122,6 +122,7 @@ def test_the_fit_is_a_minimum():
         assert loss(**best) < loss(**{**best, name: best[name] * factor})
 
 
+@pytest.mark.research
 def test_table_d2_prefers_micro_batches_of_2048_tokens():
     """FasterTransformer's versions differ; the choice looks at the rows of the fit only."""
 

@@ -111,11 +111,13 @@ def assert_takes_a_tenth(ours: Callable[[], object], theirs: Callable[[], object
 
 
 @pytest.mark.parametrize("model", ["Llama_3_70B_8_bit", "DeepSeek_V3"])
+@pytest.mark.research
 def test_search_with_proof_takes_a_tenth_of_the_cpu_time_of_the_papers_grid(model: str):
     request, decode = asked(model), facts.decode(model)
     assert_takes_a_tenth(lambda: planned_decode(request), lambda: grid_optimum(decode))
 
 
+@pytest.mark.research
 def test_with_a_draft_it_takes_a_tenth_as_well():
     request = asked("Llama_3_70B_8_bit", draft="Llama_3_8B")
     decode = facts.decode("Llama_3_70B_8_bit")

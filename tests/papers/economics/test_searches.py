@@ -53,6 +53,7 @@ def by_search(row: Row) -> str:
 
 
 @pytest.mark.parametrize("row", sorted(SEARCHED, key=by_search), ids=str)
+@pytest.mark.research
 def test_search_on_the_papers_grid_finds_the_papers_point(row: Row):
     found = quantity(row)
     assert found == pytest.approx(row.value, rel=ON_THE_PAPERS_GRID)

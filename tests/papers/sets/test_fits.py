@@ -35,6 +35,7 @@ def served_by(chosen, truth):
     return [replace(one.row, ttft_ms=one.ttft_ms, tpot_ms=one.tpot_ms) for one in found]
 
 
+@pytest.mark.research
 def test_constants_are_found_again_in_times_that_are_made_of_them(monkeypatch):
     known = [row for row in fitted_rows() if row.series.harness]
     devices = {*fitting.FITTED_ON, *DEVICES}

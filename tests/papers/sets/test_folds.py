@@ -73,6 +73,7 @@ def test_devices_that_nothing_is_fitted_to_are_in_no_fit():
     assert not any(may_be_fitted(row) for row in saturated())
 
 
+@pytest.mark.research
 def test_every_row_is_judged_by_constants_without_its_fold(monkeypatch):
     """Another constant of one fold moves the rows of that fold, and no others."""
     before = {one.row.name: one.tpot_ms for one in out_of_fold()}
