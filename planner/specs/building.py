@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -29,24 +31,59 @@ from planner.specs.records import (
 from planner.specs.served_formats import Checkpoint
 from planner.specs.variants import Variant
 
+_Record = TypeVar("_Record")
+
+
+def record_of(record: type[_Record], *sections: schemas.Strict | None, **more: object) -> _Record:
+    """A record of what sections of a checked file say; of what they leave out, its defaults.
+
+    Args:
+        record: its fields are named as `schemas.field_names` has them; what else sections say is
+            not of it.
+        sections: None where the file has no such section.
+        more: fields that are not in sections, or that win over these.
+    """
+    known = {field.name for field in fields(record)}  # type: ignore[arg-type]
+    said = {key: value for section in sections for key, value in values(section).items()}
+    return record(**{key: said[key] for key in said.keys() & known} | more)
+
+
+def values(section: schemas.Strict | None, prefix: str = "") -> dict[str, Any]:
+    """The values of a section that are said in it, by the fields of a record.
+
+    Args:
+        section: sections inside it are left out.
+        prefix: of the fields.
+    """
+    names = schemas.field_names(type(section)) if section else {}
+    found = {prefix + name: getattr(section, key) for key, name in names.items()}
+    return {name: plain(value) for name, value in found.items() if _is_value(value)}
+
+
+def _is_value(value: object) -> bool:
+    return isinstance(value, schemas.Sourced) or not isinstance(value, schemas.Strict | None)
+
+
+def plain(value: object) -> Any:  # noqa: ANN401
+    """A value without its source; lists as tuples."""
+    if isinstance(value, schemas.Sourced):
+        return plain(value.value)
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    return tuple(map(plain, value)) if isinstance(value, list) else value
+
 
 def build_device(file: schemas.DeviceFile) -> DeviceSpec:
-    memory, attainable, price = file.memory, file.attainable, file.price.on_demand
-    return DeviceSpec(
-        name=file.device.name,
-        title=file.device.title,
-        peak_flop_per_s={number: peak.value for number, peak in file.peak.items()},
-        hbm_bytes=memory.hbm.value,
-        hbm_bytes_per_s=memory.hbm_bandwidth.value,
-        reserve_bytes=memory.reserve.value,
-        usd_per_hour=price.value,
-        price_date=price.date,
-        tdp_w=file.power.tdp.value if file.power else None,
-        compute_fraction=attainable.compute_fraction.value,
-        hbm_fraction=attainable.hbm_fraction.value,
-        layer_overhead_s=attainable.layer_overhead.value,
-        roofline_exponent=attainable.roofline_exponent.value,
-        provenance=tuple(_provenance(file)),
+    return record_of(
+        DeviceSpec,
+        file.device,
+        file.memory,
+        file.power,
+        file.attainable,
+        peak_flop_per_s=plain(file.peak),
+        usd_per_hour=file.price.on_demand.value,
+        price_date=file.price.on_demand.date,
+        provenance=tuple(provenance(file)),
     )
 
 
@@ -58,134 +95,58 @@ def build_cluster(file: schemas.ClusterFile, device: DeviceSpec) -> ClusterSpec:
         device=device,
         fabric=fabric,
         usd_per_hour=file.price.on_demand.value if file.price else device.usd_per_hour,
-        provenance=tuple(_provenance(file)),
+        provenance=tuple(provenance(file)),
     )
 
 
 def _fabric(file: schemas.ClusterFile) -> Fabric:
     if file.torus is not None:
-        return _torus(file.torus)
+        return record_of(TorusFabric, file.torus)
     if file.nodes is not None:
         return _nodes(file.nodes)
     assert file.linked is not None  # coherence.cluster_problems
-    return _linked(file.linked, file.link)
-
-
-def _torus(torus: schemas.Torus) -> TorusFabric:
-    a, b, c = torus.shape
-    return TorusFabric(
-        shape=(a, b, c),
-        link_bytes_per_s=torus.link_bandwidth.value,
-        hop_s=torus.hop.value,
-        wrap_multiple=torus.wrap_multiple.value,
-        slice_dims=tuple(torus.slice_dims.value),
-        activation_network=torus.activation_network.value,
-        bulk_network=torus.bulk_network.value,
-        wraps_each_axis=torus.wraps_each_axis.value if torus.wraps_each_axis else False,
-    )
+    links = tuple(record_of(Link, link) for link in file.link)
+    return record_of(LinkedFabric, file.linked, links=links)
 
 
 def _nodes(nodes: schemas.Nodes) -> NodesFabric:
-    pair, measured = nodes.scale_up.pair_bandwidth, nodes.scale_up.measured
-    return NodesFabric(
-        n_nodes=nodes.n_nodes,
-        n_devices_per_node=nodes.n_devices_per_node.value,
-        scale_up_bytes_per_s=nodes.scale_up.bandwidth.value,
-        scale_up_latency_s=nodes.scale_up.latency.value,
-        scale_up_fraction=nodes.scale_up.attainable_fraction.value,
-        scale_out_bytes_per_s=nodes.scale_out.bandwidth.value,
-        scale_out_latency_s=nodes.scale_out.latency.value,
-        scale_out_fraction=nodes.scale_out.attainable_fraction.value,
-        activation_network=nodes.activation_network.value,
-        bulk_network=nodes.bulk_network.value,
-        scale_up_pair_bytes_per_s=pair.value if pair else None,
+    measured = nodes.scale_up.measured
+    tiers = values(nodes.scale_up, "scale_up_") | values(nodes.scale_out, "scale_out_")
+    return record_of(
+        NodesFabric,
+        nodes,
+        **tiers,
         scale_up_measured=_measured(measured) if measured else None,
-        protocols=tuple(_protocol(protocol) for protocol in nodes.protocol),
+        protocols=tuple(record_of(NcclProtocol, protocol) for protocol in nodes.protocol),
     )
 
 
 def _measured(measured: schemas.Measured) -> MeasuredCollectives:
-    return MeasuredCollectives(
-        all_reduce=_two_regimes(measured.all_reduce),
-        all_gather=_two_regimes(measured.all_gather),
-        reduce_scatter=_two_regimes(measured.reduce_scatter),
-        all_to_all=_two_regimes(measured.all_to_all),
-    )
-
-
-def _two_regimes(fits: schemas.TwoRegimes) -> TwoRegimes:
-    return TwoRegimes(
-        n_devices=tuple(fits.n_devices.value),
-        short_latency_s=tuple(fits.short_latency.value),
-        short_bytes_per_s=tuple(fits.short_bandwidth.value),
-        long_latency_s=tuple(fits.long_latency.value),
-        long_bytes_per_s=tuple(fits.long_bandwidth.value),
-    )
-
-
-def _protocol(protocol: schemas.NcclProtocol) -> NcclProtocol:
-    return NcclProtocol(
-        name=protocol.name,
-        algorithm=protocol.algorithm.value,
-        scale_up_hop_s=protocol.scale_up_hop.value,
-        scale_out_hop_s=protocol.scale_out_hop.value,
-        base_s=protocol.base.value,
-        bandwidth_fraction=protocol.bandwidth_fraction.value,
-    )
-
-
-def _linked(linked: schemas.Linked, entries: list[schemas.LinkEntry]) -> LinkedFabric:
-    links = (
-        Link(a=link.a, b=link.b, bytes_per_s=link.bandwidth.value, latency_s=link.latency.value)
-        for link in entries
-    )
-    return LinkedFabric(
-        devices=tuple(linked.devices),
-        links=tuple(links),
-        activation_network=linked.activation_network.value,
-        bulk_network=linked.bulk_network.value,
-    )
-
-
-def _is_said(flag: schemas.Sourced[bool] | None) -> bool:
-    return flag is not None and flag.value
+    fits = {name: record_of(TwoRegimes, part) for name, part in measured}
+    return MeasuredCollectives(**fits)
 
 
 def build_model(file: schemas.ModelFile) -> ModelSpec:
     shape, formats, check = file.shape, file.formats, file.check
-    served = shape.n_heads_served or shape.n_heads
-    return ModelSpec(
-        name=file.model.name,
-        title=file.model.title,
-        repository=file.model.repository,
-        family=file.model.family,
-        n_layers=shape.n_layers.value,
-        d_model=shape.d_model.value,
-        d_ff=shape.d_ff.value,
-        n_heads=shape.n_heads.value,
-        n_heads_served=served.value,
-        n_kv_heads=shape.n_kv_heads.value,
-        d_head=shape.d_head.value,
-        vocab_size=shape.vocab_size.value,
-        n_ffn_matrices=shape.n_ffn_matrices.value,
-        block=shape.block.value,
-        tied_embeddings=shape.tied_embeddings.value,
-        norms_heads=_is_said(shape.norms_heads),
-        n_context_tokens=shape.context.value if shape.context else None,
+    return record_of(
+        ModelSpec,
+        file.model,
+        shape,
+        n_heads_served=plain(shape.n_heads_served or shape.n_heads),
         n_params_published=check.n_params.value,
-        weights_formats=tuple(formats.weights.value),
-        published_weights=tuple(formats.published.weights.value),
+        weights_formats=plain(formats.weights),
+        published_weights=plain(formats.published.weights),
         kv_format=formats.published.kv.value,
         activation_format=formats.activation.value,
-        provenance=tuple(_provenance(file)),
-        kv_formats=tuple(formats.kv.value),
-        n_active_params_published=check.n_params_active.value if check.n_params_active else None,
-        moe=_moe(file.moe) if file.moe else None,
-        mla=_mla(file.mla) if file.mla else None,
-        window=_window(file.window) if file.window else None,
-        mtp=_mtp(file.mtp) if file.mtp else None,
-        quality_losses={name: loss.value for name, loss in file.quality.items()},
-        kv_quality_losses={name: loss.value for name, loss in file.kv_quality.items()},
+        provenance=tuple(provenance(file)),
+        kv_formats=plain(formats.kv),
+        n_active_params_published=plain(check.n_params_active),
+        moe=record_of(MoeShape, file.moe) if file.moe else None,
+        mla=record_of(MlaShape, file.mla) if file.mla else None,
+        window=record_of(WindowShape, file.window) if file.window else None,
+        mtp=record_of(MtpShape, file.mtp) if file.mtp else None,
+        quality_losses=plain(file.quality),
+        kv_quality_losses=plain(file.kv_quality),
         variant=_variant(file.variant) if file.variant else None,
         checkpoints=_checkpoints(file.checkpoints),
     )
@@ -205,60 +166,20 @@ def _checkpoints(said: dict[str, schemas.Checkpoint]) -> tuple[Checkpoint, ...]:
 
 
 def _variant(variant: schemas.Variant) -> Variant:
-    loss = variant.quality_loss
-    return Variant(
-        of=variant.of.value,
-        how=variant.how.value,
-        quality=f"{variant.quality.value} ({variant.quality.source})",
-        quality_loss_fraction=loss.value if loss else None,
-        n_denoising_steps=variant.n_denoising_steps.value if variant.n_denoising_steps else None,
-        n_block_tokens=variant.n_block_tokens.value if variant.n_block_tokens else None,
-    )
+    quality = f"{variant.quality.value} ({variant.quality.source})"
+    return record_of(Variant, variant, quality=quality)
 
 
-def _moe(moe: schemas.Moe) -> MoeShape:
-    return MoeShape(
-        n_experts=moe.n_experts.value,
-        n_active_experts=moe.n_active_experts.value,
-        n_shared_experts=moe.n_shared_experts.value if moe.n_shared_experts else 0,
-        d_expert=moe.d_expert.value,
-        n_dense_layers=moe.n_dense_layers.value if moe.n_dense_layers else 0,
-        n_groups=moe.n_groups.value if moe.n_groups else 1,
-        n_active_groups=moe.n_active_groups.value if moe.n_active_groups else 1,
-    )
-
-
-def _mla(mla: schemas.Mla) -> MlaShape:
-    return MlaShape(
-        d_kv_latent=mla.d_kv_latent.value,
-        d_q_latent=mla.d_q_latent.value if mla.d_q_latent else None,
-        d_rope=mla.d_rope.value,
-        d_nope=mla.d_nope.value,
-        d_value=mla.d_value.value,
-    )
-
-
-def _window(window: schemas.Window) -> WindowShape:
-    return WindowShape(n_tokens=window.n_tokens.value, n_layers=window.n_layers.value)
-
-
-def _mtp(mtp: schemas.Mtp) -> MtpShape:
-    return MtpShape(
-        n_modules=mtp.n_modules.value,
-        n_params_published=mtp.n_params.value if mtp.n_params else None,
-    )
-
-
-def _provenance(node: object, path: str = "") -> Iterator[Provenance]:
+def provenance(node: object, path: str = "") -> Iterator[Provenance]:
     """Every value of a file with its source, under its dotted key."""
     if isinstance(node, schemas.Sourced):
         yield Provenance(key=path, source=node.source)
     elif isinstance(node, BaseModel):
         for key in type(node).model_fields:
-            yield from _provenance(getattr(node, key), f"{path}.{key}" if path else key)
+            yield from provenance(getattr(node, key), f"{path}.{key}" if path else key)
     elif isinstance(node, dict):
         for key, value in node.items():
-            yield from _provenance(value, f"{path}.{key}")
+            yield from provenance(value, f"{path}.{key}")
     elif isinstance(node, list):
         for i, value in enumerate(node):
-            yield from _provenance(value, f"{path}[{i}]")
+            yield from provenance(value, f"{path}[{i}]")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from planner.errors import SpecError
 from planner.specs.arguments import arguments_checked
+from planner.specs.building import provenance, record_of
 from planner.specs.engines.files import SpareSeconds, misnamed
 from planner.specs.faults import validate
 from planner.specs.finding import find
 from planner.specs.patterns import name_of
 from planner.specs.places import Kind
-from planner.specs.provenance import Provenance
 from planner.specs.roles import Connector
 from planner.specs.schemas import Section, Sourced, Strict
 from planner.specs.tables import read_table
@@ -47,16 +47,5 @@ def load_connector(name_or_path: str, *, asked_by: str = "--connector") -> Conne
     problems = [*unread, *faults, *misnamed(found, name_of(table, "connector"), "connector")]
     if file is None or problems:
         raise SpecError(problems)
-    transfer = file.transfer
-    most = transfer.bytes_per_s
-    return Connector(
-        name=file.connector.name,
-        title=file.connector.title,
-        latency_s=transfer.latency.value,
-        bytes_per_s=None if most is None else most.value,
-        provenance=tuple(
-            Provenance(key=f"transfer.{key}", source=value.source)
-            for key in ("latency", "bytes_per_s")
-            if (value := getattr(transfer, key)) is not None
-        ),
-    )
+    sources = tuple(provenance(file))
+    return record_of(Connector, file.connector, file.transfer, provenance=sources)

@@ -19,18 +19,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
 
 from planner.errors import Problem, SpecError
 from planner.specs.arguments import arguments_checked
+from planner.specs.building import provenance, record_of
 from planner.specs.faults import validate
 from planner.specs.ledger import Use
 from planner.specs.provenance import Provenance
 from planner.specs.schemas import Section, Sourced, Strict
 from planner.specs.tables import read_table
-from planner.specs.values import Count, Text, TokensPerSecond, fault
+from planner.specs.values import Count, Text, TokensPerSecond, Unit, fault
 
 MOST_MACHINES = 2_000
 UNLIMITED_TOKENS_PER_S = 1e12
@@ -71,13 +72,13 @@ class LayersSpec:
     n_layers: int
     enters_within: bool
     machines: tuple[MachineType, ...]
-    between_tokens_per_s: float
-    across_tokens_per_s: float
-    coordinator_tokens_per_s: float
-    matrix_tokens_per_s: tuple[tuple[float, ...], ...]
-    from_coordinator_tokens_per_s: tuple[float, ...]
-    to_coordinator_tokens_per_s: tuple[float, ...]
-    published_tokens_per_s: float | None
+    between_tokens_per_s: float = UNLIMITED_TOKENS_PER_S
+    across_tokens_per_s: float = UNLIMITED_TOKENS_PER_S
+    coordinator_tokens_per_s: float = UNLIMITED_TOKENS_PER_S
+    matrix_tokens_per_s: tuple[tuple[float, ...], ...] = ()
+    from_coordinator_tokens_per_s: tuple[float, ...] = ()
+    to_coordinator_tokens_per_s: tuple[float, ...] = ()
+    published_tokens_per_s: float | None = None
     provenance: tuple[Provenance, ...]
 
     @property
@@ -93,7 +94,7 @@ def _rate(raw: object) -> float:
     return float(raw)
 
 
-_Rate = Annotated[float, BeforeValidator(_rate)]
+_Rate = Annotated[float, BeforeValidator(_rate), Unit("token/s", "_tokens_per_s")]
 
 
 class LayersHead(Section):
@@ -126,6 +127,8 @@ class LinksEntry(Section):
 
 
 class PublishedEntry(Section):
+    named: ClassVar[Mapping[str, str]] = {"best": "published_tokens_per_s"}
+
     best: Sourced[TokensPerSecond]
 
 
@@ -218,43 +221,16 @@ def _unequal(
 
 
 def _built(file: LayersFile) -> LayersSpec:
-    links, head = file.links, file.layers
-    sources = {"layers.n_layers": head.n_layers.source}
-    if links:
-        said = {name: getattr(links, name) for name in ("between", "across", "coordinator")}
-        sources |= {f"links.{name}": one.source for name, one in said.items() if one}
-    if file.published:
-        sources["published.best"] = file.published.best.source
-
-    def rate(name: str) -> float:
-        found = getattr(links, name) if links else None
-        return found.value if found else UNLIMITED_TOKENS_PER_S
-
-    provenance = [Provenance(key=key, source=source) for key, source in sources.items()]
-    provenance += [
+    rates = (
         Provenance(key=f"machine[{i}].rates", source=one.source)
         for i, one in enumerate(file.machine)
-    ]
-    return LayersSpec(
-        name=head.name,
-        title=head.title or head.name,
-        n_layers=head.n_layers.value,
-        enters_within=head.enters_within,
-        machines=tuple(
-            MachineType(
-                type=one.type,
-                count=one.count,
-                region=one.region,
-                rates_tokens_per_s=tuple(one.rates),
-            )
-            for one in file.machine
-        ),
-        between_tokens_per_s=rate("between"),
-        across_tokens_per_s=rate("across"),
-        coordinator_tokens_per_s=rate("coordinator"),
-        matrix_tokens_per_s=tuple(tuple(row) for row in links.matrix) if links else (),
-        from_coordinator_tokens_per_s=tuple(links.from_coordinator) if links else (),
-        to_coordinator_tokens_per_s=tuple(links.to_coordinator) if links else (),
-        published_tokens_per_s=file.published.best.value if file.published else None,
-        provenance=tuple(provenance),
+    )
+    return record_of(
+        LayersSpec,
+        file.layers,
+        file.links,
+        file.published,
+        title=file.layers.title or file.layers.name,
+        machines=tuple(record_of(MachineType, one) for one in file.machine),
+        provenance=(*provenance(file), *rates),
     )

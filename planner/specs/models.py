@@ -38,9 +38,9 @@ class MoeShape:
 
     n_experts: int
     n_active_experts: int
-    n_shared_experts: int
+    n_shared_experts: int = 0
     d_expert: int
-    n_dense_layers: int
+    n_dense_layers: int = 0
     n_groups: int = 1
     n_active_groups: int = 1
 
@@ -58,7 +58,7 @@ class MlaShape:
     """
 
     d_kv_latent: int
-    d_q_latent: int | None
+    d_q_latent: int | None = None
     d_rope: int
     d_nope: int
     d_value: int

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from planner.errors import Problem, SpecError
 from planner.specs.arguments import arguments_checked
+from planner.specs.building import record_of
 from planner.specs.fabric_schemas import FabricFile, Group
 from planner.specs.faults import validate
 from planner.specs.finding import Found, find, find_named
@@ -204,14 +205,7 @@ def _group(group: Group, shown: str, index: int) -> GroupSpec:
         raise SpecError([problem])
     _remark_nodes(group, cluster, shown)
     fabric = replace(cluster.fabric, n_nodes=group.n_nodes)
-    return GroupSpec(
-        name=group.name,
-        cluster=replace(cluster, fabric=fabric),
-        n_nodes_per_leaf=group.n_nodes_per_leaf.value,
-        n_rails=group.n_rails.value,
-        oversubscription=group.oversubscription.value,
-        spine_latency_s=group.spine_latency.value,
-    )
+    return record_of(GroupSpec, group, cluster=replace(cluster, fabric=fabric))
 
 
 def _remark_nodes(group: Group, cluster: ClusterSpec, shown: str) -> None:

@@ -42,7 +42,7 @@ class Connector:
     name: str
     title: str
     latency_s: float
-    bytes_per_s: float | None
+    bytes_per_s: float | None = None
     provenance: tuple[Provenance, ...] = ()
 
 

@@ -6,7 +6,9 @@ comes from one place, the section has the `source`, and its values may stand alo
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Generic, TypeVar
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -31,6 +33,7 @@ from planner.specs.values import (
     SpareBytes,
     SpareCount,
     Text,
+    Unit,
     UsdPerHour,
     Watts,
     not_empty,
@@ -43,7 +46,12 @@ T = TypeVar("T")
 
 
 class Strict(BaseModel):
-    """A table whose keys are all known and whose values are of the type written."""
+    """A table whose keys are all known and whose values are of the type written.
+
+    `named` says what a record calls a key, where it is not the key with the unit behind it.
+    """
+
+    named: ClassVar[Mapping[str, str]] = {}
 
     # Deferred, a section is compiled once, inside its file, and not also by itself.
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
@@ -80,6 +88,28 @@ class Section(Strict):
             else value
             for key, value in raw.items()
         }
+
+
+@cache
+def field_names(schema: type[Strict]) -> Mapping[str, str]:
+    """By key of a section the field of a record that holds its value: `hop_s` for `hop`."""
+    names = {key: schema.named.get(key) or _with_unit(schema, key) for key in schema.model_fields}
+    return {key: name for key, name in names.items() if key != "source"}
+
+
+def _with_unit(schema: type[Strict], key: str) -> str:
+    unit = unit_of(schema.model_fields[key].annotation)
+    if unit is None or key.endswith(unit.ending):
+        return key
+    return key.removesuffix("bandwidth") + unit.ending
+
+
+def unit_of(annotation: Any) -> Unit | None:  # noqa: ANN401
+    """The unit of a value, or of each of a list, sourced or alone; None without."""
+    generic = getattr(annotation, "__pydantic_generic_metadata__", {"args": ()})
+    inside = (*get_args(annotation), *getattr(annotation, "__metadata__", ()), *generic["args"])
+    units = (one if isinstance(one, Unit) else unit_of(one) for one in inside)
+    return next((unit for unit in units if unit), None)
 
 
 class DeviceHead(Strict):
@@ -143,6 +173,7 @@ class Torus(Section):
 
 
 class Tier(Section):
+    named = {"attainable_fraction": "fraction"}
     bandwidth: Sourced[BytesPerSecond]
     latency: Sourced[Seconds]
     attainable_fraction: Sourced[Fraction]
@@ -224,6 +255,7 @@ class ModelHead(Strict):
 
 
 class Shape(Section):
+    named = {"context": "n_context_tokens"}
     n_layers: Sourced[Count]
     d_model: Sourced[Count]
     d_ff: Sourced[Count]
@@ -263,6 +295,7 @@ class Window(Section):
 
 
 class Mtp(Section):
+    named = {"n_params": "n_params_published"}
     n_modules: Sourced[Count]
     n_params: Sourced[Number] | None = None
 

@@ -7,7 +7,7 @@ schema and the coherence of its file, where it is used.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import replace
 
 from planner.errors import Problem
 from planner.specs import coherence, model_coherence, schemas
@@ -19,14 +19,12 @@ from planner.specs.records import (
     ClusterSpec,
     DeviceSpec,
     Fabric,
-    LinkedFabric,
     NodesFabric,
     TorusFabric,
-    TwoRegimes,
 )
-from planner.specs.served_formats import RUN, Checkpoint
+from planner.specs.served_formats import RUN
 from planner.specs.tables import Table
-from planner.specs.variants import Variant
+from planner.specs.values import Unit
 
 RECORD = "a record"
 """The source of every value of a record's table."""
@@ -100,83 +98,45 @@ def _misfits(layers: LayerClass) -> Iterator[tuple[str, int, int, str]]:
 
 def model_table(model: ModelSpec) -> Table:
     """What the file of a model would say; counts are those of its shape, not as published."""
-    plain = [
-        "n_layers",
-        "d_model",
-        "d_ff",
-        "n_heads",
-        "n_heads_served",
-        "n_kv_heads",
-        "d_head",
-        "vocab_size",
-    ]
-    plain += ["n_ffn_matrices", "block", "tied_embeddings", "norms_heads"]
+    published = {"weights": model.published_weights, "kv": model.kv_format}
+    formats = {
+        "weights": model.weights_formats,
+        "kv": model.kv_formats,
+        "activation": model.activation_format,
+    }
     table: Table = {
         "model": {"name": "model", "title": "model"},
-        "shape": _sourced({name: getattr(model, name) for name in plain}),
-        "formats": _sourced(
-            {
-                "published": _sourced(
-                    {"weights": list(model.published_weights), "kv": model.kv_format}
-                ),
-                "weights": list(model.weights_formats),
-                "kv": list(model.kv_formats),
-                "activation": model.activation_format,
-            }
-        ),
-        "checkpoints": {one.format: _checkpoint(one) for one in model.checkpoints},
+        "shape": _section(schemas.Shape, model),
+        "formats": _sourced({**formats, "published": _sourced(published)}),
+        "checkpoints": {
+            one.format: _sourced({"weights": one.weights, "experts": one.experts})
+            for one in model.checkpoints
+        },
         "quality": _each_sourced(model.quality_losses),
         "kv_quality": _each_sourced(model.kv_quality_losses),
         "check": {"n_params": {"value": float(max(1, model.n_params)), "source": RECORD}},
     }
-    parts = {"moe": model.moe, "mla": model.mla, "window": model.window}
-    for name, part in parts.items():
-        if part is not None:
-            table[name] = _sourced(_said(part))
-    if model.mtp is not None:
-        table["mtp"] = _sourced({"n_modules": model.mtp.n_modules})
-    if model.variant is not None:
-        table["variant"] = _sourced(_variant(model.variant))
-    return table
-
-
-def _checkpoint(one: Checkpoint) -> Table:
-    return _sourced({"weights": one.weights, "experts": one.experts})
-
-
-def _variant(variant: Variant) -> Table:
-    said = {"of": variant.of, "how": variant.how, "quality": "known"}
-    numbers = {
-        "quality_loss": variant.quality_loss_fraction,
-        "n_denoising_steps": variant.n_denoising_steps,
-        "n_block_tokens": variant.n_block_tokens,
+    parts: dict[str, tuple[type[schemas.Strict], object]] = {
+        "moe": (schemas.Moe, model.moe),
+        "mla": (schemas.Mla, model.mla),
+        "window": (schemas.Window, model.window),
+        "mtp": (schemas.Mtp, model.mtp and replace(model.mtp, n_params_published=None)),
+        "variant": (schemas.Variant, model.variant and replace(model.variant, quality="known")),
     }
-    return {**said, **{key: value for key, value in numbers.items() if value is not None}}
+    return table | {name: _section(*part) for name, part in parts.items() if part[1] is not None}
 
 
 def device_table(device: DeviceSpec) -> Table:
     """What the file of a device would say."""
     rates = {name: f"{rate!r} FLOP/s" for name, rate in device.peak_flop_per_s.items()}
+    power = {} if device.tdp_w is None else {"power": _section(schemas.Power, device)}
     return {
         "device": {"name": "device", "title": "device"},
         "peak": _each_sourced(rates),
-        "memory": _sourced(
-            {
-                "hbm": f"{device.hbm_bytes!r} B",
-                "hbm_bandwidth": f"{device.hbm_bytes_per_s!r} B/s",
-                "reserve": f"{device.reserve_bytes!r} B",
-            }
-        ),
+        "memory": _section(schemas.Memory, device),
         "price": {"on_demand": _PRICE},
-        **({} if device.tdp_w is None else {"power": _sourced({"tdp": f"{device.tdp_w!r} W"})}),
-        "attainable": _sourced(
-            {
-                "compute_fraction": device.compute_fraction,
-                "hbm_fraction": device.hbm_fraction,
-                "layer_overhead": f"{device.layer_overhead_s!r} s",
-                "roofline_exponent": device.roofline_exponent,
-            }
-        ),
+        **power,
+        "attainable": _section(schemas.Attainable, device),
     }
 
 
@@ -190,109 +150,48 @@ def cluster_table(cluster: ClusterSpec) -> Table:
 
 
 def _fabric_table(fabric: Fabric) -> Table:
-    networks = {
-        "activation_network": fabric.activation_network,
-        "bulk_network": fabric.bulk_network,
-    }
     if isinstance(fabric, TorusFabric):
-        return {"torus": _sourced({**_torus(fabric), **networks})}
+        return {"torus": _section(schemas.Torus, fabric)}
     if isinstance(fabric, NodesFabric):
-        return {"nodes": _sourced({**_nodes(fabric), **networks})}
-    return {**_links(fabric), "linked": _sourced({**_linked(fabric), **networks})}
-
-
-def _torus(torus: TorusFabric) -> Table:
+        return {"nodes": _nodes(fabric)}
+    ends = dict.fromkeys(end for link in fabric.links for end in (link.a, link.b))
+    switches = [end for end in ends if end not in fabric.devices]
     return {
-        "shape": list(torus.shape),
-        "link_bandwidth": f"{torus.link_bytes_per_s!r} B/s",
-        "hop": f"{torus.hop_s!r} s",
-        "wrap_multiple": torus.wrap_multiple,
-        "slice_dims": list(torus.slice_dims),
-        "wraps_each_axis": torus.wraps_each_axis,
+        "link": [_section(schemas.LinkEntry, link) for link in fabric.links],
+        "linked": _section(schemas.Linked, fabric) | {"switches": switches},
     }
 
 
 def _nodes(nodes: NodesFabric) -> Table:
-    scale_up = _tier(nodes, "scale_up")
-    if nodes.scale_up_pair_bytes_per_s is not None:
-        scale_up["pair_bandwidth"] = f"{nodes.scale_up_pair_bytes_per_s!r} B/s"
+    scale_up = _section(schemas.ScaleUp, nodes, "scale_up_")
     if nodes.scale_up_measured is not None:
-        measured = nodes.scale_up_measured
-        scale_up["measured"] = {
-            field.name: _regimes(getattr(measured, field.name)) for field in fields(measured)
-        }
-    return {
-        "n_nodes": nodes.n_nodes,
-        "n_devices_per_node": nodes.n_devices_per_node,
+        fits = schemas.Measured.model_fields
+        measured = {name: getattr(nodes.scale_up_measured, name) for name in fits}
+        scale_up["measured"] = {n: _section(schemas.TwoRegimes, one) for n, one in measured.items()}
+    return _section(schemas.Nodes, nodes) | {
         "scale_up": scale_up,
-        "scale_out": _tier(nodes, "scale_out"),
-        "protocol": [
-            _sourced(
-                {
-                    "name": one.name,
-                    "algorithm": one.algorithm,
-                    "scale_up_hop": f"{one.scale_up_hop_s!r} s",
-                    "scale_out_hop": f"{one.scale_out_hop_s!r} s",
-                    "base": f"{one.base_s!r} s",
-                    "bandwidth_fraction": one.bandwidth_fraction,
-                }
-            )
-            for one in nodes.protocols
-        ],
+        "scale_out": _section(schemas.Tier, nodes, "scale_out_"),
+        "protocol": [_section(schemas.NcclProtocol, one) for one in nodes.protocols],
     }
 
 
-def _tier(nodes: NodesFabric, tier: str) -> Table:
-    return _sourced(
-        {
-            "bandwidth": f"{getattr(nodes, f'{tier}_bytes_per_s')!r} B/s",
-            "latency": f"{getattr(nodes, f'{tier}_latency_s')!r} s",
-            "attainable_fraction": getattr(nodes, f"{tier}_fraction"),
-        }
-    )
+def _section(schema: type[schemas.Strict], record: object, prefix: str = "") -> Table:
+    """What a section would say of a record, with units; what the record leaves out is left out."""
+    said = {k: getattr(record, prefix + n, None) for k, n in schemas.field_names(schema).items()}
+    units = {key: schemas.unit_of(schema.model_fields[key].annotation) for key in said}
+    return _sourced({k: _text(v, units[k]) for k, v in said.items() if v is not None})
 
 
-def _regimes(fits: TwoRegimes) -> Table:
-    units = {"latency_s": ("latency", "s"), "bytes_per_s": ("bandwidth", "B/s")}
-    table: Table = {"n_devices": list(fits.n_devices)}
-    for length in ("short", "long"):
-        for name, (key, unit) in units.items():
-            values = getattr(fits, f"{length}_{name}")
-            table[f"{length}_{key}"] = [f"{value!r} {unit}" for value in values]
-    return _sourced(table)
-
-
-def _linked(linked: LinkedFabric) -> Table:
-    ends = dict.fromkeys(end for link in linked.links for end in (link.a, link.b))
-    switches = [end for end in ends if end not in linked.devices]
-    return {"devices": list(linked.devices), "switches": switches}
-
-
-def _links(linked: LinkedFabric) -> Table:
-    return {
-        "link": [
-            _sourced(
-                {
-                    "a": link.a,
-                    "b": link.b,
-                    "bandwidth": f"{link.bytes_per_s!r} B/s",
-                    "latency": f"{link.latency_s!r} s",
-                }
-            )
-            for link in linked.links
-        ]
-    }
+def _text(value: object, unit: Unit | None) -> object:
+    if isinstance(value, tuple):
+        return [_text(one, unit) for one in value]
+    return f"{value!r} {unit.text}" if unit and unit.text else value
 
 
 def _sourced(table: Table) -> Table:
-    return {"source": RECORD, **table}
+    listed = {key: list(one) if isinstance(one, tuple) else one for key, one in table.items()}
+    return {"source": RECORD, **listed}
 
 
 def _each_sourced(values: Mapping[str, object]) -> Table:
     return {name: {"value": value, "source": RECORD} for name, value in values.items()}
-
-
-def _said(part: object) -> Table:
-    """The fields of a record that say something."""
-    values = {field.name: getattr(part, field.name) for field in fields(part)}  # type: ignore[arg-type]
-    return {name: value for name, value in values.items() if value is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
-from typing import Annotated, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
 from pydantic import BeforeValidator
 from pydantic_core import PydanticCustomError
@@ -23,6 +23,13 @@ _MAX_COUNT = 10**9
 MOST_TEXT = 300
 
 T = TypeVar("T")
+
+
+class Unit(NamedTuple):
+    """How a record holds a quantity: its unit in SI, and how the name of the field ends."""
+
+    text: str
+    ending: str
 
 
 def fault(fact: str, remedy: str = "") -> PydanticCustomError:
@@ -142,18 +149,22 @@ def _gating(raw: object) -> int:
     return count
 
 
-Seconds = Annotated[float, BeforeValidator(_quantity("s", allow_zero=True))]
-Bytes = Annotated[float, BeforeValidator(_quantity("B"))]
-SpareBytes = Annotated[float, BeforeValidator(_quantity("B", allow_zero=True))]
-BytesPerSecond = Annotated[float, BeforeValidator(_quantity("B/s"))]
-FlopPerSecond = Annotated[float, BeforeValidator(_quantity("FLOP/s"))]
-TokensPerSecond = Annotated[float, BeforeValidator(_quantity("token/s"))]
+Seconds = Annotated[float, BeforeValidator(_quantity("s", allow_zero=True)), Unit("s", "_s")]
+Bytes = Annotated[float, BeforeValidator(_quantity("B")), Unit("B", "_bytes")]
+SpareBytes = Annotated[float, BeforeValidator(_quantity("B", allow_zero=True)), Unit("B", "_bytes")]
+BytesPerSecond = Annotated[float, BeforeValidator(_quantity("B/s")), Unit("B/s", "bytes_per_s")]
+FlopPerSecond = Annotated[
+    float, BeforeValidator(_quantity("FLOP/s")), Unit("FLOP/s", "_flop_per_s")
+]
+TokensPerSecond = Annotated[
+    float, BeforeValidator(_quantity("token/s")), Unit("token/s", "_tokens_per_s")
+]
 RequestsPerSecond = Annotated[float, BeforeValidator(_quantity("request/s"))]
-Watts = Annotated[float, BeforeValidator(_quantity("W"))]
+Watts = Annotated[float, BeforeValidator(_quantity("W")), Unit("W", "_w")]
 UsdPerHour = Annotated[float, BeforeValidator(_quantity("USD/h"))]
 Fraction = Annotated[float, BeforeValidator(_share(allow_zero=False))]
 SpareFraction = Annotated[float, BeforeValidator(_share(allow_zero=True))]
-Loss = Annotated[float, BeforeValidator(_loss)]
+Loss = Annotated[float, BeforeValidator(_loss), Unit("", "_fraction")]
 Exponent = Annotated[float, BeforeValidator(_number(1, 100))]
 Number = Annotated[float, BeforeValidator(_quantity("1", example="7e9"))]
 Count = Annotated[int, BeforeValidator(_count)]

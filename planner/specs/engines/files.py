@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from types import MappingProxyType
-from typing import Annotated, TypeVar
+from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
 
 from planner.errors import Problem, SpecError
 from planner.specs.arguments import arguments_checked
+from planner.specs.building import provenance, record_of
 from planner.specs.engines.rule_files import CUTS, with_rules
 from planner.specs.faults import validate
 from planner.specs.finding import Found, find
@@ -23,14 +24,20 @@ from planner.specs.kernels import EngineSpec
 from planner.specs.meanings import misplaced
 from planner.specs.patterns import name_of
 from planner.specs.places import Kind, common_to_engines, shipped_file, shown_path
-from planner.specs.provenance import Provenance
 from planner.specs.runtimes import is_table
 from planner.specs.schemas import Section, Sourced, Strict
 from planner.specs.tables import read_table
-from planner.specs.values import Bytes, Count, Fraction, SpareCount, SpareFraction, Text, fault
+from planner.specs.values import (
+    Bytes,
+    Count,
+    Fraction,
+    SpareCount,
+    SpareFraction,
+    Text,
+    Unit,
+    fault,
+)
 from planner.units import UnitError, parse, show
-
-_Said = TypeVar("_Said")
 
 LONGEST_S = 60.0
 """No engine spends more on anything that its file says; it is then a slip of the unit [s]."""
@@ -55,7 +62,7 @@ def _switch(raw: object) -> bool:
 
 
 _Switch = Annotated[bool, BeforeValidator(_switch)]
-SpareSeconds = Annotated[float, BeforeValidator(_spare_seconds)]
+SpareSeconds = Annotated[float, BeforeValidator(_spare_seconds), Unit("s", "_s")]
 
 
 class EngineHead(Strict):
@@ -67,6 +74,14 @@ class EngineHead(Strict):
 
 
 class EngineMemory(Section):
+    named: ClassVar[Mapping[str, str]] = {
+        "fraction": "memory_fraction",
+        "block": "n_block_tokens",
+        "reserved": "reserved_fraction",
+        "own_blocks": "n_own_blocks",
+        "watermark": "watermark_fraction",
+    }
+
     fraction: Sourced[Fraction]
     workspace: Sourced[Bytes]
     block: Sourced[Count]
@@ -77,6 +92,12 @@ class EngineMemory(Section):
 
 
 class EngineSteps(Section):
+    named: ClassVar[Mapping[str, str]] = {
+        "chunk": "n_chunk_tokens",
+        "small_kernels": "n_small_kernels",
+        "polled": "n_polled_rounds",
+    }
+
     chunk: Sourced[Count]
     prefill_host: Sourced[SpareSeconds]
     small_kernels: Sourced[SpareCount]
@@ -96,6 +117,11 @@ class EngineSteps(Section):
 
 
 class EngineExperts(Section):
+    named: ClassVar[Mapping[str, str]] = {
+        "balanced_groups": "n_balanced_groups",
+        "redundant_experts": "n_redundant_experts",
+    }
+
     balanced_groups: Sourced[Count] | None = None
     redundant_experts: Sourced[Count] | None = None
 
@@ -191,44 +217,16 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
     problems = [*unread, *faults, *misnamed(found, name_of(table, "engine"), "engine")]
     if file is None or problems:
         raise SpecError(problems)
-    memory, steps, experts = file.memory, _completed(file.steps), file.experts
-    asked = _MEMORY.get()
+    steps, asked = _completed(file.steps), _MEMORY.get()
     fraction, workspace = asked.get(file.engine.name, asked.get("", (None, None)))
-    engine = EngineSpec(
-        name=file.engine.name,
-        title=file.engine.title,
-        version=file.engine.version,
-        memory_fraction=memory.fraction.value if fraction is None else fraction,
-        workspace_bytes=memory.workspace.value if workspace is None else workspace,
-        n_block_tokens=memory.block.value,
-        n_chunk_tokens=steps.chunk.value,
-        prefill_host_s=steps.prefill_host.value,
-        n_small_kernels=steps.small_kernels.value,
-        decode_host_s=_or(steps.decode_host, 0.0),
-        layer_gap_s=_or(steps.layer_gap, 0.0),
-        inner_norms_s=_or(steps.inner_norms, 0.0),
-        prefill_experts_s=_or(steps.prefill_experts, 0.0),
-        prefill_scans_s=_or(steps.prefill_scans, 0.0),
-        fuses_quantisation=_or(steps.fuses_quantisation, False),
-        needs_input_scales=_or(steps.needs_input_scales, False),
-        request_s=_or(steps.request, 0.0),
-        request_token_s=_or(steps.request_token, 0.0),
-        n_polled_rounds=_or(steps.polled, 1),
-        composes_ahead=_or(steps.composes_ahead, False),
-        reserved_fraction=_or(memory.reserved, 1.0),
-        n_own_blocks=_or(memory.own_blocks, 0),
-        watermark_fraction=_or(memory.watermark, 0.0),
-        caches_prefixes=_or(memory.caches_prefixes, False),
-        mixes_prefill=_or(steps.mixes_prefill, True),
-        message_share=_or(steps.message_share, 0.0),
-        n_balanced_groups=_or(experts.balanced_groups, 0),
-        n_redundant_experts=_or(experts.redundant_experts, 0),
-        provenance=tuple(
-            Provenance(key=f"{section}.{key}", source=getattr(part, key).source)
-            for section, part in (("memory", memory), ("steps", steps), ("experts", experts))
-            for key in type(part).model_fields
-            if key != "source" and getattr(part, key) is not None
-        ),
+    said = {"memory_fraction": fraction, "workspace_bytes": workspace}
+    sections = {"memory": file.memory, "steps": steps, "experts": file.experts}
+    engine = record_of(
+        EngineSpec,
+        file.engine,
+        *sections.values(),
+        provenance=tuple(one for name, part in sections.items() for one in provenance(part, name)),
+        **{name: value for name, value in said.items() if value is not None},
     )
     return with_rules(engine, _as_shipped(found, file.engine.rules))
 
@@ -268,11 +266,6 @@ def _common() -> CommonFile:
     if file is None or unread or faults:
         raise SpecError([*unread, *faults])
     return file
-
-
-def _or(said: Sourced[_Said] | None, otherwise: _Said) -> _Said:
-    """What a file says, or what holds where it says nothing."""
-    return said.value if said else otherwise
 
 
 def misnamed(found: Found, name: str, section: str) -> Iterator[Problem]:
