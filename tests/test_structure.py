@@ -22,8 +22,8 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 116_243,
-    "lines of code": 79_887,
+    "lines": 116_059,
+    "lines of code": 79_695,
     "modules": 755,
     "entries of the largest folder below": 77,
     "modules of more than 300 lines": 51,
