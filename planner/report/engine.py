@@ -20,6 +20,11 @@ from planner.specs.runtimes import runtime_of
 from planner.units import show
 
 
+def engine_line(plan: EnginePlan) -> str:
+    """The plan in one line."""
+    return f"{_summary(plan)}: {_headline(plan.deployment)}"
+
+
 def _summary(plan: EnginePlan) -> str:
     """What to start; under which engine, where several were asked."""
     best = plan.deployment
