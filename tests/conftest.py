@@ -16,12 +16,10 @@ import pytest
 from hypothesis import settings
 
 from planner.planning import mixing
-from tests.parsing import keep_parsers
 
 settings.register_profile("gate", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None)
 settings.load_profile("gate")
-keep_parsers()
 
 # What Python compiles is kept: tests start hundreds of processes, each of which would compile the
 # planner again.

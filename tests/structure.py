@@ -10,10 +10,10 @@
   file is touched where its code (no docstring) spells one of them: a text that is its name, a text
   with its option as a word, the option's name in Python, or its field of `Targets`, set by keyword
   or read off something called `targets`. Each is a spelling.
-* files that an option touches: an option is declared as a field, annotated, of a record in
-  `planner/commands`, or as the text `option="--name"`. A file is touched where its code (no
-  docstring) spells the option as a word of a text, declares it, or reads it off something called
-  `written`.
+* files that an option touches: an option is declared as `Option("--name VALUE")` (before that as a
+  field, annotated, of a record in `planner/commands`), or as the text `option="--name"`. A file is
+  touched where its code (no docstring) spells the option as a word of a text, declares it, or reads
+  it off something called `said` (or `written`).
 * branches of a function: `if`, `elif`, loops, `except`, `case`, conditional expressions, `and` and
   `or`, and clauses of comprehensions; nested functions count for themselves alone.
 * builders of certificates: functions that return a `Certificate`, outside the verifier.
@@ -212,6 +212,15 @@ def _declared(module: Module) -> set[str]:
         and isinstance(node.value.value, str)
         and node.value.value.startswith("--")
     }
+    options |= {
+        node.args[0].value.partition(" ")[0]
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call)
+        and _last_name(node.func) == "Option"
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+        and str(node.args[0].value).startswith("--")
+    }
     if not module.name.startswith("commands/"):
         return options
     return options | {
@@ -230,7 +239,7 @@ def _words(tree: ast.Module) -> set[str]:
     docstrings = {id(node) for node in _docstrings(tree)}
     found: set[str] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and _last_name(node.value) == "written":
+        if isinstance(node, ast.Attribute) and _last_name(node.value) in ("said", "written"):
             found.add(_option(node.attr))
         elif id(node) in docstrings:
             continue

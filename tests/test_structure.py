@@ -103,9 +103,10 @@ b = 1
 def test_an_option_touches_the_files_that_declare_spell_or_read_it():
     texts = {
         "commands/options/a.py": "class A:\n    max_tp: Annotated[str, 1]\n    other: int",
+        "commands/options/t.py": "Option('--pp N', words), Option('NAME', words)",
         "quantities.py": 'Quantity(option="--max-rent")',
         "specs/b.py": '"""--max-tp"""\na = "give `--max-tp 2`"\nb = "--max-tp-more"',
-        "commands/c.py": "read(written.max_tp, deployment.max_rent)",
+        "commands/c.py": "read(written.max_tp, said.pp, deployment.max_rent)",
     }
     modules = [
         Module(name=name, n_lines=1, n_code=1, tree=ast.parse(text)) for name, text in texts.items()
@@ -113,6 +114,7 @@ def test_an_option_touches_the_files_that_declare_spell_or_read_it():
     assert files_of_options(modules) == {
         "--max-rent": {"quantities.py"},
         "--max-tp": {"commands/options/a.py", "specs/b.py", "commands/c.py"},
+        "--pp": {"commands/options/t.py", "commands/c.py"},
     }
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from planner.commands.options.arguments import Arguments
-from planner.commands.options.written import WrittenPlan
+from planner.commands.options.parsing import Said
 from planner.errors import Problem, RequestError
 
 if TYPE_CHECKING:
@@ -41,50 +40,43 @@ class Wanted:
     files: tuple[tuple[str, str, str], ...]
 
 
-def wanted(written: WrittenPlan, said: Arguments) -> Wanted:
+def wanted(said: Said) -> Wanted:
     """Everything that was asked for, or everything that is wrong with it.
 
     Raises:
         RequestError: with the problems of words, options and files together.
     """
     from planner.commands.options.expert_loads import with_expert_loads
-    from planner.commands.options.reading import read_runtimes
-    from planner.commands.options.several import names_of
-    from planner.commands.options.variants import loaded, named
+    from planner.commands.options.reading import read_engines, read_layouts
     from planner.specs.reading import load_architecture, load_cluster, load_model
     from planner.specs.runtimes import LAYOUT_RUNTIMES
 
-    is_survey = hasattr(written, "by")  # an option of these alone
-    runtimes, problems = read_runtimes(written, several=is_survey)
-    found = replace(said, problems=[*said.problems, *problems])
-    texts = names_of(written.model) if is_survey else (written.model,)
-    pools = names_of(written.topology) if is_survey else (written.topology,)
-    clusters = [found.collect(partial(load_cluster, text)) for text in pools]
+    is_survey = said.command != "plan"
+    runtimes = _runtimes(said, is_survey=is_survey)
+    texts = said.model if is_survey else (said.model,)
+    pools = said.topology if is_survey else (said.topology,)
+    clusters = [said.collect(partial(load_cluster, text)) for text in pools]
     asked_of = runtimes or _usual_runtimes(texts, clusters)
-    found.refuse(asked_of)
+    said.refuse_under(asked_of)
     by_layouts = all(name in LAYOUT_RUNTIMES for name in asked_of)
     load: Callable[..., Any] = load_model if by_layouts else load_architecture
-    models = [found.collect(partial(load, text)) for text in texts]
-    if not by_layouts:
-        models = [with_expert_loads(one, written.expert_loads, found) for one in models]
-    read = _layouts if by_layouts else _engines
-    keywords = read(written, runtimes, found)
+    models = [said.collect(partial(load, text)) for text in texts]
+    keywords = read_layouts(said) if by_layouts else read_engines(said, runtimes)
     known = [one for one in models if one]
-    names = [name for one in known for name in named(written.variants, one.name, found)]
-    names = list(dict.fromkeys(names))
-    variants = loaded(tuple(names), load, found)
+    names = _variants(said, [one.name for one in known])
+    load_variant = partial(load, asked_by="--variants")
+    variants = [said.collect(partial(load_variant, name)) for name in names]
     if not by_layouts:
-        loaded_ones = (with_expert_loads(one, written.expert_loads, found) for one in variants)
-        variants = tuple(one for one in loaded_ones if one is not None)
-    keywords["variants"] = variants
-    priced = found.priced(written.price, [one for one in clusters if one])
+        known = [with_expert_loads(one, said) for one in known]
+        variants = [with_expert_loads(one, said) for one in variants if one]
+    keywords["variants"] = tuple(one for one in variants if one)
+    priced = said.priced([one for one in clusters if one])
     whole = len(known) == len(models) and len(priced) == len(clusters)
     if whole and by_layouts:
-        found.problems += _layout_problems(known, priced, keywords, is_survey=is_survey)
-    elif priced and not by_layouts:
-        backend = str(keywords["experts_backend"])
-        _collect_machines(priced, runtimes, backend, found, is_survey=is_survey)
-    found.check()
+        said.problems += _layout_problems(known, priced, keywords, is_survey=is_survey)
+    elif not (by_layouts or is_survey):
+        _collect_machines(priced, runtimes, said)
+    said.check()
     return Wanted(
         models=known,
         clusters=priced,
@@ -93,9 +85,24 @@ def wanted(written: WrittenPlan, said: Arguments) -> Wanted:
         files=(
             *(("--model", text, one.name) for text, one in zip(texts, known, strict=True)),
             *(("--topology", text, one.name) for text, one in zip(pools, priced, strict=True)),
-            *(("--model", text, one.name) for text, one in zip(names, variants, strict=True)),
+            *(
+                ("--model", text, one.name)
+                for text, one in zip(names, keywords["variants"], strict=True)
+            ),
         ),
     )
+
+
+def _runtimes(said: Said, *, is_survey: bool) -> tuple[str, ...]:
+    """The runtimes that are named; what reads a model as layouts stands alone in one program."""
+    from planner.specs.runtimes import LAYOUT_RUNTIMES
+
+    names: tuple[str, ...] = said.engine or ()
+    alone = [name for name in names if name in LAYOUT_RUNTIMES]
+    if alone and len(names) > 1 and not is_survey:
+        fact = f"`{alone[0]}` is compared with no engine in one program"
+        said.refuse("--engine", fact, "name it alone, or `plan compare --engine`")
+    return names
 
 
 def _usual_runtimes(
@@ -116,58 +123,18 @@ def _usual_runtimes(
     return tuple(found)
 
 
-def _layouts(written: WrittenPlan, runtimes: Sequence[str], found: Arguments) -> dict[str, Any]:
-    """Arguments of plans of layouts."""
-    from planner.commands.options.drafts import drafted
-    from planner.commands.options.reading import (
-        Faults,
-        read,
-        read_allowed,
-        read_confidence,
-        read_drafting,
-        read_memory,
-    )
+def _variants(said: Said, models: Sequence[str]) -> tuple[str, ...]:
+    """Names and files that `--variants` lists; of `all`, every variant of the models."""
+    from planner.specs.listing import variants_of
 
-    faults = Faults()
-    asked, problems = read(written)
-    drafting, draft_problems = read_drafting(written)
-    allowed, format_problems = read_allowed(written)
-    memory, memory_problems = read_memory(written)
-    keywords = {**asked.keywords(), "allowed_formats": allowed, "memory": memory}
-    keywords["confidence"] = read_confidence(written.confidence, faults)
-    found.problems += [*problems, *draft_problems, *format_problems, *memory_problems]
-    found.problems += faults.problems
-    keywords["speculation"] = drafted(drafting, found)
-    return _with_axes(keywords, written, found)
-
-
-def _with_axes(keywords: dict[str, Any], written: WrittenPlan, found: Arguments) -> dict[str, Any]:
-    """Arguments with what makes cases of a survey; a frontier has axes instead of an objective."""
-    if not hasattr(written, "by"):
-        return keywords
-    from planner.commands.options.several import read_axes
-    from planner.commands.options.written_surveys import WrittenPareto, WrittenSurvey
-
-    axes, problems = read_axes(cast("WrittenSurvey", written))
-    found.problems += problems
-    keywords = {**keywords, **axes}
-    if isinstance(written, WrittenPareto):
-        del keywords["objective"]
-    return keywords
-
-
-def _engines(written: WrittenPlan, runtimes: Sequence[str], found: Arguments) -> dict[str, Any]:
-    """Arguments of plans of engines."""
-    from planner.commands.options.engines import read_engine
-    from planner.specs.engines.files import load_engine
-    from planner.specs.meanings import ENGINES, family_of
-
-    keywords = read_engine(written, found)
-    keywords = _with_axes(keywords, written, found)
-    for name in runtimes:
-        if family_of(name) == ENGINES:
-            found.collect(partial(load_engine, name))
-    return keywords
+    names: list[str] = []
+    for model, word in product(models, said.variants):
+        known = variants_of(model) if word == "all" else (word,)
+        if not known and said.variants == ("all",):
+            remedy = "say what a model is a variant of in its file, or beside its config.json"
+            said.refuse("--variants", f"there is no variant of `{model}`", remedy)
+        names += known
+    return tuple(dict.fromkeys(names))
 
 
 def _layout_problems(
@@ -196,19 +163,11 @@ def _layout_problems(
     return list(dict.fromkeys(problems))
 
 
-def _collect_machines(
-    clusters: Sequence[ClusterSpec],
-    runtimes: Sequence[str],
-    experts_backend: str,
-    found: Arguments,
-    *,
-    is_survey: bool,
-) -> None:
+def _collect_machines(clusters: Sequence[ClusterSpec], runtimes: Sequence[str], said: Said) -> None:
     """Kernels of every engine on the pool; of surveys, a case may lack them."""
     from planner.runtimes.engine_requests import machines_of
     from planner.specs.meanings import ENGINES, family_of
 
-    if not is_survey:
-        for cluster, name in product(clusters, runtimes):
-            if family_of(name) == ENGINES:
-                found.collect(partial(machines_of, cluster, name, experts_backend))
+    for cluster, name in product(clusters, runtimes):
+        if family_of(name) == ENGINES:
+            said.collect(partial(machines_of, cluster, name, said.experts_backend or ""))

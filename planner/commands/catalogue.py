@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from cyclopts import Parameter
-
-from planner.commands.options.arguments import Arguments
+from planner.commands.options.parsing import Said
 from planner.errors import Problem, RequestError
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
@@ -16,14 +14,13 @@ from planner.specs.ledger import remark, used_if_read
 if TYPE_CHECKING:
     from planner.specs.listing import Listing
 
-_Said = Annotated[Arguments, Parameter(parse=False)]
-_Name = Annotated[str | None, Parameter(help="The one to describe; without it, list them all.")]
 _Spec = TypeVar("_Spec")
 
 
-def models(name: _Name = None, /, *, said: _Said) -> Answer:
-    """List models, or describe one."""
+def models(said: Said) -> Answer:
+    """All models, or one of them."""
     said.check()
+    name = said.name
     if name is None:
         from planner.report.catalogue import listing_text
         from planner.report.facts import model_facts
@@ -54,9 +51,10 @@ def _model_text(name: str) -> str:
     return model_text(load_model(name, asked_by="plan models"))
 
 
-def topologies(name: _Name = None, /, *, said: _Said) -> Answer:
-    """List topologies, or describe one."""
+def topologies(said: Said) -> Answer:
+    """All topologies, or one of them."""
     said.check()
+    name = said.name
     return Answer(text=_topology_text(name) if name is not None else _topologies_text())
 
 
@@ -92,38 +90,37 @@ def _topology_text(name: str) -> str:
     return cluster_text(load_cluster(name, asked_by=asked_by), width())
 
 
-_Json = Annotated[bool, Parameter(help="Print them as JSON, in SI units.", negative=())]
-
-
-def devices(name: _Name = None, /, *, json: _Json = False, said: _Said) -> Answer:
-    """List devices, or describe one."""
+def devices(said: Said) -> Answer:
+    """All devices, or one of them."""
     from planner.report.answer_kinds import Devices
     from planner.report.devices import device_text, devices_text
     from planner.specs.listing import list_devices
     from planner.specs.reading import load_device
 
     said.check()
+    name = said.name
     found = _loaded(name, list_devices, load_device, asked_by="plan devices")
     return answered(
         Devices(devices=tuple(found)),
         lambda: devices_text(found, width()) if name is None else device_text(found[0]),
-        is_json=json,
+        is_json=said.json,
     )
 
 
-def engines(name: _Name = None, /, *, json: _Json = False, said: _Said) -> Answer:
-    """List serving engines, or describe one with the rules of what it starts."""
+def engines(said: Said) -> Answer:
+    """All serving engines, or one of them with the rules of what it starts."""
     from planner.report.answer_kinds import Engines
     from planner.report.engine_rules import engine_text, engines_text
     from planner.specs.engines.files import load_engine
     from planner.specs.listing import list_engines
 
     said.check()
+    name = said.name
     found = _loaded(name, list_engines, load_engine, asked_by="plan engines")
     return answered(
         Engines(engines=tuple(found)),
         lambda: engines_text(found, width()) if name is None else engine_text(found[0], width()),
-        is_json=json,
+        is_json=said.json,
     )
 
 

@@ -14,79 +14,40 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, cast
-
-from cyclopts import App, CycloptsError, Parameter
+from typing import TYPE_CHECKING, cast
 
 from planner.commands.kept import Kept
-from planner.commands.options.arguments import STANDING, Arguments, tidy
-from planner.commands.options.offered import COMMANDS as LISTS
-from planner.commands.options.offered import OUTPUTS, written_of
-from planner.commands.options.remade import option
-from planner.commands.options.written import WrittenOne
-from planner.commands.plan import plan
+from planner.commands.options.commands import COMMANDS, options_of
+from planner.commands.options.parsing import Said, files_of, parse
 from planner.errors import (
     NoPlanError,
     OutOfTimeError,
     PlannerError,
-    Problem,
     RequestError,
     SolverError,
 )
 from planner.report.delivery import EXHAUSTED, Answer, deliver
-from planner.report.files import STDOUT, unwritable
-from planner.report.helptext import HelpText
+from planner.report.files import unwritable
 from planner.report.paint import open_closed_streams, unlogged, width
 from planner.running.deadlines import counted_from
 from planner.running.endings import cause_of, check_room, was_heard
 from planner.specs.ledger import Ledger, recording
 
 if TYPE_CHECKING:
-    from planner.commands.options.reading import Asked
     from planner.results import Conflict
     from planner.results.placements import PlacementConflict
     from planner.results.staging import StagingConflict
-    from planner.specs.records import ClusterSpec, ModelSpec
 
     AnyConflict = Conflict | PlacementConflict | StagingConflict
-
-_Request = tuple["ModelSpec", "ClusterSpec", "Asked", "tuple[ModelSpec, ...]"]
 
 DEFECT, INTERRUPTED = 4, 130  # the other codes belong to the errors
 TRACEBACK = "PLANNER_TRACEBACK"
 ROOM_BYTES = 100 * 2**20
 """Address space that a command needs: without it OpenBLAS ends the process, with 1."""
-
-UNSOLVED = ("experts", "layers", "audit", "predict", "measure", "calibrate", "sweep", "verify")
-"""Commands without `--solver`."""
-
-_USAGE = """\
-usage: plan [OPTIONS]
-       plan pareto [OPTIONS]
-       plan compare [OPTIONS]
-       plan audit [OPTIONS]
-       plan predict [OPTIONS]
-       plan stages --groups GROUPS [OPTIONS]
-       plan layers FILE [OPTIONS]
-       plan fleet [FILE] [OPTIONS]
-       plan place --model NAME [OPTIONS]
-       plan repair FILE --state FILE [OPTIONS]
-       plan sweep FILE [OPTIONS]
-       plan verify FILE [OPTIONS]
-       plan measure [OPTIONS]
-       plan calibrate TABLE... [OPTIONS]
-       plan experts [OPTIONS]
-       plan models [NAME]
-       plan topologies [NAME]
-       plan devices [NAME] [--json]
-       plan engines [NAME] [--json]"""
-_NOTHING_ASKED = WrittenOne()
-
-_Said = Annotated[Arguments, Parameter(parse=False)]
 
 
 def main(argv: list[str] | None = None, *, began_s: float | None = None) -> int:
@@ -137,167 +98,63 @@ def _remarked(answer: Answer, ledger: Ledger) -> Answer:
     return replace(answer, message=message)
 
 
-def install_completion() -> Answer:
-    """Install completion for the shell in use."""
-    return Answer(text=f"installed in {_app().install_completion()}")
-
-
-COMMANDS = {
-    "pareto": "surveys",
-    "compare": "surveys",
-    "audit": "audit",
-    "predict": "predict",
-    "stages": "stages",
-    "layers": "stages",
-    "fleet": "fleet",
-    "place": "placements",
-    "repair": "repairs",
-    "sweep": "sweep",
-    "verify": "verify",
-    "measure": "measure",
-    "calibrate": "calibrate",
-    "experts": "experts",
-    "models": "catalogue",
-    "topologies": "catalogue",
-    "devices": "catalogue",
-    "engines": "catalogue",
-}
-"""Commands beside `plan` itself, and their modules, which are imported when they are asked for."""
-
-
-def _command(name: str) -> Callable[..., Answer]:
-    command: Callable[..., Answer] = getattr(
-        import_module(f"planner.commands.{COMMANDS[name]}"), name
-    )
-    return command
-
-
-def _listed(command: Callable[..., object]) -> App:
-    """A command by its name and the first paragraph of what it says: all that a list shows.
-
-    The parser would read every option of each of them, which takes as long as the rest of help.
-    """
-    summary, _, _ = (command.__doc__ or "").partition("\n\n")
-    return App(name=command.__name__, help=" ".join(summary.split()))
-
-
-def _app(only: Sequence[str] = (), *, is_listing: bool = False) -> App:
-    """The parser; of some commands by their names, as each takes time to read, or of all."""
-    app = App(
-        name="plan",
-        help="Find the deployment of a language model that is provably best, and its proof.",
-        usage=_USAGE,
-        version=_version,
-        help_format="plaintext",
-        help_formatter=HelpText(),
-    )
-    app.default(plan)
-    for command in (_command(name) for name in COMMANDS if not only or name in only):
-        app.command(_listed(command) if is_listing else command)
-    app.command(install_completion, name="--install-completion")
-    return app
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("llm-serving-planner")
-
-
 def _run(words: list[str], kept: Kept) -> Answer:
-    said = tidy(words)
-    standing = [token for token in said.tokens if token in STANDING]
-    command = [token for token in said.tokens[:1] if not token.startswith("-")]
-    if standing:  # help is given even beside options that cannot be read
-        return _standing(standing[0], command, said)
+    said = parse(words)
+    if said.standing:
+        return _standing(said)
     check_room(ROOM_BYTES)
-    if command and command[0] in LISTS:
-        return _parsed(said.tokens, said)
-    function = plan if said.command == "plan" else _command(said.command)
-    written = written_of(said.command, said.tokens)
-    path = getattr(written, "keep_program", None)
-    said.problems += unwritable(_outputs([written]))
-    with unlogged(), kept.listening(path), settings([written], said):
-        answer: Answer = function(written, said=said)
-    return answer
+    said.problems += unwritable(files_of(said))
+    module = import_module(f"planner.commands.{COMMANDS[said.command].module}")
+    function: Callable[[Said], Answer] = getattr(module, said.command)
+    with unlogged(), kept.listening(said.values.get("keep_program")), settings(said):
+        return function(said)
 
 
-def _standing(word: str, command: list[str], said: Arguments) -> Answer:
-    """The answer to a word that needs no other."""
-    if word in ("--help", "-h"):  # to parse the words first would take twice as long
-        return _help(command)
-    if word == "--version":
-        return Answer(text=_version())
-    check_room(ROOM_BYTES)
-    return _parsed([*command, word], said)
+def _standing(said: Said) -> Answer:
+    """The answer to a word that needs no other, even beside options that cannot be read."""
+    if said.standing == "--version":
+        from importlib.metadata import version
 
+        return Answer(text=version("llm-serving-planner"))
+    if said.standing == "--install-completion":
+        from planner.commands.options.completing import install
 
-def _parsed(tokens: list[str], said: Arguments) -> Answer:
-    """The answer of a command that has no record of options."""
-    try:
-        function, bound, injected = _app(tokens[:1]).parse_args(
-            tokens, exit_on_error=False, print_error=False
-        )
-    except CycloptsError as error:  # `tidy` has left nothing that could be wrong
-        raise RequestError([*said.problems, Problem(where="plan", fact=str(error))]) from error
-    with unlogged():
-        answer: Answer = function(*bound.args, **bound.kwargs, **dict.fromkeys(injected, said))
-    return answer
+        return Answer(text=f"installed in {install()}")
+    from planner.commands.options.helping import help_page
+
+    return Answer(text=help_page(said.command))
 
 
 @contextmanager
-def settings(written: Sequence[object], said: Arguments) -> Iterator[None]:
+def settings(said: Said) -> Iterator[None]:
     """What options change of engines, while a request is read and answered."""
-    with _memory(written, said), _rules(written, said):
+    with _memory(said), _rules(said):
         yield
 
 
-def _memory(written: Iterable[object], said: Arguments) -> AbstractContextManager[None]:
+def _memory(said: Said) -> AbstractContextManager[None]:
     """What engines may take of a device, where options say so."""
-    names = ("memory_fraction", "workspace")
-    texts = [getattr(one, name, None) for one in written for name in names]
-    if not any(texts):
+    fraction, workspace = (said.values.get(name) for name in ("memory_fraction", "workspace"))
+    if fraction is None and workspace is None:
         return nullcontext()
-    from planner.commands.options.reading import Faults, share_of, size_of
     from planner.specs.engines.files import engine_memory
 
-    faults = Faults()
-    fraction = faults.read("--memory-fraction", texts[0], share_of)
-    workspace = faults.read("--workspace", texts[1], size_of)
-    said.problems += faults.problems
     return engine_memory(fraction=fraction, workspace_bytes=workspace)
 
 
-def _rules(written: Iterable[object], said: Arguments) -> AbstractContextManager[None]:
+def _rules(said: Said) -> AbstractContextManager[None]:
     """What a file changes of the rules of an engine, where an option names one.
 
     A file that cannot be read, or that is of an engine that is not asked, is a problem among
     those of the other options.
     """
-    named = ((getattr(one, "rules", None), getattr(one, "engine", None)) for one in written)
-    path, engine = next((one for one in named if one[0]), (None, None))
+    path = said.values.get("rules")
     if path is None:
         return nullcontext()
     from planner.specs.engines.rule_files import changed_rules
 
-    asked = tuple(word.strip() for word in engine.split(",")) if isinstance(engine, str) else ()
-    return said.collect(lambda: changed_rules(path, engines=asked)) or nullcontext()
-
-
-def _outputs(written: Iterable[object]) -> dict[str, str | None]:
-    """Files that options name, to be written."""
-    found = {option(name): getattr(one, name, None) for one in written for name in OUTPUTS}
-    return {name: text for name, text in found.items() if (name, text) != ("--csv", STDOUT)}
-
-
-def _help(command: list[str]) -> Answer:
-    from io import StringIO
-
-    from rich.console import Console
-
-    page = StringIO()
-    _app(command, is_listing=not command).help_print(command, console=Console(file=page))
-    return Answer(text=page.getvalue().removesuffix("\n"))
+    engines = [said.engine] if isinstance(said.engine, str) else said.engine or ()
+    return said.collect(lambda: changed_rules(path, engines=tuple(engines))) or nullcontext()
 
 
 def _failed(raised: BaseException, words: list[str]) -> Answer:
@@ -360,12 +217,14 @@ def _message(error: BaseException, words: list[str]) -> str:
     if conflict:
         return _conflict_text(conflict)
     if isinstance(error, OutOfTimeError):
-        tokens = [token for token in tidy(words).tokens if not token.startswith("--time-limit")]
-        objective = next((t[12:] for t in tokens if t.startswith("--objective=")), "cost")
-        command = shlex.join(["plan", *tokens, f"--time-limit={4 * error.time_limit_s:g}s"])
+        said = parse(words)
+        objective = said.text("--objective") or "cost"
+        rest = [word for word in said.words if not word.startswith("--time-limit=")]
+        command = shlex.join(["plan", *rest, f"--time-limit={4 * error.time_limit_s:g}s"])
         return failures.out_of_time_text(error, objective=objective, command=command)
     if isinstance(error, SolverError):
-        return failures.solver_text(error, width(), has_solvers="".join(words[:1]) not in UNSOLVED)
+        has_solvers = "--solver" in options_of(parse(words).command)
+        return failures.solver_text(error, width(), has_solvers=has_solvers)
     if isinstance(error, KeyboardInterrupt):
         return failures.INTERRUPTED
     if isinstance(error, MemoryError):

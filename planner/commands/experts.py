@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
-
-from planner.commands.options.arguments import Arguments
-from planner.commands.options.written_experts import WrittenExperts
-from planner.errors import Problem
+from planner.commands.options.parsing import Said
+from planner.commands.options.readers import OF_THE_MODEL
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
 
@@ -19,143 +16,66 @@ if TYPE_CHECKING:
     from planner.specs.architecture import Architecture, Experts
     from planner.specs.experts_request import ExpertWeights
 
-OF_THE_MODEL = -1
-"""Groups of the model's own routing."""
 
-_NOTHING_ASKED = WrittenExperts()
-
-
-def experts(
-    written: Annotated[WrittenExperts, Parameter(name="*")] = _NOTHING_ASKED,
-    *,
-    said: Annotated[Arguments, Parameter(parse=False)],
-) -> Answer:
-    """Place and replicate experts on ranks: least load of the fullest, with its bound."""
+def experts(said: Said) -> Answer:
+    """Experts on ranks: least load of the fullest, with its bound."""
     from planner.placing.expert_placing import place_experts
     from planner.specs.expert_loads import load_coactivation, load_placement
     from planner.specs.reading import load_architecture
 
-    found = Arguments(problems=list(said.problems), hints=said.hints)
-    numbers = _numbers(written, found)
-    name = written.model
-    model = None if name is None else found.collect(lambda: load_architecture(name))
-    block, n_layers = _experts_of(model, found)
-    loads = _loads(written, numbers, block, found)
+    name = said.model
+    model = None if name is None else said.collect(lambda: load_architecture(name))
+    block, n_layers = _experts_of(model, said)
+    if said.groups == OF_THE_MODEL and name is None:
+        fact, remedy = "no model is named", "write `--groups 8`, or name a `--model`"
+        said.refuse("--groups", fact, remedy)
+    loads = _loads(said, block)
     pairs = present = None
-    if written.coactivation is not None:
-        path = written.coactivation
-        pairs = found.collect(lambda: load_coactivation(path))
-    if written.present is not None:
-        placed = written.present
-        present = found.collect(lambda: load_placement(placed))
-    weights = _weights(written, model, block, found)
-    n_slots = _slots(written, numbers, (weights.n_bytes, n_layers), found)
-    found.check()
+    if said.coactivation is not None:
+        pairs = said.collect(lambda: load_coactivation(said.coactivation))
+    if said.present is not None:
+        present = said.collect(lambda: load_placement(said.present))
+    weights = _weights(said, model, block)
+    n_slots = _slots(said, weights.n_bytes, n_layers)
+    said.check()
     assert loads is not None
     plan = place_experts(
         loads,
-        n_ranks=numbers["--ranks"],
+        n_ranks=said.ranks,
         n_slots=n_slots,
-        n_nodes=numbers["--nodes"],
-        n_groups=_groups(written, numbers, block),
-        split=numbers["--split"],
+        n_nodes=said.nodes,
+        n_groups=_groups(said, block),
+        split=said.split,
         present=present,
-        move_price=numbers["--move-price"],
+        move_price=said.move_price,
         coactivation=pairs,
-        slack=numbers["--slack"],
+        slack=said.slack,
         weights=weights,
-        gap=numbers["--gap"],
-        seed=numbers["--seed"],
-        proof=numbers["--proof"],
-        time_limit_s=numbers["--time-limit"],
+        gap=said.gap,
+        seed=said.seed,
+        proof=said.proof,
+        time_limit_s=said.time_limit,
     )
-    return _answer(written, plan)
+    return _answer(said, plan)
 
 
-def _answer(written: WrittenExperts, plan: ExpertPlan) -> Answer:
+def _answer(said: Said, plan: ExpertPlan) -> Answer:
     from planner.report.experts import experts_line, experts_text
 
-    is_short, show_all = written.quiet, written.all
-    return answered(
-        plan,
-        lambda: experts_line(plan) if is_short else experts_text(plan, width(), show_all=show_all),
-        is_json=written.json,
-        files=_files(written, plan),
-    )
+    def text() -> str:
+        return experts_line(plan) if said.quiet else experts_text(plan, width(), show_all=said.all)
+
+    return answered(plan, text, is_json=said.json, files=_files(said, plan))
 
 
-def _files(written: WrittenExperts, plan: ExpertPlan) -> Iterator[tuple[str, str]]:
-    if written.html is not None:
+def _files(said: Said, plan: ExpertPlan) -> Iterator[tuple[str, str]]:
+    if said.html is not None:
         from planner.report.experts_page import experts_page
 
-        yield written.html, experts_page(plan)
+        yield said.html, experts_page(plan)
 
 
-def _numbers(written: WrittenExperts, found: Arguments) -> dict[str, Any]:
-    """Counts, fractions and words; None where nothing is said or it cannot be read."""
-    from planner.commands.options.counts import count
-    from planner.commands.options.reading import Faults, one_of, proof_of
-    from planner.programs.experts import SPLITS
-    from planner.specs.conforming import LARGEST_SEED
-    from planner.specs.expert_loads import MOST_EXPERTS
-    from planner.units import parse
-
-    faults = Faults()
-
-    def share(text: str) -> float:
-        return parse(text, "1", example="1%", allow_zero=True)
-
-    def groups(text: str) -> int:
-        return OF_THE_MODEL if text.strip() == "model" else count(text)
-
-    reads: dict[str, tuple[str | None, Any]] = {
-        "--ranks": (written.ranks, count),
-        "--slots": (written.slots, count),
-        "--nodes": (written.nodes, count),
-        "--groups": (written.groups, groups),
-        "--experts": (written.experts, lambda text: count(text, most=MOST_EXPERTS)),
-        "--layer": (written.layer, lambda text: count(text, least=0)),
-        "--zipf": (written.zipf, lambda text: parse(text, "1", example="1.0", allow_zero=True)),
-        "--memory": (written.memory, lambda text: parse(text, "B", example="20 GB")),
-        "--move-price": (written.move_price, share),
-        "--slack": (written.slack, share),
-        "--gap": (written.gap, share),
-        "--seed": (written.seed, lambda text: count(text, least=0, most=LARGEST_SEED)),
-        "--proof": (written.proof, proof_of),
-        "--time-limit": (written.time_limit, lambda text: parse(text, "s", example="60s")),
-        "--split": (written.split, one_of("way to split", SPLITS)),
-    }
-    values = {option: faults.read(option, text, read) for option, (text, read) in reads.items()}
-    if written.ranks is None:
-        remedy = "write `--ranks 32`"
-        faults.problems.append(Problem(where="--ranks", fact="is not given", remedy=remedy))
-    faults.problems += _alone(written, values)
-    if written.json and written.quiet:
-        faults.problems.append(Problem(where="--quiet", fact="cannot go with `--json`"))
-    found.problems += faults.problems
-    return values
-
-
-def _alone(written: WrittenExperts, values: dict[str, Any]) -> list[Problem]:
-    """Options that say nothing without another one."""
-    pairs = (
-        ("--layer", written.layer, "--loads", written.loads),
-        ("--move-price", values["--move-price"], "--present", written.present),
-        ("--slack", values["--slack"], "--coactivation", written.coactivation),
-        ("--weights", written.weights, "--model", written.model),
-    )
-    found = [
-        Problem(where=option, fact=f"means nothing without `{other}`")
-        for option, said, other, given in pairs
-        if said and not given
-    ]
-    if values["--groups"] == OF_THE_MODEL and written.model is None:
-        fact, remedy = "no model is named", "write `--groups 8`, or name a `--model`"
-        found.append(Problem(where="--groups", value="model", fact=fact, remedy=remedy))
-    return found
-
-
-def _experts_of(model: Architecture | None, found: Arguments) -> tuple[Experts | None, int | None]:
+def _experts_of(model: Architecture | None, said: Said) -> tuple[Experts | None, int | None]:
     """The experts of a model's layers, and how many layers have them."""
     from planner.specs.architecture import Experts
 
@@ -163,97 +83,69 @@ def _experts_of(model: Architecture | None, found: Arguments) -> tuple[Experts |
         return None, None
     blocks = [layer for layer in model.layers if isinstance(layer.ffn, Experts)]
     if not blocks:
-        fact = "has no experts"
-        found.problems.append(Problem(where="--model", value=model.name, fact=fact))
+        said.refuse("--model", "has no experts", value=model.name)
         return None, None
     first = blocks[0].ffn
     assert isinstance(first, Experts)
     return first, sum(isinstance(model.layers[i].ffn, Experts) for i in model.order)
 
 
-def _loads(
-    written: WrittenExperts, numbers: dict[str, Any], block: Experts | None, found: Arguments
-) -> FloatArray | None:
+def _loads(said: Said, block: Experts | None) -> FloatArray | None:
     """Loads of a file, or drawn ones."""
     from planner.specs.expert_loads import load_loads, zipf_loads
 
-    if (written.loads is None) == (written.zipf is None):
-        both = "is not given" if written.loads is None else "cannot go with `--zipf`"
-        remedy = "name a file, or draw loads with `--zipf 1.0`"
-        found.problems.append(Problem(where="--loads", fact=both, remedy=remedy))
+    if said.is_given("--loads") == said.is_given("--zipf"):
+        both = "cannot go with `--zipf`" if said.is_given("--loads") else "is not given"
+        said.refuse("--loads", both, "name a file, or draw loads with `--zipf 1.0`", value="")
         return None
-    n_experts = numbers["--experts"] or (block.n_experts if block else None)
-    if written.loads is None:
-        if n_experts is None and written.experts is None:
+    n_experts = said.experts or (block.n_experts if block else None)
+    if said.loads is None:
+        if n_experts is None and not said.is_given("--experts"):
             remedy = "write how many there are, or name a `--model`"
-            problem = Problem(where="--experts", fact="is not given", remedy=remedy)
-            found.problems.append(problem)
-        if n_experts is None or numbers["--zipf"] is None:
+            said.refuse("--experts", "is not given", remedy)
+        if n_experts is None or said.zipf is None:
             return None
-        return zipf_loads(n_experts, numbers["--zipf"], seed=numbers["--seed"] or 0)
-    path, layer = written.loads, numbers["--layer"]
-    loads = found.collect(lambda: load_loads(path, layer=layer))
+        return zipf_loads(n_experts, said.zipf, seed=said.seed)
+    loads = said.collect(lambda: load_loads(said.loads, layer=said.layer))
     if loads is not None and n_experts not in (None, len(loads)):
-        fact = f"has {len(loads)} loads for {n_experts} experts"
-        found.problems.append(Problem(where="--loads", value=path, fact=fact))
+        said.refuse("--loads", f"has {len(loads)} loads for {n_experts} experts")
     return loads
 
 
-def _weights(
-    written: WrittenExperts, model: Architecture | None, block: Experts | None, found: Arguments
-) -> ExpertWeights:
+def _weights(said: Said, model: Architecture | None, block: Experts | None) -> ExpertWeights:
     from planner.specs.experts_request import ExpertWeights
     from planner.specs.quality import as_published
     from planner.specs.records import FORMAT_BYTES
 
-    zipf = f"drawn by Zipf's law, exponent {written.zipf}, seed {written.seed}"
-    source = zipf if written.loads is None else written.loads
-    if written.layer is not None and written.loads is not None:
-        source += f", layer {written.layer}"
-    name = written.weights or (as_published(model)[0] if model else "bf16")
+    drawn = f"drawn by Zipf's law, exponent {said.text('--zipf')}, seed {said.seed}"
+    source = said.loads or drawn
+    if said.layer is not None and said.loads is not None:
+        source += f", layer {said.layer}"
+    name = said.weights or (as_published(model)[0] if model else "bf16")
     if name not in FORMAT_BYTES:
         remedy = f"it is one of {', '.join(FORMAT_BYTES)}"
-        found.problems.append(
-            Problem(where="--weights", value=name, fact="no such number format", remedy=remedy)
-        )
+        said.refuse("--weights", "no such number format", remedy, value=name)
     if model is None or block is None:
         return ExpertWeights(source=source)
     n_bytes = block.expert_params(model.d_model) * FORMAT_BYTES.get(name, 0.0)
     return ExpertWeights(model=model.name, n_bytes=n_bytes, source=source)
 
 
-def _slots(
-    written: WrittenExperts,
-    numbers: dict[str, Any],
-    size: tuple[float | None, int | None],
-    found: Arguments,
-) -> int | None:
+def _slots(said: Said, n_bytes: float | None, n_layers: int | None) -> int | None:
     """Slots of a rank, as many as its memory has room for."""
-    n_bytes, n_layers = size
-    asked: int | None = numbers["--slots"]
-    if numbers["--memory"] is None:
-        return asked
-    if n_bytes is None or n_layers is None:
-        fact, remedy = "says nothing without the bytes of an expert", "name a `--model`"
-        found.problems.append(
-            Problem(where="--memory", value=written.memory or "", fact=fact, remedy=remedy)
-        )
-        return asked
-    if not n_bytes:  # its format cannot be read, which is said
-        return asked
-    room = int(numbers["--memory"] // (n_bytes * n_layers))
-    if room < 1 or (asked is not None and asked > room):
+    slots: int | None = said.slots
+    if said.memory is None or not n_bytes or n_layers is None:  # what is missing is said
+        return slots
+    room = int(said.memory // (n_bytes * n_layers))
+    if room < 1 or (slots is not None and slots > room):
         fact = f"has room for {room} experts of {n_layers} layers, {n_bytes / 1e6:.3g} MB each"
         remedy = f"write `--slots {room}`" if room else "take more memory or fewer bytes"
-        found.problems.append(
-            Problem(where="--memory", value=written.memory or "", fact=fact, remedy=remedy)
-        )
-    return asked or room
+        said.refuse("--memory", fact, remedy)
+    return slots or room
 
 
-def _groups(written: WrittenExperts, numbers: dict[str, Any], block: Experts | None) -> int:
+def _groups(said: Said, block: Experts | None) -> int:
     """Groups of experts; `model` takes those of the model's routing."""
-    asked = numbers["--groups"] or 0
-    if asked >= 0:
-        return int(asked)
+    if said.groups != OF_THE_MODEL:
+        return said.groups or 0
     return block.n_groups if block and block.n_groups > 1 else 0

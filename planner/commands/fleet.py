@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
-
-from planner.commands.options.arguments import Arguments
-from planner.commands.options.written_fleets import WrittenFleet
+from planner.commands.options.parsing import Said
 from planner.report.delivery import Answer, answered
 from planner.report.files import STDOUT
 from planner.report.paint import width
@@ -20,30 +17,23 @@ if TYPE_CHECKING:
     from planner.results.floorplans import FloorPlan
     from planner.specs.fleet_request import FleetRequest
 
-_NOTHING_ASKED = WrittenFleet()
 
-
-def fleet(
-    written: Annotated[WrittenFleet, Parameter(name="*")] = _NOTHING_ASKED,
-    *,
-    said: Annotated[Arguments, Parameter(parse=False)],
-) -> Answer:
-    """Find the cheapest fleet that serves traffic within percentiles, and try it by simulation."""
-    from planner.commands.options.fleets import read_fleet, read_staircase
+def fleet(said: Said) -> Answer:
+    """The cheapest fleet that serves traffic within percentiles."""
+    from planner.commands.options.fleets import read_fleet
     from planner.report.progress import FleetLine
     from planner.running.phases import begin
 
-    climbed = read_staircase(written, said)
-    request = read_fleet(written, said)
+    request = read_fleet(said)
     begin("simulating what replicas carry")
     line = FleetLine(rate_per_s=request.rate_per_s)
-    steps = None if climbed is None else _climbed(request, line, climbed)
-    is_for_programs = written.json or written.csv == STDOUT
-    if steps is not None and is_for_programs and written.html is None:
-        return _answer(written, _Found(plan=None, steps=steps))
+    steps = None if said.staircase is None else _climbed(request, line, said)
+    is_for_programs = said.json or said.csv == STDOUT
+    if steps is not None and is_for_programs and said.html is None:
+        return _answer(said, _Found(plan=None, steps=steps))
     from planner.placing.fleets.planning import fleet as find
 
-    return _answer(written, _Found(plan=find(request, on_round=line.on_round), steps=steps))
+    return _answer(said, _Found(plan=find(request, on_round=line.on_round), steps=steps))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,29 +58,36 @@ class _Found:
         return self.plan
 
 
-def _climbed(request: FleetRequest, line: FleetLine, asked: dict[str, Any]) -> FleetStaircase:
+def _climbed(request: FleetRequest, line: FleetLine, said: Said) -> FleetStaircase:
     from planner.placing.fleets.staircase import staircase
 
-    return staircase(request, **asked, on_step=line.on_step)
+    lowest, highest = said.staircase
+    return staircase(
+        request,
+        lowest_per_s=lowest,
+        highest_per_s=highest,
+        workers=said.workers,
+        on_step=line.on_step,
+    )
 
 
-def _answer(written: WrittenFleet, found: _Found) -> Answer:
-    files = tuple(_files(written, found))
-    if written.csv == STDOUT:
+def _answer(said: Said, found: _Found) -> Answer:
+    files = tuple(_files(said, found))
+    if said.csv == STDOUT:
         return Answer(text=_table(found).rstrip("\n"), is_data=True, files=files)
-    text = _line if written.quiet else _text
-    return answered(found.record, lambda: text(found), is_json=written.json, files=files)
+    text = _line if said.quiet else _text
+    return answered(found.record, lambda: text(found), is_json=said.json, files=files)
 
 
-def _files(written: WrittenFleet, found: _Found) -> Iterator[tuple[str, str]]:
+def _files(said: Said, found: _Found) -> Iterator[tuple[str, str]]:
     """Name and text of the files that were asked for."""
-    if written.csv not in (None, STDOUT):
-        yield str(written.csv), _table(found)
-    if written.html is not None:
+    if said.csv not in (None, STDOUT):
+        yield str(said.csv), _table(found)
+    if said.html is not None:
         from planner.report.fleets import fleet_page
 
         plan = found.fleet
-        yield written.html, fleet_page(plan, staircase=found.steps, floorplan=_floorplan(plan))
+        yield said.html, fleet_page(plan, staircase=found.steps, floorplan=_floorplan(plan))
 
 
 def _table(found: _Found) -> str:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from cyclopts import Parameter
-
-from planner.commands.options.arguments import Arguments
+from planner.commands.options.parsing import Said
 from planner.commands.options.roles import read_roles
-from planner.commands.options.written import WrittenOne
-from planner.errors import NoPlanError, Problem, RequestError
+from planner.errors import NoPlanError, RequestError
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
 
@@ -19,28 +16,17 @@ if TYPE_CHECKING:
     from planner.commands.asking import Wanted
     from planner.results import AnyPlan
 
-_NOTHING_ASKED = WrittenOne()
 
-
-def plan(
-    written: Annotated[WrittenOne, Parameter(name="*")] = _NOTHING_ASKED,
-    *,
-    said: Annotated[Arguments, Parameter(parse=False)],
-) -> Answer:
-    """Find the deployment of a language model that is provably best.
-
-    Args:
-        written: the options.
-        said: problems of the words that are no options.
-    """
+def plan(said: Said) -> Answer:
+    """The deployment that is best, or replicas that have roles."""
     from planner.commands.options.paths import with_paths
     from planner.specs.roles import TOGETHER
     from planner.specs.runtimes import is_table
 
-    roles, asked = read_plan(written, said)
+    roles, asked = read_plan(said)
     is_usual = roles in ({}, {"roles": TOGETHER})  # which they are where nothing is said
     if not is_usual or any(map(is_table, asked.runtimes)):
-        return _replicas(written, asked, roles)
+        return _replicas(said, asked, roles)
     try:
         best = _find(asked)
     except NoPlanError as error:
@@ -52,12 +38,12 @@ def plan(
 
     return answered(
         best,
-        lambda: line_of(best) if written.quiet else text_of(best, width()),
-        is_json=written.json,
+        lambda: line_of(best) if said.quiet else text_of(best, width()),
+        is_json=said.json,
     )
 
 
-def read_plan(written: WrittenOne, said: Arguments) -> tuple[dict[str, Any], Wanted]:
+def read_plan(said: Said) -> tuple[dict[str, Any], Wanted]:
     """Roles and everything else that was asked for.
 
     Raises:
@@ -65,31 +51,17 @@ def read_plan(written: WrittenOne, said: Arguments) -> tuple[dict[str, Any], Wan
     """
     from planner.commands.asking import wanted
 
-    roles = read_roles(written, said)
-    asked = wanted(written, said)
-    _refuse_sorts(written, asked)
+    roles = read_roles(said)
+    asked = wanted(said)
+    if said.roles is None and asked.keywords["targets"].demand_tokens_per_s is None:
+        for name in filter(said.is_given, ("--sorts", "--sort-price")):
+            fact, remedy = "is of replicas that serve a demand", "say how much: `--rate 8req/s`"
+            said.refuse(name, fact, remedy, value="")
+        said.check()
     return roles, asked
 
 
-def _refuse_sorts(written: WrittenOne, asked: Wanted) -> None:
-    """What is said of sorts means nothing of one replica.
-
-    Raises:
-        RequestError: it is said, and nothing of how much is served.
-    """
-    said = {"--sorts": written.sorts, "--sort-price": written.sort_price}
-    if (
-        written.roles is None
-        and asked.keywords["targets"].demand_tokens_per_s is None
-        and any(said.values())
-    ):
-        fact, remedy = "is of replicas that serve a demand", "say how much: `--rate 8req/s`"
-        raise RequestError(
-            [Problem(where=one, fact=fact, remedy=remedy) for one, value in said.items() if value]
-        )
-
-
-def _replicas(written: WrittenOne, asked: Wanted, roles: dict[str, Any]) -> Answer:
+def _replicas(said: Said, asked: Wanted, roles: dict[str, Any]) -> Answer:
     """Replicas that have roles, or that a table lists: what `plan place` answers."""
     from planner.planning.mixing import replicas_of, unasked_of_replicas
     from planner.report.placement import placement_line, placement_text
@@ -102,16 +74,23 @@ def _replicas(written: WrittenOne, asked: Wanted, roles: dict[str, Any]) -> Answ
     best = replicas_of(model, cluster, asked.runtimes or None, keywords, **roles)
 
     def text() -> str:
-        return placement_line(best) if written.quiet else placement_text(best, width())
+        return placement_line(best) if said.quiet else placement_text(best, width())
 
-    return answered(best, text, is_json=written.json)
+    return answered(best, text, is_json=said.json)
 
 
 def _keywords(asked: Wanted) -> dict[str, Any]:
-    """Arguments of the library."""
+    """Arguments of the library: of formats that are allowed, those that the model may take."""
     keywords = dict(asked.keywords)
     allowed = keywords.pop("allowed_formats", None)
-    return keywords | (_among(asked.models[0], allowed, asked) if allowed else {})
+    if not allowed:
+        return keywords
+    from planner.planning.comparing import allowed_formats
+
+    runtime = asked.runtimes[0] if asked.runtimes else ""
+    model: Any = asked.models[0]
+    weights, caches = allowed_formats(model, allowed, keywords["targets"], runtime)
+    return {**keywords, "weights_formats": weights, "kv_formats": caches}
 
 
 def _find(asked: Wanted) -> AnyPlan:
@@ -122,15 +101,6 @@ def _find(asked: Wanted) -> AnyPlan:
     (model,), (cluster,) = asked.models, asked.clusters
     news = ProgressLine(objective=keywords["objective"]) if sys.stderr.isatty() else None
     return find(model, cluster, asked.runtimes or None, **keywords, on_progress=news)
-
-
-def _among(model: Any, allowed: tuple[str, ...], asked: Wanted) -> dict[str, Any]:  # noqa: ANN401
-    """Formats of a list that a model may take."""
-    from planner.planning.comparing import allowed_formats
-
-    runtime = asked.runtimes[0] if asked.runtimes else ""
-    weights, caches = allowed_formats(model, allowed, asked.keywords["targets"], runtime)
-    return {"weights_formats": weights, "kv_formats": caches}
 
 
 def _as_written(best: AnyPlan, asked: Wanted) -> AnyPlan:

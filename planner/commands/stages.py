@@ -3,137 +3,69 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
-
-from planner.commands.options.arguments import Arguments
-from planner.commands.options.written_stages import WrittenLayers, WrittenStages
-from planner.errors import Problem
+from planner.commands.options.parsing import Said
 from planner.report.delivery import Answer, answered
 from planner.report.paint import width
 
-if TYPE_CHECKING:
-    from planner.results.staging import LayerPlacement, StagePlan
 
-_NO_STAGES, _NO_LAYERS = WrittenStages(), WrittenLayers()
-_GROUPS = "write `--groups h100-sxm:tp8x2,a100-80gb:tp4x3`"
-_Said = Annotated[Arguments, Parameter(parse=False)]
-
-
-def stages(
-    written: Annotated[WrittenStages, Parameter(name="*")] = _NO_STAGES, *, said: _Said
-) -> Answer:
-    """Cut a model into pipeline stages on groups of unequal kinds, provably best."""
+def stages(said: Said) -> Answer:
+    """A model cut into pipeline stages."""
     from planner.placing.staging.asking import cut_stages, read_groups, word_problems
-    from planner.specs.engines.files import load_engine
-    from planner.specs.reading import load_architecture
-
-    found = Arguments(problems=list(said.problems), hints=said.hints)
-    asked = _asked(written, found)
-    model = found.collect(lambda: load_architecture(written.model))
-    engine = found.collect(lambda: load_engine(written.engine))
-    groups = None
-    named = written.groups
-    if named is None:
-        found.problems.append(Problem(where="--groups", fact="is not given", remedy=_GROUPS))
-    elif engine is not None:
-        groups = found.collect(lambda: read_groups(named, engine))
-    found.problems += word_problems(
-        phase=written.phase, objective=written.objective, solver=written.solver
-    )
-    _check_files(written, found)
-    found.check()
-    assert model is not None
-    assert groups is not None
-    return _stages_answer(written, cut_stages(model, groups, **asked))
-
-
-def layers(
-    written: Annotated[WrittenLayers, Parameter(name="*")] = _NO_LAYERS, *, said: _Said
-) -> Answer:
-    """Place layers on mixed machines for the most tokens a second, with a bound on any way."""
-    from planner.commands.options.reading import Faults, proof_of
-    from planner.placing.staging.placing import place_layers
-    from planner.specs.layer_files import load_layers
-    from planner.units import parse
-
-    found = Arguments(problems=list(said.problems), hints=said.hints)
-    faults = Faults()
-    gap = faults.read("--gap", written.gap, lambda text: parse(text, "1", allow_zero=True))
-    limit = faults.read("--time-limit", written.time_limit, lambda text: parse(text, "s"))
-    proof = faults.read("--proof", written.proof, proof_of) or "two"
-    found.problems += faults.problems
-    spec = None
-    path = written.machines
-    if path is None:
-        remedy = "write `plan layers FILE`; see examples/machines"
-        found.problems.append(Problem(where="plan layers", fact="names no file", remedy=remedy))
-    else:
-        spec = found.collect(lambda: load_layers(Path(path)))
-    _check_files(written, found)
-    found.check()
-    assert spec is not None
-    best = place_layers(spec, gap=gap or 0.0, time_limit_s=limit, proof=proof)
-    return _layers_answer(written, best)
-
-
-def _asked(written: WrittenStages, found: Arguments) -> dict[str, Any]:
-    """Arguments of `cut_stages`; what cannot be read is a problem."""
-    from planner.commands.options.counts import count
-    from planner.commands.options.reading import Faults, proof_of
-    from planner.specs.records import Workload
-    from planner.units import parse
-
-    faults = Faults()
-    n_input = faults.read("--input", written.input, count) or 1
-    n_output = faults.read("--output", written.output, count) or 1
-    asked = {
-        "engine": written.engine,
-        "workload": Workload(n_input_tokens=n_input, n_output_tokens=n_output),
-        "batch": faults.read("--batch", written.batch, count) or 1,
-        "n_microbatches": faults.read("--micro-batches", written.micro_batches, count),
-        "phase": written.phase,
-        "weights_format": written.weights,
-        "experts_format": written.experts,
-        "cache_format": written.kv,
-        "objective": written.objective,
-        "solver": written.solver,
-        "proof": faults.read("--proof", written.proof, proof_of) or "two",
-        "time_limit_s": faults.read(
-            "--time-limit", written.time_limit, lambda text: parse(text, "s")
-        ),
-    }
-    found.problems += faults.problems
-    return asked
-
-
-def _stages_answer(written: WrittenStages, best: StagePlan) -> Answer:
     from planner.report.stages import stages_line, stages_text
     from planner.report.staging_page import stages_page
+    from planner.specs.engines.files import load_engine
+    from planner.specs.reading import load_architecture
+    from planner.specs.records import Workload
 
-    files = () if written.html is None else ((written.html, stages_page(best)),)
+    model = said.collect(lambda: load_architecture(said.model))
+    engine = said.collect(lambda: load_engine(said.engine))
+    groups = None
+    if said.groups is not None and engine is not None:
+        groups = said.collect(lambda: read_groups(said.groups, engine))
+    said.problems += word_problems(phase=said.phase, objective=said.objective, solver=said.solver)
+    said.check()
+    assert model is not None
+    assert groups is not None
+    best = cut_stages(
+        model,
+        groups,
+        engine=said.engine,
+        workload=Workload(**said.sets("Workload")),
+        batch=said.batch,
+        n_microbatches=said.micro_batches,
+        phase=said.phase,
+        weights_format=said.weights,
+        experts_format=said.experts,
+        cache_format=said.kv,
+        objective=said.objective,
+        solver=said.solver,
+        proof=said.proof,
+        time_limit_s=said.time_limit,
+    )
     return answered(
         best,
-        lambda: stages_line(best) if written.quiet else stages_text(best, width()),
-        is_json=written.json,
-        files=files,
+        lambda: stages_line(best) if said.quiet else stages_text(best, width()),
+        is_json=said.json,
+        files=() if said.html is None else ((said.html, stages_page(best)),),
     )
 
 
-def _layers_answer(written: WrittenLayers, best: LayerPlacement) -> Answer:
+def layers(said: Said) -> Answer:
+    """Layers placed on mixed machines."""
+    from planner.placing.staging.placing import place_layers
     from planner.report.layers import layers_line, layers_text
     from planner.report.staging_page import layers_page
+    from planner.specs.layer_files import load_layers
 
-    files = () if written.html is None else ((written.html, layers_page(best)),)
+    path = said.machines
+    spec = None if path is None else said.collect(lambda: load_layers(Path(path)))
+    said.check()
+    assert spec is not None
+    best = place_layers(spec, gap=said.gap, time_limit_s=said.time_limit, proof=said.proof)
     return answered(
         best,
-        lambda: layers_line(best) if written.quiet else layers_text(best, width()),
-        is_json=written.json,
-        files=files,
+        lambda: layers_line(best) if said.quiet else layers_text(best, width()),
+        is_json=said.json,
+        files=() if said.html is None else ((said.html, layers_page(best)),),
     )
-
-
-def _check_files(written: WrittenStages | WrittenLayers, found: Arguments) -> None:
-    if written.json and written.quiet:
-        found.problems.append(Problem(where="--quiet", fact="cannot go with `--json`"))

@@ -6,12 +6,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from cyclopts import Parameter
-
-from planner.commands.options.arguments import Arguments
-from planner.commands.options.written_sweeps import WrittenSweep
+from planner.commands.options.parsing import Said
 from planner.errors import Problem
 from planner.report.delivery import Answer
 
@@ -19,32 +16,27 @@ if TYPE_CHECKING:
     from planner.commands.sweeping.sweeps import Sweep
 
 INTERRUPTED = 130
-_NOTHING_ASKED = WrittenSweep()
 
 
-def sweep(
-    written: Annotated[WrittenSweep, Parameter(name="*")] = _NOTHING_ASKED,
-    *,
-    said: Annotated[Arguments, Parameter(parse=False)],
-) -> Answer:
-    """Answer many requests, on all cores or a cluster, and keep each answer as a row."""
+def sweep(said: Said) -> Answer:
+    """Rows of many requests, in a folder, a table and a page."""
     from planner.commands.sweeping.requests import load_sweep
     from planner.commands.sweeping.sweeps import sweep as begin
 
-    keywords = _keywords(written, said)
-    file = written.sweep
-    if file is None:
-        remedy = "name one, like `plan sweep examples/sweep.toml`"
-        said.problems.append(Problem(where="plan sweep", fact="no file is given", remedy=remedy))
+    file = said.sweep
+    if said.workers is not None and said.dask is not None:
+        fact, remedy = "a Dask cluster has its own workers", "leave one of both out"
+        said.refuse("--workers", fact, remedy)
     requests = None if file is None else said.collect(lambda: load_sweep(file))
     said.check()
-    assert file is not None
     assert requests is not None
-    folder = Path(written.folder or f"{Path(file).stem}.rows")
+    keywords = {"workers": said.workers, "parts": said.parts}
+    keywords["keep_answers"] = said.keep == "answers"
+    folder = Path(said.folder or f"{Path(file).stem}.rows")
     line, began_s = _SweepLine(len(requests)), time.monotonic()
     found: Sweep | None = None
     try:
-        with _cluster(written.dask) as cluster:
+        with _cluster(said.dask) as cluster:
             keywords |= cluster
             found = begin(requests, folder=folder, on_progress=line.tell, **keywords)
             for _ in found:
@@ -54,24 +46,7 @@ def sweep(
         message = f"interrupted: {n_done:,} of {len(requests):,} requests are done and kept"
         message += f" in `{folder}`, and the same command goes on from there"
         return Answer(message=message, code=INTERRUPTED)
-    return _answer(found, folder, written, time.monotonic() - began_s)
-
-
-def _keywords(written: WrittenSweep, said: Arguments) -> dict[str, Any]:
-    from planner.commands.options.counts import count
-    from planner.commands.options.reading import MOST_THREADS, Faults, one_of
-    from planner.commands.sweeping.folders import FORMATS
-
-    faults = Faults()
-    workers = faults.read("--workers", written.workers, lambda text: count(text, most=MOST_THREADS))
-    parts = faults.read("--parts", written.parts, one_of("format", FORMATS))
-    keep = faults.read("--keep", written.keep, one_of("thing to keep", ("rows", "answers")))
-    if written.workers and written.dask:
-        fact, remedy = "a Dask cluster has its own workers", "leave one of both out"
-        problem = Problem(where="--workers", value=written.workers, fact=fact, remedy=remedy)
-        faults.problems.append(problem)
-    said.problems += faults.problems
-    return {"workers": workers, "parts": parts, "keep_answers": keep == "answers"}
+    return _answer(found, folder, said, time.monotonic() - began_s)
 
 
 @contextmanager
@@ -125,11 +100,11 @@ class _SweepLine:
         tell(lambda _: text)
 
 
-def _answer(found: Sweep, folder: Path, written: WrittenSweep, elapsed_s: float) -> Answer:
+def _answer(found: Sweep, folder: Path, said: Said, elapsed_s: float) -> Answer:
     from planner.report.paint import width
     from planner.report.sweeps import sweep_page, sweep_text
 
     rows = [found.rows[one.index] for one in found.tasks]
-    files = () if written.html is None else ((written.html, sweep_page(rows)),)
+    files = () if said.html is None else ((said.html, sweep_page(rows)),)
     text = sweep_text(rows, width(), folder=str(folder), elapsed_s=elapsed_s)
     return Answer(text=text, files=files, code=min(row["code"] for row in rows))

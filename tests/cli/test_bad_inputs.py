@@ -111,7 +111,7 @@ BAD_OPTIONS = [
     ("--json palm-540b", ["`palm-540b`", "belongs to no option"]),
     ("models palm-54b", ["`plan models palm-54b`", "no such model", "`palm-540b`"]),
     ("models palm-540b palm-62b", ["`palm-62b`", "takes one name"]),
-    ("topologies --json", ["`--json`", "no option of `plan topologies`"]),
+    ("topologies --json", ["`--json`", "means nothing to `plan topologies`"]),
     ("topologies tpu-v4", ["tpu-v4.toml", "describes many clusters"]),
 ]
 
@@ -146,7 +146,7 @@ BAD_DRAFTS = [
     ("--draft eagle --lookahead 0", ["`--lookahead 0`", "is zero"]),
     ("--draft mtp", ["`--draft mtp`"]),
     ("--draft oracle", ["`--draft oracle`", "no such drafter"]),
-    ("--acceptance 80%", ["`--acceptance`", "means nothing without `--draft`"]),
+    ("--acceptance 80%", ["`--acceptance 80%`", "means nothing without `--draft`"]),
     (
         "--draft oracle --acceptance 1 --lookahead two",
         ["for 3 reasons", "no such drafter", "is a probability below 1", "`--lookahead two`"],

@@ -11,7 +11,7 @@ import shlex
 import pytest
 
 from planner.commands.cli import main
-from planner.commands.options.arguments import tidy
+from planner.commands.options.parsing import parse
 from tests.cli.front_door import DOCUMENTS, CommandLine, Ended, clone, command_lines, faults
 
 EVERY = [one for path in DOCUMENTS for one in command_lines(path)]
@@ -39,7 +39,7 @@ def test_there_are_command_lines():
 @pytest.mark.parametrize("one", PLANS, ids=ids(PLANS))
 def test_a_command_line_parses_and_its_files_ship(one, cloned):
     words = shlex.split(one.text)[1:]
-    assert bool(tidy([word for word in words if word != ">"]).problems) <= (one.code == 2)
+    assert bool(parse([word for word in words if word != ">"]).problems) <= (one.code == 2)
     pairs = zip(["", *words], words, strict=False)
     named = [word for before, word in pairs if before not in WRITTEN and one.code != 2]
     paths = [path for word in named for path in re.findall(r"[\w./-]+\.(?:toml|json|csv)\b", word)]

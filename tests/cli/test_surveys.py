@@ -231,7 +231,7 @@ BAD = [
     ("pareto --by model", ["`--by model`", "no such way to divide"]),
     ("pareto --engine guess", ["`--engine guess`", "no such engine"]),
     ("pareto --memory in-flight", ["`--memory in-flight`", "`--engine erdil2025` only"]),
-    ("--memory half", ["`--memory half`", "no such rule"]),
+    ("--engine erdil2025 --memory half", ["`--memory half`", "no such rule"]),
     ("pareto --engine erdil2025 --prefill cost", ["`--prefill cost`", "knows decode only"]),
     ("pareto --allow-formats bf16 --weights int8", ["`--weights int8`", "`--allow-formats`"]),
     (

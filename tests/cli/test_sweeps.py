@@ -16,9 +16,7 @@ from xml.etree import ElementTree
 import pytest
 
 import planner
-from planner.commands.cli import _app, main
-from planner.commands.options.arguments import tidy
-from planner.commands.options.offered import REPEATED, REPEATED_BY, flags, valued, written_of
+from planner.commands.cli import main
 from planner.commands.sweeping.crews import Shift, processes
 from planner.commands.sweeping.requests import load_sweep
 from planner.commands.sweeping.tasks import Task
@@ -272,18 +270,6 @@ def test_options_of_the_command_itself_are_checked(capsys, tmp_path, monkeypatch
         assert name in message
     assert main(["sweep"]) == 2
     assert "no file is given" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("command", ["", "place", "fleet"])
-def test_options_are_read_as_the_parser_reads_them(command):
-    record = type(written_of(command, ()))
-    repeated = REPEATED | REPEATED_BY.get(command, frozenset())
-    words = [command] * bool(command)
-    for name in valued(record):
-        words += [name, "a,b", *([name, "c"] if name in repeated else [])]
-    tokens = tidy([*words, *flags(record)]).tokens
-    _, bound, _ = _app().parse_args(tokens, exit_on_error=False, print_error=False)
-    assert written_of(command, tokens) == bound.args[0]
 
 
 def test_a_page_has_frontiers_and_every_row(alone):

@@ -1,6 +1,6 @@
 """Command × runtime × option: it is refused by its name, or what it says moves the answer.
 
-Options are those of the parsers themselves, of all commands, tried on each. What the table of
+Options are those of the table, of all commands, tried on each. What the table of
 meanings refuses has to be refused, all at once, in one message; everything else has to be read,
 so that nonsense is refused by the option's name too; and what is read has to be used: with the
 value that `MOVES` has for it the answer is another.
@@ -14,8 +14,9 @@ from functools import cache
 
 import pytest
 
-from planner.commands.cli import COMMANDS as LISTED
-from planner.commands.cli import _app, main
+from planner.commands.cli import main
+from planner.commands.options.commands import COMMANDS as LISTED
+from planner.commands.options.commands import options_of
 from planner.report.problems import MOST_LISTED
 from planner.specs.meanings import refusal_under, refused_by
 
@@ -35,22 +36,16 @@ RUNTIMES = {
 
 CELLS = [(command, runtime) for command, named in RUNTIMES.items() for runtime in named]
 NONSENSE = "?!"
-UNASKED = {"--help", "-h", "--version", "--said", "--install-completion"}
 
 
 @cache
 def parsed(command: str) -> dict[str, bool]:
-    """Options of a command by its parser, and whether they take a value."""
-    app = _app() if command == "plan" else _app()[command]
-    found = {}
-    for one in app.assemble_argument_collection(parse_docstring=False):
-        for name in one.names:
-            if name.startswith("--") and name not in UNASKED:
-                found[name] = one.hint is not bool
-    return found
+    """Options of a command, and whether they take a value."""
+    rows = options_of(command).items()
+    return {name: bool(row.value) for name, row in rows if name.startswith("--")}
 
 
-COMMANDS = ("plan", *LISTED)
+COMMANDS = tuple(LISTED)
 OPTIONS = {name: valued for one in reversed(COMMANDS) for name, valued in parsed(one).items()}
 """All options of all commands."""
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from planner import RequestError, Targets, load_architecture, load_cluster, plan
-from planner.commands.options.reading import read
-from planner.commands.options.written import WrittenPlan
+from planner.commands.options.parsing import parse
+from planner.commands.options.reading import read_request
 from planner.errors import NoPlanError
 from planner.programs.engine import pose_engine
 from planner.runtimes.registry import candidates_of
@@ -108,11 +108,14 @@ def test_a_demand_beyond_the_pool_names_what_is_served_and_a_pool_that_serves_it
 
 
 def test_a_rate_of_requests_is_a_demand_of_what_they_write():
-    by_rate, problems = read(WrittenPlan(rate="8req/s", input="1500", output="300"))
-    assert not problems
-    assert by_rate.targets == Targets(demand_tokens_per_s=2400.0, max_utilisation=0.85)
-    both = WrittenPlan(rate="8req/s", demand="2400tok/s", input="1500", output="300")
-    assert [one.where for one in read(both)[1]] == ["--rate"]
+    words = ["--rate", "8req/s", "--input", "1500", "--output", "300"]
+    said = parse(words)
+    targets = read_request(said)["targets"]
+    assert targets == Targets(demand_tokens_per_s=2400.0, max_utilisation=0.85)
+    assert not said.problems
+    both = parse([*words, "--demand", "2400tok/s"])
+    read_request(both)
+    assert [one.where for one in both.problems] == ["--rate"]
 
 
 def test_throughput_is_no_objective_beside_a_demand():

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import random
 
-from planner.commands.options.offered import COMMANDS, SURVEYS, flags, record_of, valued
+from planner.commands.options.commands import COMMANDS, options_of
 from tests.fuzz.values import HOSTILE, value
 
 Line = list[str]
 
 SMALL = ("--model", "llama-3.1-8b", "--topology", "h100-nvl8-x1", "--batch", "1,8,64")
 NEEDED: dict[str, tuple[str, ...]] = {
-    "": (*SMALL, "--prefill-batch", "1,4"),
+    "plan": (*SMALL, "--prefill-batch", "1,4"),
     "pareto": (*SMALL, "--prefill-batch", "1"),
     "compare": (*SMALL, "--prefill-batch", "1"),
     "audit": ("--model", "llama-3.1-8b", "--topology", "h100-nvl8-x1", "--speed", "35tok/s"),
@@ -45,32 +45,33 @@ def command_line(rng: random.Random, *, hostility: float) -> Line:
     Args:
         hostility: probability that a value is one that nothing takes.
     """
-    commands = [*COMMANDS, *SURVEYS, "", "", ""]
+    commands = [*COMMANDS, "plan", "plan"]
     command = rng.choice([name for name in commands if name != CALIBRATES or rng.random() < 0.2])
-    if command in COMMANDS:
+    rows = options_of(command)
+    if "NAME" in rows:
         return [command, *_names(rng, command, hostility)]
-    written = record_of(command)
+    valued = [name for name, row in rows.items() if row.value]
+    flags = [name for name, row in rows.items() if not row.value]
     words = list(NEEDED.get(command, ())) if rng.random() > 0.2 * hostility else []
-    options = [
-        *rng.sample(valued(written), k=min(len(valued(written)), rng.choice((0, 1, 1, 2, 3))))
-    ]
+    options = rng.sample(valued, k=min(len(valued), rng.choice((0, 1, 1, 2, 3))))
     for option in options:
         words = _without(words, option) if rng.random() < 0.9 else words
         words += [option, value(rng, option, hostility=hostility)]
-    words += [flag for flag in flags(written) if rng.random() < 0.15]
+    words += [flag for flag in flags if rng.random() < 0.15]
     if rng.random() < 0.5:
         words.append("--json")
     words = [word for i, word in enumerate(words) if word != "--json" or i == words.index("--json")]
     if rng.random() < 0.3 * hostility:
         words = _spoilt(rng, words)
-    return [command, *words] if command else words
+    return words if command == "plan" else [command, *words]
 
 
 def _names(rng: random.Random, command: str, hostility: float) -> Line:
     known = {"models": "llama-3.1-8b", "topologies": "h100-nvl8-x1", "devices": "h100-sxm"}
     name = rng.choice(HOSTILE) if rng.random() < hostility else known.get(command, "mini.toml")
     words = [name] if rng.random() < 0.7 else []
-    return [*words, *(one for one in COMMANDS[command] if rng.random() < 0.5)]
+    flags = [name for name, row in options_of(command).items() if not row.value]
+    return [*words, *(flag for flag in flags if rng.random() < 0.5)]
 
 
 def _without(words: Line, option: str) -> Line:

@@ -1,121 +1,121 @@
-"""Options as text to options as numbers."""
+"""Options to arguments of the library."""
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import pytest
 
-from planner.commands.options.offered import flags, valued
-from planner.commands.options.reading import read
-from planner.commands.options.remade import option
-from planner.commands.options.written import Written
-from planner.specs.request import (
-    DEFAULT_BATCHES,
-    DEFAULT_WORKLOAD,
-    OBJECTIVES,
-    SolverOptions,
-    Targets,
-)
+from planner.commands.options.parsing import parse
+from planner.commands.options.reading import read_engines, read_layouts
+from planner.specs.request import DEFAULT_BATCHES, DEFAULT_WORKLOAD, SolverOptions, Targets
 
 
 def test_defaults_are_those_of_the_library():
-    asked, problems = read(Written())
-    assert problems == ()
-    assert asked.workload == DEFAULT_WORKLOAD
-    assert asked.targets == Targets()
-    assert asked.batches == tuple(DEFAULT_BATCHES)
-    assert asked.options == SolverOptions()
-    assert asked.objective == "cost"
-    assert (asked.weights_formats, asked.prefill_batches, asked.prefill) == (None, None, None)
+    asked = read_layouts(parse([]))
+    assert asked == {
+        "workload": DEFAULT_WORKLOAD,
+        "targets": Targets(),
+        "batches": tuple(DEFAULT_BATCHES),
+        "options": SolverOptions(),
+        "objective": "cost",
+        "weights_formats": None,
+        "kv_formats": None,
+        "speculation": None,
+    }
+    assert "batches" not in read_engines(parse([]), ())
 
 
 def test_every_option_is_read_in_si_units():
-    asked, problems = read(
-        Written(
-            input="4096",
-            output="128",
-            latency_target="30ms",
-            ttft_target="1.5 s",
-            max_cost="$20/Mtoken",
-            max_devices="64",
-            min_batch="16",
-            objective="throughput",
-            weights=("bf16,int8", "bf16"),
-            batch="1:4",
-            prefill_batch="1,8",
-            prefill="cost",
-            solver="cpsat",
-            time_limit="2min",
-            gap="1%",
-            threads="2",
-            seed="7",
-        )
-    )
-    assert problems == ()
-    assert (asked.workload.n_input_tokens, asked.workload.n_output_tokens) == (4096, 128)
-    assert asked.targets == Targets(
-        tpot_s=0.030, ttft_s=1.5, usd_per_token=20e-6, n_devices=64, min_batch=16
-    )
-    assert asked.objective == "throughput"
-    assert asked.weights_formats == ("bf16", "int8")
-    assert asked.batches == (1, 2, 3, 4)
-    assert asked.prefill_batches == (1, 8)
-    assert asked.prefill == "cost"
-    assert asked.options == SolverOptions(
+    words = {
+        "--input": "4096",
+        "--output": "128",
+        "--latency-target": "30ms",
+        "--ttft-target": "1.5 s",
+        "--max-cost": "$20/Mtoken",
+        "--max-devices": "64",
+        "--min-batch": "16",
+        "--max-rent": "$500/h",
+        "--objective": "throughput",
+        "--weights": "bf16,int8,bf16",
+        "--batch": "1:4",
+        "--prefill-batch": "1,8",
+        "--prefill": "cost",
+        "--solver": "cpsat",
+        "--time-limit": "2min",
+        "--gap": "1%",
+        "--threads": "2",
+        "--seed": "7",
+        "--tp": "8",
+        "--confidence": "90%",
+    }
+    said = parse([word for pair in words.items() for word in pair])
+    asked = read_layouts(said)
+    assert said.problems == []
+    assert (asked["workload"].n_input_tokens, asked["workload"].n_output_tokens) == (4096, 128)
+    targets = asked["targets"]
+    assert (targets.tpot_s, targets.ttft_s, targets.usd_per_token) == (0.030, 1.5, 20e-6)
+    assert (targets.n_devices, targets.min_batch, targets.degrees.tensor) == (64, 16, 8)
+    assert targets.further == {"rent": 500.0}
+    assert asked["objective"] == "throughput"
+    assert asked["weights_formats"] == ("bf16", "int8")
+    assert (asked["batches"], asked["prefill_batches"]) == ((1, 2, 3, 4), (1, 8))
+    assert (asked["prefill"], asked["confidence"]) == ("cost", 0.9)
+    assert asked["options"] == SolverOptions(
         solver="cpsat", time_limit_s=120.0, gap=0.01, threads=2, seed=7
     )
 
 
 def test_every_fault_is_found_and_names_its_option():
     wrong = {
-        "input": "0",
-        "output": "x",
-        "latency_target": "30",
-        "ttft_target": "-1s",
-        "max_cost": "20",
-        "max_devices": "1.5",
-        "min_batch": "nan",
-        "objective": "speed",
-        "batch": "9:1",
-        "prefill_batch": "",
-        "prefill": "fast",
-        "solver": "gurobi",
-        "time_limit": "10 GB",
-        "gap": "200%",
-        "threads": "0",
-        "seed": "-1",
+        "--input": "0",
+        "--output": "x",
+        "--latency-target": "30",
+        "--ttft-target": "-1s",
+        "--max-cost": "20",
+        "--max-devices": "1.5",
+        "--min-batch": "nan",
+        "--objective": "speed",
+        "--batch": "9:1",
+        "--prefill-batch": "",
+        "--prefill": "fast",
+        "--solver": "gurobi",
+        "--time-limit": "10 GB",
+        "--gap": "200%",
+        "--threads": "0",
+        "--seed": "-1",
+        "--weights": "int7",
+        "--workspace": "2",
     }
-    _, problems = read(Written(**wrong, weights=("int7",)))
-    assert sorted(p.where for p in problems) == sorted([*map(option, wrong), "--weights"])
-    assert all(p.fact for p in problems)
-
-
-def test_a_fault_leaves_a_default_behind_so_that_the_rest_can_be_checked():
-    asked, problems = read(Written(objective="speed", solver="gurobi", input="0"))
-    assert len(problems) == 3
-    assert asked.objective == "cost"
-    assert asked.options.solver == "highs"
-    assert asked.workload.n_input_tokens == 1
+    said = parse([word for pair in wrong.items() for word in pair])
+    read_layouts(said)
+    assert sorted(one.where for one in said.problems) == sorted(wrong)
+    assert all(one.fact for one in said.problems)
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "remedy"),
+    ("words", "layouts", "engines"),
     [
-        ("objective", "latncy", "did you mean `latency`?"),
-        ("objective", "Q", f"it is {', '.join(OBJECTIVES[:-1])} or {OBJECTIVES[-1]}"),
-        ("solver", "HiGHS", "did you mean `highs`?"),
+        (["--weights", "fp8_static"], ["--weights"], []),
+        (["--draft", "eagle"], ["--draft"], []),
+        (["--draft", "palm-8b"], [], ["--draft"]),
+        (["--draft", "eagle", "--acceptance", "0.8,0.5"], ["--acceptance", "--draft"], []),
     ],
 )
-def test_a_misspelt_choice_is_recognised(name, value, remedy):
-    (problem,) = read(Written(**{name: value}))[1]
-    assert problem.remedy == remedy
+def test_what_runtimes_read_otherwise_is_read_as_they_do(words, layouts, engines):
+    said = parse(words)
+    read_layouts(said)
+    assert [one.where for one in said.problems] == layouts
+    said = parse(words)
+    read_engines(said, ())
+    assert [one.where for one in said.problems] == engines
 
 
-def test_one_line_and_json_exclude_each_other():
-    (problem,) = read(Written(json=True, quiet=True))[1]
-    assert (problem.where, problem.fact) == ("--quiet", "cannot go with `--json`")
-
-
-def test_every_option_is_either_a_flag_or_takes_a_value():
-    assert {option(field.name) for field in fields(Written)} == {*flags(Written), *valued(Written)}
+def test_a_share_of_a_capacity_needs_a_demand_and_is_one():
+    for words, facts in (
+        (["--max-utilisation", "80%"], ["is of a demand, and there is none"]),
+        (["--max-utilisation", "0", "--demand", "1tok/s"], ["is no share of a capacity"]),
+        (["--max-utilisation", "80%", "--demand", "1tok/s"], []),
+    ):
+        said = parse(words)
+        targets = read_layouts(said)["targets"]
+        assert [one.fact for one in said.problems] == facts
+    assert targets.max_utilisation == 0.8

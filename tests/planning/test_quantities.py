@@ -99,13 +99,14 @@ def test_what_a_demand_leaves_of_replicas_and_power_is_told():
 def test_a_limit_is_written_as_it_is_read_and_rounded_to_the_side_that_has_a_plan(one):
     if not one.option:
         return
-    from planner.commands.options.reading import read
-    from planner.commands.options.written import WrittenPlan
+    from planner.commands.options.parsing import parse
+    from planner.commands.options.reading import read_request
+
+    def limit(text):
+        return read_request(parse([one.option, text]))["targets"].limit(one.name)
 
     value = 7.0 if one.is_count else 0.123456 / one.scale
-    written = WrittenPlan(**{one.argument: one.written(value)})
-    assert read(written)[0].targets.limit(one.name) == pytest.approx(value, rel=1e-9)
-    reached = WrittenPlan(**{one.argument: one.reached(value)})
-    rounded = read(reached)[0].targets.limit(one.name)
+    assert limit(one.written(value)) == pytest.approx(value, rel=1e-9)
+    rounded = limit(one.reached(value))
     assert one.is_kept(value, rounded)
     assert rounded == pytest.approx(value, rel=1e-2)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planner.commands.options.arguments import Arguments
-from planner.errors import Problem
+from planner.commands.options.parsing import Said
 from planner.specs.architecture import Architecture
+from planner.units import UnitError, parse
 
 OPTION = "--expert-loads"
 ONE_LAYER = "keep the row of one layer"
@@ -16,70 +16,61 @@ LEAST_SHARE = 1e-12
 """Of all visits, below which an expert is never visited [1]."""
 
 
-def with_expert_loads(
-    model: Architecture | None, said: str | None, found: Arguments
-) -> Architecture | None:
+def with_expert_loads(model: Architecture | None, said: Said) -> Architecture | None:
     """The model with the loads that were said of its experts; problems are collected.
 
-    Args:
-        said: path of a file as `plan experts` reads it, or the exponent of a power law.
+    They are a file as `plan experts` reads it, or the exponent of a power law.
     """
-    if model is None or said is None:
+    text = said.expert_loads
+    if model is None or text is None:
         return model
     from planner.specs.expert_loads import zipf_loads
 
     counts = model.expert_counts
     if not counts:
-        fact, remedy = f"{model.name} has no experts", "leave it out"
-        found.problems.append(Problem(where=OPTION, value=said, fact=fact, remedy=remedy))
+        said.refuse(OPTION, f"{model.name} has no experts", "leave it out")
         return model
-    if said.strip() and not _is_number(said):
-        return _of_file(model, said, found)
-    exponent = _exponent(said, found)
+    if text.strip() and not _is_number(text):
+        return _of_file(model, text, said)
+    exponent = said.read_as(OPTION, _exponent)
     for n_experts in counts if exponent is not None else ():
-        assert exponent is not None
         loads = zipf_loads(n_experts, exponent)
         loads[loads < LEAST_SHARE] = 0.0
-        model = model.with_loads(loads.tolist(), said=said)
+        model = model.with_loads(loads.tolist(), said=text)
     return model
 
 
-def _is_number(said: str) -> bool:
+def _is_number(text: str) -> bool:
     """Whether a word is a number, if only one that no law has; a file may be called otherwise."""
     try:
-        float(said)
+        float(text)
     except ValueError:
         return False
     return True
 
 
-def _exponent(said: str, found: Arguments) -> float | None:
-    """The exponent of a power law; None, and why, of what is none."""
-    from planner.units import UnitError, parse
-
-    fact = "is no exponent of a power law" if said.strip() else "is empty"
-    try:
-        exponent = parse(said, "1", allow_zero=True)
-        if exponent <= LARGEST_EXPONENT:
-            return exponent
-        fact = "leaves one expert with all visits"
-    except UnitError:
-        pass
+def _exponent(text: str) -> float:
+    """The exponent of a power law."""
+    fact = "is no exponent of a power law" if text.strip() else "is empty"
     remedy = f"write one from 0 to {LARGEST_EXPONENT:g}, or the path of a file"
-    found.problems.append(Problem(where=OPTION, value=said, fact=fact, remedy=remedy))
-    return None
+    try:
+        exponent = parse(text, "1", allow_zero=True)
+    except UnitError:
+        raise UnitError(text, fact, remedy) from None
+    if exponent > LARGEST_EXPONENT:
+        raise UnitError(text, "leaves one expert with all visits", remedy)
+    return exponent
 
 
-def _of_file(model: Architecture, path: str, found: Arguments) -> Architecture:
+def _of_file(model: Architecture, path: str, said: Said) -> Architecture:
     from planner.specs.expert_loads import load_loads
 
-    loads = found.collect(lambda: load_loads(path, asked_by=OPTION, one_layer=ONE_LAYER))
+    loads = said.collect(lambda: load_loads(path, asked_by=OPTION, one_layer=ONE_LAYER))
     if loads is None:
         return model
     if len(loads) not in model.expert_counts:
-        counts = " or ".join(str(one) for one in model.expert_counts)
+        counts = " or ".join(str(count) for count in model.expert_counts)
         fact = f"has {len(loads)} loads for {counts} experts"
-        remedy = "write one for each expert of a layer"
-        found.problems.append(Problem(where=OPTION, value=path, fact=fact, remedy=remedy))
+        said.refuse(OPTION, fact, "write one for each expert of a layer")
         return model
     return model.with_loads(loads.tolist(), said=path)

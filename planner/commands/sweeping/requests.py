@@ -22,7 +22,7 @@ from operator import or_
 from pathlib import Path
 from typing import Any
 
-from planner.commands.options.remade import option
+from planner.commands.options.commands import typed
 from planner.errors import Problem, RequestError, SpecError
 from planner.specs.tables import literal, read_table
 from planner.specs.values import did_you_mean
@@ -158,14 +158,14 @@ class _Reader:
         for name, (value, key) in options.items():
             if name == "command":
                 continue
-            typed = option(name)
-            if typed in _ALONE:
+            said = typed(name)
+            if said in _ALONE:
                 remedy = "leave it out: `--keep answers` keeps them all"
                 self.refuse(key, "is of an answer alone", remedy)
-            elif typed in places:
-                self.refuse(key, f"is `{places[typed]}` too", "write one of both")
-            places[typed] = key
-            words += self._typed(typed, value, key)
+            elif said in places:
+                self.refuse(key, f"is `{places[said]}` too", "write one of both")
+            places[said] = key
+            words += self._typed(said, value, key)
         return SweepRequest(words=tuple(words), places=places, shown=self.shown)
 
     def _typed(self, name: str, value: object, key: str) -> Iterator[str]:

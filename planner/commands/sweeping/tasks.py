@@ -106,20 +106,19 @@ def answer(tasks: Sequence[Task]) -> list[Result]:
 
 def _reading(task: Task) -> Reading:
     from planner.commands.cli import settings
-    from planner.commands.options.arguments import tidy
     from planner.commands.options.fleets import read_fleet
-    from planner.commands.options.offered import written_of
+    from planner.commands.options.parsing import Said, parse
     from planner.commands.placements import read_place
     from planner.commands.plan import read_plan
     from planner.specs.ledger import recording
 
-    readers: dict[str, Callable[..., object]] = {"place": read_place, "fleet": read_fleet}
+    readers: dict[str, Callable[[Said], object]] = {"place": read_place, "fleet": read_fleet}
     readers["plan"] = read_plan
-    said = tidy([*task.words])
-    written = written_of(said.command, said.tokens)
     try:
-        with recording() as ledger, settings([written], said):
-            readers[said.command](written, said)
+        with recording() as ledger:
+            said = parse(task.words)
+            with settings(said):
+                readers[said.command](said)
     except RequestError as error:
         return Reading(index=task.index, digest="", problems=error.problems, hint=error.hint)
     files = sorted((one.kind, one.path, one.sha256) for one in ledger.files)
@@ -144,18 +143,13 @@ def _result(task: Task) -> Result:
 
 def empty_row(task: Task) -> Row:
     """What is known of a request before it is answered."""
-    from planner.commands.options.arguments import tidy
-    from planner.commands.options.offered import written_of
+    from planner.commands.options.parsing import parse
 
-    said = tidy([*task.words])
-    written = written_of(said.command, said.tokens)
-    tokens = [one.partition("=") for one in said.tokens if one.startswith("--")]
+    said = parse(task.words)
     row: Row = dict.fromkeys(COLUMNS)
     row |= {"index": task.index, "digest": task.digest, "command": task.command}
-    row |= {name: _listed(getattr(written, name)) for name in ("model", "topology")}
-    for name, _, value in tokens:
-        row[name] = ",".join(filter(None, (row.get(name), value or "yes")))
-    return row
+    row |= {name: _listed(getattr(said, name)) for name in ("model", "topology")}
+    return row | {name: said.text(name) or "yes" for name in said.texts}
 
 
 def _listed(value: object) -> str:

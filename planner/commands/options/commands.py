@@ -1,0 +1,267 @@
+"""Commands, and the names of their options; what these are the tables in `table/` say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+
+from planner.commands.options.option import Option
+from planner.commands.options.table import HEADINGS, option_of
+from planner.quantities import limited, placed
+from planner.specs.meanings import refused_by
+from planner.specs.traffic.percentiles import USUAL_TARGETS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command.
+
+    Args:
+        module: of `planner.commands` that has the function of this name.
+        usage: what follows its name, for help.
+        words: what it does, for help.
+        names: of its options.
+        word: the option whose value may stand alone.
+        keeps: options that are as they were before where they are left out, whatever is usual.
+    """
+
+    module: str
+    usage: str
+    words: str
+    names: tuple[str, ...]
+    word: str = ""
+    keeps: tuple[str, ...] = ()
+
+
+_POOL = ("--model", "--topology", "--input", "--output", "--price")
+_ENGINE = ("--memory-fraction", "--workspace", "--rules")
+_DEGREES = ("--tp", "--pp", "--layout", "--ep", "--dp")
+_DRAFTS = ("--draft", "--acceptance", "--lookahead", "--speculation")
+_ROLES = ("--roles", "--connector", "--prefill-devices", "--decode-devices")
+_SORTS = ("--sorts", "--sort-price")
+_SOLVER = ("--solver", "--time-limit", "--gap", "--threads", "--seed", "--proof")
+_PROGRAM = ("--keep-program",)
+_PRINT = ("--json", "--quiet")
+
+_OF_EVERY_PLAN = (
+    *(one.option for one in limited()),
+    *(*_ENGINE, *_POOL, *_DEGREES, *_DRAFTS),
+    *("--rate", "--max-utilisation", "--max-quality-loss", "--confidence", "--objective"),
+    *("--weights", "--kv", "--allow-formats", "--batch", "--prefill-batch", "--prefill"),
+    *("--engine", "--memory", "--variants", "--chunk", "--overlap", "--hit-rate"),
+    *("--expert-loads", "--experts-backend", "--prefer"),
+    *(*_SOLVER, *_PROGRAM, *_PRINT),
+)
+_ASKED_OF_PLACEMENTS = (
+    *(one.option for one in placed("each", "all")),
+    *(*_ENGINE, *_POOL, "--engine", "--demand", "--rate", "--replicas", "--max-utilisation"),
+    *("--max-quality-loss", "--confidence", "--objective", "--replica-devices", *_ROLES, *_SORTS),
+    *("--weights", "--kv", "--batch", "--solver", "--gap", "--threads", "--seed", "--proof"),
+)
+_OF_PLACEMENTS = (
+    *_ASKED_OF_PLACEMENTS,
+    *("--state", "--align", "--time-limit", *_PROGRAM, "--ranks", "--html", "--svg", *_PRINT),
+)
+
+COMMANDS: Mapping[str, Command] = MappingProxyType(
+    {
+        "plan": Command(
+            module="plan",
+            usage="[OPTIONS]",
+            words="Find the deployment of a language model that is provably best, and its proof.",
+            names=(*_OF_EVERY_PLAN, *_ROLES, *_SORTS),
+        ),
+        "pareto": Command(
+            module="surveys",
+            usage="[OPTIONS]",
+            words="Find every deployment that is the best for some worth of speed: the exact "
+            "frontier.",
+            names=(*_OF_EVERY_PLAN, *("--by", "--x", "--y", "--alpha", "--all", "--csv", "--html")),
+        ),
+        "compare": Command(
+            module="surveys",
+            usage="[OPTIONS]",
+            words="Set the best plans of several models, pools, formats or roles side by side.",
+            names=(*_OF_EVERY_PLAN, "--by", *_ROLES),
+        ),
+        "audit": Command(
+            module="audit",
+            usage="[OPTIONS]",
+            words="Say how far a running deployment is from what its pool could do, and what would "
+            "help.",
+            names=(*_OF_EVERY_PLAN, *("--speed", "--utilization", "--devices", "--html")),
+        ),
+        "predict": Command(
+            module="predict",
+            usage="[OPTIONS]",
+            words="Evaluate a deployment as given: times, work and bounds of every operation, "
+            "memory.",
+            names=(
+                *("--model", "--device", "--topology", "--engine", "--input", "--output"),
+                *("--hit-rate", "--expert-loads", "--experts-backend", *_ENGINE, "--shared"),
+                *("--rate", "--in-flight", "--waves", "--tp", "--dp", "--ep", "--pp"),
+                *("--redundant-experts", "--batch", "--weights", "--experts", "--kv", "--chunk"),
+                *("--role", "--overlap", "--draft", "--lookahead", "--acceptance"),
+                *("--explain", "--html", *_PRINT),
+            ),
+        ),
+        "stages": Command(
+            module="stages",
+            usage="--groups GROUPS [OPTIONS]",
+            words="Cut a model into pipeline stages on groups of unequal kinds, provably best.",
+            names=(
+                *("--model", "--groups", "--engine", "--input", "--output", "--phase", "--batch"),
+                *("--micro-batches", "--weights", "--experts", "--kv", "--objective", "--solver"),
+                *("--time-limit", "--proof", *_PROGRAM, "--html", *_PRINT),
+            ),
+        ),
+        "layers": Command(
+            module="stages",
+            usage="FILE [OPTIONS]",
+            words="Place layers on mixed machines for the most tokens a second, with a bound on "
+            "any way.",
+            names=("--machines", "--gap", "--time-limit", "--proof", *_PROGRAM, "--html", *_PRINT),
+            word="--machines",
+        ),
+        "fleet": Command(
+            module="fleet",
+            usage="[FILE] [OPTIONS]",
+            words="Find the cheapest fleet that serves traffic within percentiles, and try it by "
+            "simulation.",
+            names=(
+                *(one.option for one in placed("all")),
+                *(*_ENGINE, *_POOL, "--traffic", "--rate", "--trace", "--arrivals", "--state"),
+                *("--count", *USUAL_TARGETS, "--goodput", "--max-quality-loss", "--engine"),
+                *(*_ROLES, *_SORTS, "--cuts", "--no-sharing", "--router", "--weights", "--kv"),
+                *("--batch", "--chunk", "--replica-devices", "--confidence", "--simulated"),
+                *(*_SOLVER, "--staircase", "--workers", "--html", "--csv", *_PRINT),
+            ),
+            word="--traffic",
+        ),
+        "place": Command(
+            module="placements",
+            usage="--model NAME [OPTIONS]",
+            words="Choose replicas, layouts and devices together, on a cluster as it is.",
+            names=_OF_PLACEMENTS,
+        ),
+        "repair": Command(
+            module="repairs",
+            usage="FILE --state FILE [OPTIONS]",
+            words="Put what stands right after a failure, with the fewest moved bytes within a "
+            "loss.",
+            names=(*_OF_PLACEMENTS, "--placement", "--loss"),
+            word="--placement",
+            keeps=_ASKED_OF_PLACEMENTS,
+        ),
+        "sweep": Command(
+            module="sweep",
+            usage="FILE [OPTIONS]",
+            words="Answer many requests, on all cores or a cluster, and keep each answer as a row.",
+            names=("--sweep", "--workers", "--dask", "--folder", "--parts", "--keep", "--html"),
+            word="--sweep",
+        ),
+        "verify": Command(
+            module="verify",
+            usage="FILE [OPTIONS]",
+            words="Count a saved answer anew, from the request that is in it: is every figure so?",
+            names=("--answer", "--prove", "--time-limit", *_PRINT),
+            word="--answer",
+        ),
+        "measure": Command(
+            module="measure",
+            usage="[OPTIONS]",
+            words="Time kernels of this machine with PyTorch, for `plan calibrate` to fit.",
+            names=(
+                *("--device", "--backend", "--gpus", "--budget", "--model", "--tp", "--weights"),
+                "--output",
+            ),
+        ),
+        "calibrate": Command(
+            module="calibrate",
+            usage="TABLE... [OPTIONS]",
+            words="Fit the closed forms of kernels to measured times, and say how far to trust "
+            "them.",
+            names=(
+                *("--table", "--device", "--engine", "--engine-version", "--sms", "--source"),
+                *("--kernels", "--output", "--network", "--plot", "--refused"),
+            ),
+            word="--table",
+        ),
+        "experts": Command(
+            module="experts",
+            usage="[OPTIONS]",
+            words="Place and replicate experts on ranks: least load of the fullest, with its "
+            "bound.",
+            names=(
+                *("--loads", "--layer", "--zipf", "--model", "--weights", "--experts"),
+                *("--coactivation", "--ranks", "--slots", "--memory", "--nodes", "--groups"),
+                *("--present", "--split", "--move-price", "--slack", "--gap", "--time-limit"),
+                *("--seed", "--proof", *_PROGRAM, "--all", "--html", *_PRINT),
+            ),
+        ),
+        "models": Command(
+            module="catalogue",
+            usage="[NAME]",
+            words="List models, or describe one.",
+            names=("NAME",),
+            word="NAME",
+        ),
+        "topologies": Command(
+            module="catalogue",
+            usage="[NAME]",
+            words="List topologies, or describe one.",
+            names=("NAME",),
+            word="NAME",
+        ),
+        "devices": Command(
+            module="catalogue",
+            usage="[NAME] [--json]",
+            words="List devices, or describe one.",
+            names=("NAME", "--json"),
+            word="NAME",
+        ),
+        "engines": Command(
+            module="catalogue",
+            usage="[NAME] [--json]",
+            words="List serving engines, or describe one with the rules of what it starts.",
+            names=("NAME", "--json"),
+            word="NAME",
+        ),
+    }
+)
+
+
+@cache
+def options_of(command: str) -> Mapping[str, Option]:
+    """The options that a command has, by name, in the order of help."""
+    refused = refused_by(command)
+    names = {name for name in COMMANDS[command].names if name not in refused}
+    order = dict.fromkeys(row.name for rows in HEADINGS.values() for row in rows)
+    return {name: option_of(command, name) for name in order if name in names}
+
+
+def called(command: str) -> str:
+    """A command as it is typed."""
+    return "plan" if command == "plan" else f"plan {command}"
+
+
+@cache
+def owners() -> Mapping[str, str]:
+    """The options of all commands, each with the first command that has it."""
+    found: dict[str, str] = {}
+    for command in COMMANDS:
+        for name in options_of(command):
+            found.setdefault(name, called(command))
+    return found
+
+
+def typed(argument: str) -> str:
+    """An option by its name in Python, or without dashes, as it is typed.
+
+    >>> typed("max_cost"), typed("max-cost"), typed("ttft_p99_9")
+    ('--max-cost', '--max-cost', '--ttft-p99.9')
+    """
+    name = argument.replace("_", "-")
+    return next((one for one in owners() if one[2:].replace(".", "-") == name), f"--{name}")

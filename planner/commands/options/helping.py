@@ -1,0 +1,70 @@
+"""Pages of help, from the table of options: aligned columns without boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from planner.commands.options.commands import COMMANDS, Command, called, options_of
+from planner.commands.options.option import Option
+from planner.commands.options.table import HEADINGS
+from planner.report.lines import wrapped
+from planner.report.paint import width
+from planner.specs.traffic.percentiles import DEFINITIONS, GOODPUT
+
+_COLUMN = 28  # where words begin; `--prefill-batch BATCHES` fits before it
+
+NOTES = {"Targets by percentile": (*DEFINITIONS.values(), GOODPUT)}
+"""What is said below a heading."""
+
+
+def help_page(name: str) -> str:
+    """What a command does, and its options; of `plan` itself the other commands too."""
+    command = COMMANDS[name]
+    return "\n\n".join(["\n".join(part) for part in _parts(name, command)])
+
+
+def _parts(name: str, command: Command) -> Iterator[list[str]]:
+    if name == "plan":
+        lines = [f"{called(one)} {other.usage}" for one, other in COMMANDS.items()]
+        yield [f"usage: {lines[0]}", *(f"       {line}" for line in lines[1:])]
+    else:
+        yield [f"usage: {called(name)} {command.usage}"]
+    yield wrapped(command.words, width())
+    if name == "plan":
+        others = {one: other.words for one, other in COMMANDS.items() if one != name}
+        yield ["commands", *_columns(others)]
+        yield ["standing alone", *_columns(_STANDING)]
+    for heading, rows in HEADINGS.items():
+        own = [row for row in rows if options_of(name).get(row.name) is row]
+        if own:
+            labels = {row.usage: _words(row, command) for row in own}
+            yield [heading.lower(), *_notes(heading), *_columns(labels)]
+
+
+_STANDING = {
+    "--help, -h": "Print this page; of a command, behind its name.",
+    "--version": "Print the version.",
+    "--install-completion": "Install completion for the shell in use.",
+}
+
+
+def _words(row: Option, command: Command) -> str:
+    """What help says of an option, with what is usual."""
+    if row.name in command.keeps:
+        words, _, _ = row.words.removesuffix(".").partition("; default: ")
+        return f"{words}; default: as before."
+    return f"{row.words} [{row.usual}]" if row.usual else row.words
+
+
+def _notes(heading: str) -> Iterator[str]:
+    for sentence in NOTES.get(heading, ()):
+        first, *rest = wrapped(sentence, width() - 4)
+        yield f"  {first}"
+        yield from (f"    {line}" for line in rest)
+
+
+def _columns(labels: dict[str, str]) -> Iterator[str]:
+    for label, words in labels.items():
+        first, *rest = wrapped(words, width() - _COLUMN)
+        yield f"  {label:<{_COLUMN - 4}}  {first}".rstrip()
+        yield from (" " * _COLUMN + line for line in rest)

@@ -1,0 +1,202 @@
+"""Texts of options to what they mean: every reader raises `UnitError` where a text means nothing.
+
+What a reader needs of the rest of the planner it imports when it is called: help needs none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+from planner.commands.options import counts
+from planner.commands.options.option import Read
+from planner.units import UnitError, parse
+
+LARGEST_ALPHA = 100.0
+OF_THE_MODEL = -1
+"""Groups of the model's own routing."""
+
+
+def quantity(unit: str, *, example: str = "", allow_zero: bool = False) -> Callable[[str], float]:
+    """A reader of a quantity of a dimension, in SI."""
+    return lambda text: parse(text, unit, example=example, allow_zero=allow_zero)
+
+
+seconds = quantity("s")
+requests_per_s = quantity("request/s")
+tokens_per_s = quantity("token/s")
+fraction = quantity("1")
+share = quantity("1", example="1%", allow_zero=True)
+power_law = quantity("1", example="1.0", allow_zero=True)
+size = quantity("B", example="2GiB", allow_zero=True)
+memory = quantity("B", example="20 GB")
+
+
+def below_one(example: str) -> Callable[[str], float]:
+    """A reader of a share below 1."""
+
+    def read(text: str) -> float:
+        value = parse(text, "1", example=example, allow_zero=True)
+        if value >= 1:
+            remedy = f"write `{example}` or `{parse(example, '1'):g}`"
+            raise UnitError(text, "is not below 1", remedy)
+        return value
+
+    return read
+
+
+few_percent = below_one("1%")
+most_cases = below_one("90%")
+
+
+def memory_share(text: str) -> float:
+    """A share of a device's memory: more than nothing, and not all of it."""
+    parse(text, "1", example="92%")  # refuses zero
+    return below_one("92%")(text)
+
+
+def utilisation(text: str) -> float:
+    """A share of a capacity: more than nothing, and all of it at most."""
+    value = few_percent(text)
+    if value <= 0.0:
+        raise UnitError(text, "is no share of a capacity", "write `85%`")
+    return value
+
+
+def price(text: str) -> float:
+    """Rent of a device; a bare zero lacks more than its unit."""
+    try:
+        if float(text) <= 0:
+            fact = "is zero" if float(text) == 0 else "is negative"
+            raise UnitError(text, fact, "write a price above zero, like `$2.10/h`")
+    except ValueError as error:
+        if isinstance(error, UnitError):
+            raise
+    return parse(text, "USD/h")
+
+
+def alpha(text: str) -> float:
+    """A weight of speed against price."""
+    value = parse(text, "1", example="3", allow_zero=True)
+    if not value <= LARGEST_ALPHA:
+        raise UnitError(text, "is beyond anything real", "write `3`")
+    return value
+
+
+def one_of(what: str, allowed: Sequence[str]) -> Callable[[str], str]:
+    """A reader of one of these words."""
+
+    def read(text: str) -> str:
+        word = text.strip()
+        if word in allowed:
+            return word
+        *some, last = allowed
+        fact = f"no such {what}" if word else "is empty"
+        near = closest(word.lower(), allowed, cutoff=0.6)
+        remedy = f"did you mean `{near}`?" if near else f"it is {', '.join(some)} or {last}"
+        raise UnitError(text, fact, remedy)
+
+    return read
+
+
+def word_of(what: str, known: str) -> Callable[[str], str]:
+    """A reader of one of the words that a constant of the planner lists: `specs.targets.PROOFS`."""
+    module, _, constant = known.rpartition(".")
+
+    def read(text: str) -> str:
+        return one_of(what, tuple(getattr(import_module(f"planner.{module}"), constant)))(text)
+
+    return read
+
+
+def closest(word: str, known: Sequence[str], *, cutoff: float) -> str:
+    """What a word was probably meant to be; empty where nothing is like it."""
+    from difflib import get_close_matches  # only a mistake needs it
+
+    return next(iter(get_close_matches(word, known, n=1, cutoff=cutoff)), "")
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Names of a list that commas divide, each once."""
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+
+
+def engines(text: str) -> tuple[str, ...]:
+    """Names of engines that commas divide, each once; one at least."""
+    found = tuple(filter(None, names(text)))
+    if not found:
+        raise UnitError(text, "names no engine", "leave it out, or write `--engine vllm`")
+    return found
+
+
+def roles(text: str) -> tuple[str, ...]:
+    """Choices of roles that commas divide, each once."""
+    read = word_of("choice of roles", "specs.roles.ASKED_ROLES")
+    return tuple(dict.fromkeys(read(word) for word in text.split(",")))
+
+
+def acceptances(text: str) -> tuple[float, ...]:
+    """Probabilities, one for each position of a draft: `0.8`, or `0.85,0.5`."""
+    return tuple(parse(part, "1", example="0.85,0.5", allow_zero=True) for part in text.split(","))
+
+
+def acceptances_below_one(text: str) -> tuple[float, ...]:
+    """Probabilities of drafted tokens, none of which is certain."""
+    found = acceptances(text)
+    if max(found) >= 1.0:
+        raise UnitError(text, "is a probability below 1")
+    return found
+
+
+def experts(text: str) -> int:
+    """A number of experts."""
+    from planner.specs.expert_loads import MOST_EXPERTS
+
+    return counts.at_least(1, MOST_EXPERTS)(text)
+
+
+def groups(text: str) -> int:
+    """Groups of experts; `model` takes those of the model's routing."""
+    return OF_THE_MODEL if text.strip() == "model" else counts.count(text)
+
+
+def rates(text: str) -> tuple[float, float]:
+    """A range of rates of requests; the unit may be said once [1/s].
+
+    >>> rates("1:200req/s")
+    (1.0, 200.0)
+    """
+    example = "write `1:200req/s`"
+    low, colon, high = text.partition(":")
+    if not colon:
+        raise UnitError(text, "is no range of rates", example)
+    most = parse(high, "request/s")
+    unit = high.strip().lstrip("+0123456789._eE").lstrip("-0123456789")
+    is_bare = low.strip().replace(".", "", 1).replace("_", "").isdecimal()
+    least = parse(f"{low.strip()}{unit}" if is_bare else low, "request/s")
+    if not least < most:
+        raise UnitError(text, "does not ascend", example)
+    return least, most
+
+
+def cuts(text: str) -> tuple[int, ...] | str:
+    """Lengths of prompts that part pools.
+
+    >>> cuts("2048,8192"), cuts("free")
+    ((2048, 8192), 'free')
+    """
+    from planner.specs.traffic.distributions import MOST_TOKENS
+    from planner.specs.traffic.records import FREE_CUTS
+
+    if text.strip() == FREE_CUTS:
+        return FREE_CUTS
+    lengths = tuple(counts.at_least(1, MOST_TOKENS)(part) for part in text.split(","))
+    if list(lengths) != sorted(set(lengths)):
+        raise UnitError(text, "is not in ascending order", "write `2048,8192`")
+    return lengths
+
+
+def later(name: str) -> Read:
+    """A reader of the planner by its name, `specs.traffic.texts.tokens_of`, imported when used."""
+    module, _, function = name.rpartition(".")
+    return lambda text: getattr(import_module(f"planner.{module}"), function)(text)

@@ -1,0 +1,36 @@
+"""Every option of the command line: the one table behind reading, help and completion."""
+
+from __future__ import annotations
+
+from planner.commands.options.option import Option
+from planner.commands.options.table import answers, deployed, measuring, search, serving, targets
+
+HEADINGS: dict[str, tuple[Option, ...]] = {
+    "What was measured": measuring.MEASURED,
+    "What is to be placed": measuring.LOADS,
+    "What to serve": (*serving.SERVED, *deployed.AUDITED),
+    "What to verify": serving.VERIFIED,
+    "Which kernels": measuring.KERNELS,
+    "Where": measuring.RANKS,
+    "Targets": targets.TARGETS,
+    "Targets by percentile": targets.PERCENTILES,
+    "How it is deployed": deployed.DEPLOYED,
+    "Search": (*measuring.BALANCE, *search.SEARCH),
+    "Solver": answers.SOLVER,
+    "Output": answers.OUTPUT,
+}
+"""Options by their heading in help, in the order in which help has them."""
+
+_ROWS: dict[str, dict[str, Option]] = {}
+"""By name, then by command; of all others where empty."""
+
+for _rows in HEADINGS.values():
+    for _row in _rows:
+        for _command in _row.of or ("",):
+            _ROWS.setdefault(_row.name, {})[_command] = _row
+
+
+def option_of(command: str, name: str) -> Option:
+    """What an option is to a command: the row of that command, or else the row of all others."""
+    rows = _ROWS[name]
+    return rows[command] if command in rows else rows[""]

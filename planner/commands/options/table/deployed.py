@@ -1,0 +1,176 @@
+"""Options that say how a deployment is, which `plan predict`, `stages` and `audit` are given."""
+
+from __future__ import annotations
+
+from planner.commands.options import counts, gathering
+from planner.commands.options import readers as read
+from planner.commands.options.option import Option
+
+AUDITED = (
+    Option(
+        "--speed RATE",
+        "Output tokens a second that a user sees, like 70tok/s.",
+        read.tokens_per_s,
+        required="write `--speed 70tok/s`",
+    ),
+    Option(
+        "--batch N",
+        "Sequences decoded together; or else `--utilization`.",
+        counts.count,
+        of=("audit",),
+    ),
+    Option(
+        "--utilization FRACTION",
+        "Model FLOP of decode over the peak, like 15%.",
+        read.fraction,
+    ),
+    Option("--devices N", "Devices in use. [the whole pool]", counts.count),
+    Option(
+        "--weights FORMAT",
+        "Format of its weights; default: as published.",
+        of=("audit",),
+        gathers=gathering.listed,
+    ),
+    Option(
+        "--kv FORMAT",
+        "Format of its KV cache; default: the usual one.",
+        of=("audit",),
+        gathers=gathering.listed,
+    ),
+    Option(
+        "--tp N",
+        "Devices that share the heads, of an engine. [1]",
+        counts.count,
+        of=("audit",),
+        sets="Degrees.tensor",
+    ),
+    Option(
+        "--pp N",
+        "Pipeline stages, of an engine. [1]",
+        counts.count,
+        of=("audit",),
+        sets="Degrees.pipeline",
+    ),
+    Option(
+        "--ep N",
+        "Groups of experts, of an engine. [tp·dp if dp > 1]",
+        counts.count,
+        of=("audit",),
+        sets="Degrees.expert",
+    ),
+    Option(
+        "--dp N",
+        "Attention ranks, of an engine. [1]",
+        counts.count,
+        of=("audit",),
+        sets="Degrees.data",
+    ),
+)
+
+DEPLOYED = (
+    Option(
+        "--phase PHASE",
+        "Which passes to cut for: decode or prefill.",
+        usual="decode",
+    ),
+    Option(
+        "--tp N",
+        "Devices that share the heads of a rank.",
+        counts.count,
+        of=("predict",),
+        usual="1",
+    ),
+    Option(
+        "--dp N",
+        "Attention ranks with requests of their own. [ep/tp]",
+        counts.count,
+        of=("predict",),
+    ),
+    Option(
+        "--ep N",
+        "Groups that experts are dealt to. [tp·dp if dp > 1]",
+        counts.count,
+        of=("predict",),
+    ),
+    Option(
+        "--redundant-experts N",
+        "Copies of experts of a layer, balanced; 0: none. [the engine's of EP]",
+        counts.count_or_none,
+    ),
+    Option("--pp N", "Stages of a pipeline.", counts.count, of=("predict",), usual="1"),
+    Option(
+        "--batch N",
+        "Requests in flight on each attention rank. [1]",
+        counts.count,
+        of=("predict",),
+    ),
+    Option("--batch N", "Sequences of a micro-batch.", counts.count, of=("stages",), usual="1"),
+    Option(
+        "--micro-batches N",
+        "Of them in flight. [one a group; for latency one]",
+        counts.count,
+        sets="n_microbatches",
+    ),
+    Option(
+        "--weights FORMAT",
+        "Of dense weights; default: as published.",
+        of=("predict",),
+        reads=read.word_of("number format", "estimates.serving.operations.KNOWN_FORMATS"),
+    ),
+    Option("--weights FORMAT", "Of dense weights; default: as published.", of=("stages",)),
+    Option(
+        "--experts FORMAT",
+        "Of routed experts; default: as `--weights`.",
+        read.word_of("number format", "estimates.serving.operations.KNOWN_FORMATS"),
+        of=("predict",),
+    ),
+    Option("--experts FORMAT", "Of routed experts; default: as `--weights`.", of=("stages",)),
+    Option(
+        "--kv FORMAT",
+        "Of the cache; default: as published.",
+        read.word_of("number format", "estimates.serving.operations.KNOWN_FORMATS"),
+        of=("predict",),
+    ),
+    Option("--kv FORMAT", "Of the cache; default: as published.", of=("stages",)),
+    Option(
+        "--chunk TOKENS",
+        "Most tokens of a pass; default: the engine's.",
+        counts.count,
+        of=("predict",),
+    ),
+    Option(
+        "--role ROLE",
+        "What it does of a request: together, prefill or decode.",
+        read.word_of("role", "specs.roles.ROLES"),
+        usual="together",
+    ),
+    Option(
+        "--overlap HOW",
+        "two-batch: messages behind another micro-batch. Or none.",
+        read.word_of("overlap", "specs.engine_request.OVERLAPS"),
+        of=("predict",),
+        usual="none",
+    ),
+    Option(
+        "--draft HOW",
+        "Speculative decoding: mtp, eagle or medusa.",
+        read.word_of("drafter", "estimates.serving.drafting.KINDS"),
+        of=("predict",),
+        example="eagle",
+    ),
+    Option(
+        "--lookahead TOKENS",
+        "Tokens drafted at once.",
+        counts.count,
+        of=("predict",),
+        usual="1",
+        needs="--draft",
+    ),
+    Option(
+        "--acceptance P,…",
+        "Probability that a drafted token is accepted, by position. [as published]",
+        read.acceptances_below_one,
+        of=("predict",),
+        needs="--draft",
+    ),
+)

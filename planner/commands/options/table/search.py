@@ -1,0 +1,287 @@
+"""Options that say among what a search chooses, and what it is to find."""
+
+from __future__ import annotations
+
+from planner.commands.options import counts, gathering
+from planner.commands.options import readers as read
+from planner.commands.options.option import Option
+from planner.quantities import objectives
+from planner.specs.routers import LEAST_PRESENT, ROUTERS
+
+GIVEN = ("predict", "stages")
+ON_SERVERS = ("place", "repair")
+WITH_REPLICAS = ("fleet", *ON_SERVERS)
+SURVEYS = ("pareto", "compare")
+
+_OBJECTIVES = f"{', '.join(objectives()[:-1])} or {objectives()[-1]}"
+
+DEGREES = (
+    Option("--tp N", "Devices that divide attention.", counts.count, sets="Degrees.tensor"),
+    Option("--pp N", "Pipeline stages.", counts.count, sets="Degrees.pipeline"),
+    Option(
+        "--layout PHASE=NAME,…",
+        "Layouts of phases: prefill=WGXYZ,decode=WS2D/batch.",
+        read.later("commands.options.layouts.layouts_of"),
+        sets="Targets.layouts",
+        example="decode=WS2D",
+    ),
+    Option("--ep N", "Devices that divide the experts.", counts.count, sets="Degrees.expert"),
+    Option(
+        "--dp N",
+        "Copies of attention, of models with experts.",
+        counts.count,
+        sets="Degrees.data",
+    ),
+)
+
+OBJECTIVES = (
+    Option(
+        "--objective WHAT",
+        f"What to optimise: {_OBJECTIVES}.",
+        read.word_of("objective", "specs.targets.OBJECTIVES"),
+        usual="cost",
+        sets="objective",
+    ),
+    Option(
+        "--objective WHAT",
+        "throughput, share (of the demand served worst), rent, devices, latency or cost; default: "
+        "rent where every model has a demand, else throughput.",
+        read.word_of("objective", "specs.placement_request.OBJECTIVES"),
+        of=ON_SERVERS,
+        sets="objective",
+    ),
+    Option(
+        "--objective WHAT",
+        "bottleneck: the slowest stage; latency: a pass through all.",
+        of=("stages",),
+        usual="bottleneck",
+    ),
+    Option(
+        "--x WHAT",
+        "What to keep short: latency or ttft.",
+        read.word_of("axis", "results.surveys.X_AXES"),
+        usual="latency",
+        sets="x",
+    ),
+    Option(
+        "--y WHAT",
+        "What to set against it: cost, rent or throughput; of an engine device-throughput.",
+        read.word_of("axis", "results.surveys.Y_AXES"),
+        usual="cost",
+        sets="y",
+    ),
+    Option(
+        "--alpha NUMBER",
+        "The preferred point has the largest speed^alpha / price.",
+        read.alpha,
+        usual="3",
+        sets="alpha",
+    ),
+    Option(
+        "--prefer WHAT",
+        "simplest: of an engine's plans closer than their error, the one with fewest devices; or "
+        "objective, to the last percent. [simplest]",
+        read.word_of("preference", "specs.engine_request.PREFERENCES"),
+        sets="prefer",
+    ),
+)
+
+FORMATS = (
+    Option(
+        "--weights FORMATS",
+        "Weights formats to choose from, like bf16,int8; default: as published.",
+        gathers=gathering.listed,
+        example="bf16,int8",
+    ),
+    Option(
+        "--kv FORMATS",
+        "KV cache formats to choose from; default: as published.",
+        gathers=gathering.listed,
+    ),
+    Option(
+        "--allow-formats FORMATS",
+        "Formats that weights and KV cache may take, like bf16,fp8.",
+        gathers=gathering.words_of("number format", "specs.records.FORMAT_BYTES"),
+        sets="allowed_formats",
+    ),
+    Option(
+        "--by WHAT",
+        "A case for each: weights, format of these; formats, pair with one of the KV cache.",
+        read.one_of("way to divide", ("weights", "formats")),
+        sets="by",
+    ),
+)
+
+DRAFTS = (
+    Option(
+        "--draft NAME|FILE",
+        "Draft model that decode may use, or leave; of an engine mtp, eagle or medusa.",
+        example="eagle",
+    ),
+    Option(
+        "--acceptance P",
+        "Probability that a drafted token is accepted; of an engine by position too, like "
+        "0.85,0.5. [0.8; of an engine as published for its drafter]",
+        needs="--draft",
+    ),
+    Option(
+        "--lookahead TOKENS",
+        "Tokens drafted at once to choose from. [2:5]",
+        counts.batches,
+        needs="--draft",
+    ),
+    Option(
+        "--speculation HOW",
+        "usual: g drafted, g+1 scored. capped: g drafted, g scored. [usual]",
+        read.word_of("convention", "specs.targets.CONVENTIONS"),
+        needs="--draft",
+    ),
+)
+
+PASSES = (
+    Option(
+        "--batch BATCHES",
+        "Decode batches to choose from: up to 64, or 16:128:8 or 1,2,4.",
+        counts.capped,
+        usual="1024",
+        sets="batches",
+        example="1:1024",
+    ),
+    Option(
+        "--batch BATCHES",
+        "Decode batches to choose from: up to 64, or 16:128:8. [1024]",
+        counts.capped,
+        of=ON_SERVERS,
+        sets="batches",
+        example="1:1024",
+    ),
+    Option(
+        "--batch BATCHES",
+        "Most sequences of a rank to choose from, like 256 or 64,256.",
+        counts.batches,
+        of=("fleet",),
+        sets="batches",
+    ),
+    Option(
+        "--prefill-batch BATCHES",
+        "Prefill batches to choose from; default: as `--prefill` says.",
+        counts.capped,
+        sets="prefill_batches",
+    ),
+    Option(
+        "--prefill POLICY",
+        "latency: each request alone. cost: in batches. Default: latency with a "
+        "`--latency-target` and no `--ttft-target`, else cost.",
+        read.word_of("policy", "specs.targets.PREFILL_POLICIES"),
+        sets="prefill",
+    ),
+    Option(
+        "--chunk TOKENS",
+        "Most tokens of a pass to choose from, of an engine.",
+        counts.batches,
+        sets="chunks",
+    ),
+    Option(
+        "--overlap HOW",
+        "none,two-batch: an engine may hide messages behind another micro-batch. [none]",
+        gathers=gathering.words_of("overlap", "specs.engine_request.OVERLAPS"),
+        sets="overlaps",
+    ),
+    Option(
+        "--memory RULE",
+        "What has to fit, by erdil2025: in-flight, all requests. one-microbatch, as the paper.",
+        read.word_of("rule", "specs.economics.request.MEMORY_RULES"),
+        sets="memory",
+    ),
+)
+
+RUNTIMES = (
+    Option(
+        "--engine NAME,…",
+        "vllm, sglang, trtllm, the best of several; roofline; or erdil2025, decode only. Default: "
+        "the engines that were measured on the device, else roofline.",
+        read.engines,
+        example="vllm",
+    ),
+    Option(
+        "--engine NAME",
+        "What runs it: vllm, sglang, trtllm or roofline.",
+        of=("audit",),
+    ),
+    Option(
+        "--engine NAMES",
+        "vllm, sglang, trtllm; of several the best for each replica; default: those that were "
+        "measured on a kind.",
+        of=("fleet",),
+        gathers=gathering.listed,
+    ),
+)
+
+REPLICAS = (
+    Option(
+        "--roles HOW",
+        "together: each replica does both phases; apart: prefill or decode, and KV caches are "
+        "handed over; free: the program chooses, and may mix. [together]",
+        read.word_of("choice of roles", "specs.roles.ASKED_ROLES"),
+        sets="AskedRoles.roles",
+    ),
+    Option(
+        "--roles HOW,…",
+        "A case for each, of replicas that serve the demand: together, each does both phases; "
+        "apart, prefill or decode, and KV caches are handed over; free, the program chooses.",
+        read.roles,
+        of=("compare",),
+        sets="AskedRoles.roles",
+    ),
+    Option(
+        "--connector NAME|FILE",
+        "What hands caches over: nixl, as measured, or wire: links alone. [nixl]",
+    ),
+    Option(
+        "--prefill-devices N",
+        "Devices of each replica that only reads prompts, exactly.",
+        counts.count,
+        sets="AskedRoles.prefill_devices",
+    ),
+    Option(
+        "--decode-devices N",
+        "Devices of each replica that only writes answers, exactly.",
+        counts.count,
+        sets="AskedRoles.decode_devices",
+    ),
+    Option(
+        "--sorts N",
+        "Most sorts of replicas: of engine, role, kind of devices and degrees.",
+        counts.count,
+        sets="SolverOptions.most_sorts",
+    ),
+    Option(
+        "--sort-price FRACTION",
+        "What each sort beyond the fewest that do costs, of the best with the fewest. [1%]",
+        read.few_percent,
+        sets="SolverOptions.sort_price",
+    ),
+    Option(
+        "--cuts TOKENS",
+        "Lengths of prompts that part pools: 2048,8192; free: the planner's.",
+        read.cuts,
+    ),
+    Option("--no-sharing", "Give each class replicas of its own, of one model too."),
+    Option(
+        "--router HOW",
+        f"Which replica of a pool gets a request: {', '.join(ROUTERS)}.",
+        read.one_of("way to route", ROUTERS),
+        usual=LEAST_PRESENT,
+        sets="router",
+    ),
+    Option(
+        "--replica-devices N",
+        "Most devices of one replica; default: 64, none on a torus.",
+        counts.count,
+        of=WITH_REPLICAS,
+        sets="most_devices",
+    ),
+    Option("--align", "Start slices of a torus at its cubes only: fewer places to try."),
+)
+
+SEARCH = (*DEGREES, *OBJECTIVES, *FORMATS, *DRAFTS, *PASSES, *RUNTIMES, *REPLICAS)

@@ -1,0 +1,114 @@
+"""The words of a command line to the texts of its options, and what no option can mean."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from planner.commands.options.commands import COMMANDS, called, options_of, owners
+from planner.commands.options.option import Option
+from planner.commands.options.readers import closest
+from planner.errors import Problem
+from planner.specs.meanings import problem_of, refused_by
+
+if TYPE_CHECKING:
+    from planner.commands.options.parsing import Said
+
+STANDING = ("--help", "-h", "--version", "--install-completion")
+"""Words that need no other."""
+
+
+@dataclass(slots=True)
+class Words:
+    """Words that are not read yet, the next one last."""
+
+    said: Said
+    rest: list[str]
+
+    def read_all(self) -> None:
+        is_first = self.said.command == "plan"
+        while self.rest:
+            token = self.rest.pop()
+            if token in STANDING:
+                self.said.standing = self.said.standing or token
+            elif token.startswith("-") and token != "-":
+                self._option(token)
+            elif COMMANDS[self.said.command].word:
+                self._word(token)
+            else:
+                self.said.problems.append(_stray(token, self.said, is_first=is_first))
+            is_first = False
+
+    def _option(self, token: str) -> None:
+        name, equals, value = token.partition("=")
+        row = options_of(self.said.command).get(name)
+        if row is None:
+            self._foreign(name, value if equals else self._value() or "")
+        elif row.value:
+            self._valued(row, value if equals else self._value())
+        elif equals:
+            self.said.problems.append(Problem(where=token, fact="takes no value"))
+        else:
+            self.said.texts[name] = []
+
+    def _value(self) -> str | None:
+        """The next word, unless it begins an option."""
+        return self.rest.pop() if self.rest and not _is_option(self.rest[-1]) else None
+
+    def _word(self, token: str) -> None:
+        command = self.said.command
+        row = options_of(command)[COMMANDS[command].word]
+        if row.name in self.said.texts and not row.gathers:
+            fact = f"`{called(command)}` takes one {row.value.lower()}"
+            self.said.problems.append(Problem(where=token, fact=fact))
+        else:
+            self._valued(row, token)
+
+    def _valued(self, row: Option, text: str | None) -> None:
+        if text is None:
+            remedy = f"write `{row.name} {row.example}`" if row.example else ""
+            self.said.refuse(row.name, "has no value", remedy, value="")
+        elif row.name in self.said.texts and not row.gathers:
+            self.said.refuse(row.name, "is given twice", value=text)
+        else:
+            self.said.texts.setdefault(row.name, []).append(text)
+
+    def _foreign(self, name: str, value: str) -> None:
+        """An option that another command has, or none."""
+        command, owner = self.said.command, owners().get(name)
+        row = refused_by(command).get(name)
+        if row is not None:
+            self.said.problems.append(problem_of(row, name, value))
+        elif owner is not None:
+            fact, remedy = f"means nothing to `{called(command)}`", f"it is an option of `{owner}`"
+            self.said.refuse(name, fact, remedy, value=value)
+        else:
+            near = _meant(name, options_of(command))
+            self.said.refuse(
+                name, "no such option", f"did you mean `{near}`?" if near else "", value=value
+            )
+            if not near:
+                self.said.hints.append(f"`{called(command)} --help` lists the options")
+
+
+def _is_option(token: str) -> bool:
+    """Whether a token begins an option; `-5ms` and `-$2` are values, though wrong ones."""
+    return token[:1] == "-" and not (token[1:2].isdigit() or token[1:2] in (".", "$", ""))
+
+
+def _stray(word: str, said: Said, *, is_first: bool) -> Problem:
+    """A word that stands alone where a command takes none."""
+    if not is_first:
+        return Problem(where=word, fact="belongs to no option")
+    near = _meant(word, (*COMMANDS, "help"))
+    meant = "plan --help" if near == "help" else f"plan {near}"
+    if not near:
+        said.hints.append("`plan --help` shows what `plan` understands")
+    remedy = f"did you mean `{meant}`?" if near else ""
+    return Problem(where=word, fact="no such command", remedy=remedy)
+
+
+def _meant(word: str, known: Collection[str]) -> str:
+    begun = [name for name in known if name.startswith(word)]
+    return begun[0] if len(begun) == 1 else closest(word, tuple(known), cutoff=0.7)
