@@ -173,8 +173,9 @@ def parse(argv: Sequence[str]) -> Said:
     Words(said, list(reversed(argv[1:] if is_named else argv))).read_all()
     if said.standing:
         return said
-    for row in options_of(said.command).values():
-        said.read_option(row)
+    rows = options_of(said.command)
+    for name in dict.fromkeys([*said.texts, *rows]):  # faults in the order of the words
+        said.read_option(rows[name])
     said.problems += _together(said)
     return said
 
