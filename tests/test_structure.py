@@ -22,21 +22,21 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 116_059,
-    "lines of code": 79_695,
-    "modules": 755,
+    "lines": 114_869,
+    "lines of code": 78_782,
+    "modules": 747,
     "entries of the largest folder below": 77,
-    "modules of more than 300 lines": 51,
-    "files that options touch": 128,
-    "… the widest of them": 38,
-    "… on average, in tenths": 78,
-    "files that limits touch": 129,
+    "modules of more than 300 lines": 48,
+    "files that options touch": 116,
+    "… the widest of them": 33,
+    "… on average, in tenths": 69,
+    "files that limits touch": 123,
     "entries at the top": 20,
-    "functions of more than 10 branches": 138,
+    "functions of more than 10 branches": 135,
     "builders of certificates": 3,
     "deletion filters": 2,
     "records of a conflict": 3,
-    "mixed tuples as parameters": 39,
+    "mixed tuples as parameters": 38,
 }
 """As many as there were; whoever has fewer lowers the number."""
 
