@@ -12,7 +12,6 @@ from planner.planning.explain import explain
 from planner.planning.gains import gains, reliefs_of, rule_costs
 from planner.planning.ties import beliefs_of, rivals_of, ties_of
 from planner.results import AnyPlan, Plan
-from planner.results.engines import EngineDeployment
 from planner.running.deadlines import out_of_time, timed
 from planner.running.phases import begin
 from planner.runtimes.candidates import Aim, Among, variants_of
@@ -23,7 +22,7 @@ from planner.solvers.solution import Progress, Status
 from planner.specs.architecture import Architecture
 from planner.specs.arguments import arguments_checked
 from planner.specs.economics.request import MEMORY_RULES
-from planner.specs.engine_request import OVERLAPS, PREFERENCES, AskedDrafting, EngineRequest
+from planner.specs.engine_request import OVERLAPS, PREFERENCES, AskedDrafting
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Speculation, Targets
 from planner.verifier.findings import refuse
@@ -133,10 +132,9 @@ def plan(
     best = decide(among, prefer=prefer, on_progress=on_progress, began_s=began_s)
     if targets.demand_tokens_per_s is None:
         return best
-    if isinstance(best.request, EngineRequest) and isinstance(best.deployment, EngineDeployment):
-        from planner.runtimes.loads import load_of_plan  # the simulator is heavy
+    from planner.runtimes.loads import load_of_plan  # the simulator is heavy
 
-        best = replace(best, load=load_of_plan(best.request, best.deployment))
+    best = replace(best, load=load_of_plan(best.request, best.deployment))
     from planner.planning.mixing import unasked_of_replicas, with_mix  # placements are heavy
 
     alike = {**asked, "variants": variants, "prefer": USUAL["prefer"]}  # ties are of alike ones

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from planner.report.lines import bar, columns, labelled, percent, section, wrapped
+from planner.report.prediction import load_section
 from planner.report.proof import certificate_lines
 from planner.report.survey_words import ECONOMICS_WORDS
 from planner.report.times import times_lines
@@ -48,6 +49,7 @@ def economics_text(plan: ErdilPlan, width: int) -> str:
         section("where the time goes", _time_lines(best)),
         section("draft", labelled(_draft_rows(best), width)),
         section("memory of the busiest device", labelled(_memory_rows(best), width)),
+        load_section(plan.load, width),
         section("limits", _limit_lines(plan.limits)),
         section("next best plans", _alternative_lines(plan.alternatives, width)),
         section("certificate", certificate_lines(plan.certificate, width)),

@@ -15,6 +15,7 @@ from planner.quantities import limited_text, objective_of
 from planner.report.lines import columns, labelled, percent, section
 from planner.report.mixes import mix_head, mix_lines
 from planner.report.phases import memory_lines, memory_title, phase_lines
+from planner.report.prediction import load_section
 from planner.report.proof import certificate_lines, constant_lines
 from planner.report.times import times_lines
 from planner.report.words import (
@@ -90,6 +91,7 @@ def plan_text(plan: LayoutPlan, width: int) -> str:
         section("phases", phase_lines(best, offered, width)),
         section(memory_title(best.memory), memory_lines(best.memory, width)),
         section("cost", labelled(_fill(_COST, _cost_values(plan)), width)),
+        load_section(plan.load, width),
         section("limits", _limit_lines(plan)),
         section("mix", mix_lines(plan, width)),
         section("next best plans", _alternative_lines(plan)),

@@ -172,8 +172,8 @@ class Plan(Generic[_R, _D]):
             is none, where nothing was left to the planner to believe, or time ended before.
         anywhere: the best if all that is predicted held, measured or not; None likewise.
         rule_costs: rules of engines without which the plan would gain much, the dearest first.
-        load: of a demand, what it does at its requests where they come at random times, of an
-            engine; None otherwise.
+        load: of a demand, what it does at its requests where they come at random times; None
+            without one.
     """
 
     request: _R

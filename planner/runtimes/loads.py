@@ -10,12 +10,14 @@ from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.serving import Serving
 from planner.estimates.serving.stations import RequestShape, stations
 from planner.estimates.serving.traffic import Drafts, Traffic
+from planner.results import AnyDeployment, AnyRequest
 from planner.results.arrivals import Load
 from planner.results.engines import EngineDeployment
 from planner.runtimes.simulation import simulate
 from planner.specs.architecture import Architecture
 from planner.specs.engine_request import EngineRequest
 from planner.specs.serving_records import PredictionRequest, ServingRecords
+from planner.verifier.loads import load_of_account
 from planner.verifier.simulation.rates import load_at
 
 
@@ -81,8 +83,10 @@ def load_of(
     )
 
 
-def load_of_plan(request: EngineRequest, best: EngineDeployment) -> Load:
+def load_of_plan(request: AnyRequest, best: AnyDeployment) -> Load:
     """What replicas do at the demand that they were planned for, in passes as long as planned."""
+    if not (isinstance(request, EngineRequest) and isinstance(best, EngineDeployment)):
+        return load_of_account(request, best, simulate)
     assert best.demand_tokens_per_s is not None
     model = next(one for one in request.records.models if one.name == best.model)
     acceptance = request.drafting.acceptance if request.drafting else ()

@@ -148,7 +148,7 @@ def _phases(request: Request, chosen: Deployment, rests: Resting) -> _Both:
     draft = None
     if chosen.draft is not None:
         with refused_in("draft"):
-            draft = _drafted(request, chosen, chosen.draft, rests.mesh, after)
+            draft = drafted(request, chosen, chosen.draft, rests.mesh, after)
     scored = after if draft is None else replace(after, n_new=float(draft.n_scored))
     passes = []
     for phase, tokens in ((chosen.prefill, before), (chosen.decode, scored)):
@@ -178,7 +178,7 @@ def tokens_of(workload: Workload) -> dict[str, Tokens]:
     }
 
 
-def _drafted(
+def drafted(
     request: Request, chosen: Deployment, plan: DraftPlan, mesh: ScalarMesh, tokens: Tokens
 ) -> Drafted:
     """The draft on the devices of its target, one token of each sequence at a time."""

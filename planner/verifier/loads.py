@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.results import AnyDeployment, AnyRequest
+from planner.results import AnyDeployment, AnyRequest, Deployment
 from planner.results.arrivals import Load
 from planner.results.engines import EngineDeployment
+from planner.results.erdil2025 import EconomicsDeployment
+from planner.specs.economics.request import EconomicsRequest
 from planner.specs.engine_request import EngineRequest
+from planner.specs.request import Request
 from planner.verifier.engine_deployments import model_of, rank_of, served_by
 from planner.verifier.findings import Finding, Refused, differences
 from planner.verifier.fleets.stations import Ground, counted_station
+from planner.verifier.layout_stations import economics_station, layout_station, prompt_tokens
+from planner.verifier.runtimes.layouts import LayoutCounting
 from planner.verifier.serving.ranks import Rank
 from planner.verifier.serving.rounds import Served
+from planner.verifier.simulation.fleets import simulate
 from planner.verifier.simulation.rates import load_at
+from planner.verifier.simulation.steady import Simulation
 
 
 def counted_load(
@@ -64,10 +71,10 @@ def judged_load(
     says: Load, request: AnyRequest, best: AnyDeployment
 ) -> tuple[Load | None, list[Finding]]:
     """What a plan that was counted does at its demand."""
-    if not (isinstance(request, EngineRequest) and isinstance(best, EngineDeployment)):
-        return None, [Finding(path=("load",), says=says, fact="is of no engine")]
-    demand = best.demand_tokens_per_s or 0.0
     try:
+        if not (isinstance(request, EngineRequest) and isinstance(best, EngineDeployment)):
+            return load_of_account(request, best), []
+        demand = best.demand_tokens_per_s or 0.0
         _, model = model_of(request, best)
         return counted_load(
             says,
@@ -81,3 +88,32 @@ def judged_load(
         )
     except Refused as refused:
         return says, [refused.at(())]
+
+
+def load_of_account(
+    request: AnyRequest, best: AnyDeployment, simulation: Simulation = simulate
+) -> Load:
+    """What replicas of layouts, or of the reference model, do at the demand of their plan.
+
+    Raises:
+        Refused: the deployment cannot be.
+    """
+    if isinstance(request, EconomicsRequest) and isinstance(best, EconomicsDeployment):
+        station, n_input = economics_station(request, best), prompt_tokens(request)
+        n_output = request.n_cached_tokens - n_input
+    elif isinstance(request, Request) and isinstance(best, Deployment):
+        served = LayoutCounting(request).request_of(best) or request
+        n_output, n_input = request.workload.n_output_tokens, request.workload.n_input_tokens
+        station = layout_station(served, best)
+    else:
+        raise Refused("is of no runtime that was asked", says=best.summary)
+    return load_at(
+        station,
+        (best.demand_tokens_per_s or 0.0) / n_output,
+        n_input_tokens=round(n_input),
+        n_output_tokens=round(n_output),
+        yields=best.draft.n_yielded if best.draft else 1.0,
+        n_replicas=best.n_replicas,
+        seed=request.options.seed,
+        simulation=simulation,
+    )

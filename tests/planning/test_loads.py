@@ -11,12 +11,14 @@ from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.traffic import Traffic
 from planner.planning.plans import plan
 from planner.report.engine import engine_text
+from planner.report.plans import text_of
 from planner.report.prediction import prediction_text
-from planner.results import EnginePlan
+from planner.results import AnyPlan, Deployment, EnginePlan
 from planner.results.arrivals import Load
+from planner.results.erdil2025 import EconomicsDeployment
 from planner.results.predictions import Prediction
 from planner.runtimes.predicting import Speculating, predict
-from planner.specs.reading import load_architecture, load_cluster
+from planner.specs.reading import load_architecture, load_cluster, load_model
 from planner.specs.records import Workload
 from planner.specs.roles import DECODE, PREFILL
 from planner.specs.targets import Targets
@@ -223,3 +225,50 @@ def test_the_verifier_serves_the_requests_of_a_plan_again(planned: EnginePlan) -
     faster = replace(planned.load, ttft_s=0.5 * (planned.load.ttft_s or 0.0))
     (wrong,) = judge_plan(replace(planned, load=faster))[1]
     assert wrong.path == ("load", "ttft_s")
+
+
+@pytest.fixture(scope="module", params=["roofline", "erdil2025"])
+def of_layouts(request: pytest.FixtureRequest) -> AnyPlan:
+    return plan(
+        load_model("llama-3.1-8b"),
+        load_cluster("h100-nvl8-x1"),
+        request.param,
+        workload=Workload(n_input_tokens=N_INPUT, n_output_tokens=N_OUTPUT),
+        targets=Targets(tpot_s=0.03, demand_tokens_per_s=2.0 * N_OUTPUT),
+        batches=(16, 32),
+    )
+
+
+def test_layouts_for_a_rate_end_as_many_requests_as_their_plan_counts(of_layouts: AnyPlan) -> None:
+    best, found = of_layouts.deployment, of_layouts.load
+    assert found is not None
+    assert found.is_carried
+    assert found.most_requests_per_s * N_OUTPUT == pytest.approx(best.output_tokens_per_s, rel=0.02)
+    times = found.station.decode
+    assert times is not None
+    mean = N_INPUT + (N_OUTPUT + 1) / 2
+    full_s = times.seconds[-1][times.context_tokens.index(mean)]
+    assert full_s == pytest.approx(best.tpot_s, rel=1e-9)  # the account and the arrays agree
+    assert "at 2 req/s" in text_of(of_layouts, 100)
+
+
+def test_reading_as_many_prompts_as_planned_takes_a_layout_its_ttft(of_layouts: AnyPlan) -> None:
+    assert of_layouts.load is not None
+    times = of_layouts.load.station.reading
+    assert (times is None) == isinstance(of_layouts.deployment, EconomicsDeployment)
+    if times is not None and isinstance(of_layouts.deployment, Deployment):
+        seconds = times.seconds[0][-1][times.span_tokens.index(N_INPUT / 2)]
+        assert seconds == pytest.approx(of_layouts.deployment.ttft_s, rel=1e-9)
+
+
+def test_the_verifier_serves_the_requests_of_layouts_again(of_layouts: AnyPlan) -> None:
+    assert judge_plan(of_layouts)[1] == []
+    assert of_layouts.load is not None
+    slower = of_layouts.load.station.slowed(decode=1.5, reading=1.0)
+    for altered in (
+        replace(of_layouts.load, n_in_flight=0.5),
+        replace(of_layouts.load, station=slower),
+    ):
+        wrong = judge_plan(replace(of_layouts, load=altered))[1]
+        assert wrong
+        assert all(one.path[0] == "load" for one in wrong)

@@ -59,14 +59,14 @@ class LayoutCounting:
         return bool(self._request.targets.degrees.fixed())
 
     def counted(self, says: Deployment, path: Path) -> tuple[Deployment, list[Finding]]:
-        request = self._request_of(says)
+        request = self.request_of(says)
         if request is None:
             fact = "is no variant that may be served"
             return says, [Finding(path=(*path, "variant"), says=says.variant, fact=fact)]
         found, wrong = counted_deployment(request, says, path)
         return found, [*wrong, *broken_targets(request, found, path)]
 
-    def _request_of(self, deployment: Deployment) -> Request | None:
+    def request_of(self, deployment: Deployment) -> Request | None:
         """The request of the model that a deployment serves."""
         own = self._request.model.name
         if not deployment.variant:
@@ -89,7 +89,7 @@ class LayoutCounting:
         return 0.0
 
     def provenance(self, best: Deployment | None = None) -> tuple[Provenance, ...]:
-        served = (best and self._request_of(best)) or self._request
+        served = (best and self.request_of(best)) or self._request
         model, cluster = served.model, served.cluster
         return (*model.provenance, *cluster.provenance, *cluster.device.provenance)
 
