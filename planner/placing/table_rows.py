@@ -44,8 +44,13 @@ def with_tables(request: PlacementRequest, site: Site) -> PlacementRequest:
     return replace(request, deployments=tuple(found))
 
 
-def offered_rows(table: DeploymentTable, request: PlacementRequest, site: Site) -> DeploymentTable:
+def offered_rows(
+    table: DeploymentTable, request: PlacementRequest, site: Site, *, whole: bool = False
+) -> DeploymentTable:
     """A table with the rows of the models, lengths and kinds that are asked for; others counted.
+
+    Args:
+        whole: those too that others stand for, where rows are points of a curve.
 
     Raises:
         RequestError: a model has no such row, or a row has a format that nobody knows.
@@ -56,7 +61,7 @@ def offered_rows(table: DeploymentTable, request: PlacementRequest, site: Site) 
     for one in request.models if here else ():
         mine = _asked(here, one, request)
         problems += [] if mine else [_none(one, here, request)]
-        kept += mine
+        kept += [row for row in mine if row not in kept]
     problems += _unknown_formats(kept)
     file = table_file(table.name)
     if problems:
@@ -68,7 +73,7 @@ def offered_rows(table: DeploymentTable, request: PlacementRequest, site: Site) 
             "lengths, or devices that are not there"
         )
         remark(Problem(where=file, fact=fact))
-    return replace(table, rows=undominated(kept))
+    return replace(table, rows=tuple(kept) if whole else undominated(kept))
 
 
 def _in_file(problems: Sequence[Problem], file: str) -> list[Problem]:

@@ -224,7 +224,8 @@ def _of_placement(answer: Placement) -> Iterator[Times]:
 def _of_fleet(answer: FleetPlan) -> Iterator[Times]:
     """Of each model of a class on each kind of devices that one of its replicas has."""
     models = {it.name: it for one in answer.request.classes for it in one.models}
-    yield from _of_recipes(answer, models, answer.request.tables, {})
+    made_by = {one.name: one.made_by for one in answer.request.deployments}
+    yield from _of_recipes(answer, models, answer.request.tables, made_by)
 
 
 def _of_recipes(

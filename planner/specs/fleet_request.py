@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from planner.specs.defaults import N_SIMULATED
+from planner.specs.deployment_rows import DeploymentTable
 from planner.specs.graphs import GraphSpec
 from planner.specs.kernels import EngineTables
 from planner.specs.pools import PoolSpec
@@ -41,6 +42,7 @@ class FleetRequest:
         options: how to solve; its seed is also that of the simulation.
         confidence: share of cases in which planned passes are no longer, as `EngineRequest` has it.
         tables: of the engines, on the kinds of devices that they have kernels of.
+        deployments: rows of tables that are among the engines, those of the classes' requests.
     """
 
     site: PoolSpec | GraphSpec | ClusterSpec
@@ -63,6 +65,7 @@ class FleetRequest:
     options: SolverOptions = field(default_factory=SolverOptions)
     confidence: float | None = None
     tables: tuple[EngineTables, ...] = ()
+    deployments: tuple[DeploymentTable, ...] = ()
 
     @property
     def rate_per_s(self) -> float:

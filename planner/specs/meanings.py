@@ -164,8 +164,15 @@ REFUSALS = (
     Refusal(
         options=("--engine",),
         commands=("fleet",),
-        families=(*LAYOUTS, TABLE),
-        fact="tells no times of passes, which queues are made of",
+        families=(ERDIL2025.name,),
+        fact="knows decode only, and a fleet keeps targets of whole requests",
+        remedy="write `roofline`, or name engines: `--engine vllm`",
+    ),
+    Refusal(
+        options=ROLES,
+        commands=("fleet",),
+        families=(ROOFLINE.name, TABLE),
+        fact="is of engines in a fleet: other replicas do both phases there",
         remedy="name engines: `--engine vllm`",
     ),
     Refusal(

@@ -7,10 +7,12 @@ the deployment, where both have to agree.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from planner.results import Deployment, PhasePlan
 from planner.results.erdil2025 import EconomicsDeployment
+from planner.specs.deployment_rows import DeploymentRow
 from planner.specs.economics.request import EconomicsRequest
 from planner.specs.request import Request
 from planner.specs.roles import DECODE
@@ -19,8 +21,8 @@ from planner.verifier.deployments import Ground, drafted, ground_mesh, tokens_of
 from planner.verifier.phases import Resting, Tokens, Way, counted, planned_over_predicted, resting
 from planner.verifier.runtimes.erdil_passes import count_bytes, count_pass
 
-_CONTEXTS = _SPANS = 4
-"""Points of the grids of contexts and of spans."""
+_POINTS = 2
+"""Of the grids of contexts and of spans, at equal distances."""
 
 
 def layout_station(
@@ -67,7 +69,7 @@ def layout_station(
         ),
         reading=ReadingTimes(
             n_sequences=(0,),
-            prompt_tokens=(0.0, *map(float, prompts := _doubling(chunk))),
+            prompt_tokens=(0.0, *map(float, prompts := _doubling(chunk, 2))),
             span_tokens=(spans := _between(least, longest, n_input / 2.0)),
             seconds=(
                 (
@@ -81,13 +83,13 @@ def layout_station(
 
 def _between(first: float, last: float, *inside: float) -> Row:
     """Points at equal distances, and others between them."""
-    even = (first + (last - first) * i / (_SPANS - 1) for i in range(_SPANS))
+    even = (first + (last - first) * i / (_POINTS - 1) for i in range(_POINTS))
     return tuple(sorted({*even, *(x for x in inside if first < x < last)}))
 
 
-def _doubling(last: int) -> tuple[int, ...]:
-    """1, 2, 4, …, and last."""
-    return (*(1 << k for k in range((last - 1).bit_length())), last)
+def _doubling(last: int, times: int = 1) -> tuple[int, ...]:
+    """1, 2, 4, …, or each doubled so many times, and last."""
+    return (*(1 << k for k in range(0, (last - 1).bit_length(), times)), last)
 
 
 def _round_s(request: Request, says: Deployment, rests: Resting, n: int, context: float) -> float:
@@ -193,3 +195,57 @@ def prompt_tokens(request: EconomicsRequest) -> float:
     """
     mean = request.served[0].target.n_context_tokens
     return 2.0 * mean - request.n_cached_tokens - 1.0
+
+
+def table_station(rows: Sequence[DeploymentRow], last: DeploymentRow) -> Station:
+    """A replica as its rows say, up to the batch of one of them.
+
+    Rows of one replica are a curve over batches. What a prompt takes is the least TTFT, less half
+    of a token where others decode; no more of it than half of the time at any row's rate is that of
+    devices. Of a token so much is the decode pass as prompts leave, and no less than what the
+    row's rate says:
+
+        D_b = max(TPOT_b (1 − λ_b r),  b (1 / λ_b − r) / (OSL − 1))
+
+    Args:
+        rows: of its table.
+    """
+    curve = {one.batch: one for one in rows if _replica(one) == _replica(last)}
+    alike = [one for _, one in sorted(curve.items()) if one.batch <= last.batch]
+    first = alike[0]
+    whole_s = first.ttft_s - (first.tpot_s / 2.0 if first.batch > 1 else 0.0)
+    read_s = max(0.0, min(whole_s, *(0.5 / one.requests_per_s for one in alike)))
+    n_input, n_rounds = float(last.n_input_tokens), max(1, last.n_output_tokens - 1)
+    seconds = tuple(
+        max(
+            one.tpot_s * (1.0 - one.requests_per_s * read_s),
+            one.batch * (1.0 / one.requests_per_s - read_s) / n_rounds,
+        )
+        for one in alike
+    )
+    return Station(
+        name="",
+        most_running=last.batch,
+        chunk_tokens=last.n_input_tokens,
+        mixes_prefill=False,
+        request_s=max(0.0, whole_s - read_s),
+        room_bytes=0.0,
+        token_bytes=0.0,
+        decode=DecodeTimes(
+            n_sequences=tuple(one.batch for one in alike),
+            context_tokens=(n_input,),
+            seconds=tuple((s,) for s in seconds),
+        ),
+        reading=ReadingTimes(
+            n_sequences=(0,),
+            prompt_tokens=(0.0, n_input),
+            span_tokens=(n_input / 2.0,),
+            seconds=(((0.0,), (read_s,)),),
+        ),
+    )
+
+
+def _replica(row: DeploymentRow) -> DeploymentRow:
+    """What rows of one curve have in common."""
+    measured = {"requests_per_s": 0.0, "ttft_s": 0.0, "tpot_s": 0.0, "memory_bytes": None}
+    return replace(row, line=0, batch=0, **measured)  # type: ignore[arg-type]

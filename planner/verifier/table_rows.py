@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from planner.results.placements import Recipe
@@ -35,7 +35,7 @@ def counted_row(
     says = recipe.deployment
     if not isinstance(says, TableDeployment):
         raise Refused("is of no table", path=("deployment",), says=recipe.engine)
-    row = _row(request, says)
+    _, row = row_of(request, says)
     rent = row.n_devices * cluster.usd_per_hour if row.usd_per_hour is None else row.usd_per_hour
     tokens_per_s = row.requests_per_s * row.n_output_tokens
     weights = one.model.n_params * stored_bytes(row.weights_format) / row.n_devices
@@ -65,8 +65,10 @@ def counted_row(
     ]
 
 
-def _row(request: PlacementRequest, says: TableDeployment) -> DeploymentRow:
-    """The row that a deployment says it is.
+def row_of(
+    request: PlacementRequest, says: TableDeployment
+) -> tuple[Sequence[DeploymentRow], DeploymentRow]:
+    """The rows of its table, and the one that a deployment says it is.
 
     Raises:
         Refused: there is none.
@@ -74,7 +76,7 @@ def _row(request: PlacementRequest, says: TableDeployment) -> DeploymentRow:
     for table in request.deployments:
         for row in table.rows if table.name == says.table else ():
             if (row.line, row.role) == (says.line, says.role):
-                return row
+                return table.rows, row
     fact = f"is no line of {says.table} that the request carries, for {says.role}"
     raise Refused(fact, path=("deployment", "line"), says=says.line)
 

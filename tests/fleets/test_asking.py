@@ -67,7 +67,7 @@ def test_engines_are_those_that_were_measured():
 
 def test_wrong_arguments_are_said_at_once():
     found = refused(
-        engines=("roofline", "vllm", "no-such", "table:x.csv"),
+        engines=("erdil2025", "vllm", "no-such"),
         router="nearest",
         n_simulated=3,
         roles="both",
@@ -79,9 +79,8 @@ def test_wrong_arguments_are_said_at_once():
         "--router `nearest`",
         "--solver `gurobi`",
         "--simulated `3`",
-        "--engine `roofline`",
+        "--engine `erdil2025`",
         "--engine `no-such`",
-        "--engine `table:x.csv`",
         "--roles `both`",
         "limits: rent `-1.0`",
         "limits: colour `2.0`",

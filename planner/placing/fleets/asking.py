@@ -13,26 +13,32 @@ from planner.placing.fleets.classes import traffic_problems
 from planner.placing.fleets.fitting import Fitting, unserved, usual_engines
 from planner.placing.fleets.supply import MergedSupply, merged
 from planner.placing.roles import asked_roles
+from planner.placing.table_rows import offered_rows
 from planner.quantities import lacking
 from planner.specs.arguments import arguments_checked, heed
 from planner.specs.collecting import Collected
 from planner.specs.defaults import N_SIMULATED
+from planner.specs.deployment_rows import DeploymentTable
+from planner.specs.deployment_tables import load_table
 from planner.specs.engines.files import load_engine
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.graphs import GraphSpec
 from planner.specs.meanings import ENGINES, family_of, misplaced
+from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.pools import PoolSpec
 from planner.specs.prices import priced, unknown_kinds
 from planner.specs.records import ClusterSpec, DeviceSpec
 from planner.specs.request import SOLVERS, SolverOptions
 from planner.specs.roles import FREE, TOGETHER, AskedRoles, Connector
 from planner.specs.routers import LEAST_PRESENT, ROUTERS
+from planner.specs.runtimes import is_table
 from planner.specs.state import State
 from planner.specs.targets import PROOFS
 from planner.specs.traffic.records import FleetTraffic
 from planner.specs.values import did_you_mean
 
 COMMAND = "fleet"
+NOTHING: Mapping[str, str] = {}
 LEAST_SIMULATED = 100
 MOST_SIMULATED = 10**7
 
@@ -100,7 +106,9 @@ def fleet_request(
         ]
     )
     names = named_engines(engines)
-    found.problems += engine_problems(names)
+    said = {"--batch": batches, "--chunk": chunks, "--confidence": confidence, "--roles": roles}
+    values = {option: _text(value) for option, value in said.items() if value is not None}
+    found.problems += engine_problems(names, values)
     supplied = found.collect(partial(_supplied, traffic, site, state, counts, devices or {}))
     wanted = found.collect(
         partial(_roles, traffic, roles, connector, prefill=prefill_devices, decode=decode_devices)
@@ -133,6 +141,10 @@ def fleet_request(
     return _served(request, traffic.shown)
 
 
+def _text(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+
+
 def _contradictions(traffic: FleetTraffic, said: Mapping[str, object]) -> Iterator[Problem]:
     """What serves is said twice, or not at all."""
     is_supplied = traffic.supply is not None and bool(traffic.supply.kinds)
@@ -159,11 +171,12 @@ def _number_problems(router: str, n_simulated: int, options: SolverOptions) -> I
         yield Problem(where="--simulated", value=str(n_simulated), fact=fact)
 
 
-def engine_problems(names: Sequence[str]) -> list[Problem]:
-    """Runtimes that tell no times of passes, and engines that there are not."""
+def engine_problems(names: Sequence[str], said: Mapping[str, str] = NOTHING) -> list[Problem]:
+    """Runtimes that fleets do not take, options without effect, and engines that there are not."""
     found = Collected()
     for name in names:
-        found.problems += misplaced({"--engine": name}, (name,), COMMAND)
+        refused = list(misplaced({"--engine": name}, (name,), COMMAND))
+        found.problems += refused or misplaced(said, (name,), COMMAND)
         if family_of(name) == ENGINES:
             found.collect(partial(load_engine, name))
     return found.problems
@@ -243,7 +256,23 @@ def _served(request: FleetRequest, shown: str) -> FleetRequest:
     if not problems or request.engines:
         problems += Fitting(request=request, site=site).problems(shown)
     heed(dict.fromkeys(problems))
-    return request
+    return replace(request, deployments=tuple(_rows(request, site)))
+
+
+def _rows(request: FleetRequest, site: Fabric) -> Iterator[DeploymentTable]:
+    """The rows of each table that are of the classes' requests, of mean length.
+
+    Raises:
+        RequestError: a class has none, or a table cannot be read.
+    """
+    wishes = tuple(
+        Serve(model=model, workload=one.lengths.usual)
+        for one in request.classes
+        for model in one.models
+    )
+    for name in filter(is_table, request.engines):
+        asked = PlacementRequest(site=request.site, models=wishes, engines=(name,))
+        yield offered_rows(load_table(name), asked, site, whole=True)
 
 
 def _count_problems(request: FleetRequest, site: Fabric) -> Iterator[Problem]:

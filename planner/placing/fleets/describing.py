@@ -28,6 +28,7 @@ from planner.specs.fleet_request import FleetRequest
 from planner.specs.provenance import Provenance
 from planner.specs.traffic.percentiles import TPOT, TTFT, PercentileTarget
 from planner.specs.traffic.records import TrafficClass
+from planner.verifier.placements import checks_of
 from planner.verifier.simulation.outcomes import ClassOutcome, FleetOutcome
 
 TOLD_SHARES = (0.5, 0.95, 0.99)
@@ -87,7 +88,7 @@ def fleet_plan(one: Answered) -> FleetPlan:
                 steps=chosen.steps,
             ),
             RENT,
-            verified=site.checks,
+            verified=checks_of(site.checks, recipes),
             began_s=one.began_s,
             options=one.asked.options,
         ),
@@ -155,7 +156,7 @@ def _pools(one: Answered, numbers: Sequence[int]) -> Iterator[FleetPool]:
             utilisation_half_width=used.half_width,
             usd_per_hour=pool.n_replicas * pool.configuration.usd_per_hour,
             station=replace(pool.station, name=pool.name),
-            usual=source_of(pool.configuration).engine.request.workload,
+            usual=source_of(pool.configuration).usual,
         )
 
 

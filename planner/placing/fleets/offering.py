@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,14 +31,17 @@ from planner.placing.fabrics.patterns import STAGE, NodeConfiguration
 from planner.placing.fleets.streams import Stream
 from planner.placing.standing import Sharding
 from planner.placing.tori.slices import OfferedOnTorus
-from planner.results.engines import EngineDeployment
+from planner.results.placements import AnyDeployment
 from planner.runtimes.engine_requests import clock_of
 from planner.specs.kernels import EngineTables
-from planner.specs.records import DeviceSpec
+from planner.specs.records import DeviceSpec, Workload
 from planner.specs.roles import PREFILL, TOGETHER
 from planner.specs.stations import Station
 from planner.specs.traffic.percentiles import ITL, TPOT
 from planner.topology.openings import Openings
+
+if TYPE_CHECKING:
+    from planner.placing.fleets.accounts import Listed
 
 BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 """Most sequences of a rank to choose from, where nobody says: two to each doubling."""
@@ -69,12 +73,12 @@ class Ways:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QueuedSource:
-    """Where a configuration of a stream comes from: the engine's source, and its ways.
+    """Where a configuration of a stream comes from: who timed it, and its ways.
 
-    `choice` of its configurations is a row of the engine's choices.
+    `choice` of its configurations is a row of the engine's choices, or the number of a replica.
     """
 
-    engine: EngineSource
+    made_by: EngineSource | Listed
     stream: Stream
     ways: Ways
 
@@ -84,15 +88,26 @@ class QueuedSource:
 
     @property
     def device(self) -> DeviceSpec:
-        return self.engine.device
+        return self.made_by.device
 
-    def deployment(self, choice: int, n_alike: int) -> EngineDeployment:
+    def deployment(self, choice: int, n_alike: int) -> AnyDeployment:
         """One choice in words and figures, each replica by itself."""
-        return self.engine.deployment(choice, n_alike)
+        return self.made_by.deployment(choice, n_alike)
 
     def shard(self, choice: int, model: str) -> tuple[Sharding, float]:
         """How ranks share the weights."""
-        return self.engine.shard(choice, model)
+        return self.made_by.shard(choice, model)
+
+    @property
+    def engine(self) -> EngineSource:
+        """Of a serving engine; who hands caches over is none else."""
+        assert isinstance(self.made_by, EngineSource)
+        return self.made_by
+
+    @property
+    def usual(self) -> Workload:
+        """The request that figures are of."""
+        return self.made_by.usual
 
     def station(self, choice: int) -> Station:
         """One choice as a queue sees it."""
@@ -215,7 +230,7 @@ class QueuedEngine:
             output_tokens_per_s=rate_per_s * self.stream.n_output_tokens,
             ttft_s=0.0,  # what is left of the target after it is what the queue is held to
             handed_bytes=n_bytes,
-            source=QueuedSource(engine=source, stream=self.stream, ways=ways),
+            source=QueuedSource(made_by=source, stream=self.stream, ways=ways),
         )
 
     def on_torus(self, model: int, openings: Openings, *, whole: bool = False) -> OfferedOnTorus:
@@ -237,9 +252,13 @@ def _ways(here: Stationed, stream: Stream) -> Iterator[Ways]:
     keys = np.stack(alike, axis=1)[rows]
     for key in np.unique(keys[kept], axis=0):
         mine = [i for i in kept if (keys[i] == key).all()]
-        mine_stations = [of_row[i] for i in mine]
-        bounds = [fluid_rate(one, stream.load) * one.n_ranks for one in mine_stations]
-        yield Ways(rows=rows[mine], stations=mine_stations, bounds=bounds)
+        yield ways_of(rows[mine], [of_row[i] for i in mine], stream)
+
+
+def ways_of(rows: IntArray, stations: Sequence[Station], stream: Stream) -> Ways:
+    """Choices with what no scheduler exceeds on each."""
+    bounds = [fluid_rate(one, stream.load) * one.n_ranks for one in stations]
+    return Ways(rows=rows, stations=stations, bounds=bounds)
 
 
 def _worth_a_look(source: EngineSource, stream: Stream) -> BoolArray:

@@ -117,9 +117,11 @@ def _missed(
         )
         if least_s > target.at_most_s:
             deployment = offer.deployment(1)
-            assert isinstance(deployment, EngineDeployment)
-            of = deployment.ttft_s if target.quantity == TTFT else deployment.tpot_s
-            what += f"; {beyond_text(target.at_most_s, least_s, of.high / of.value - 1.0)}"
+            high = 0.0
+            if isinstance(deployment, EngineDeployment):
+                of = deployment.ttft_s if target.quantity == TTFT else deployment.tpot_s
+                high = of.high / of.value - 1.0
+            what += f"; {beyond_text(target.at_most_s, least_s, high)}"
         else:
             what += "; as predicted, no replica meets it together with the others"
         yield Obstacle(

@@ -12,6 +12,7 @@ from itertools import pairwise
 from planner.specs.traffic.distributions import AnyTokens
 from planner.specs.traffic.strata import Cells, strata_of
 from planner.specs.traffic.traces import Trace
+from planner.specs.workload import Workload
 
 USUAL_CELLS = 64
 
@@ -60,6 +61,14 @@ class Lengths(ABC):
     @property
     def mean_output_tokens(self) -> float:
         return self.moment(0, 1)
+
+    @property
+    def usual(self) -> Workload:
+        """A request of mean length, in whole tokens."""
+        return Workload(
+            n_input_tokens=max(1, round(self.mean_input_tokens)),
+            n_output_tokens=max(1, round(self.mean_output_tokens)),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

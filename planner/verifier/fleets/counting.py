@@ -6,18 +6,24 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
 from planner.results.fleets import FleetHandover, FleetPlan, FleetPool, Round, ServedClass
+from planner.results.phase_deployments import PhaseDeployment
 from planner.results.placements import Recipe, Replica
-from planner.specs.placement_request import PlacementRequest, Serve
+from planner.results.table_deployments import TableDeployment
+from planner.specs.placement_request import PlacementRequest, Serve, layout_request
 from planner.specs.provenance import Provenance
+from planner.specs.stations import Station
 from planner.verifier.engines import n_block_tokens, rank_of_recipe, served_by, tables_of
 from planner.verifier.findings import Finding, Path, Refused
 from planner.verifier.fleets.stations import Ground, counted_station
+from planner.verifier.layout_stations import layout_station, table_station
 from planner.verifier.placements import Stand, counted_recipe
 from planner.verifier.serving.held import handed_bytes
 from planner.verifier.serving.models import layers_of
 from planner.verifier.serving.starting import unpaired
+from planner.verifier.table_rows import row_of
 
 FAR_BLOCKS = 1024
 """Up to which many blocks the cache that is handed over is a line."""
@@ -45,19 +51,20 @@ def true_recipe(it: Counting, number: int) -> Recipe:
     """A recipe with the deployment that is true of its choice."""
     says, wish, roles = it.says.recipes[number], it.wishes[number], it.asked.roles.roles
     path: Path = ("recipes", str(number))
-    if not isinstance(says.deployment, EngineDeployment):
-        fact = "is of no engine, and a fleet is of engines"
+    if isinstance(says.deployment, PhaseDeployment):
+        fact = "does one phase, which in a fleet engines do"
         it.wrong.append(Finding(path=(*path, "engine"), says=says.engine, fact=fact))
         return says
     if says.role not in roles:
         fact = f"is not asked for: {', '.join(roles)}"
         it.wrong.append(Finding(path=(*path, "role"), says=says.role, fact=fact))
-    chunks, chunk = it.says.request.chunks, says.deployment.chunk_tokens
-    if chunks is not None and chunk not in chunks:
+    chunks, chunk = it.says.request.chunks, getattr(says.deployment, "chunk_tokens", None)
+    if chunks is not None and chunk is not None and chunk not in chunks:
         here = (*path, "deployment", "chunk_tokens")
         it.wrong.append(Finding(path=here, says=chunk, fact="is no chunk that was offered"))
     wishes = {wish.model.name: wish}
-    return counted_recipe(it.asked, it.stand, wishes, says, 1, it.wrong, path)
+    n_alike = sum(one.recipe == number for one in it.says.replicas)
+    return counted_recipe(it.asked, it.stand, wishes, says, n_alike, it.wrong, path)
 
 
 def true_replicas(it: Counting, recipes: Sequence[Recipe]) -> Iterator[Replica]:
@@ -83,16 +90,44 @@ def true_pool(it: Counting, number: int, recipe: Recipe) -> FleetPool:
     """A pool with the rent of its replicas, and the station that one of them is."""
     pool, deployment = it.says.pools[number], recipe.deployment
     found = replace(pool, usd_per_hour=pool.n_replicas * deployment.usd_per_hour)
-    if not isinstance(deployment, EngineDeployment):
-        return found
     try:
-        ground = _ground(it, pool, recipe, deployment)
+        if isinstance(deployment, EngineDeployment):
+            ground = _ground(it, pool, recipe, deployment)
+            station, more = counted_station(pool.station, ground)
+            it.wrong.extend(one.below(("pools", str(number), "station")) for one in more)
+        else:
+            station = _account(it, pool, recipe)
     except Refused as refused:
         it.wrong.append(refused.at(("recipes", str(pool.recipe))))
         return found
-    station, more = counted_station(pool.station, ground)
-    it.wrong.extend(one.below(("pools", str(number), "station")) for one in more)
     return replace(found, station=replace(station, name=pool.name))
+
+
+def _account(it: Counting, pool: FleetPool, recipe: Recipe) -> Station:
+    """The station of layouts, or of the row of a table, which is of requests of their lengths.
+
+    Raises:
+        Refused: there is no such deployment, or its requests are of other lengths.
+    """
+    wish, deployment = it.wishes[pool.recipe], recipe.deployment
+    if isinstance(deployment, TableDeployment):
+        classes = [one for one in it.says.request.classes if one.name in pool.classes]
+        if [one.lengths.usual for one in classes] != [pool.usual] or _is_cut(pool):
+            fact = "is of requests of other lengths than those of its class"
+            raise Refused(fact, path=("deployment", "line"), says=deployment.line)
+        return table_station(*row_of(it.asked, deployment))
+    assert isinstance(deployment, Deployment)
+    cluster, standing = it.stand.cluster_of(recipe, wish)
+    timed, longest = pool.station.decode, it.says.n_longest_tokens(pool)
+    upto = timed.context_tokens[-1] if timed else 0.0
+    if upto < longest:
+        raise Refused(f"has no passes up to {longest} tokens", path=("deployment",), says=upto)
+    asked = layout_request(it.asked, wish, cluster)
+    return layout_station(asked, deployment, upto, ground=standing)
+
+
+def _is_cut(pool: FleetPool) -> bool:
+    return pool.above_tokens > 0.0 or not math.isinf(pool.upto_tokens)
 
 
 def _ground(it: Counting, pool: FleetPool, recipe: Recipe, deployment: EngineDeployment) -> Ground:

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 
-from planner.results.engines import EngineDeployment
+from planner.results.deployments import Deployment
 from planner.results.fleets import FleetPlan, FleetPool, FleetStaircase, ServedClass, Step
+from planner.results.phase_deployments import PhaseDeployment
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.pools import pool_of
 from planner.specs.records import ClusterSpec
@@ -139,7 +140,7 @@ def judge_staircase(says: FleetStaircase) -> tuple[FleetStaircase, list[Finding]
 def _asked(says: FleetPlan) -> PlacementRequest:
     """What a placement would be asked that has the same devices, engines and formats."""
     request, site = says.request, says.request.site
-    offered = request.batches or tuple(sorted({it.batch for it in _deployments(says)}))
+    offered = request.batches or tuple(sorted({*_batches(says)}))
     return PlacementRequest(
         site=pool_of(site) if isinstance(site, ClusterSpec) else site,
         models=(),
@@ -152,15 +153,19 @@ def _asked(says: FleetPlan) -> PlacementRequest:
         options=request.options,
         confidence=request.confidence,
         tables=request.tables,
+        deployments=request.deployments,
         roles=request.roles,
         targets=Targets(quality_loss_fraction=request.quality_loss_fraction),
     )
 
 
-def _deployments(says: FleetPlan) -> Iterator[EngineDeployment]:
+def _batches(says: FleetPlan) -> Iterator[int]:
     for one in says.recipes:
-        if isinstance(one.deployment, EngineDeployment):
-            yield one.deployment
+        it = one.deployment
+        if isinstance(it, Deployment):
+            yield it.decode.batch
+        elif not isinstance(it, PhaseDeployment):
+            yield it.batch
 
 
 def _pool_of_each_recipe(says: FleetPlan) -> list[FleetPool]:

@@ -1,0 +1,183 @@
+"""Layouts and rows of tables as replicas that serve a stream: stations by their own accounts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from planner.placing.fabrics.domains import Domain
+from planner.placing.fabrics.patterns import STAGE, NodeConfiguration
+from planner.placing.fleets.offering import N_BEYOND, QueuedSource, Ways, ways_of
+from planner.placing.fleets.streams import Stream
+from planner.placing.runtimes import Roofline, Runtime
+from planner.placing.standing import Sharding
+from planner.placing.tables import Table
+from planner.placing.tori.slices import OfferedOnTorus
+from planner.results.deployments import Deployment
+from planner.results.placements import AnyDeployment
+from planner.specs.deployment_rows import DeploymentRow
+from planner.specs.kernels import EngineTables
+from planner.specs.placement_request import PlacementRequest, Serve, layout_request
+from planner.specs.records import ClusterSpec, DeviceSpec, Workload
+from planner.specs.roles import TOGETHER
+from planner.specs.stations import Station
+from planner.specs.traffic.percentiles import ITL, TPOT
+from planner.topology.openings import Openings
+from planner.verifier.layout_stations import layout_station, table_station
+
+StationOf = Callable[[NodeConfiguration, Domain], Station]
+
+_AS_IT_COMES = (1,)
+"""Prompts of a prefill, where they are not gathered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Listed:
+    """Replicas of one shape; `choice` is the number of one of them.
+
+    Args:
+        usual: the request that figures are of.
+    """
+
+    replicas: Sequence[NodeConfiguration]
+    usual: Workload
+
+    @property
+    def n_candidates(self) -> int:
+        return sum(one.source.n_candidates for one in self.replicas)
+
+    @property
+    def device(self) -> DeviceSpec:
+        return self.replicas[0].source.device
+
+    def deployment(self, choice: int, n_alike: int) -> AnyDeployment:
+        return self.replicas[choice].deployment(n_alike)
+
+    def shard(self, choice: int, model: str) -> tuple[Sharding, float]:
+        return self.replicas[choice].shard(model)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class AccountOffers:
+    """Replicas for requests of one sort, and their stations, made once a domain.
+
+    Args:
+        runtimes: that time them, by ascending batches, of each way to gather prompts.
+        station_of: the station of one on its domain.
+    """
+
+    runtimes: Sequence[Sequence[Runtime]]
+    station_of: StationOf
+    usual: Workload
+    _known: dict[Hashable, list[list[NodeConfiguration]]] = field(default_factory=dict)
+    _stations: dict[int, Station] = field(default_factory=dict)
+
+    def on(self, domain: Domain, most_tpot_s: float) -> Iterator[tuple[NodeConfiguration, Station]]:
+        """Of each shape the largest batch, the last that keeps a TPOT when full, and the next."""
+        size = domain.n_nodes, domain.per_node, domain.n_devices
+        key = (domain.kind, domain.span, domain.need, size)
+        if key not in self._known:
+            self._known[key] = [*self._alike(domain)]
+        for alike in self._known[key]:
+            n_kept = sum(one.tpot_s <= most_tpot_s for one in alike)
+            some = [*alike[max(0, n_kept - 1) : n_kept + N_BEYOND], alike[-1]]
+            for one in dict.fromkeys(some):
+                if id(one) not in self._stations:
+                    self._stations[id(one)] = self.station_of(one, domain)
+                yield one, self._stations[id(one)]
+
+    def _alike(self, domain: Domain) -> Iterator[list[NodeConfiguration]]:
+        """Replicas of each shape, by ascending batches."""
+        for by_batch in self.runtimes:
+            found: dict[Hashable, list[NodeConfiguration]] = {}
+            for runtime in by_batch:
+                for one in runtime.on_nodes(0, domain, ()):
+                    found.setdefault((one.pattern.shape, one.engine), []).append(one)
+            yield from found.values()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QueuedAccounts:
+    """Replicas that may serve a stream; see `planner.placing.runtimes.Runtime`."""
+
+    offers: AccountOffers
+    stream: Stream
+
+    @property
+    def tables(self) -> tuple[EngineTables, ...]:
+        return ()
+
+    def on_nodes(
+        self, model: int, domain: Domain, beaten: object, *, whole: bool = False
+    ) -> Iterator[NodeConfiguration]:
+        """Every shape on a domain, at its fluid rate."""
+        del beaten, whole
+        alike: dict[Hashable, list[tuple[NodeConfiguration, Station]]] = {}
+        limits = (one.target for one in self.stream.targets if one.target.quantity in (TPOT, ITL))
+        most_s = min((one.at_most_s for one in limits), default=math.inf)
+        for one, station in self.offers.on(domain, most_s) if domain.span != STAGE else ():
+            if station.held_bytes(self.stream.n_longest_tokens) <= station.room_bytes:
+                alike.setdefault((one.pattern.shape, one.engine), []).append((one, station))
+        for both in alike.values():
+            ways = ways_of(np.arange(len(both)), [it for _, it in both], self.stream)
+            yield self._queued([it for it, _ in both], model, ways)
+
+    def _queued(
+        self, replicas: Sequence[NodeConfiguration], model: int, ways: Ways
+    ) -> NodeConfiguration:
+        listed = Listed(replicas=replicas, usual=self.offers.usual)
+        return replace(
+            replicas[0],
+            model=model,
+            output_tokens_per_s=max(ways.bounds) * self.stream.n_output_tokens,
+            ttft_s=0.0,
+            source=QueuedSource(made_by=listed, stream=self.stream, ways=ways),
+            choice=0,
+        )
+
+    def on_torus(self, model: int, openings: Openings, *, whole: bool = False) -> OfferedOnTorus:
+        """Never asked: a fleet is on nodes."""
+        raise AssertionError(openings)
+
+
+def layout_offers(
+    request: PlacementRequest, wish: Serve, cluster: ClusterSpec, n_longest_tokens: int
+) -> AccountOffers:
+    """The layouts of a model at each batch, prompts gathered for a prefill or as they come.
+
+    Raises:
+        RequestError: layouts cannot be asked so.
+    """
+    asked = layout_request(request, wish, cluster)
+
+    def station_of(one: NodeConfiguration, domain: Domain) -> Station:
+        deployment = one.deployment()
+        assert isinstance(deployment, Deployment)
+        on_it = replace(asked, cluster=domain.cluster)
+        return layout_station(on_it, deployment, n_longest_tokens)
+
+    runtimes = [
+        [
+            Roofline(request=replace(asked, batches=(batch,), prefill_batches=prompts))
+            for batch in asked.batches
+        ]
+        for prompts in dict.fromkeys((_AS_IT_COMES, asked.prefill_batches))
+    ]
+    return AccountOffers(runtimes=runtimes, station_of=station_of, usual=asked.workload)
+
+
+def table_offers(table: Table, usual: Workload) -> AccountOffers:
+    """Rows of requests of some lengths: with the rows below them a curve of times over batches."""
+    lengths = usual.n_input_tokens, usual.n_output_tokens
+    rows = [one for one in table.rows if (one.n_input_tokens, one.n_output_tokens) == lengths]
+
+    def station_of(one: NodeConfiguration, domain: Domain) -> Station:
+        assert isinstance(one.choice, DeploymentRow)
+        return table_station(rows, one.choice)
+
+    by_batch = sorted(rows, key=lambda one: one.batch)
+    runtimes = [replace(table, rows=(one,), roles=(TOGETHER,)) for one in by_batch]
+    return AccountOffers(runtimes=[runtimes], station_of=station_of, usual=usual)
