@@ -38,7 +38,7 @@ from planner.specs.engine_request import EngineRequest
 from planner.specs.kernels import EngineTables
 from planner.specs.ledger import remark
 from planner.specs.placement_request import AnyModel, PlacementRequest, Serve
-from planner.specs.records import ClusterSpec, DeviceSpec, Workload
+from planner.specs.records import ClusterSpec, DeviceSpec
 from planner.specs.roles import TOGETHER
 from planner.specs.runtimes import ROOFLINE
 from planner.topology.inventory import Kind
@@ -66,11 +66,6 @@ class EngineSource:
     @property
     def device(self) -> DeviceSpec:
         return self.machines.device
-
-    @property
-    def usual(self) -> Workload:
-        """The request that figures are of."""
-        return self.request.workload
 
     def handed_bytes(self, cache_format: str) -> float:
         """Of the cache of one request that was read, in whole blocks of the engine."""

@@ -36,7 +36,9 @@ def with_tables(request: PlacementRequest, site: Site) -> PlacementRequest:
     named = filter(is_table, request.engines if site.clusters else ())  # refused on a torus
     for name in named:
         try:
-            found.append(carried.get(name) or offered_rows(load_table(name), request, site))
+            found.append(
+                carried.get(name) or _worth_it(asked_rows(load_table(name), request, site))
+            )
         except RequestError as error:
             problems += error.problems
     if problems:
@@ -44,13 +46,12 @@ def with_tables(request: PlacementRequest, site: Site) -> PlacementRequest:
     return replace(request, deployments=tuple(found))
 
 
-def offered_rows(
-    table: DeploymentTable, request: PlacementRequest, site: Site, *, whole: bool = False
-) -> DeploymentTable:
-    """A table with the rows of the models, lengths and kinds that are asked for; others counted.
+def _worth_it(table: DeploymentTable) -> DeploymentTable:
+    return replace(table, rows=undominated(table.rows))
 
-    Args:
-        whole: those too that others stand for, where rows are points of a curve.
+
+def asked_rows(table: DeploymentTable, request: PlacementRequest, site: Site) -> DeploymentTable:
+    """A table with the rows of the models, lengths and kinds that are asked for; others counted.
 
     Raises:
         RequestError: a model has no such row, or a row has a format that nobody knows.
@@ -61,7 +62,7 @@ def offered_rows(
     for one in request.models if here else ():
         mine = _asked(here, one, request)
         problems += [] if mine else [_none(one, here, request)]
-        kept += [row for row in mine if row not in kept]
+        kept += mine
     problems += _unknown_formats(kept)
     file = table_file(table.name)
     if problems:
@@ -73,7 +74,7 @@ def offered_rows(
             "lengths, or devices that are not there"
         )
         remark(Problem(where=file, fact=fact))
-    return replace(table, rows=tuple(kept) if whole else undominated(kept))
+    return replace(table, rows=tuple(dict.fromkeys(kept)))
 
 
 def _in_file(problems: Sequence[Problem], file: str) -> list[Problem]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -13,8 +13,9 @@ from planner.placing.fabrics.patterns import STAGE, NodeConfiguration
 from planner.placing.fleets.offering import N_BEYOND, QueuedSource, Ways, ways_of
 from planner.placing.fleets.streams import Stream
 from planner.placing.runtimes import Roofline, Runtime
+from planner.placing.sites import Site
 from planner.placing.standing import Sharding
-from planner.placing.tables import Table
+from planner.placing.tables import Table, table_runtime
 from planner.placing.tori.slices import OfferedOnTorus
 from planner.results.deployments import Deployment
 from planner.results.placements import AnyDeployment
@@ -23,6 +24,7 @@ from planner.specs.kernels import EngineTables
 from planner.specs.placement_request import PlacementRequest, Serve, layout_request
 from planner.specs.records import ClusterSpec, DeviceSpec, Workload
 from planner.specs.roles import TOGETHER
+from planner.specs.runtimes import ROOFLINE
 from planner.specs.stations import Station
 from planner.specs.traffic.percentiles import ITL, TPOT
 from planner.topology.openings import Openings
@@ -143,14 +145,52 @@ class QueuedAccounts:
         raise AssertionError(openings)
 
 
-def layout_offers(
-    request: PlacementRequest, wish: Serve, cluster: ClusterSpec, n_longest_tokens: int
-) -> AccountOffers:
-    """The layouts of a model at each batch, prompts gathered for a prefill or as they come.
+_NOTHING = AccountOffers(
+    runtimes=(),
+    station_of=lambda one, domain: table_station((), one.choice),
+    usual=Workload(n_input_tokens=1, n_output_tokens=1),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Accounts:
+    """What a runtime has for a model: layouts for any requests, or rows for those of some lengths.
+
+    Args:
+        offers: by the lengths of requests; under None for all.
+    """
+
+    offers: Mapping[Workload | None, AccountOffers]
+
+    def of(self, stream: Stream) -> QueuedAccounts:
+        """Those that may serve a stream; none where nobody timed requests of its lengths."""
+        is_whole = (stream.above_tokens, stream.upto_tokens) == (0.0, math.inf)
+        of_one = is_whole and len(stream.classes) == 1
+        lengths = stream.classes[0].lengths.usual if of_one else None
+        offers = self.offers.get(None) or self.offers.get(lengths)
+        return QueuedAccounts(offers=offers or _NOTHING, stream=stream)
+
+
+def accounts_of(
+    name: str, request: PlacementRequest, wish: Serve, streams: Sequence[Stream], site: Site
+) -> Accounts:
+    """The layouts of a model, or its rows in a table.
 
     Raises:
-        RequestError: layouts cannot be asked so.
+        RequestError: it cannot be asked so.
     """
+    if name == ROOFLINE.name:
+        longest = max(one.n_longest_tokens for one in streams)
+        return Accounts(offers={None: _layouts(request, wish, site.cluster, longest)})
+    lengths = {one.lengths.usual for it in streams for one in it.classes}
+    tables = {it: table_runtime(name, request, replace(wish, workload=it), site) for it in lengths}
+    return Accounts(offers={usual: _rows(table, usual) for usual, table in tables.items()})
+
+
+def _layouts(
+    request: PlacementRequest, wish: Serve, cluster: ClusterSpec, n_longest_tokens: int
+) -> AccountOffers:
+    """Layouts at each batch, prompts gathered for a prefill or as they come."""
     asked = layout_request(request, wish, cluster)
 
     def station_of(one: NodeConfiguration, domain: Domain) -> Station:
@@ -169,15 +209,13 @@ def layout_offers(
     return AccountOffers(runtimes=runtimes, station_of=station_of, usual=asked.workload)
 
 
-def table_offers(table: Table, usual: Workload) -> AccountOffers:
-    """Rows of requests of some lengths: with the rows below them a curve of times over batches."""
-    lengths = usual.n_input_tokens, usual.n_output_tokens
-    rows = [one for one in table.rows if (one.n_input_tokens, one.n_output_tokens) == lengths]
+def _rows(table: Table, usual: Workload) -> AccountOffers:
+    """Rows of requests of some lengths: with those of smaller batches a curve of times."""
 
     def station_of(one: NodeConfiguration, domain: Domain) -> Station:
         assert isinstance(one.choice, DeploymentRow)
-        return table_station(rows, one.choice)
+        return table_station(table.rows, one.choice)
 
-    by_batch = sorted(rows, key=lambda one: one.batch)
-    runtimes = [replace(table, rows=(one,), roles=(TOGETHER,)) for one in by_batch]
-    return AccountOffers(runtimes=[runtimes], station_of=station_of, usual=usual)
+    by_batch = sorted(table.rows, key=lambda one: one.batch)
+    runtimes = [[replace(table, rows=(one,), roles=(TOGETHER,)) for one in by_batch]]
+    return AccountOffers(runtimes=runtimes, station_of=station_of, usual=usual)

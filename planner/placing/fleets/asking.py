@@ -13,7 +13,7 @@ from planner.placing.fleets.classes import traffic_problems
 from planner.placing.fleets.fitting import Fitting, unserved, usual_engines
 from planner.placing.fleets.supply import MergedSupply, merged
 from planner.placing.roles import asked_roles
-from planner.placing.table_rows import offered_rows
+from planner.placing.table_rows import asked_rows
 from planner.quantities import lacking
 from planner.specs.arguments import arguments_checked, heed
 from planner.specs.collecting import Collected
@@ -253,7 +253,7 @@ def _served(request: FleetRequest, shown: str) -> FleetRequest:
     if not request.engines:
         problems += unserved(request.classes, site, shown)
         request = replace(request, engines=usual_engines(request.classes, site))
-    if not problems or request.engines:
+    if request.engines and all(family_of(one) == ENGINES for one in request.engines):
         problems += Fitting(request=request, site=site).problems(shown)
     heed(dict.fromkeys(problems))
     return replace(request, deployments=tuple(_rows(request, site)))
@@ -272,7 +272,7 @@ def _rows(request: FleetRequest, site: Fabric) -> Iterator[DeploymentTable]:
     )
     for name in filter(is_table, request.engines):
         asked = PlacementRequest(site=request.site, models=wishes, engines=(name,))
-        yield offered_rows(load_table(name), asked, site, whole=True)
+        yield asked_rows(load_table(name), asked, site)
 
 
 def _count_problems(request: FleetRequest, site: Fabric) -> Iterator[Problem]:

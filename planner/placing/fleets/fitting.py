@@ -23,8 +23,6 @@ from planner.specs.collecting import Collected
 from planner.specs.engine_request import EngineRequest
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.ledger import remark
-from planner.specs.meanings import ENGINES as ENGINES_FAMILY
-from planner.specs.meanings import family_of
 from planner.specs.records import NodesFabric, Workload
 from planner.specs.runtimes import ENGINES
 from planner.specs.targets import Targets
@@ -132,11 +130,8 @@ class Fitting:
         """
         found: list[Problem] = []
         refused = {model.name: self._asked(model) for model in self._models()}
-        others = any(family_of(name) != ENGINES_FAMILY for name in self.request.engines)
         for index, one in enumerate(self.request.classes):
             said = Spoken(shown=shown, index=index)
-            if others:  # which say what does not fit where it is looked for
-                continue
             if any(self.ways[model.name] for model in one.models):
                 found += self._without_room(one, said)
             else:
@@ -156,8 +151,7 @@ class Fitting:
         """Keep the ways to serve a model; why others cannot."""
         refused = Collected()
         self.ways[model.name] = []
-        engines = [it for it in self.request.engines if family_of(it) == ENGINES_FAMILY]
-        for engine in engines:
+        for engine in self.request.engines:
             for kind in self.site.clusters:
                 way = refused.collect(partial(self._askable, model, engine, kind))
                 if way is not None:

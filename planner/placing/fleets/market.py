@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,10 +12,8 @@ from planner.placing.engines import serving_engine
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fabrics.site import Fabric, OfferedOnNodes
 from planner.placing.fleets.accounts import (
-    AccountOffers,
-    QueuedAccounts,
-    layout_offers,
-    table_offers,
+    Accounts,
+    accounts_of,
 )
 from planner.placing.fleets.book import Book
 from planner.placing.fleets.capacity import Capacities
@@ -31,11 +28,10 @@ from planner.placing.fleets.offering import (
 from planner.placing.fleets.streams import Stream, streams_of
 from planner.placing.runtimes import Runtime
 from planner.placing.sites import Served
-from planner.placing.tables import Table, table_runtime
 from planner.specs.fleet_request import FleetRequest
+from planner.specs.meanings import ENGINES, family_of
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.records import Workload
-from planner.specs.runtimes import ROOFLINE, is_table
 from planner.specs.targets import Targets
 
 _FEW = BATCHES[:1] + BATCHES[3::4]
@@ -78,9 +74,8 @@ def market_of(request: FleetRequest, site: Fabric, streams: Sequence[Stream]) ->
     }
     runtimes = [
         tuple(
-            it
-            for name in request.engines
-            if (it := _queued(offers[name, one.model.name], one)) is not None
+            QueuedEngine(offers=it, stream=one) if isinstance(it, ModelOffers) else it.of(one)
+            for it in (offers[name, one.model.name] for name in request.engines)
         )
         for one in streams
     ]
@@ -166,20 +161,9 @@ def _of_models(streams: Sequence[Stream]) -> dict[str, list[Stream]]:
     return found
 
 
-def _queued(offers: ModelOffers | AccountOffers | Table, stream: Stream) -> Runtime | None:
-    """Who may serve a stream; of a table none whose rows are of requests of other lengths."""
-    if isinstance(offers, ModelOffers):
-        return QueuedEngine(offers=offers, stream=stream)
-    if isinstance(offers, Table):
-        if len(stream.classes) > 1 or (stream.above_tokens, stream.upto_tokens) != (0.0, math.inf):
-            return None
-        offers = table_offers(offers, stream.classes[0].lengths.usual)
-    return QueuedAccounts(offers=offers, stream=stream)
-
-
 def _offers(
     name: str, request: FleetRequest, streams: Sequence[Stream], site: Fabric
-) -> ModelOffers | AccountOffers | Table:
+) -> ModelOffers | Accounts:
     """The engine for a model, and requests of the mean length of all of its streams."""
     loads = [one.load for one in streams]
     n_requests = sum(one.rate_per_s for one in loads)
@@ -209,14 +193,9 @@ def _offers(
         deployments=request.deployments,
     )
     longest = max(one.n_longest_tokens for one in streams)
-    if is_table(name):
-        of_lengths = {one.lengths.usual for it in streams for one in it.classes}
-        wishes = [replace(wish, workload=one) for one in of_lengths]
-        tables = [table_runtime(name, placement, one, site) for one in wishes]
-        return replace(tables[0], rows=tuple(row for one in tables for row in one.rows))
-    if name == ROOFLINE.name:
-        batches = replace(placement, batches=request.batches or _FEW)
-        return layout_offers(batches, wish, site.cluster, longest)
+    if family_of(name) != ENGINES:
+        batches = request.batches or _FEW
+        return accounts_of(name, replace(placement, batches=batches), wish, streams, site)
     serving = serving_engine(name, placement, wish, site)
     chunks = request.chunks or CHUNKS
     asked = {kind: replace(one, chunks=chunks) for kind, one in serving.requests.items()}

@@ -107,7 +107,8 @@ class QueuedSource:
     @property
     def usual(self) -> Workload:
         """The request that figures are of."""
-        return self.made_by.usual
+        made_by = self.made_by
+        return made_by.request.workload if isinstance(made_by, EngineSource) else made_by.usual
 
     def station(self, choice: int) -> Station:
         """One choice as a queue sees it."""
