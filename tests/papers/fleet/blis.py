@@ -30,6 +30,9 @@ from functools import cache
 
 import numpy as np
 
+from planner.estimates.serving.deployments import deployments
+from planner.estimates.serving.traffic import Traffic
+from planner.runtimes.predicting import predict
 from planner.specs.stations import Station
 from tests.papers.fleet.deviations import Deviation, deviation, table
 from tests.papers.fleet.replaying import (
@@ -38,11 +41,13 @@ from tests.papers.fleet.replaying import (
     Replayed,
     Requests,
     Server,
+    architecture,
     filed,
     poisson,
     replay,
     station,
 )
+from tests.report.predictions import machines
 
 BLOCK = 16
 """Tokens of a block of vLLM's cache: what is found of a prompt are whole ones."""
@@ -171,6 +176,32 @@ def as_filed(stage: Stage) -> Station:
     return station(server(stage), stage.n_input, stage.n_input + stage.n_output)
 
 
+def typed(stage: Stage, *, is_cached: bool = True) -> float | None:
+    """TPOT by `plan predict --rate`, with `--hit-rate` of what was cached [ms]; None if overloaded.
+
+    Who types what the profiles ask for, and not what was sent, has every prompt read.
+    """
+    hit = (stage.n_input - 1) // BLOCK * BLOCK / stage.n_input if is_cached else 0.0
+    one = server(stage)
+    degrees = {"n_tensor": one.n_tensor, "batch": one.most_running}
+    found = predict(
+        architecture(one.model),
+        machines(one.topology, one.engine),
+        deployments(formats=one.formats, chunk_tokens=one.chunk_tokens, **degrees),
+        Traffic(n_input_tokens=stage.n_input, n_output_tokens=stage.n_output, hit_fraction=hit),
+        requests_per_s=stage.rate_per_s,
+    )
+    assert found.load is not None
+    return None if found.load.tpot_s is None else 1e3 * found.load.tpot_s
+
+
+def typed_error(chosen: Sequence[Stage], *, is_cached: bool = True) -> Deviation:
+    """Of TPOT, where it is said to be carried."""
+    both = [(typed(one, is_cached=is_cached), measured(one)["ITL mean"]) for one in chosen]
+    carried = [(found, was) for found, was in both if found is not None]
+    return deviation([found for found, _ in carried], [was for _, was in carried])
+
+
 def measured(stage: Stage) -> dict[str, float]:
     """What the harness measured, of tokens where it counted events [ms]."""
     ms, each = stage.ms, stage.events_a_token
@@ -268,5 +299,11 @@ def report() -> Iterator[str]:
     others = [(one, middle(draws(one, as_filed(one), 1))) for one in carried]
     yield f"all, with {filed(as_filed(carried[0]))} of engines/vllm.toml"
     yield from table({k: v for k, v in errors(others).items() if k.startswith("TTFT")})
+    as_typed = {
+        "TPOT, cached": typed_error(carried),
+        "TPOT, all read": typed_error(carried, is_cached=False),
+    }
+    yield "as `plan predict --rate` has it, of those that it says are carried"
+    yield from table(as_typed)
     left = [one.name for one in stages() if one.is_overloaded]
     yield f"left out: {', '.join(left)}: more came than was served, and clients gave up after 300 s"

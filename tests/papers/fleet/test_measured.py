@@ -48,6 +48,12 @@ def test_late_first_tokens_are_simulated_where_kernels_are_warm(pairs: list[blis
     assert blis.errors(warm)["TTFT p99"].mean < 0.05
 
 
+def test_a_rate_has_the_tpot_of_what_was_sent_once_it_is_said_what_was_cached() -> None:
+    """Prompts came again, all but their last block cached, though nobody asked for that."""
+    assert blis.typed_error(SAMPLE).mean < 0.05
+    assert blis.typed_error(SAMPLE, is_cached=False).mean > 0.2
+
+
 def test_a_request_waits_for_the_pass_that_was_composed_before_it_came() -> None:
     """Without that pass the first token would come a pass earlier than it was measured to."""
     stage = SAMPLE[0]
