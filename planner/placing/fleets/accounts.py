@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import STAGE, NodeConfiguration
-from planner.placing.fleets.offering import N_BEYOND, QueuedSource, Ways, ways_of
+from planner.placing.fleets.offering import N_BEYOND, QueuedSource, ways_of
 from planner.placing.fleets.streams import Stream
 from planner.placing.runtimes import Roofline, Runtime
 from planner.placing.sites import Site
@@ -103,9 +103,9 @@ class AccountOffers:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QueuedAccounts:
-    """Replicas that may serve a stream; see `planner.placing.runtimes.Runtime`."""
+    """Replicas that may serve a stream, if any; see `planner.placing.runtimes.Runtime`."""
 
-    offers: AccountOffers
+    offers: AccountOffers | None
     stream: Stream
 
     @property
@@ -117,74 +117,55 @@ class QueuedAccounts:
     ) -> Iterator[NodeConfiguration]:
         """Every shape on a domain, at its fluid rate."""
         del beaten, whole
+        if self.offers is None or domain.span == STAGE:
+            return
         alike: dict[Hashable, list[tuple[NodeConfiguration, Station]]] = {}
         limits = (one.target for one in self.stream.targets if one.target.quantity in (TPOT, ITL))
         most_s = min((one.at_most_s for one in limits), default=math.inf)
-        for one, station in self.offers.on(domain, most_s) if domain.span != STAGE else ():
+        for one, station in self.offers.on(domain, most_s):
             if station.held_bytes(self.stream.n_longest_tokens) <= station.room_bytes:
                 alike.setdefault((one.pattern.shape, one.engine), []).append((one, station))
         for both in alike.values():
             ways = ways_of(np.arange(len(both)), [it for _, it in both], self.stream)
-            yield self._queued([it for it, _ in both], model, ways)
-
-    def _queued(
-        self, replicas: Sequence[NodeConfiguration], model: int, ways: Ways
-    ) -> NodeConfiguration:
-        listed = Listed(replicas=replicas, usual=self.offers.usual)
-        return replace(
-            replicas[0],
-            model=model,
-            output_tokens_per_s=max(ways.bounds) * self.stream.n_output_tokens,
-            ttft_s=0.0,
-            source=QueuedSource(made_by=listed, stream=self.stream, ways=ways),
-            choice=0,
-        )
+            listed = Listed(replicas=[it for it, _ in both], usual=self.offers.usual)
+            yield replace(
+                both[0][0],
+                model=model,
+                output_tokens_per_s=max(ways.bounds) * self.stream.n_output_tokens,
+                ttft_s=0.0,
+                source=QueuedSource(made_by=listed, stream=self.stream, ways=ways),
+                choice=0,
+            )
 
     def on_torus(self, model: int, openings: Openings, *, whole: bool = False) -> OfferedOnTorus:
         """Never asked: a fleet is on nodes."""
         raise AssertionError(openings)
 
 
-_NOTHING = AccountOffers(
-    runtimes=(),
-    station_of=lambda one, domain: table_station((), one.choice),
-    usual=Workload(n_input_tokens=1, n_output_tokens=1),
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Accounts:
-    """What a runtime has for a model: layouts for any requests, or rows for those of some lengths.
-
-    Args:
-        offers: by the lengths of requests; under None for all.
-    """
-
-    offers: Mapping[Workload | None, AccountOffers]
-
-    def of(self, stream: Stream) -> QueuedAccounts:
-        """Those that may serve a stream; none where nobody timed requests of its lengths."""
-        is_whole = (stream.above_tokens, stream.upto_tokens) == (0.0, math.inf)
-        of_one = is_whole and len(stream.classes) == 1
-        lengths = stream.classes[0].lengths.usual if of_one else None
-        offers = self.offers.get(None) or self.offers.get(lengths)
-        return QueuedAccounts(offers=offers or _NOTHING, stream=stream)
-
-
 def accounts_of(
     name: str, request: PlacementRequest, wish: Serve, streams: Sequence[Stream], site: Site
-) -> Accounts:
-    """The layouts of a model, or its rows in a table.
+) -> Callable[[Stream], QueuedAccounts]:
+    """Who may serve a stream of a model: its layouts, or rows of requests of its lengths.
 
     Raises:
         RequestError: it cannot be asked so.
     """
     if name == ROOFLINE.name:
         longest = max(one.n_longest_tokens for one in streams)
-        return Accounts(offers={None: _layouts(request, wish, site.cluster, longest)})
-    lengths = {one.lengths.usual for it in streams for one in it.classes}
-    tables = {it: table_runtime(name, request, replace(wish, workload=it), site) for it in lengths}
-    return Accounts(offers={usual: _rows(table, usual) for usual, table in tables.items()})
+        layouts = _layouts(request, wish, site.cluster, longest)
+        return lambda stream: QueuedAccounts(offers=layouts, stream=stream)
+    rows = {
+        usual: _rows(table_runtime(name, request, replace(wish, workload=usual), site), usual)
+        for usual in {one.lengths.usual for it in streams for one in it.classes}
+    }
+
+    def of(stream: Stream) -> QueuedAccounts:
+        is_whole = (stream.above_tokens, stream.upto_tokens) == (0.0, math.inf)
+        is_timed = is_whole and len(stream.classes) == 1
+        offers = rows[stream.classes[0].lengths.usual] if is_timed else None
+        return QueuedAccounts(offers=offers, stream=stream)
+
+    return of
 
 
 def _layouts(

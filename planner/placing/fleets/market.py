@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,10 +11,7 @@ import numpy as np
 from planner.placing.engines import serving_engine
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fabrics.site import Fabric, OfferedOnNodes
-from planner.placing.fleets.accounts import (
-    Accounts,
-    accounts_of,
-)
+from planner.placing.fleets.accounts import accounts_of
 from planner.placing.fleets.book import Book
 from planner.placing.fleets.capacity import Capacities
 from planner.placing.fleets.offering import (
@@ -73,11 +70,7 @@ def market_of(request: FleetRequest, site: Fabric, streams: Sequence[Stream]) ->
         for name in request.engines
     }
     runtimes = [
-        tuple(
-            QueuedEngine(offers=it, stream=one) if isinstance(it, ModelOffers) else it.of(one)
-            for it in (offers[name, one.model.name] for name in request.engines)
-        )
-        for one in streams
+        tuple(offers[name, one.model.name](one) for name in request.engines) for one in streams
     ]
     return market_among(runtimes, request, site, streams)
 
@@ -163,8 +156,8 @@ def _of_models(streams: Sequence[Stream]) -> dict[str, list[Stream]]:
 
 def _offers(
     name: str, request: FleetRequest, streams: Sequence[Stream], site: Fabric
-) -> ModelOffers | Accounts:
-    """The engine for a model, and requests of the mean length of all of its streams."""
+) -> Callable[[Stream], Runtime]:
+    """Who may serve streams of a model, asked with requests of the mean length of all of them."""
     loads = [one.load for one in streams]
     n_requests = sum(one.rate_per_s for one in loads)
     n_input = sum(one.rate_per_s * one.mean_input for one in loads) / n_requests
@@ -200,4 +193,5 @@ def _offers(
     chunks = request.chunks or CHUNKS
     asked = {kind: replace(one, chunks=chunks) for kind, one in serving.requests.items()}
     serving = replace(serving, requests=asked)
-    return ModelOffers(serving=serving, n_longest_tokens=longest)
+    made = ModelOffers(serving=serving, n_longest_tokens=longest)
+    return lambda stream: QueuedEngine(offers=made, stream=stream)
