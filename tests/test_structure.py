@@ -22,9 +22,9 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 114_869,
-    "lines of code": 78_782,
-    "modules": 747,
+    "lines": 115_502,
+    "lines of code": 79_236,
+    "modules": 749,
     "entries of the largest folder below": 77,
     "modules of more than 300 lines": 48,
     "files that options touch": 116,

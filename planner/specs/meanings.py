@@ -55,6 +55,9 @@ class Refusal:
 
 ROLES = ("--roles", "--connector", "--prefill-devices", "--decode-devices")
 
+OF_FLEETS = ("--batch", "--chunk", CONFIDENCE, ROLES[0])
+"""What a fleet may be told of its replicas, and some runtimes do not have."""
+
 SORTS = ("--sorts", "--sort-price")
 
 REFUSALS = (

@@ -23,7 +23,7 @@ from planner.specs.deployment_tables import load_table
 from planner.specs.engines.files import load_engine
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.graphs import GraphSpec
-from planner.specs.meanings import ENGINES, family_of, misplaced
+from planner.specs.meanings import ENGINES, OF_FLEETS, family_of, misplaced
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.pools import PoolSpec
 from planner.specs.prices import priced, unknown_kinds
@@ -106,8 +106,8 @@ def fleet_request(
         ]
     )
     names = named_engines(engines)
-    said = {"--batch": batches, "--chunk": chunks, "--confidence": confidence, "--roles": roles}
-    values = {option: _text(value) for option, value in said.items() if value is not None}
+    said = zip(OF_FLEETS, (batches, chunks, confidence, roles), strict=True)
+    values = {option: _text(value) for option, value in said if value is not None}
     found.problems += engine_problems(names, values)
     supplied = found.collect(partial(_supplied, traffic, site, state, counts, devices or {}))
     wanted = found.collect(
