@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 def audit(said: Said) -> Answer:
     """What runs, under an engine or as layouts, beside the best."""
-    said.refuse_under((said.engine or ROOFLINE.name,))
     if said.is_given("--batch") == said.is_given("--utilization"):
         is_twice = said.is_given("--batch")
         both = "and `--utilization` say the same" if is_twice else "is not given"
         said.refuse("--batch", both, "give it or `--utilization`", value="")
+    said.refuse_under((said.engine or ROOFLINE.name,))
     is_layouts = said.engine is None or said.engine in LAYOUT_RUNTIMES
     return _of_layouts(said) if is_layouts else _of_engine(said, said.engine)
 

@@ -28,7 +28,7 @@ RUNTIMES = {
     "compare": PLANNED,
     "audit": ("roofline", *ENGINES),
     "predict": ENGINES,
-    "fleet": ENGINES,
+    "fleet": ("roofline", *ENGINES),
     "place": ("roofline", *ENGINES),
     "repair": ("roofline", *ENGINES),
 }

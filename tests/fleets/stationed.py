@@ -93,7 +93,7 @@ class GivenStations:
         cluster = domain.cluster
         rent = one.usd_per_hour
         source = QueuedSource(
-            engine=GivenEngine(label=f"{one.n_devices}×{one.n_stages}", device=cluster.device),
+            made_by=GivenEngine(label=f"{one.n_devices}×{one.n_stages}", device=cluster.device),
             stream=self.stream,
             ways=Ways(rows=np.arange(len(one.stations)), stations=one.stations, bounds=rates),
         )

@@ -70,7 +70,8 @@ def test_help_shows_each_option_of_a_command_once_and_fits(command, monkeypatch)
     assert all(len(line) <= 100 or line.startswith("  --") for line in lines)
 
 
-def test_help_says_what_is_usual_and_that_a_repair_leaves_it():
+def test_help_says_what_is_usual_and_that_a_repair_leaves_it(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
     assert "Stages of a pipeline. [1]" in help_page("predict")
     assert "Seed of the solver, and of what is drawn; default: as before." in help_page("repair")
     assert "default: as published" not in help_page("repair")
