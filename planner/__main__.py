@@ -27,11 +27,13 @@ def main() -> int:
         from planner.running.endings import deafen, listen
 
         listen()
+        import datetime  # noqa: F401 # libraries in Rust load it, and panic where a Ctrl-C falls in
+
         from planner.commands.cli import main as run
 
         code = run(began_s=BEGAN_S)
         deafen()
-    except (Exception, KeyboardInterrupt) as error:  # what is loading may turn one into another
+    except BaseException as error:  # what is loading may turn a Ctrl-C into another, a panic too
         code = _cut_short(error)
     _flush()
     os._exit(code)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from functools import cache
 
 import pytest
 
-from tests.benchmarks.interrupts import COMMANDS, Ended, drawn, faults, run
+from tests.benchmarks.interrupts import COMMANDS, LINE, Ended, drawn, faults, hear_ctrl_c, run
 
 LONG = ("audit", "pareto", "layers", "--latency-target 5ms")
 QUICK = tuple(one for one in COMMANDS if not one.startswith(LONG) and one != COMMANDS[2])
@@ -32,6 +34,41 @@ def test_a_request_to_end_ends_at_once_and_leaves_no_fragment(line, share):
     assert "Traceback" not in ended.err
     left = [word for word in faults(line, ended, whole(line)) if "file" in word or "half" in word]
     assert ended.code == 0 or left == []
+
+
+_AT_AN_IMPORT = """\
+import os, signal, sys
+from planner.__main__ import main
+
+class Panic(BaseException):
+    pass
+
+def hook(event, args):
+    if event == "import" and args[0] == {module!r}:
+        os.kill(os.getpid(), signal.SIGINT)
+
+def panics(event, args):
+    try:
+        hook(event, args)
+    except KeyboardInterrupt as error:
+        raise Panic from error
+
+sys.addaudithook(panics if {panics} else hook)
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "panics"), [("datetime", False), ("pydantic_core._pydantic_core", True)]
+)
+def test_ctrl_c_while_a_library_in_rust_is_loaded_ends_in_one_line(module, panics):
+    """It may raise what is no `Exception`: a panic, of which it tells on stderr by itself."""
+    code = _AT_AN_IMPORT.format(module=module, panics=panics)
+    words = [sys.executable, "-c", code, "--latency-target", "30ms"]
+    ended = subprocess.run(
+        words, capture_output=True, text=True, check=False, preexec_fn=hear_ctrl_c
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", LINE)
 
 
 def test_a_job_in_the_background_is_not_interrupted():
