@@ -122,7 +122,7 @@ def evaluate_phase(
         )
         first, last = np.searchsorted(layout, [start, start + len(rows)], sorter=order)
         here = order[first:last]
-        for which in np.unique(price[here]).tolist():
+        for which in np.flatnonzero(np.bincount(price[here])).tolist():
             mine = here[price[here] == which]
             weight, cached, peak = prices[:, which].reshape(3, 1, 1)
             inside, again = np.unique(layout[mine] - start, return_inverse=True)

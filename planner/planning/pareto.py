@@ -18,11 +18,12 @@ from planner.programs.layout import Assignment, ceiling
 from planner.programs.posed import PosedProgram, joined
 from planner.programs.tradeoff import tradeoff_of
 from planner.quantities import objective_of
-from planner.results import AnyDeployment
+from planner.results import AnyDeployment, AnyRequest
 from planner.results.surveys import (
     DEFAULT_ALPHA,
     X_AXES,
     Y_AXES,
+    CostModel,
     Frontier,
     FrontierPoint,
     FrontierProof,
@@ -182,7 +183,7 @@ class _Search:
             preferred=max(range(len(points)), key=lambda i: _worth(points[i], y, alpha)),
             proof=self.proof(),
             provenance=first.provenance,
-            cost_model=first.cost_model,
+            cost_model=_cost_model(first.request, first.runtime),
             other_requests=self.others,
         )
 
@@ -258,6 +259,12 @@ class _Search:
             wall_s=time.perf_counter() - self.began_s,
             solve_s=traced.solve_s,
         )
+
+
+def _cost_model(request: AnyRequest, runtime: str) -> CostModel:
+    if isinstance(request, EconomicsRequest):
+        return CostModel(name=runtime, memory=request.memory, left_out=request.notes)
+    return CostModel(name=runtime)
 
 
 def _spread(n: int) -> list[int]:

@@ -21,7 +21,7 @@ from planner.results import (
     Plan,
     StepTime,
 )
-from planner.results.arrivals import Percentile
+from planner.results.arrivals import Load, Percentile
 from planner.results.audits import Audit
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
@@ -34,7 +34,7 @@ from planner.results.fleets import (
 )
 from planner.results.phase_deployments import PhaseDeployment
 from planner.results.placements import Placement, Served
-from planner.results.predictions import OperationLine
+from planner.results.predictions import Interval, Launch, OperationLine, RedundantExperts
 from planner.results.repairs import Repair
 from planner.results.staging import LayerPlacement, StageLine, StagePlan
 from planner.results.surveys import Frontier
@@ -55,6 +55,8 @@ from planner.specs.records import (
     TorusFabric,
 )
 from planner.specs.request import Request
+from planner.specs.serving_records import ServingRecords
+from planner.specs.stations import Station
 from planner.specs.traffic.distributions import (
     ExponentialTokens,
     FixedTokens,
@@ -162,7 +164,13 @@ UNVERIFIED: Mapping[type, tuple[str, ...]] = {
 """What nobody can recount: seconds of solvers, and their versions."""
 
 
-_LATE = {"Placement": Placement, "PlacementRequest": PlacementRequest}
+_LATE: Mapping[str, type] = {
+    record.__name__: record
+    for record in (
+        *(Placement, PlacementRequest, Load, Station),
+        *(Interval, Launch, RedundantExperts, ServingRecords),
+    )
+}
 """Types that records name and do not import, for the sake of a light start."""
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from math import prod
+from typing import TYPE_CHECKING
 
 from planner.estimates.margins import NONE, margins_of
 from planner.quantities import limited_text, objective_of
 from planner.report.lines import columns, labelled, percent, section
 from planner.report.mixes import mix_head, mix_lines
 from planner.report.phases import memory_lines, memory_title, phase_lines
-from planner.report.prediction import load_section
 from planner.report.proof import certificate_lines, constant_lines
 from planner.report.times import times_lines
 from planner.report.words import (
@@ -34,6 +34,9 @@ from planner.specs.records import LinkedFabric
 from planner.specs.request import Request, SolverOptions, default_prefill_batches
 from planner.specs.spans import span_text
 from planner.units import show
+
+if TYPE_CHECKING:
+    from planner.results.arrivals import Load
 
 Rows = tuple[tuple[str, str], ...]
 
@@ -72,6 +75,14 @@ def plan_line(plan: LayoutPlan) -> str:
     return f"{plan.deployment.summary}: {headline(plan.deployment)}"
 
 
+def _load_section(load: Load | None, width: int) -> str:
+    if load is None:
+        return ""
+    from planner.report.prediction import load_section
+
+    return load_section(load, width)
+
+
 def plan_text(plan: LayoutPlan, width: int) -> str:
     """The whole report, in lines of at most `width` columns.
 
@@ -91,7 +102,7 @@ def plan_text(plan: LayoutPlan, width: int) -> str:
         section("phases", phase_lines(best, offered, width)),
         section(memory_title(best.memory), memory_lines(best.memory, width)),
         section("cost", labelled(_fill(_COST, _cost_values(plan)), width)),
-        load_section(plan.load, width),
+        _load_section(plan.load, width),
         section("limits", _limit_lines(plan)),
         section("mix", mix_lines(plan, width)),
         section("next best plans", _alternative_lines(plan)),

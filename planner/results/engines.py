@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from planner.results.predictions import Interval, Launch, RedundantExperts
 from planner.specs.engine_request import EngineRequest
 from planner.specs.region import Outside
 from planner.specs.roles import TOGETHER, role_words
 from planner.specs.served_formats import ServedFormats
 from planner.units import show
+
+if TYPE_CHECKING:  # here and where else records are named only: `report.json_records`
+    from planner.results.predictions import Interval, Launch, RedundantExperts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

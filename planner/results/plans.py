@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from planner.results.arrivals import Load
 from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
@@ -25,6 +24,7 @@ from planner.specs.runtimes import ERDIL2025, ROOFLINE
 from planner.units import show
 
 if TYPE_CHECKING:  # pools are read from files, which an error without any need not wait for
+    from planner.results.arrivals import Load
     from planner.results.placements import Placement
 
 AnyDeployment = Deployment | EngineDeployment | EconomicsDeployment

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from planner.programs.deployment import TIE_BREAKER
 from planner.programs.layout import Assignment
@@ -18,9 +18,6 @@ from planner.results import AnyDeployment, AnyRequest, Considered
 from planner.specs.engine_request import EngineRequest
 from planner.specs.provenance import Provenance
 from planner.specs.targets import Targets
-
-if TYPE_CHECKING:
-    from planner.results.surveys import CostModel
 
 INSIDE, MEDIAN = "inside", "median"
 """Beliefs beside which an answer stands: no deployment but those that were measured; all of them as
@@ -68,10 +65,6 @@ class Candidates(Protocol):
     @property
     def runtime(self) -> str:
         """`roofline`, `vllm`, `sglang`, `trtllm` or `erdil2025`."""
-
-    @property
-    def cost_model(self) -> CostModel:
-        """What counts seconds and dollars."""
 
     @property
     def variant(self) -> Considered | None:

@@ -19,7 +19,6 @@ from planner.programs.layout import Assignment
 from planner.programs.posed import InMemory, PosedProgram
 from planner.results import AnyDeployment, Considered
 from planner.results.engines import EngineDeployment
-from planner.results.surveys import CostModel
 from planner.runtimes.candidates import Aim
 from planner.runtimes.engine_describing import as_fleet, describe_choice
 from planner.runtimes.engine_requests import (
@@ -113,10 +112,6 @@ class EngineCandidates:
     @property
     def runtime(self) -> str:
         return self.request.engine
-
-    @property
-    def cost_model(self) -> CostModel:
-        return CostModel(name=self.request.engine)
 
     @cached_property
     def offered(self) -> Offered:

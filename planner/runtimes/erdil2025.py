@@ -16,7 +16,6 @@ from planner.programs.posed import InMemory, PosedProgram
 from planner.quantities import GIB
 from planner.results import AnyDeployment
 from planner.results.erdil2025 import EconomicsDeployment
-from planner.results.surveys import CostModel
 from planner.runtimes.candidates import Aim
 from planner.runtimes.erdil_describing import as_fleet, describe_choice
 from planner.runtimes.erdil_requests import economics_request
@@ -56,11 +55,6 @@ class ErdilCandidates:
     @property
     def named(self) -> Request | EconomicsRequest:
         return self.asked or self.request
-
-    @property
-    def cost_model(self) -> CostModel:
-        request = self.request
-        return CostModel(name=ERDIL2025.name, memory=request.memory, left_out=request.notes)
 
     @cached_property
     def tables(self) -> tuple[Tables, ...]:

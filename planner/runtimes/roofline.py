@@ -18,7 +18,6 @@ from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment
 from planner.programs.posed import PosedProgram
 from planner.results import AnyDeployment, Considered, Deployment
-from planner.results.surveys import OWN as OWN_MODEL
 from planner.runtimes.candidates import Aim
 from planner.runtimes.describe import describe
 from planner.runtimes.shortfall import larger_pools
@@ -99,8 +98,6 @@ class RooflineCandidates:
     weights_within: tuple[float, float] = WITHIN
 
     runtime = ROOFLINE.name
-
-    cost_model = OWN_MODEL
 
     @property
     def named(self) -> Request:

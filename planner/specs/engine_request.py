@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from planner.specs.judged import ModelKind
 from planner.specs.records import Workload
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.served_formats import ServedFormats
-from planner.specs.serving_records import ServingRecords
+
+if TYPE_CHECKING:
+    from planner.specs.serving_records import ServingRecords
 
 PREFERENCES = ("simplest", "objective")
 

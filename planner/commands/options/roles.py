@@ -9,11 +9,11 @@ from planner.commands.options.parsing import Said
 
 def read_roles(said: Said) -> dict[str, Any]:
     """Arguments of `place` for what is said; nothing where nothing is."""
-    from planner.specs.connectors import load_connector
-
     asked = said.sets("AskedRoles")
     name = said.values.get("connector")
     if name is not None:
+        from planner.specs.connectors import load_connector
+
         connector = said.collect(lambda: load_connector(name))
         asked |= {} if connector is None else {"connector": connector}
     return asked
