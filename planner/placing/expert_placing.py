@@ -25,10 +25,10 @@ from planner.running.deadlines import solver_limit_s, timed
 from planner.solvers.certify import certified
 from planner.solvers.experts.found import Found
 from planner.solvers.experts.solving import greedy_placement, placement_of, solve_experts
-from planner.specs.arguments import arguments_checked, heed
 from planner.specs.expert_loads import load_problem, placement_copies
 from planner.specs.experts_request import USUAL_GAP, ExpertsRequest, ExpertWeights
 from planner.specs.targets import Wanted
+from planner.specs.validation.arguments import arguments_checked, heed
 from planner.verifier.expert_plans import checks_of, judge_experts
 from planner.verifier.findings import refuse
 

@@ -23,7 +23,6 @@ from planner.placing.tables import table_runtime
 from planner.results.placements import Placement
 from planner.running.deadlines import out_of_time, timed
 from planner.solvers.solution import Status
-from planner.specs.arguments import arguments_checked
 from planner.specs.deployment_rows import DeploymentTable
 from planner.specs.graphs import GraphSpec
 from planner.specs.placement_request import (
@@ -39,6 +38,7 @@ from planner.specs.request import SolverOptions, Targets
 from planner.specs.roles import Connector
 from planner.specs.runtimes import ENGINES, ROOFLINE, is_table
 from planner.specs.state import State
+from planner.specs.validation.arguments import arguments_checked
 from planner.topology.costs import CostTable, GroupCosts, is_cost
 from planner.verifier.findings import refuse
 from planner.verifier.placements import judge_placement

@@ -25,7 +25,6 @@ from planner.running.deadlines import out_of_time, timed
 from planner.solvers.certify import proofs_in_si
 from planner.solvers.placement import PlacementSolution
 from planner.solvers.solution import Status, relative_gap
-from planner.specs.arguments import arguments_checked
 from planner.specs.certificates import LEAST_MOVED, UNCONFIRMED
 from planner.specs.engines.files import memory_as_in
 from planner.specs.placement_request import AnyModel, Serve, SiteSpec, inherited_and_changed
@@ -33,6 +32,7 @@ from planner.specs.records import DeviceSpec, Workload
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.roles import TOGETHER
 from planner.specs.state import State
+from planner.specs.validation.arguments import arguments_checked
 from planner.topology.costs import CostTable, GroupCosts
 from planner.verifier.findings import refuse
 from planner.verifier.placements import judge_placement

@@ -26,7 +26,6 @@ from planner.running.deadlines import check, timed
 from planner.runtimes.candidates import Aim
 from planner.runtimes.roofline import RooflineCandidates, layout_command
 from planner.solvers.search import search
-from planner.specs.arguments import arguments_checked, heed
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import (
     DEFAULT_BATCHES,
@@ -38,6 +37,7 @@ from planner.specs.request import (
     among_formats,
     make_request,
 )
+from planner.specs.validation.arguments import arguments_checked, heed
 from planner.topology.meshes import mesh_table
 from planner.verifier.audits import judge_audit
 from planner.verifier.findings import refuse

@@ -22,13 +22,13 @@ from planner.results.surveys import (
 from planner.running.deadlines import check, timed
 from planner.runtimes.registry import USUAL, layers_of, named_runtimes, shape_of
 from planner.specs.architecture import Architecture
-from planner.specs.arguments import arguments_checked, conformed
 from planner.specs.quality import usual_formats
 from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.request import among_formats
 from planner.specs.roles import TOGETHER, Connector
 from planner.specs.runtimes import ERDIL2025, LAYOUT_RUNTIMES
 from planner.specs.targets import OF_ONE_MODEL, Targets
+from planner.specs.validation.arguments import arguments_checked, conformed
 from planner.units import show
 
 if TYPE_CHECKING:

@@ -36,11 +36,11 @@ from planner.solvers.search import break_ties
 from planner.solvers.solution import Status
 from planner.solvers.tracing import Step, Trace, trace
 from planner.specs.architecture import Architecture
-from planner.specs.arguments import arguments_checked, conformed
 from planner.specs.economics.request import EconomicsRequest
 from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.runtimes import ERDIL2025
+from planner.specs.validation.arguments import arguments_checked, conformed
 from planner.verifier.findings import refuse
 from planner.verifier.frontiers import judged_frontier
 

@@ -20,11 +20,11 @@ from planner.solvers.certify import in_si
 from planner.solvers.search import Found, search
 from planner.solvers.solution import Progress, Status
 from planner.specs.architecture import Architecture
-from planner.specs.arguments import arguments_checked
 from planner.specs.economics.request import MEMORY_RULES
 from planner.specs.engine_request import OVERLAPS, PREFERENCES, AskedDrafting
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Speculation, Targets
+from planner.specs.validation.arguments import arguments_checked
 from planner.verifier.findings import refuse
 from planner.verifier.plans import judge_plan
 

@@ -12,10 +12,10 @@ from planner.report.as_json import Json
 from planner.report.from_json import ReadAnswer, answer_of
 from planner.results.placements import Placement
 from planner.results.repairs import Repair
-from planner.specs.arguments import arguments_checked
 from planner.specs.ledger import Use, enter
 from planner.specs.tables import literal
 from planner.specs.texts import UnreadError, json_of, read_bytes, text_of
+from planner.specs.validation.arguments import arguments_checked
 
 MOST_BYTES = 32 * 2**20
 """Of an answer, which is read in five times as much memory; one of 4,096 devices has 2.4 MB."""

@@ -25,7 +25,6 @@ from planner.quantities import QUANTITIES, lacking, objective_of, refused
 from planner.runtimes.predicting import Machines
 from planner.specs.acceptance import acceptance_text
 from planner.specs.architecture import Architecture
-from planner.specs.arguments import arguments_checked, heed
 from planner.specs.checking import confidence_problems, demand_problems
 from planner.specs.commands import confidence_text, limit_options
 from planner.specs.contexts import context_problems
@@ -57,6 +56,7 @@ from planner.specs.serving_records import ServingRecords
 from planner.specs.spans import span_text
 from planner.specs.tabling import architecture_problems, cluster_problems
 from planner.specs.targets import DEGREE_OPTIONS
+from planner.specs.validation.arguments import arguments_checked, heed
 
 _OBJECTIVES = tuple(name for name in OBJECTIVES if objective_of(name).program in KNOWN)
 

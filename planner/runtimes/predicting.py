@@ -41,7 +41,6 @@ from planner.results.predictions import (
 from planner.runtimes.loads import load_of
 from planner.runtimes.pass_lines import interval, pass_line, relative_error
 from planner.specs.architecture import Architecture
-from planner.specs.arguments import arguments_checked
 from planner.specs.contexts import context_problems
 from planner.specs.kernels import EngineSpec, KernelTable
 from planner.specs.ledger import remark
@@ -53,6 +52,7 @@ from planner.specs.region import further_deviation
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.served_formats import ServedFormats, as_run, unpublished
 from planner.specs.serving_records import PredictionRequest, ServingRecords
+from planner.specs.validation.arguments import arguments_checked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,6 @@ from planner.errors import RequestError
 from planner.estimates.serving.usual_engines import engines_of
 from planner.runtimes.candidates import Among, Candidates
 from planner.specs.architecture import Architecture
-from planner.specs.arguments import heed
 from planner.specs.correspondence import architecture_of, model_spec_of
 from planner.specs.defaults import DEFAULT_WORKLOAD
 from planner.specs.economics.request import MEMORY_RULES
@@ -21,6 +20,7 @@ from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.runtimes import ERDIL2025, ROOFLINE
 from planner.specs.tabling import model_problems
 from planner.specs.targets import SolverOptions, Targets
+from planner.specs.validation.arguments import heed
 
 USUAL: dict[str, Any] = {
     "workload": DEFAULT_WORKLOAD,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from planner.errors import SpecError
-from planner.specs.arguments import arguments_checked
 from planner.specs.building import provenance, record_of
 from planner.specs.engines.files import SpareSeconds, misnamed
 from planner.specs.faults import validate
@@ -13,6 +12,7 @@ from planner.specs.places import Kind
 from planner.specs.roles import Connector
 from planner.specs.schemas import Section, Sourced, Strict
 from planner.specs.tables import read_table
+from planner.specs.validation.arguments import arguments_checked
 from planner.specs.values import BytesPerSecond, Text
 
 USUAL_CONNECTOR = "nixl"

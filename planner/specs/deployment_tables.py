@@ -13,13 +13,13 @@ from typing import Any
 
 from planner.errors import Problem, SpecError
 from planner.specs import aiconfigurator
-from planner.specs.arguments import arguments_checked
 from planner.specs.deployment_rows import DeploymentRow, DeploymentTable
 from planner.specs.huggingface.aliases import model_named
 from planner.specs.ledger import Use, remark
 from planner.specs.roles import DECODE, PREFILL, ROLES
 from planner.specs.runtimes import ROOFLINE, table_file
 from planner.specs.texts import UnreadError, csv_of, read_text
+from planner.specs.validation.arguments import arguments_checked
 from planner.specs.values import did_you_mean
 from planner.units import RANGES
 

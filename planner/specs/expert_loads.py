@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.errors import Problem, RequestError
-from planner.specs.arguments import arguments_checked
 from planner.specs.ledger import Use
 from planner.specs.tables import read_table
 from planner.specs.texts import UnreadError, json_of, read_text
+from planner.specs.validation.arguments import arguments_checked
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -24,13 +24,13 @@ from typing import Annotated, ClassVar
 from pydantic import BeforeValidator, Field
 
 from planner.errors import Problem, SpecError
-from planner.specs.arguments import arguments_checked
 from planner.specs.building import provenance, record_of
 from planner.specs.faults import validate
 from planner.specs.ledger import Use
 from planner.specs.provenance import Provenance
 from planner.specs.schemas import Section, Sourced, Strict
 from planner.specs.tables import read_table
+from planner.specs.validation.arguments import arguments_checked
 from planner.specs.values import Count, Text, TokensPerSecond, Unit, fault
 
 MOST_MACHINES = 2_000

@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from planner.errors import Problem, SpecError
-from planner.specs.arguments import arguments_checked
 from planner.specs.building import record_of
 from planner.specs.fabric_schemas import FabricFile, Group
 from planner.specs.faults import validate
@@ -33,6 +32,7 @@ from planner.specs.places import Kind, exists, folders, is_as_shipped, is_path, 
 from planner.specs.reading import load_cluster
 from planner.specs.records import ClusterSpec, NodesFabric, Provenance, TorusFabric
 from planner.specs.tables import Table, read_table
+from planner.specs.validation.arguments import arguments_checked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from planner.errors import Problem, SpecError
 from planner.specs import coherence, model_coherence, schemas
 from planner.specs.architecture import Architecture
-from planner.specs.arguments import arguments_checked
 from planner.specs.building import build_cluster, build_device, build_model
 from planner.specs.correspondence import architecture_of, model_spec_of
 from planner.specs.faults import validate
@@ -28,6 +27,7 @@ from planner.specs.patterns import Pattern, is_pattern, name_of, read_pattern, s
 from planner.specs.places import Kind, exists, is_as_shipped, is_path, shipped_as, shown_path
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec
 from planner.specs.tables import Table, read_table
+from planner.specs.validation.arguments import arguments_checked
 
 
 class _Read(NamedTuple):

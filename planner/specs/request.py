@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from planner.specs.arguments import arguments_checked, heed
 from planner.specs.checking import MOST_SEQUENCES, MOST_TOKENS, request_problems
 from planner.specs.commands import command_of
 from planner.specs.defaults import (
@@ -31,6 +30,7 @@ from planner.specs.targets import (
     Speculation,
     Targets,
 )
+from planner.specs.validation.arguments import arguments_checked, heed
 
 __all__ = [
     "CONVENTIONS",

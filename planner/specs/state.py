@@ -27,12 +27,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.errors import Problem, SpecError
-from planner.specs.arguments import arguments_checked
 from planner.specs.fabric_schemas import StateFile
 from planner.specs.faults import validate
 from planner.specs.ledger import Use
 from planner.specs.places import exists
 from planner.specs.tables import literal, read_table
+from planner.specs.validation.arguments import arguments_checked
 
 FREE, BUSY, FAILED, RESERVED = "free", "busy", "failed", "reserved"
 

@@ -15,7 +15,7 @@ import numpy as np
 
 import planner
 from planner.errors import PlannerError
-from planner.specs.conforming import hints_of
+from planner.specs.validation.hints import hints_of
 from tests.fuzz.files import ROOT
 
 

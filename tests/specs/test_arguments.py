@@ -13,12 +13,12 @@ from planner import RequestError, SolverOptions, Targets, Workload, compare, fro
 from planner.errors import Problem
 from planner.estimates.calibration.kernel_files import load_kernels
 from planner.specs import expert_loads
-from planner.specs.arguments import arguments_checked, conformed, heed
-from planner.specs.conforming import Conforming
 from planner.specs.engines.files import load_engine
 from planner.specs.pools import load_site
 from planner.specs.request import DEFAULT_BATCHES, default_batches
 from planner.specs.targets import Degrees
+from planner.specs.validation.arguments import arguments_checked, conformed, heed
+from planner.specs.validation.calls import CALLS
 from tests import requests
 from tests.requests import MODEL, WORKLOAD, torus
 
@@ -211,15 +211,13 @@ def counted_twice(shelf: Shelf, other: Shelf) -> int:
 
 
 def test_what_conforms_is_not_looked_into_again_by_what_a_call_calls(monkeypatch):
-    looked, changed = [], Conforming._changed
+    looked, validator = [], CALLS.validator
     monkeypatch.setattr(
-        Conforming,
-        "_changed",
-        lambda self, value, hint, spot: looked.append(value) or changed(self, value, hint, spot),
+        CALLS, "validator", lambda hint, name: looked.append(hint) or validator(hint, name)
     )
     shelf = Shelf([1, 2])
     assert counted_twice(shelf, shelf) == 4
-    assert looked == [shelf]
+    assert looked == [Shelf]
 
 
 def test_what_conformed_in_one_call_is_looked_into_again_in_another():

@@ -21,7 +21,6 @@ from planner.estimates.calibration.kernel_schemas import (
     KernelFile,
     kernel_problems,
 )
-from planner.specs.arguments import arguments_checked
 from planner.specs.engines.files import misnamed
 from planner.specs.faults import validate
 from planner.specs.finding import Found, find
@@ -32,6 +31,7 @@ from planner.specs.places import Kind, files, is_as_shipped, shipped_as, shown_p
 from planner.specs.provenance import Provenance
 from planner.specs.tables import table_of, value_at
 from planner.specs.texts import UnreadError, read_text
+from planner.specs.validation.arguments import arguments_checked
 from planner.specs.values import did_you_mean
 
 ASSUMED = "assumed"

@@ -10,10 +10,10 @@ from planner.placing.asking import AnySite
 from planner.placing.fleets.asking import fleet_request
 from planner.placing.fleets.planning import fleet as find
 from planner.results.fleets import FleetPlan, FleetStaircase, Round, Step
-from planner.specs.arguments import arguments_checked, conformed
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.traffic.reading import load_traffic
 from planner.specs.traffic.records import FleetTraffic, TrafficClass
+from planner.specs.validation.arguments import arguments_checked, conformed
 
 SaidTraffic = FleetTraffic | TrafficClass | str | Path | Sequence[TrafficClass]
 

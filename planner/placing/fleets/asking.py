@@ -15,7 +15,6 @@ from planner.placing.fleets.supply import MergedSupply, merged
 from planner.placing.roles import asked_roles
 from planner.placing.table_rows import asked_rows
 from planner.quantities import lacking
-from planner.specs.arguments import arguments_checked, heed
 from planner.specs.collecting import Collected
 from planner.specs.defaults import N_SIMULATED
 from planner.specs.deployment_rows import DeploymentTable
@@ -35,6 +34,7 @@ from planner.specs.runtimes import is_table
 from planner.specs.state import State
 from planner.specs.targets import PROOFS
 from planner.specs.traffic.records import FleetTraffic
+from planner.specs.validation.arguments import arguments_checked, heed
 from planner.specs.values import did_you_mean
 
 COMMAND = "fleet"

@@ -19,7 +19,6 @@ from planner.results.staging import StagePlan
 from planner.running.deadlines import timed
 from planner.solvers.stages import STAGE_SOLVERS
 from planner.specs.architecture import Architecture
-from planner.specs.arguments import arguments_checked, heed
 from planner.specs.contexts import context_problems
 from planner.specs.defaults import DEFAULT_WORKLOAD
 from planner.specs.engines.files import load_engine
@@ -33,6 +32,7 @@ from planner.specs.served_formats import ServedFormats
 from planner.specs.stages_request import PHASES, StageGroup, StagesRequest, StageWork
 from planner.specs.tabling import architecture_problems
 from planner.specs.targets import Wanted
+from planner.specs.validation.arguments import arguments_checked, heed
 from planner.specs.variants import diffusion_problems
 
 OBJECTIVES: tuple[Objective, ...] = ("bottleneck", "latency")

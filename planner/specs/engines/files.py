@@ -15,7 +15,6 @@ from typing import Annotated, ClassVar
 from pydantic import BeforeValidator, Field
 
 from planner.errors import Problem, SpecError
-from planner.specs.arguments import arguments_checked
 from planner.specs.building import provenance, record_of
 from planner.specs.engines.rule_files import CUTS, with_rules
 from planner.specs.faults import validate
@@ -27,6 +26,7 @@ from planner.specs.places import Kind, common_to_engines, shipped_file, shown_pa
 from planner.specs.runtimes import is_table
 from planner.specs.schemas import Section, Sourced, Strict
 from planner.specs.tables import read_table
+from planner.specs.validation.arguments import arguments_checked
 from planner.specs.values import (
     Bytes,
     Count,

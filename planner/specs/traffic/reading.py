@@ -43,7 +43,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from planner.errors import Problem, SpecError
-from planner.specs.arguments import arguments_checked
 from planner.specs.collecting import Collected
 from planner.specs.connectors import load_connector
 from planner.specs.contexts import context_problems
@@ -65,6 +64,7 @@ from planner.specs.traffic.schemas import ClassEntry, TrafficFile
 from planner.specs.traffic.target_texts import read_targets
 from planner.specs.traffic.trace_files import load_parts
 from planner.specs.traffic.traces import Trace
+from planner.specs.validation.arguments import arguments_checked
 
 _T = TypeVar("_T")
 

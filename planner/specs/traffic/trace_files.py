@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import Problem, SpecError
-from planner.specs.arguments import arguments_checked
 from planner.specs.ledger import Use, enter
 from planner.specs.tables import literal
 from planner.specs.texts import UnreadError, read_bytes
@@ -27,6 +26,7 @@ from planner.specs.traffic.trace_columns import Columns, columns_of, understood
 from planner.specs.traffic.trace_rows import TraceRows, refuse_row
 from planner.specs.traffic.trace_times import Clock
 from planner.specs.traffic.traces import Trace
+from planner.specs.validation.arguments import arguments_checked
 
 MOST_BYTES = 2**30
 """Of a trace, compressed or not."""

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from planner.specs.conforming import Conforming, Spot, hints_of
+from planner.specs.validation.calls import Calls
+from planner.specs.validation.hints import hints_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +32,12 @@ class Whole:
     loss: float | None = None
 
 
+CALLS = Calls(fields={"Part.n_devices": "--devices"}, makers={"Whole": "load_whole"})
+
+
 def conform(value: object, hint: Any, name: str = "value") -> tuple[Any, list[str]]:
-    found = Conforming(options={"Part.n_devices": "--devices"}, makers={"Whole": "load_whole"})
-    result = found.conform(value, hint, Spot(name, name))
-    return result, [str(one) for one in (*found.misfits, *found.faults)]
+    found = CALLS.conform({name: value}, {name: hint}, {})
+    return found.arguments[name], [str(one) for one in (*found.misfits, *found.faults)]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +85,7 @@ def test_what_conforms_is_handed_on_in_plain_numbers(value, hint, result):
         ((1,), tuple[int, int], "value `(1,)`  has 1 entries, not 2"),
         (range(10**12), Sequence[int], "has more than 2,000,000 entries"),
         ([], Mapping[str, float], "value `[]`  is no mapping"),
-        ({"a": "b"}, Mapping[str, float], "value: [a] `'b'`  is no number"),
+        ({"a": "b"}, Mapping[str, float], "value: a `'b'`  is no number"),
         ({1: 1.0}, Mapping[str, float], "value `1`  is no word"),
         (3, Callable[[], None], "value `3`  is no function"),
         ("w", Whole, "is no Whole: `load_whole` makes one of a name"),
@@ -132,8 +135,7 @@ def test_a_number_is_judged_by_what_its_name_says(name, value, fact):
 def test_a_whole_number_of_hundreds_of_digits_is_no_float():
     """Nothing can be computed with it, so it is told before anything is tried."""
     for hint in (float, int):
-        found = Conforming(options={}, makers={})
-        found.conform(10**400, hint, Spot("tpot_s", "tpot_s"))
+        found = CALLS.conform({"tpot_s": 10**400}, {"tpot_s": hint}, {})
         assert [one.fact for one in found.misfits] == [
             "has hundreds of digits, too many to compute with"
         ]

@@ -8,15 +8,17 @@ a number that cannot be is told together with what `checking` and its like find.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from functools import cache, wraps
 from types import MappingProxyType
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 from planner.errors import Problem, RequestError
-from planner.quantities import limited
-from planner.specs.conforming import Conforming, Known, Spot, hints_of
+from planner.specs.validation.hints import hints_of
+
+if TYPE_CHECKING:
+    from planner.specs.validation.calls import Conformed, Known
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -43,50 +45,9 @@ _OPTIONS = MappingProxyType(
 )
 """Arguments by the option that says the same."""
 
-_FIELDS = {
-    "Workload.n_input_tokens": "--input",
-    "Workload.n_output_tokens": "--output",
-    **{f"Targets.{one.target}": one.option for one in limited() if one.target},
-    "Targets.max_utilisation": "--max-utilisation",
-    "Targets.quality_loss_fraction": "--max-quality-loss",
-    "Targets.degrees": "degrees",
-    "Degrees.tensor": "--tp",
-    "Degrees.pipeline": "--pp",
-    "Degrees.expert": "--ep",
-    "Degrees.data": "--dp",
-    "Targets.layouts": "--layout",
-    "Layouts.prefill": "--layout",
-    "Layouts.decode": "--layout",
-    "PhaseLayout.name": "--layout",
-    "PhaseLayout.attention": "--layout",
-    "SolverOptions.solver": "--solver",
-    "SolverOptions.time_limit_s": "--time-limit",
-    "SolverOptions.gap": "--gap",
-    "SolverOptions.threads": "--threads",
-    "SolverOptions.seed": "--seed",
-    "SolverOptions.sort_price": "--sort-price",
-    "SolverOptions.most_sorts": "--sorts",
-    "Speculation.acceptance": "--acceptance",
-    "Speculation.lookaheads": "--lookahead",
-    "Speculation.convention": "--speculation",
-    "ClusterSpec.usd_per_hour": "--price",
-}
-"""Fields of records by the option that says the same."""
-
-_MAKERS = {
-    "ModelSpec": "load_model",
-    "Architecture": "load_architecture",
-    "ClusterSpec": "load_cluster",
-    "PoolSpec": "load_pool",
-    "DeviceSpec": "load_device",
-    "LayersSpec": "load_layers",
-    "State": "load_state",
-    "Placement": "place",
-}
-
 _UNHEEDED: ContextVar[tuple[Problem, ...]] = ContextVar("unheeded", default=())
 _KNOWN: ContextVar[Known | None] = ContextVar("known", default=None)
-"""What conforms, during the outermost call: what that calls need not look again."""
+"""What the outermost call has looked into already."""
 
 
 def arguments_checked(
@@ -106,23 +67,18 @@ def arguments_checked(
         @wraps(function)
         def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
             bound = _signature(function).bind(*args, **kwargs)  # a `TypeError` like Python's own
-            known = _KNOWN.get()
-            known = {} if known is None else known
-            conforming = Conforming(options=_FIELDS, makers=_MAKERS, known=known)
-            hints = hints_of(function)
-            for name, value in bound.arguments.items():
-                spot = Spot(options.get(name, name), name)
-                bound.arguments[name] = conforming.conform(value, hints.get(name, Any), spot)
-            faults = (*conforming.misfits, *conforming.faults)
-            if conforming.misfits or (faults and ranges == "raised"):
-                raise RequestError(faults)
-            token = _UNHEEDED.set(faults if ranges == "heeded" else ())
-            outer = _KNOWN.set(known)
+            known = _KNOWN.set({} if (outer := _KNOWN.get()) is None else outer)
+            unheeded = _UNHEEDED.set(())
             try:
+                found = _conformed(bound.arguments, hints_of(function), options)
+                if found.misfits or (found.faults and ranges == "raised"):
+                    raise RequestError([*found.misfits, *found.faults])
+                bound.arguments.update(found.arguments)
+                _UNHEEDED.set(tuple(found.faults) if ranges == "heeded" else ())
                 return function(*bound.args, **bound.kwargs)
             finally:
-                _KNOWN.reset(outer)
-                _UNHEEDED.reset(token)
+                _UNHEEDED.reset(unheeded)
+                _KNOWN.reset(known)
 
         return call
 
@@ -158,28 +114,29 @@ def conformed(
     Raises:
         RequestError: some are no arguments of these functions, or have another type.
     """
+    from planner.specs.validation.problems import did_you_mean
+
     hints: dict[str, Any] = {}
     for function in reversed(functions):
         hints |= hints_of(function)
     for name in ("return", *without):
         hints.pop(name, None)
-    conforming = Conforming(options=_FIELDS, makers=_MAKERS, known=_KNOWN.get())
-    found = {
-        name: conforming.conform(value, hints[name], Spot(_OPTIONS.get(name, name), name))
-        for name, value in said.items()
-        if name in hints
-    }
-    problems = [*_strangers(said, hints), *conforming.misfits]
-    if problems:
-        raise RequestError([*problems, *conforming.faults])
-    return found
+    found = _conformed({n: value for n, value in said.items() if n in hints}, hints, _OPTIONS)
+    unknown = [
+        Problem(where=name, fact="is no argument", remedy=did_you_mean(name, hints))
+        for name in sorted(said.keys() - hints)
+    ]
+    if unknown or found.misfits:
+        raise RequestError([*unknown, *found.misfits, *found.faults])
+    return found.arguments
 
 
-def _strangers(said: Iterable[str], known: Iterable[str]) -> Iterator[Problem]:
-    for name in sorted(set(said) - set(known)):
-        from planner.specs.values import did_you_mean  # loads pydantic, for a mistake only
+def _conformed(
+    arguments: Mapping[str, object], hints: Mapping[str, Any], options: Mapping[str, str]
+) -> Conformed:
+    from planner.specs.validation.calls import CALLS  # loads pydantic
 
-        yield Problem(where=name, fact="is no argument", remedy=did_you_mean(name, known))
+    return CALLS.conform(arguments, hints, options, _KNOWN.get())
 
 
 @cache

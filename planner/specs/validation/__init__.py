@@ -1,0 +1,1 @@
+"""One validation: what comes in from files, calls and saved answers is held against its type."""

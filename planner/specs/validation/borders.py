@@ -1,0 +1,160 @@
+"""Type hints as schemas of pydantic, made on demand where values come in.
+
+Values come in at three borders: files (`validation.files`), calls of the library
+(`validation.calls`), and saved answers (`report.decoding`). Each says what a number, a text and a
+record may be there; lists, mappings and choices among types are the same at all of them. Records
+stay those of the standard library.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Sequence
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    Union,
+    get_args,
+)
+
+from pydantic_core import CoreSchema, SchemaValidator, core_schema
+
+from planner.specs.validation.hints import is_list, is_mapping, kind_of
+
+
+class Border:
+    """Makes validators of type hints, each once."""
+
+    def __init__(self) -> None:
+        self._validators: dict[tuple[Any, str], SchemaValidator] = {}
+        self._records: dict[str, CoreSchema] = {}
+
+    def validator(self, hint: Any, name: str = "") -> SchemaValidator:  # noqa: ANN401
+        """What holds values against a hint.
+
+        Args:
+            name: of the argument or key that has the value.
+        """
+        found = self._validators.get((hint, name))
+        if found is None:
+            self._records = {}
+            schema = self.schema(hint, name)
+            whole = core_schema.definitions_schema(schema, list(self._records.values()))
+            found = self._validators[hint, name] = SchemaValidator(whole)
+        return found
+
+    def schema(self, hint: Any, name: str) -> CoreSchema:  # noqa: ANN401
+        """The schema of a hint; numbers are held against their names."""
+        kind, inner = kind_of(hint), get_args(hint)
+        if kind is Annotated:
+            return self.annotated(inner[0], inner[1:], name)
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+            return self._reference(kind)
+        if kind in (Union, types.UnionType):
+            return self._choice(inner, name)
+        if kind in SCALARS:
+            return self.scalar(kind, name)
+        if kind is Literal:
+            return self.literal(inner)
+        if is_mapping(kind):
+            keys, values = inner or (Any, Any)
+            return self.mapping(self.key(keys), self.schema(values, name), hint)
+        if is_list(kind):
+            return self.list(self._items(kind, inner, name), hint, name)
+        return self.other(hint)
+
+    def other(self, hint: Any) -> CoreSchema:  # noqa: ANN401
+        """The schema of what is no scalar, record, list or mapping."""
+        del hint
+        return core_schema.any_schema()
+
+    def annotated(self, hint: Any, notes: Sequence[Any], name: str) -> CoreSchema:  # noqa: ANN401
+        """The schema of a hint with notes of what its values may be."""
+        del notes
+        return self.schema(hint, name)
+
+    def scalar(self, kind: type, name: str) -> CoreSchema:
+        """The schema of `bool`, `int`, `float` or `str`."""
+        raise NotImplementedError
+
+    def record(self, record: type) -> CoreSchema:
+        """The schema of a record."""
+        raise NotImplementedError
+
+    def literal(self, words: Sequence[Any]) -> CoreSchema:
+        return core_schema.literal_schema(list(words))
+
+    def key(self, hint: Any) -> CoreSchema:  # noqa: ANN401
+        """The schema of a key of a mapping."""
+        return self.schema(hint, "")
+
+    def mapping(self, keys: CoreSchema, values: CoreSchema, hint: Any) -> CoreSchema:  # noqa: ANN401
+        del hint
+        return core_schema.dict_schema(keys, values, strict=True)
+
+    def list(self, items: CoreSchema, hint: Any, name: str) -> CoreSchema:  # noqa: ANN401
+        """The schema of a list, of that of its items in a tuple."""
+        del hint, name
+        return items
+
+    def looks_like(self, value: object, hint: Any) -> bool:  # noqa: ANN401
+        """Whether a value is of the kind of a hint, whatever is inside."""
+        raise NotImplementedError
+
+    def likeliest(self, value: object, hints: Sequence[Any]) -> Any:  # noqa: ANN401
+        """Of several hints the one that a value is meant to be of; None if it is of none."""
+        return next((hint for hint in hints if self.looks_like(value, hint)), None)
+
+    def _reference(self, record: type) -> CoreSchema:
+        """A record by its name: one that stands in several places is made once."""
+        name = self.named(record)
+        if name not in self._records:
+            self._records[name] = core_schema.any_schema()  # it may hold itself
+            schema = self.record(record)
+            self._records[name] = {**schema, "ref": name}
+        return core_schema.definition_reference_schema(name)
+
+    def named(self, record: type) -> str:
+        """The name of a record's schema."""
+        return f"{record.__module__}.{record.__name__}"
+
+    def _choice(self, hints: Sequence[Any], name: str) -> CoreSchema:
+        """One of several types, which is told by how the value looks."""
+        others = [hint for hint in hints if hint is not type(None)]
+        if len(others) == 1:
+            chosen = self.schema(others[0], name)
+        else:
+            chosen = core_schema.tagged_union_schema(
+                {label(hint): self.schema(hint, name) for hint in others},
+                lambda value: (found := self.likeliest(value, others)) and label(found),
+                custom_error_type="no_choice",
+                custom_error_message="{fact}",
+                custom_error_context=self.no_choice(others),
+            )
+        is_optional = len(others) < len(hints)
+        return core_schema.nullable_schema(chosen) if is_optional else chosen
+
+    def no_choice(self, hints: Sequence[Any]) -> dict[str, str | int | float]:
+        """Fact and remedy of a value that is of none of several types."""
+        del hints
+        return {"fact": "is of no type that can stand here", "remedy": ""}
+
+    def _items(self, kind: Any, inner: tuple[Any, ...], name: str) -> CoreSchema:  # noqa: ANN401
+        if not inner:
+            return core_schema.any_schema()  # of entries that may be anything
+        if len(inner) > 1 and inner[-1] is not Ellipsis:
+            each = [self.schema(hint, name) for hint in inner]
+            return core_schema.tuple_schema(each, strict=False)
+        return core_schema.tuple_schema(
+            [self.schema(inner[0], name)], variadic_item_index=0, strict=False
+        )
+
+
+SCALARS = (bool, int, float, str)
+
+
+def label(hint: Any) -> str:  # noqa: ANN401
+    """A hint among several, as it stands in the way to a fault; `problems` leaves it out."""
+    return f"<{getattr(hint, '__name__', hint)}>"

@@ -1,0 +1,353 @@
+"""What callers of the library pass, held against type hints and against what names say.
+
+A caller may pass anything, and a record takes whatever it is given. What conforms is handed on as
+it is, with the numbers of numpy as Python's; what does not is a problem that names the argument,
+and the field in it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import reprlib
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from numbers import Integral, Real
+from types import UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args
+
+from pydantic_core import CoreSchema, ValidationError, core_schema
+
+from planner.errors import Problem
+from planner.quantities import limited
+from planner.specs.validation.borders import Border
+from planner.specs.validation.hints import hints_of, is_array, is_list, is_mapping, kind_of
+from planner.specs.validation.numbers import FaultError, amount_fault, count_fault
+from planner.specs.validation.problems import OPTION, Fault, dotted, faults_of
+
+MOST_ITEMS = 2_000_000
+
+FIELDS = {
+    "Workload.n_input_tokens": "--input",
+    "Workload.n_output_tokens": "--output",
+    **{f"Targets.{one.target}": one.option for one in limited() if one.target},
+    "Targets.max_utilisation": "--max-utilisation",
+    "Targets.quality_loss_fraction": "--max-quality-loss",
+    "Targets.degrees": "degrees",
+    "Degrees.tensor": "--tp",
+    "Degrees.pipeline": "--pp",
+    "Degrees.expert": "--ep",
+    "Degrees.data": "--dp",
+    "Targets.layouts": "--layout",
+    "Layouts.prefill": "--layout",
+    "Layouts.decode": "--layout",
+    "PhaseLayout.name": "--layout",
+    "PhaseLayout.attention": "--layout",
+    "SolverOptions.solver": "--solver",
+    "SolverOptions.time_limit_s": "--time-limit",
+    "SolverOptions.gap": "--gap",
+    "SolverOptions.threads": "--threads",
+    "SolverOptions.seed": "--seed",
+    "SolverOptions.sort_price": "--sort-price",
+    "SolverOptions.most_sorts": "--sorts",
+    "Speculation.acceptance": "--acceptance",
+    "Speculation.lookaheads": "--lookahead",
+    "Speculation.convention": "--speculation",
+    "ClusterSpec.usd_per_hour": "--price",
+}
+"""Fields of records by the option that says the same."""
+
+MAKERS = {
+    "ModelSpec": "load_model",
+    "Architecture": "load_architecture",
+    "ClusterSpec": "load_cluster",
+    "PoolSpec": "load_pool",
+    "DeviceSpec": "load_device",
+    "LayersSpec": "load_layers",
+    "State": "load_state",
+    "Placement": "place",
+}
+"""Records by what makes one of what people have in hand."""
+
+_ANSWERS = ("results", "predictions", "surveys")
+"""Ends of the names of modules whose records are answers: what they count may be anything."""
+
+_OPAQUE = ("kernels", "networks", "deployments")
+"""Ends of the names of modules whose records only the planner makes: they are not looked into."""
+
+_WORDS = {int: "whole number", float: "number", str: "word", bool: "yes or no, True or False"}
+_SEVERAL = {int: "whole numbers", float: "numbers", str: "words"}
+_EXAMPLES = {int: "[1, 2, 4]", float: "[0.5, 1.0]", str: '["bf16"]'}
+
+
+class Conformed(NamedTuple):
+    """Arguments as they are to be used, and what is wrong with them: types, and ranges."""
+
+    arguments: dict[str, Any]
+    misfits: list[Problem]
+    faults: list[Problem]
+
+
+Known = dict[tuple[int, Any], object]
+"""Arguments that conform, by identity, which each keeps as long as it is in here, and hint."""
+
+
+class _Changes:
+    """Values of an argument that are handed on as another type than they came in."""
+
+    n = 0
+
+
+class Calls(Border):
+    """Holds arguments against their hints, and keeps records and lists in which nothing changes.
+
+    Args:
+        fields: of records, `Targets.tpot_s`, the option that says the same.
+        makers: of records, what makes one.
+    """
+
+    def __init__(
+        self, *, fields: Mapping[str, str] = FIELDS, makers: Mapping[str, str] = MAKERS
+    ) -> None:
+        super().__init__()
+        self._fields, self._makers = fields, makers
+        self._has_ranges = True
+
+    def conform(
+        self,
+        arguments: Mapping[str, object],
+        hints: Mapping[str, Any],
+        options: Mapping[str, str],
+        known: Known | None = None,
+    ) -> Conformed:
+        """Arguments as they are to be used, and what is wrong with them.
+
+        Args:
+            hints: of arguments by name; what has none may be anything.
+            options: of arguments, the option that says the same.
+            known: arguments that conform and are not looked into again; others are added.
+        """
+        found, known = Conformed({}, [], []), {} if known is None else known
+        for name, value in arguments.items():
+            hint, changes = hints.get(name, Any), _Changes()
+            found.arguments[name] = value
+            if (id(value), hint) in known:
+                continue
+            try:
+                validator = self.validator(hint, name)
+                found.arguments[name] = validator.validate_python(value, context=changes)
+            except ValidationError as error:
+                for fault in faults_of(error):
+                    problem = _problem(fault, options.get(name, name))
+                    (found.misfits if fault.is_misfit else found.faults).append(problem)
+            else:
+                if not changes.n:
+                    known[id(value), hint] = value
+        return found
+
+    def scalar(self, kind: type, name: str) -> CoreSchema:
+        has_ranges, misfit = self._has_ranges, f"is no {_WORDS[kind]}"
+
+        def check(value: Any, info: Any) -> object:  # noqa: ANN401
+            number = _unboxed(value)
+            if not _is_scalar(number, kind):
+                raise FaultError(misfit, is_misfit=True)
+            if kind in (int, float):
+                number = _plain(number, kind)
+                fault = amount_fault if kind is float else count_fault
+                fact = fault(name, number) if has_ranges else ""
+                if fact:
+                    raise FaultError(fact)
+            info.context.n += number is not value
+            return number
+
+        return _plain_function(check)
+
+    def literal(self, words: Sequence[Any]) -> CoreSchema:
+        del words  # which of them there are, who uses it says
+
+        def check(value: object, _: Any) -> object:  # noqa: ANN401
+            if not isinstance(value, str | int):
+                raise FaultError("is no word", is_misfit=True)
+            return value
+
+        return _plain_function(check)
+
+    def other(self, hint: Any) -> CoreSchema:  # noqa: ANN401
+        def check(value: object, _: Any) -> object:  # noqa: ANN401
+            if not self.looks_like(value, hint):
+                raise FaultError(f"is no {_called(hint)}", is_misfit=True)
+            return value
+
+        return super().other(hint) if kind_of(hint) is Any else _plain_function(check)
+
+    def mapping(self, keys: CoreSchema, values: CoreSchema, hint: Any) -> CoreSchema:  # noqa: ANN401
+        return self._kept(super().mapping(keys, values, hint), hint, "", dict)
+
+    def list(self, items: CoreSchema, hint: Any, name: str) -> CoreSchema:  # noqa: ANN401
+        example = _EXAMPLES.get(get_args(hint)[0]) if get_args(hint) else None
+        remedy = f"write `{name}={example}`" if example else ""
+        return self._kept(items, hint, remedy, tuple)
+
+    def _kept(
+        self,
+        inside: CoreSchema,
+        hint: Any,  # noqa: ANN401
+        remedy: str,
+        plain: Callable[[Any], object],
+    ) -> CoreSchema:
+        """Of a list or a mapping: as it was, unless something in it changes."""
+        inner, fact = get_args(hint), f"is no {_called(hint)}"
+        n_items = len(inner) if is_list(kind_of(hint)) and Ellipsis not in inner[1:] else 1
+
+        def check(value: Any, handler: Callable[[object], object], info: Any) -> object:  # noqa: ANN401
+            if not self.looks_like(value, hint):
+                raise FaultError(fact, remedy, is_misfit=True)
+            if isinstance(value, Sized) and len(value) > MOST_ITEMS:
+                raise FaultError(f"has more than {MOST_ITEMS:,} entries", is_misfit=True)
+            if not inner:
+                return value  # of entries that may be anything there may be a million
+            items: Any = plain(value)
+            if n_items > 1 and len(items) != n_items:
+                raise FaultError(f"has {len(items)} entries, not {n_items}", is_misfit=True)
+            n_before = info.context.n
+            found = handler(items)
+            return value if info.context.n == n_before else found
+
+        return core_schema.with_info_wrap_validator_function(check, inside)
+
+    def record(self, record: type) -> CoreSchema:
+        maker = self._makers.get(record.__name__)
+        remedy = f"`{maker}` makes one of a name" if maker else f"write `{record.__name__}(...)`"
+        keys, schemas = {}, {}
+        had_ranges = self._has_ranges
+        self._has_ranges = had_ranges and not record.__module__.endswith(_ANSWERS)
+        for name, hint in () if record.__module__.endswith(_OPAQUE) else hints_of(record).items():
+            option = self._fields.get(f"{record.__name__}.{name}")
+            key = keys[name] = f"{name}{OPTION}{option}" if option else name
+            schemas[key] = core_schema.typed_dict_field(self.schema(hint, name))
+        self._has_ranges = had_ranges
+
+        def check(value: Any, handler: Callable[[object], Any], info: Any) -> object:  # noqa: ANN401
+            if not isinstance(value, record):
+                raise FaultError(f"is no {record.__name__}", remedy, is_misfit=True)
+            n_before = info.context.n
+            found = handler({key: getattr(value, name) for name, key in keys.items()})
+            if info.context.n == n_before:
+                return value
+            return dataclasses.replace(value, **{n: found[key] for n, key in keys.items()})  # type: ignore[type-var]
+
+        return core_schema.with_info_wrap_validator_function(
+            check, core_schema.typed_dict_schema(schemas)
+        )
+
+    def named(self, record: type) -> str:
+        return f"{super().named(record)}{'' if self._has_ranges else ' as answered'}"
+
+    def no_choice(self, hints: Sequence[Any]) -> dict[str, str | int | float]:
+        *some, last = [_called(hint) for hint in hints]
+        makers = [m for hint in hints if (m := self._makers.get(getattr(hint, "__name__", "")))]
+        remedy = f"{' or '.join(f'`{maker}`' for maker in makers)} makes one" if makers else ""
+        return {"fact": f"is no {', '.join(some)} or {last}", "remedy": remedy}
+
+    def looks_like(self, value: object, hint: Any) -> bool:  # noqa: ANN401
+        kind = kind_of(hint)
+        if kind in (Union, UnionType):
+            return any(self.looks_like(value, inner) for inner in get_args(hint))
+        if kind is Any:
+            return True
+        if kind is Literal:
+            return isinstance(value, str | int)
+        if kind in (int, float):
+            return _is_scalar(_unboxed(value), kind)
+        if is_array(kind):
+            return getattr(getattr(value, "dtype", None), "kind", "") in ("i", "u", "f")
+        if is_mapping(kind):
+            return isinstance(value, Mapping)
+        if is_list(kind):
+            return _is_readable_list(value)
+        if kind is Callable:
+            return callable(value)
+        return isinstance(value, kind)
+
+
+def _plain_function(check: Callable[[Any, Any], object]) -> CoreSchema:
+    return core_schema.with_info_plain_validator_function(check)
+
+
+def _problem(fault: Fault, where: str) -> Problem:
+    """A fault of an argument, or of the option that says the same as a field of a record."""
+    way = fault.way[:-2] if fault.way[-1:] == ("[key]",) else fault.way
+    for i, part in enumerate(way):
+        if isinstance(part, str) and OPTION in part:
+            where, way = part.partition(OPTION)[2], way[i + 1 :]
+            return _problem(fault._replace(way=way), where)
+    return Problem(
+        where=where,
+        key=dotted(way),
+        value=_shown(fault.value),
+        fact=fault.fact,
+        remedy=fault.remedy,
+    )
+
+
+def _unboxed(value: Any) -> Any:  # noqa: ANN401
+    """A number of numpy as Python's."""
+    is_scalar = hasattr(value, "dtype") and getattr(value, "shape", None) == ()
+    return value.item() if is_scalar and hasattr(value, "item") else value
+
+
+def _is_scalar(value: object, kind: type) -> bool:
+    if kind not in (int, float):
+        return isinstance(value, kind)
+    return isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
+
+
+def _plain(value: Any, kind: type) -> Any:  # noqa: ANN401
+    """A number as Python's own.
+
+    Raises:
+        FaultError: it has too many digits to compute with.
+    """
+    try:
+        float(value)
+    except OverflowError:
+        fact = "has hundreds of digits, too many to compute with"
+        raise FaultError(fact, is_misfit=True) from None
+    return value if type(value) is kind else kind(value)
+
+
+def _is_readable_list(value: object) -> bool:
+    """Whether it has entries in a row that can be read again and again."""
+    if isinstance(value, str | bytes | bytearray | Mapping) or not isinstance(value, Iterable):
+        return False
+    return iter(value) is not value
+
+
+def _called(hint: Any) -> str:  # noqa: ANN401
+    """What a hint asks for, in words."""
+    kind, inside = kind_of(hint), get_args(hint)
+    if is_mapping(kind):
+        return "mapping"
+    if is_array(kind):
+        return "array of numbers"
+    if is_list(kind):
+        return f"list of {_SEVERAL.get(inside[0], 'such records')}" if inside else "list"
+    if kind is Callable:
+        return "function"
+    return _WORDS.get(kind, getattr(kind, "__name__", str(kind)))
+
+
+_LONGEST = 60
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _LONGEST
+
+
+def _shown(value: object) -> str:
+    """A value in short, whatever it is."""
+    try:
+        return _SHORT.repr(_unboxed(value))[:_LONGEST]
+    except Exception:  # of a stranger's own, or of a number of thousands of digits
+        return f"a {type(value).__name__}"
+
+
+CALLS = Calls()
+"""Of the functions and records of the planner."""

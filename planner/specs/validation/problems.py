@@ -1,0 +1,88 @@
+"""What pydantic found, as faults with the way to each; borders make problems of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from pydantic_core import ValidationError
+
+Way = tuple[int | str, ...]
+"""Keys and indices from a value to one within it."""
+
+OPTION = "\0"
+"""Between a field of a record and the option that says the same."""
+
+_FACTS = {
+    "string_type": "is not text",
+    "bool_type": "is neither true nor false",
+    "list_type": "is not a list",
+    "tuple_type": "is not a list",
+    "dict_type": "is not a table",
+    "missing": "is missing",
+    "extra_forbidden": "unknown key",
+}
+
+
+class Fault(NamedTuple):
+    """One thing that is wrong with a value.
+
+    Args:
+        kind: as pydantic names it; `value_error` of what a border finds itself.
+        way: from the whole to the part that is wrong.
+        value: that part, or what lacks it.
+        is_misfit: it is of another type, and nothing else can be said of it.
+    """
+
+    kind: str
+    way: Way
+    value: Any
+    fact: str
+    remedy: str = ""
+    is_misfit: bool = True
+
+
+def faults_of(error: ValidationError) -> Iterator[Fault]:
+    """All that is wrong, in the order in which it was found."""
+    for detail in error.errors(include_url=False):
+        kind, context = detail["type"], detail.get("ctx", {})
+        way = tuple(part for part in detail["loc"] if not _is_label(part))
+        found: Any = context.get("error")
+        fact, remedy, is_misfit = _FACTS.get(kind, ""), "", True
+        if found is not None:
+            fact, remedy = getattr(found, "fact", str(found)), getattr(found, "remedy", "")
+            is_misfit = getattr(found, "is_misfit", False)
+        elif kind == "no_choice":
+            fact, remedy = context["fact"], context["remedy"]
+        elif kind in ("too_short", "too_long"):
+            wanted = context.get("min_length", context.get("max_length"))
+            fact = f"has {context['actual_length']} entries, but {wanted} are wanted"
+        fact = fact or detail["msg"][:1].lower() + detail["msg"][1:]
+        yield Fault(kind, way, detail["input"], fact, remedy, is_misfit)
+
+
+def _is_label(part: int | str) -> bool:
+    """Whether a part of a way says which of several types a value was taken for."""
+    return isinstance(part, str) and part.startswith("<") and part.endswith(">")
+
+
+def dotted(way: Sequence[int | str]) -> str:
+    """`link[0].bandwidth`; the key `value` of a sourced value is left out."""
+    path = ""
+    for part in way:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif part not in ("value", "[key]"):
+            path += f".{part}" if path else part
+    return path
+
+
+def did_you_mean(word: str, known: Iterable[str], *, otherwise: str = "") -> str:
+    """The remedy for an unknown word: the nearest of those that are known."""
+    from difflib import get_close_matches  # costs more to import than a whole file to read
+
+    names = list(known)
+    longer = [name for name in names if word and name.startswith(f"{word}-")]
+    close = longer or get_close_matches(word, names, n=1)
+    return f"did you mean `{close[0]}`?" if close else otherwise
