@@ -10,16 +10,20 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import types
 from array import array
-from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import Any, Literal, Union, cast, get_args, get_origin
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import Any, get_args
+
+from pydantic_core import CoreSchema, ValidationError, core_schema
 
 from planner.errors import Problem
 from planner.report.answer_kinds import Path
-from planner.report.as_json import Json
 from planner.report.json_records import COLUMNS, DERIVED, JOINT, KINDS, RANGES, record_hints
+from planner.specs.validation.borders import Border
+from planner.specs.validation.hints import is_list, is_mapping, kind_of
+from planner.specs.validation.numbers import FaultError
+from planner.specs.validation.problems import Fault, faults_of
 
 MOST_IN_SPANS = 1_000_000
 """Integers that spans may stand for, all together."""
@@ -27,197 +31,173 @@ MOST_IN_SPANS = 1_000_000
 MISSING = object()
 """In place of a value that is not there, or that does not say what is wrong."""
 
-_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+_FACTS = {
+    "bool_type": "is not true or false",
+    "int_type": "is not a whole number",
+    "string_type": "is not a text",
+    "extra_forbidden": "is not known",
+}
+_SCALARS: Mapping[type, CoreSchema] = {
+    bool: core_schema.bool_schema(strict=True),
+    int: core_schema.int_schema(strict=True),
+    str: core_schema.str_schema(strict=True),
+}
 
 
-class Decoder:
-    """JSON to records by the hints of their fields; collects what is wrong.
+class _Reading:
+    """What was read of an answer so far: integers in spans, and records of arrays."""
 
-    Args:
-        shown: where the JSON is from, for messages.
-    """
+    def __init__(self) -> None:
+        self.n_in_spans = 0
+        self.tables: list[object] = []
 
-    def __init__(self, shown: str) -> None:
-        self._shown = shown
-        self._n_in_spans = 0
-        self._tables: list[object] = []
-        self.problems: list[Problem] = []
 
-    def record(self, record: type, value: object, path: Path) -> object:
-        """A record, or None with its faults told."""
-        if not isinstance(value, dict):
-            return self._fault(path, value, f"is no object of a {record.__name__}")
-        n_before = len(self.problems)
-        names = [field.name for field in dataclasses.fields(record)]
-        told = KINDS.get(record)
-        wanted = [*([told[0]] if told else []), *names, *DERIVED.get(record, ())]
-        for name in wanted:
-            if name not in value:
-                self._fault((*path, name), MISSING, "is missing")
-        for name in value:
-            if name not in wanted:
-                self._fault((*path, escaped(name)), value[name], "is not known")
-        if told and value.get(told[0], told[1]) != told[1]:
-            self._fault((*path, told[0]), value[told[0]], f"is not `{told[1]}`")
-        read = {}
-        for name in names:
-            if name in value:
-                here = (*path, name)
-                read[name] = self._field(record, name, value[name], here)
-        if len(self.problems) > n_before:
-            return None
-        if record in COLUMNS:
-            return self._table(record, read)
+class Answers(Border):
+    """Holds the JSON of answers against their records, and makes these."""
+
+    def read(self, hint: Any, value: object, shown: str) -> tuple[Any, list[Problem]]:  # noqa: ANN401
+        """A value of a type, or None and what is wrong with it.
+
+        Args:
+            shown: where the JSON is from, for messages.
+        """
         try:
-            return record(**read)
-        except (ValueError, TypeError, ArithmeticError) as error:
-            return self._fault(path, MISSING, f"is no {record.__name__}: {error}")
+            return self.validator(hint).validate_python(value, context=_Reading()), []
+        except ValidationError as error:
+            return None, [_problem(one, shown) for one in faults_of(error)]
 
-    def _field(self, record: type, name: str, value: object, path: Path) -> object:
-        """The value of a field."""
-        hint = _hints(record)[name]
-        if name in RANGES and not (value is None and type(None) in get_args(hint)):
-            return self._spans(value, path)
-        code = COLUMNS.get(record, {}).get(name)
-        return self.value(hint, value, path) if code is None else self._column(code, value, path)
-
-    def _column(self, code: str, value: object, path: Path) -> object:
-        """An array of numbers, out of a text."""
-        number: type[float] = float if code == "d" else int
-        try:
-            found = array(code, map(number, value.split(" ") if isinstance(value, str) else [""]))
-        except (ValueError, OverflowError):
-            found = array(code)
-        is_sound = found and (code != "d" or all(map(math.isfinite, found)))
-        if not is_sound:
-            return self._fault(path, value, "is no text of numbers with a space between")
-        return found
-
-    def _table(self, record: type, read: dict[str, object]) -> object:
-        """A record of arrays: the same one wherever it stands, as it was."""
-        for one in self._tables:
-            if isinstance(one, record) and all(getattr(one, k) == v for k, v in read.items()):
-                return one
-        self._tables.append(record(**read))
-        return self._tables[-1]
-
-    def value(self, hint: Any, value: object, path: Path) -> object:  # noqa: ANN401
-        """A value of a type."""
-        origin, inner = get_origin(hint), get_args(hint)
-        if dataclasses.is_dataclass(hint):
-            return self.record(cast("type", hint), value, path)
-        if hint in _WORDS:
-            return self._scalar(hint, value, path)
-        if origin in (Union, types.UnionType):
-            return self._one_of(inner, value, path)
-        if origin is Literal:
-            fact = f"is none of {', '.join(map(str, inner))}"
-            return value if value in inner else self._fault(path, value, fact)
-        if origin is tuple:
-            return self._tuple(inner, value, path)
-        assert isinstance(origin, type), hint
-        if issubclass(origin, Mapping):
-            return self._mapping(inner, value, path)
-        assert issubclass(origin, Sequence), hint
-        return self._tuple((inner[0], Ellipsis), value, path)
-
-    def _scalar(self, hint: type, value: object, path: Path) -> object:
-        if hint is float and value is None:
-            return math.inf
-        if isinstance(value, bool):
-            fits = hint is bool
-        elif hint is float:
-            fits = isinstance(value, (int, float)) and _is_finite(value)
-        else:
-            fits = isinstance(value, hint)
-        if not fits:
-            return self._fault(path, value, f"is not {_WORDS[hint]}")
-        return float(cast("float", value)) if hint is float else value
-
-    def _one_of(self, hints: tuple[Any, ...], value: object, path: Path) -> object:
-        """A value of one of several types: null, a record by what tells them apart, a scalar."""
-        if value is None and type(None) in hints:
-            return None
-        rest = [hint for hint in hints if hint is not type(None)]
-        records = [hint for hint in rest if dataclasses.is_dataclass(hint)]
-        if isinstance(value, dict) and records:
-            return self.record(cast("type", _likeliest(records, value)), value, path)
-        for hint in rest:
-            tried = Decoder(self._shown)
-            found = tried.value(hint, value, path)
-            if not tried.problems or len(rest) == 1:
-                self.problems += tried.problems
-                return found
-        return self._fault(path, value, "is of no type that can stand here")
-
-    def _tuple(self, inner: tuple[Any, ...], value: object, path: Path) -> object:
-        if not isinstance(value, list):
-            return self._fault(path, value, "is no list")
-        if inner[-1] is Ellipsis:
-            hints = [inner[0]] * len(value)
-        else:
-            hints = list(inner)
-            if len(value) != len(hints):
-                fact = f"has {len(value)} entries, not {len(hints)}"
-                return self._fault(path, MISSING, fact)
-        return tuple(
-            self.value(hint, one, (*path, str(i)))
-            for i, (hint, one) in enumerate(zip(hints, value, strict=True))
+    def scalar(self, kind: type, name: str) -> CoreSchema:
+        del name
+        if kind is float:
+            return core_schema.no_info_plain_validator_function(_number)
+        if kind is int:
+            return core_schema.int_schema(strict=True)
+        is_text = kind is str
+        return (
+            core_schema.str_schema(strict=True) if is_text else core_schema.bool_schema(strict=True)
         )
 
-    def _mapping(self, inner: tuple[Any, ...], value: object, path: Path) -> object:
-        if not isinstance(value, dict):
-            return self._fault(path, value, "is no object")
-        found = {}
-        for name, one in value.items():
-            here = (*path, escaped(name))
-            found[self._key(inner[0], name, here)] = self.value(inner[1], one, here)
-        return found
+    def literal(self, words: Sequence[Any]) -> CoreSchema:
+        return _one_of(words, f"is none of {', '.join(map(str, words))}")
 
-    def _key(self, hint: Any, name: str, path: Path) -> object:  # noqa: ANN401
-        """A key of a mapping: a text, a number, or several names."""
-        if hint is float:
+    def key(self, hint: Any) -> CoreSchema:  # noqa: ANN401
+        n_parts = len(get_args(hint))
+
+        def read(name: str) -> object:
+            if hint is float:
+                return _float_of(name)
+            parts = tuple(name.split(JOINT))
+            if n_parts and len(parts) != n_parts:
+                raise FaultError(f"is no key of {n_parts} parts")
+            return parts if n_parts else name
+
+        return core_schema.no_info_plain_validator_function(read)
+
+    def mapping(self, keys: CoreSchema, values: CoreSchema, hint: Any) -> CoreSchema:  # noqa: ANN401
+        return _of_type(dict, "is no object", super().mapping(keys, values, hint))
+
+    def list(self, items: CoreSchema, hint: Any, name: str) -> CoreSchema:  # noqa: ANN401
+        del name
+        inner = get_args(hint)
+        n_items = None if Ellipsis in inner or len(inner) < 2 else len(inner)
+
+        def sound(value: object) -> object:
+            if not isinstance(value, list):
+                raise FaultError("is no list")
+            if n_items and len(value) != n_items:
+                raise FaultError(f"has {len(value)} entries, not {n_items}")
+            return value
+
+        return core_schema.no_info_before_validator_function(sound, items)
+
+    def record(self, record: type) -> CoreSchema:
+        hints, named = record_hints(record), KINDS.get(record)
+        fields = {
+            field.name: self._field(record, field.name, hints)
+            for field in dataclasses.fields(record)
+        }
+        schemas = {
+            **({named[0]: _one_of(named[1:], f"is not `{named[1]}`")} if named else {}),
+            **fields,
+            **dict.fromkeys(DERIVED.get(record, ()), core_schema.any_schema()),
+        }
+
+        def built(found: Mapping[str, Any], info: Any) -> object:  # noqa: ANN401
+            said = {name: found[name] for name in fields}
+            if record in COLUMNS:
+                return _table(record, said, info.context.tables)
             try:
-                return float(name)
-            except ValueError:
-                return self._fault(path, name, "is no number")
-        parts = len(get_args(hint))
-        names = tuple(name.split(JOINT))
-        if parts and len(names) != parts:
-            return self._fault(path, name, f"is no key of {parts} parts")
-        return names if parts else name
+                return record(**said)
+            except (ValueError, TypeError, ArithmeticError) as error:
+                raise FaultError(f"is no {record.__name__}: {error}") from None
 
-    def _spans(self, value: object, path: Path) -> object:
-        """Integers that are written as [first, last, step] of each run."""
-        found: list[int] = []
-        runs = value if isinstance(value, list) else [None]
-        for i, run in enumerate(runs):
-            whole = isinstance(run, list) and len(run) == 3
-            if not whole or not all(type(one) is int for one in run) or run[2] < 1:
-                return self._fault((*path, str(i)), run, "is no [first, last, step]")
-            numbers = range(run[0], run[1] + 1, run[2])
-            self._n_in_spans += len(numbers)
-            if self._n_in_spans > MOST_IN_SPANS:
-                return self._fault(path, MISSING, f"stands for more than {MOST_IN_SPANS:,}")
-            found += numbers
-        return tuple(found)
+        whole = core_schema.typed_dict_schema(
+            {name: core_schema.typed_dict_field(one) for name, one in schemas.items()},
+            extra_behavior="forbid",
+        )
+        table = _of_type(dict, f"is no object of a {record.__name__}", whole)
+        return core_schema.with_info_after_validator_function(built, table)
 
-    def _fault(self, path: Path, value: object, fact: str) -> object:
-        """None in place of what cannot be read; the fault is kept."""
-        self.problems.append(fault(self._shown, path, value, fact))
-        return None
+    def _field(self, record: type, name: str, hints: Mapping[str, Any]) -> CoreSchema:
+        """The schema of a field, whose integers may be spans and whose arrays are texts."""
+        code = COLUMNS.get(record, {}).get(name)
+        if code is not None:
+            return core_schema.no_info_plain_validator_function(_column(code))
+        if name not in RANGES:
+            return self.schema(hints[name], name)
+        runs = core_schema.list_schema(core_schema.with_info_plain_validator_function(_run))
+        spans = core_schema.no_info_after_validator_function(lambda r: (*chain(*r),), runs)
+        is_free = type(None) in get_args(hints[name])
+        return core_schema.nullable_schema(spans) if is_free else spans
+
+    def looks_like(self, value: object, hint: Any) -> bool:  # noqa: ANN401
+        kind = kind_of(hint)
+        if is_list(kind) or is_mapping(kind):
+            return isinstance(value, list if is_list(kind) else dict)
+        return isinstance(value, int | float if kind is float else kind)
+
+    def likeliest(self, value: object, hints: Sequence[Any]) -> Any:  # noqa: ANN401
+        records = [hint for hint in hints if dataclasses.is_dataclass(hint)]
+        if not isinstance(value, dict) or not records:
+            return super().likeliest(value, hints)
+
+        def likeness(record: Any) -> tuple[bool, int]:  # noqa: ANN401
+            told = KINDS.get(record)
+            named = told is not None and value.get(told[0]) == told[1]
+            names = {field.name for field in dataclasses.fields(record)}
+            return named, len(names & value.keys()) - len(names - value.keys())
+
+        return max(records, key=likeness)
 
 
-def _likeliest(records: Sequence[Any], value: Json) -> Any:  # noqa: ANN401
-    """Of records that may stand in a place the one that an object is meant to be."""
+ANSWERS = Answers()
 
-    def likeness(record: type) -> tuple[bool, int]:
-        told = KINDS.get(record)
-        named = told is not None and value.get(told[0]) == told[1]
-        names = {field.name for field in dataclasses.fields(record)}
-        return named, len(names & value.keys()) - len(names - value.keys())
 
-    return max(records, key=likeness)
+def _of_type(kind: type, fact: str, inside: CoreSchema) -> CoreSchema:
+    def sound(value: object) -> object:
+        if not isinstance(value, kind):
+            raise FaultError(fact)
+        return value
+
+    return core_schema.no_info_before_validator_function(sound, inside)
+
+
+def _one_of(words: Sequence[Any], fact: str) -> CoreSchema:
+    def sound(value: object) -> object:
+        if value not in words:
+            raise FaultError(fact)
+        return value
+
+    return core_schema.no_info_plain_validator_function(sound)
+
+
+def _number(value: object) -> float:
+    """A number, which is null where it is not finite."""
+    if value is None:
+        return math.inf
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_finite(value):
+        raise FaultError("is not a number")
+    return float(value)
 
 
 def _is_finite(value: float) -> bool:
@@ -227,9 +207,54 @@ def _is_finite(value: float) -> bool:
         return False
 
 
-@cache
-def _hints(record: type) -> Mapping[str, Any]:
-    return record_hints(record)
+def _float_of(name: str) -> float:
+    try:
+        return float(name)
+    except ValueError:
+        raise FaultError("is no number") from None
+
+
+def _column(code: str) -> Callable[[object], object]:
+    """What reads an array of numbers out of a text."""
+    number: type[float] = float if code == "d" else int
+
+    def read(value: object) -> object:
+        try:
+            found = array(code, map(number, value.split(" ") if isinstance(value, str) else [""]))
+        except (ValueError, OverflowError):
+            found = array(code)
+        if not found or (code == "d" and not all(map(math.isfinite, found))):
+            raise FaultError("is no text of numbers with a space between")
+        return found
+
+    return read
+
+
+def _table(record: type, said: Mapping[str, object], tables: list[object]) -> object:
+    """A record of arrays: the same one wherever it stands, as it was."""
+    for one in tables:
+        if isinstance(one, record) and all(getattr(one, k) == v for k, v in said.items()):
+            return one
+    tables.append(record(**said))
+    return tables[-1]
+
+
+def _run(value: object, info: Any) -> range:  # noqa: ANN401
+    """Integers that are written as [first, last, step]."""
+    if not (isinstance(value, list) and [type(one) for one in value] == [int] * 3 and value[2] > 0):
+        raise FaultError("is no [first, last, step]")
+    first, last, step = value
+    numbers = range(first, last + 1, step)
+    info.context.n_in_spans += len(numbers)
+    if info.context.n_in_spans > MOST_IN_SPANS:
+        raise FaultError(f"stands for more than {MOST_IN_SPANS:,}")
+    return numbers
+
+
+def _problem(found: Fault, shown: str) -> Problem:
+    path = tuple(escaped(str(part)) for part in found.way if part != "[key]")
+    value = MISSING if found.kind == "missing" else found.value
+    return fault(shown, path, value, _FACTS.get(found.kind, found.fact))
 
 
 def escaped(name: str) -> str:

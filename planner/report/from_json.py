@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from planner.errors import Problem, SpecError
 from planner.report.answer_kinds import ANSWER_KINDS, AnswerKind, Path, kind_named
 from planner.report.as_json import ANSWER, Json
-from planner.report.decoding import MISSING, Decoder, escaped, fault, literal
+from planner.report.decoding import ANSWERS, fault, literal
 from planner.report.times import Times
 from planner.specs.ledger import DataFile
 
-_ENVELOPE = (
-    "schema",
-    "kind",
-    "request",
-    "state",
-    "answer",
-    "certificate",
-    "times",
-    "versions",
-    "data",
-    "unverified",
-    "digest",
-)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Envelope:
+    """An answer with all that stands beside it, as `as_json` writes it."""
+
+    schema: str
+    kind: str
+    request: Any
+    state: Any
+    answer: Mapping[str, Any]
+    certificate: Any
+    times: tuple[Times, ...]
+    versions: Mapping[str, str]
+    data: tuple[DataFile, ...]
+    unverified: tuple[str, ...]
+    digest: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +66,14 @@ def answer_of(envelope: Json, *, shown: str) -> ReadAnswer:
         value = literal(envelope.get("kind"))
         problem = Problem(where=shown, key="/kind", value=value, fact=fact, remedy=remedy)
         raise SpecError([problem])
-    problems = [*_keys(envelope, shown), *_beside(envelope, kind, shown)]
-    decoder, whole = Decoder(shown), _whole(envelope, kind)
-    found = None if whole is None else decoder.record(kind.record, whole, ())
-    if whole is None and "answer" in envelope:
-        problems.append(fault(shown, ("answer",), MISSING, "is no object"))
-    problems += [_placed(problem, kind) for problem in decoder.problems]
+    _, problems = ANSWERS.read(Envelope, envelope, shown)
+    if envelope.get("unverified", [*kind.unverified]) != [*kind.unverified]:
+        value, fact = envelope["unverified"], "is not what a kind has"
+        problems.append(fault(shown, ("unverified",), value, fact))
+    found = None
+    if (whole := _whole(envelope, kind)) is not None:
+        found, faults = ANSWERS.read(kind.record, whole, shown)
+        problems += [_placed(problem, kind) for problem in faults]
     if problems:
         raise SpecError(problems)
     return ReadAnswer(envelope=envelope, kind=kind, answer=found)
@@ -82,28 +87,6 @@ def _other_schema(schema: object, shown: str) -> Problem:
     else:
         fact, remedy = "is no answer of the planner", "give what a command with `--json` wrote"
     return Problem(where=shown, key="/schema", value=literal(schema), fact=fact, remedy=remedy)
-
-
-def _keys(envelope: Json, shown: str) -> Iterator[Problem]:
-    """Keys of an envelope that are missing, and that nobody knows."""
-    for name in _ENVELOPE:
-        if name not in envelope:
-            yield fault(shown, (name,), MISSING, "is missing")
-    for name, value in envelope.items():
-        if name not in _ENVELOPE:
-            yield fault(shown, (escaped(name),), value, "is not known")
-
-
-def _beside(envelope: Json, kind: AnswerKind, shown: str) -> Iterator[Problem]:
-    """What is wrong with what stands beside the record: versions, files, pointers, the digest."""
-    decoder = Decoder(shown)
-    decoder.value(dict[str, str], envelope.get("versions", {}), ("versions",))
-    decoder.value(tuple[Times, ...], envelope.get("times", []), ("times",))
-    decoder.value(tuple[DataFile, ...], envelope.get("data", []), ("data",))
-    decoder.value(str, envelope.get("digest", ""), ("digest",))
-    yield from decoder.problems
-    if envelope.get("unverified", [*kind.unverified]) != [*kind.unverified]:
-        yield fault(shown, ("unverified",), envelope["unverified"], "is not what a kind has")
 
 
 def _whole(envelope: Json, kind: AnswerKind) -> Json | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from planner.report.as_json import record_json
-from planner.report.decoding import Decoder
+from planner.report.decoding import ANSWERS
 from planner.report.placement import placement_text
 from planner.results.placements import Recipe
 from planner.specs.roles import DECODE, PREFILL
@@ -23,9 +23,8 @@ def _recipe(role: str) -> Recipe:
 
 @pytest.mark.parametrize("role", [PREFILL, DECODE])
 def test_it_is_read_back_as_it_was(role):
-    recipe, decoder = _recipe(role), Decoder("answer.json")
-    assert decoder.record(Recipe, record_json(recipe), ()) == recipe
-    assert decoder.problems == []
+    recipe = _recipe(role)
+    assert ANSWERS.read(Recipe, record_json(recipe), "answer.json") == (recipe, [])
 
 
 @pytest.mark.parametrize(
