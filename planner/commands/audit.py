@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from planner.commands.options.parsing import Said
-from planner.report.delivery import Answer, answered
-from planner.report.paint import width
+from planner.commands.reporting import reported
+from planner.report.delivery import Answer
 from planner.specs.runtimes import LAYOUT_RUNTIMES, ROOFLINE
 
 if TYPE_CHECKING:
-    from planner.results.audits import Audit
+    from planner.results.surveys import Curve
     from planner.specs.records import ClusterSpec, ModelSpec
 
 
@@ -32,7 +31,6 @@ def _of_layouts(said: Said) -> Answer:
     from planner.commands.options.paths import with_paths
     from planner.commands.options.reading import read_layouts
     from planner.planning.audit import audit as find
-    from planner.report.audit import audit_line, audit_text
     from planner.specs.reading import load_cluster, load_model
 
     asked = read_layouts(said)
@@ -63,12 +61,12 @@ def _of_layouts(said: Said) -> Answer:
     named = partial(with_paths, written=_named(said, model, cluster))
     changes = (replace(change, command=named(change.command)) for change in answer.changes)
     answer = replace(answer, changes=tuple(changes))
-    return answered(
-        answer,
-        lambda: audit_line(answer) if said.quiet else audit_text(answer, width()),
-        is_json=said.json,
-        files=_files(said, answer),
-    )
+    curves: tuple[Curve, ...] = ()
+    if said.html is not None:
+        from planner.planning.audit_curves import audit_curves
+
+        curves = audit_curves(answer)
+    return reported(said, answer, curves=curves)
 
 
 def _of_engine(said: Said, engine: str) -> Answer:
@@ -77,7 +75,6 @@ def _of_engine(said: Said, engine: str) -> Answer:
     from planner.commands.options.paths import with_paths
     from planner.commands.options.reading import read_engines
     from planner.planning.engine_audit import audit_engine as find
-    from planner.report.engine_audit import engine_audit_line, engine_audit_text
     from planner.runtimes.engine_requests import machines_of
     from planner.specs.reading import load_architecture, load_cluster
 
@@ -110,11 +107,7 @@ def _of_engine(said: Said, engine: str) -> Answer:
     named = partial(with_paths, written=_named(said, model, cluster))
     runs = replace(answer.predicted, command=named(answer.predicted.command))
     answer = replace(answer, command=named(answer.command), predicted=runs)
-    return answered(
-        answer,
-        lambda: engine_audit_line(answer) if said.quiet else engine_audit_text(answer, width()),
-        is_json=said.json,
-    )
+    return reported(said, answer)
 
 
 _FORMATS = {"--weights": "weights_formats", "--kv": "kv_formats"}
@@ -140,11 +133,3 @@ def _refuse_without_engine(said: Said, model: ModelSpec, cluster: ClusterSpec) -
         fact = f"does not say what runs {model.name} on {cluster.device.name}"
         remedy = f"write `--engine` {', '.join(engines)} or `{ROOFLINE.name}`"
         said.refuse("--engine", fact, remedy)
-
-
-def _files(said: Said, answer: Audit) -> Iterator[tuple[str, str]]:
-    if said.html is not None:
-        from planner.planning.audit_curves import audit_curves
-        from planner.report.audit_page import audit_page
-
-        yield said.html, audit_page(answer, audit_curves(answer))

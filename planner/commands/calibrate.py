@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.commands.options.parsing import Said
+from planner.commands.reporting import shown
 from planner.errors import Problem, RequestError
 from planner.report.delivery import Answer
-from planner.report.paint import width
 
 if TYPE_CHECKING:
     from planner.estimates.calibration.calibrating import Calibration
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def calibrate(said: Said) -> Answer:
     """Closed forms of kernels, fitted to measured times."""
     from planner.estimates.calibration.calibrating import calibrate as fit
-    from planner.report.calibration import calibration_text
+    from planner.report.answers.calibration import document
     from planner.running.phases import begin
     from planner.specs.reading import load_device
 
@@ -38,8 +38,8 @@ def calibrate(said: Said) -> Answer:
         on_fit=lambda what, n_rows: begin(f"fitting {what} to {n_rows} rows"),
     )
     _check_outputs(said, answer)
-    text = calibration_text(answer, width(), names_refused=said.refused)
-    return Answer(text=text, files=tuple(_files(said, answer, n_sms_source)))
+    files = _files(said, answer, n_sms_source)
+    return shown(said, lambda: document(answer, names_refused=said.refused), files=files)
 
 
 def _n_sms(said: Said, device: DeviceSpec | None) -> tuple[int, str]:
@@ -85,6 +85,6 @@ def _files(said: Said, answer: Calibration, n_sms_source: str) -> Iterator[tuple
 
         yield said.network, network_sections(answer.fitted, source=answer.source)
     if said.plot is not None:
-        from planner.report.fits import fits_svg
+        from planner.report.drawings.fits import fits_svg
 
         yield said.plot, fits_svg(answer)

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from planner.commands.options.parsing import Said
+from planner.commands.reporting import reported, shown
 from planner.errors import Problem, RequestError
-from planner.report.delivery import Answer, answered
-from planner.report.paint import width
+from planner.report.delivery import Answer
 from planner.specs.ledger import remark, used_if_read
 
 if TYPE_CHECKING:
+    from planner.report.documents.blocks import Document
     from planner.specs.listing import Listing
 
 _Spec = TypeVar("_Spec")
@@ -19,109 +20,86 @@ _Spec = TypeVar("_Spec")
 
 def models(said: Said) -> Answer:
     """All models, or one of them."""
+    from planner.report.catalogue.figures import listed, model_facts
+    from planner.specs.listing import list_models
+    from planner.specs.reading import load_model
+
     said.check()
-    name = said.name
-    if name is None:
-        from planner.report.catalogue import listing_text
-        from planner.report.facts import model_facts
-        from planner.specs.listing import list_models
-        from planner.specs.reading import load_model
-
-        hint = "`plan models NAME` describes one, `plan --model NAME` plans for it"
-        found = list_models()
-        facts = _facts(found, load_model, model_facts, lister="plan models")
-        text = listing_text("models", found, hint=hint, width=width(), facts=facts)
-    else:
-        text = _model_text(name)
-    return Answer(text=text)
+    if said.name is not None:
+        return shown(said, lambda: _model(said.name))
+    hint = "`plan models NAME` describes one, `plan --model NAME` plans for it"
+    found = list_models()
+    facts = _facts(found, load_model, model_facts, lister="plan models")
+    return shown(said, lambda: listed("models", ("models", found, hint, facts)))
 
 
-def _model_text(name: str) -> str:
+def _model(name: str) -> Document:
     """A shipped model by its shape; a `config.json` by its classes of layers."""
+    from planner.report.catalogue import architectures
+    from planner.report.catalogue import models as shapes
     from planner.specs.huggingface.aliases import known_checkpoint
     from planner.specs.huggingface.locating import is_config
     from planner.specs.reading import load_architecture, load_model
 
     if is_config(name) and known_checkpoint(name) is None:
-        from planner.report.architectures import architecture_text
-
-        return architecture_text(load_architecture(name, asked_by="plan models"))
-    from planner.report.catalogue import model_text
-
-    return model_text(load_model(name, asked_by="plan models"))
+        return architectures.document(load_architecture(name, asked_by="plan models"))
+    return shapes.document(load_model(name, asked_by="plan models"))
 
 
 def topologies(said: Said) -> Answer:
-    """All topologies, or one of them."""
-    said.check()
-    name = said.name
-    return Answer(text=_topology_text(name) if name is not None else _topologies_text())
-
-
-def _topologies_text() -> str:
-    """Clusters of like nodes or chips; below them fabrics, which only placements tell apart."""
-    from planner.report.catalogue import listing_text
-    from planner.report.facts import cluster_facts, pool_facts
+    """Clusters of like nodes or chips, and fabrics, which only placements tell apart; or one."""
+    from planner.report.catalogue.figures import cluster_facts, listed, pool_facts
     from planner.specs.listing import list_clusters, list_fabrics
     from planner.specs.pools import load_pool
     from planner.specs.reading import load_cluster
 
+    said.check()
+    if said.name is not None:
+        return shown(said, lambda: _topology(said.name))
     clusters, fabrics = list_clusters(), list_fabrics()
-    known = _facts(clusters, load_cluster, cluster_facts, lister="plan topologies")
-    hint = "`plan topologies NAME` describes one, `plan --topology NAME` plans on it"
-    text = listing_text("topologies", clusters, hint=hint, width=width(), facts=known)
-    known = _facts(fabrics, load_pool, pool_facts, lister="plan topologies")
-    hint = "`plan place --topology NAME` places on a fabric, as on any topology above"
-    title = "fabrics of leaves and kinds"
-    return f"{text}\n\n{listing_text(title, fabrics, hint=hint, width=width(), facts=known)}"
+    lister = "plan topologies"
+    one = "`plan topologies NAME` describes one, `plan --topology NAME` plans on it"
+    facts = _facts(clusters, load_cluster, cluster_facts, lister=lister)
+    other = "`plan place --topology NAME` places on a fabric, as on any topology above"
+    known = _facts(fabrics, load_pool, pool_facts, lister=lister)
+    parts = (
+        ("topologies", clusters, one, facts),
+        ("fabrics of leaves and kinds", fabrics, other, known),
+    )
+    return shown(said, lambda: listed("topologies", *parts))
 
 
-def _topology_text(name: str) -> str:
+def _topology(name: str) -> Document:
+    from planner.report.catalogue.topologies import cluster_document, pool_document
     from planner.specs.pools import is_fabric, load_pool
     from planner.specs.reading import load_cluster
 
     asked_by = "plan topologies"
     if is_fabric(name):
-        from planner.report.fabrics import pool_text
-
-        return pool_text(load_pool(name, asked_by=asked_by), width())
-    from planner.report.pools import cluster_text
-
-    return cluster_text(load_cluster(name, asked_by=asked_by), width())
+        return pool_document(load_pool(name, asked_by=asked_by))
+    return cluster_document(load_cluster(name, asked_by=asked_by))
 
 
 def devices(said: Said) -> Answer:
     """All devices, or one of them."""
     from planner.report.answer_kinds import Devices
-    from planner.report.devices import device_text, devices_text
     from planner.specs.listing import list_devices
     from planner.specs.reading import load_device
 
     said.check()
-    name = said.name
-    found = _loaded(name, list_devices, load_device, asked_by="plan devices")
-    return answered(
-        Devices(devices=tuple(found)),
-        lambda: devices_text(found, width()) if name is None else device_text(found[0]),
-        is_json=said.json,
-    )
+    found = _loaded(said.name, list_devices, load_device, asked_by="plan devices")
+    return reported(said, Devices(devices=tuple(found)), is_one=said.name is not None)
 
 
 def engines(said: Said) -> Answer:
     """All serving engines, or one of them with the rules of what it starts."""
     from planner.report.answer_kinds import Engines
-    from planner.report.engine_rules import engine_text, engines_text
     from planner.specs.engines.files import load_engine
     from planner.specs.listing import list_engines
 
     said.check()
-    name = said.name
-    found = _loaded(name, list_engines, load_engine, asked_by="plan engines")
-    return answered(
-        Engines(engines=tuple(found)),
-        lambda: engines_text(found, width()) if name is None else engine_text(found[0], width()),
-        is_json=said.json,
-    )
+    found = _loaded(said.name, list_engines, load_engine, asked_by="plan engines")
+    return reported(said, Engines(engines=tuple(found)), is_one=said.name is not None)
 
 
 def _loaded(

@@ -191,21 +191,6 @@ def _conflict(error: BaseException) -> AnyConflict | None:
     return cast("AnyConflict", error.conflict) if isinstance(error, NoPlanError) else None
 
 
-def _conflict_text(conflict: AnyConflict) -> str:
-    from planner.report.conflict import conflict_text
-    from planner.report.placement import placement_conflict_text
-    from planner.results.placements import PlacementConflict
-    from planner.results.staging import StagingConflict
-
-    if isinstance(conflict, StagingConflict):
-        from planner.report.stages import staging_conflict_text
-
-        return staging_conflict_text(conflict, width())
-    if isinstance(conflict, PlacementConflict):
-        return placement_conflict_text(conflict, width())
-    return conflict_text(conflict, width())
-
-
 def _message(error: BaseException, words: list[str]) -> str:
     from planner.report import failures
 
@@ -215,7 +200,10 @@ def _message(error: BaseException, words: list[str]) -> str:
         return request_text(error, width())
     conflict = _conflict(error)
     if conflict:
-        return _conflict_text(conflict)
+        from planner.report.answer_kinds import document_of
+        from planner.report.documents.as_text import text_of
+
+        return text_of(document_of(conflict), width())
     if isinstance(error, OutOfTimeError):
         said = parse(words)
         objective = said.text("--objective") or "cost"

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from planner.commands.options.parsing import Said
 from planner.commands.options.readers import OF_THE_MODEL
-from planner.report.delivery import Answer, answered
-from planner.report.paint import width
+from planner.commands.reporting import reported
+from planner.report.delivery import Answer
 
 if TYPE_CHECKING:
     from planner.equations.arrays import FloatArray
-    from planner.results.experts import ExpertPlan
     from planner.specs.architecture import Architecture, Experts
     from planner.specs.experts_request import ExpertWeights
 
@@ -56,23 +54,7 @@ def experts(said: Said) -> Answer:
         proof=said.proof,
         time_limit_s=said.time_limit,
     )
-    return _answer(said, plan)
-
-
-def _answer(said: Said, plan: ExpertPlan) -> Answer:
-    from planner.report.experts import experts_line, experts_text
-
-    def text() -> str:
-        return experts_line(plan) if said.quiet else experts_text(plan, width(), show_all=said.all)
-
-    return answered(plan, text, is_json=said.json, files=_files(said, plan))
-
-
-def _files(said: Said, plan: ExpertPlan) -> Iterator[tuple[str, str]]:
-    if said.html is not None:
-        from planner.report.experts_page import experts_page
-
-        yield said.html, experts_page(plan)
+    return reported(said, plan, is_whole=said.all)
 
 
 def _experts_of(model: Architecture | None, said: Said) -> tuple[Experts | None, int | None]:

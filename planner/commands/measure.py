@@ -6,9 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from planner.commands.options.parsing import Said
+from planner.commands.reporting import shown
 from planner.errors import Problem, RequestError
 from planner.report.delivery import Answer
-from planner.report.paint import width
 
 if TYPE_CHECKING:
     from planner.estimates.measuring.bench import Bench
@@ -70,15 +70,15 @@ def _answer(
     models: list[str],
 ) -> Answer:
     from planner.estimates.measuring.rows import table_text
-    from planner.report.measurements import measurements_text
+    from planner.report.answers.measurements import document
 
     name = _called(said)
-    text = measurements_text(
-        answer, bench, device=name, models=models, others=catalogue.others, width=width()
+    output, table = said.output, table_text(answer, bench, device=name)
+    return shown(
+        said,
+        lambda: document(answer, bench, device=name, models=models, others=catalogue.others),
+        files=() if output is None else ((output, table),),
     )
-    output = said.output
-    table = table_text(answer, bench, device=name)
-    return Answer(text=text, files=() if output is None else ((output, table),))
 
 
 def _called(said: Said) -> str:

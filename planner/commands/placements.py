@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from planner.commands.options.parsing import Said
 from planner.commands.options.roles import read_roles
+from planner.commands.reporting import reported
 from planner.errors import Problem
 from planner.quantities import placed
-from planner.report.delivery import Answer, answered
-from planner.report.paint import width
+from planner.report.delivery import Answer
 from planner.running.phases import begin
 from planner.specs.runtimes import ENGINES, ROOFLINE
 
@@ -31,15 +31,8 @@ def place(said: Said) -> Answer:
     begin("placing replicas")
     answer = find(pool, wanted, **keywords)
     floorplan = floorplan_of(pool, keywords["state"])
-    from planner.report.placement import placement_line, placement_text
-
-    def text() -> str:
-        if said.quiet:
-            return placement_line(answer)
-        return placement_text(answer, width(), ranks=said.ranks, floorplan=floorplan)
-
     files = drawings(said, answer, floorplan)
-    return answered(answer, text, is_json=said.json, files=files)
+    return reported(said, answer, files=files, floorplan=floorplan, is_whole=said.ranks)
 
 
 def read_place(said: Said) -> tuple[SiteSpec, list[Serve], dict[str, Any]]:
@@ -91,15 +84,11 @@ def runs_engines(named: Sequence[str] | None, pool: SiteSpec | None) -> bool:
 
 
 def drawings(said: Said, answer: Placement, floorplan: FloorPlan) -> Iterator[tuple[str, str]]:
-    """Name and text of the files that were asked for."""
-    if said.html is not None:
-        from planner.report.floorplan_page import placement_page
-
-        yield said.html, placement_page(answer, floorplan)
+    """The drawing alone, where it is asked for."""
     if said.svg is not None:
-        from planner.report.floorplan_drawing import drawing
+        from planner.report.drawings.floorplans import drawing_file
 
-        yield said.svg, drawing(answer, floorplan)
+        yield said.svg, drawing_file(answer, floorplan)
 
 
 def read_placement(said: Said) -> dict[str, Any]:

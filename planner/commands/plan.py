@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from planner.commands.options.parsing import Said
 from planner.commands.options.roles import read_roles
+from planner.commands.reporting import reported
 from planner.errors import NoPlanError, RequestError
-from planner.report.delivery import Answer, answered
-from planner.report.paint import width
+from planner.report.delivery import Answer
 
 if TYPE_CHECKING:
     from planner.commands.asking import Wanted
@@ -33,14 +33,7 @@ def plan(said: Said) -> Answer:
         conflict: Any = error.conflict
         command = with_paths(conflict.command, asked.files)
         raise NoPlanError(replace(conflict, command=command)) from error
-    best = _as_written(best, asked)
-    from planner.report.plans import line_of, text_of
-
-    return answered(
-        best,
-        lambda: line_of(best) if said.quiet else text_of(best, width()),
-        is_json=said.json,
-    )
+    return reported(said, _as_written(best, asked))
 
 
 def read_plan(said: Said) -> tuple[dict[str, Any], Wanted]:
@@ -64,19 +57,13 @@ def read_plan(said: Said) -> tuple[dict[str, Any], Wanted]:
 def _replicas(said: Said, asked: Wanted, roles: dict[str, Any]) -> Answer:
     """Replicas that have roles, or that a table lists: what `plan place` answers."""
     from planner.planning.mixing import replicas_of, unasked_of_replicas
-    from planner.report.placement import placement_line, placement_text
     from planner.runtimes.registry import USUAL
 
     keywords = _keywords(asked)
     if problems := unasked_of_replicas(keywords, USUAL, roles):
         raise RequestError(problems)
     (model,), (cluster,) = asked.models, asked.clusters
-    best = replicas_of(model, cluster, asked.runtimes or None, keywords, **roles)
-
-    def text() -> str:
-        return placement_line(best) if said.quiet else placement_text(best, width())
-
-    return answered(best, text, is_json=said.json)
+    return reported(said, replicas_of(model, cluster, asked.runtimes or None, keywords, **roles))
 
 
 def _keywords(asked: Wanted) -> dict[str, Any]:

@@ -6,13 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.commands.options.parsing import Said
+from planner.commands.reporting import reported
 from planner.errors import Problem
-from planner.report.delivery import Answer, answered
-from planner.report.paint import width
+from planner.report.delivery import Answer
 
 if TYPE_CHECKING:
     from planner.estimates.serving.deployments import DeploymentTable
-    from planner.results.predictions import Prediction
     from planner.runtimes.predicting import Machines, Speculating
     from planner.specs.architecture import Architecture
 
@@ -62,7 +61,7 @@ def predict(said: Said) -> Answer:
         n_shared_tokens=float(said.shared),
         requests_per_s=said.rate,
     )
-    return _answer(said, answer)
+    return reported(said, answer, explains=said.explain)
 
 
 _NUMBERS = {
@@ -70,19 +69,6 @@ _NUMBERS = {
     *("--input", "--output", "--chunk", "--shared", "--hit-rate"),
 }
 """Options without which nothing can be said of a deployment as a whole."""
-
-
-def _answer(said: Said, answer: Prediction) -> Answer:
-    from planner.report.prediction import prediction_line, prediction_text
-    from planner.report.roofline import roofline_page
-
-    def text() -> str:
-        if said.quiet:
-            return prediction_line(answer)
-        return prediction_text(answer, width(), explains=said.explain)
-
-    files = () if said.html is None else ((said.html, roofline_page(answer)),)
-    return answered(answer, text, is_json=said.json, files=files)
 
 
 def _refuse_loops(said: Said) -> None:

@@ -14,9 +14,9 @@ from planner.commands.placements import (
     runs_engines,
     wishes_for,
 )
+from planner.commands.reporting import reported
 from planner.quantities import placed
-from planner.report.delivery import Answer, answered
-from planner.report.paint import width
+from planner.report.delivery import Answer
 from planner.running.phases import begin
 from planner.specs.runtimes import ROOFLINE
 
@@ -65,15 +65,8 @@ def repair(said: Said) -> Answer:
         **_changes(said, keywords, before.request),
     )
     floorplan = floorplan_of(answer.request.wanted.site, state)
-    from planner.report.repair import repair_line, repair_text
-
-    def text() -> str:
-        if said.quiet:
-            return repair_line(answer)
-        return repair_text(answer, width(), floorplan=floorplan)
-
     files = drawings(said, answer.placement, floorplan)
-    return answered(answer, text, is_json=said.json, files=files)
+    return reported(said, answer, files=files, floorplan=floorplan, is_whole=said.ranks)
 
 
 def _outputs(

@@ -5,15 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from planner.commands.options.parsing import Said
-from planner.report.delivery import Answer, answered
-from planner.report.paint import width
+from planner.commands.reporting import reported
+from planner.report.delivery import Answer
 
 
 def stages(said: Said) -> Answer:
     """A model cut into pipeline stages."""
     from planner.placing.staging.asking import cut_stages, read_groups, word_problems
-    from planner.report.stages import stages_line, stages_text
-    from planner.report.staging_page import stages_page
     from planner.specs.engines.files import load_engine
     from planner.specs.reading import load_architecture
     from planner.specs.records import Workload
@@ -43,19 +41,12 @@ def stages(said: Said) -> Answer:
         proof=said.proof,
         time_limit_s=said.time_limit,
     )
-    return answered(
-        best,
-        lambda: stages_line(best) if said.quiet else stages_text(best, width()),
-        is_json=said.json,
-        files=() if said.html is None else ((said.html, stages_page(best)),),
-    )
+    return reported(said, best)
 
 
 def layers(said: Said) -> Answer:
     """Layers placed on mixed machines."""
     from planner.placing.staging.placing import place_layers
-    from planner.report.layers import layers_line, layers_text
-    from planner.report.staging_page import layers_page
     from planner.specs.layer_files import load_layers
 
     path = said.machines
@@ -63,9 +54,4 @@ def layers(said: Said) -> Answer:
     said.check()
     assert spec is not None
     best = place_layers(spec, gap=said.gap, time_limit_s=said.time_limit, proof=said.proof)
-    return answered(
-        best,
-        lambda: layers_line(best) if said.quiet else layers_text(best, width()),
-        is_json=said.json,
-        files=() if said.html is None else ((said.html, layers_page(best)),),
-    )
+    return reported(said, best)

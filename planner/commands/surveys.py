@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
-
 from planner.commands.options.parsing import Said
+from planner.commands.reporting import reported
 from planner.errors import NoPlanError
-from planner.report.delivery import FOUND, Answer, answered
-from planner.report.files import STDOUT
-from planner.report.paint import width
-
-if TYPE_CHECKING:
-    from planner.results.surveys import Curve
-
-NOTHING_FOUND = NoPlanError.exit_code
+from planner.report.delivery import FOUND, Answer
 
 
 def pareto(said: Said) -> Answer:
@@ -33,36 +24,14 @@ def pareto(said: Said) -> Answer:
         on_case=line.on_case,
         on_points=line.on_points,
     )
-    found = any(curve.frontier for curve in curves)
-    if said.csv == STDOUT:
-        from planner.report.as_csv import frontiers_csv
-
-        text, pages = frontiers_csv(curves).rstrip("\n"), tuple(_files(said, curves))
-        return Answer(text=text, is_data=True, files=pages, code=_code(found))
     from planner.results.surveys import Curves
 
-    return answered(
-        Curves(curves=tuple(curves)),
-        lambda: _frontiers_text(curves, said),
-        is_json=said.json,
-        files=_files(said, curves),
-        code=_code(found),
-    )
+    found = any(curve.frontier for curve in curves)
+    return reported(said, Curves(curves=tuple(curves)), code=_code(found), is_whole=said.all)
 
 
 def _code(found: object) -> int:
-    return FOUND if found else NOTHING_FOUND
-
-
-def _files(said: Said, curves: Sequence[Curve]) -> Iterator[tuple[str, str]]:
-    if said.csv not in (None, STDOUT):
-        from planner.report.as_csv import frontiers_csv
-
-        yield str(said.csv), frontiers_csv(curves)
-    if said.html is not None and any(curve.frontier for curve in curves):
-        from planner.report.page import page
-
-        yield said.html, page(curves)
+    return FOUND if found else NoPlanError.exit_code
 
 
 def compare(said: Said) -> Answer:
@@ -82,19 +51,4 @@ def compare(said: Said) -> Answer:
         **roles,
         on_case=SurveyLine().on_case,
     )
-    from planner.report.comparison import best_line, comparison_text
-
-    return answered(
-        comparison,
-        lambda: best_line(comparison) if said.quiet else comparison_text(comparison, width()),
-        is_json=said.json,
-        code=_code(comparison.best is not None),
-    )
-
-
-def _frontiers_text(curves: Sequence[Curve], said: Said) -> str:
-    from planner.report.frontiers import frontiers_text, preferred_line
-
-    if said.quiet:
-        return "\n".join(preferred_line(curve, curves) for curve in curves)
-    return frontiers_text(curves, width(), show_all=said.all)
+    return reported(said, comparison, code=_code(comparison.best is not None))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.commands.options.parsing import Said
+from planner.commands.reporting import shown
 from planner.errors import Problem
 from planner.report.delivery import Answer
 
@@ -101,10 +103,8 @@ class _SweepLine:
 
 
 def _answer(found: Sweep, folder: Path, said: Said, elapsed_s: float) -> Answer:
-    from planner.report.paint import width
-    from planner.report.sweeps import sweep_page, sweep_text
+    from planner.report.answers.sweeps import document
 
     rows = [found.rows[one.index] for one in found.tasks]
-    files = () if said.html is None else ((said.html, sweep_page(rows)),)
-    text = sweep_text(rows, width(), folder=str(folder), elapsed_s=elapsed_s)
-    return Answer(text=text, files=files, code=min(row["code"] for row in rows))
+    made = partial(document, rows, folder=str(folder), elapsed_s=elapsed_s)
+    return shown(said, made, code=min(row["code"] for row in rows))

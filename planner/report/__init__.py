@@ -1,25 +1,16 @@
-"""Plans, conflicts and errors as text and as JSON. Nothing here computes a figure.
+"""Answers and errors as text, pages, CSV and JSON. Nothing here computes a figure.
 
-terminal    a plan, in sections
-phases      its two phases, side by side
-proof       its certificate and the constants behind it
-conflict    why there is no plan
-problems    what is wrong with a request
-failures    out of time, a failed check, a defect
-catalogue   models, one or all
-pools       topologies, one or all
-devices     devices, one or all
-frontiers   frontiers: their points, what proves them
-comparison  plans of several cases, side by side
-page        frontiers as a page of HTML
-chart       their drawing; axes: where numbers are drawn
-as_csv      frontiers as a table
-survey_words  what several of these call things
-as_json     all of them for machines; schemas in docs/schema
-schema      those schemas, from the records
-layout      lines, columns, bars
-paint       colour, and what a stream can show
-remarks     files that replace those that ship, fields without effect
-progress    one line while a solver runs
-helptext    `plan --help`
+documents    what an answer says, and its renderers: text, HTML, CSV
+answers      each kind of answer as a document; answer_kinds lists them
+catalogue    what there is to plan with, as documents
+drawings     pictures that documents hold
+launch       commands that start engines
+as_json      answers for machines; schemas in docs/schema
+times        whose the times of an answer are; region: what was never measured
+proof        certificates
+words, lines, outlines, survey_words, engine_requests, checkpoints: what several reports say
+problems     what is wrong with a request; failures: out of time, a failed check, a defect
+delivery     an answer to streams and files; files, paint: how they are written
+remarks      files that replace those that ship, fields without effect
+progress     one line while a solver runs
 """

@@ -6,10 +6,12 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
 from planner.errors import Problem
+from planner.report.documents.blocks import Document
 from planner.report.json_records import UNVERIFIED, record_hints
 from planner.results import Conflict, Plan
 from planner.results.audits import Audit
@@ -68,6 +70,7 @@ class AnswerKind:
     Args:
         name: the word for it in the envelope.
         record: what it is.
+        module: of `planner.report` that makes a document of it; empty where none does.
         request, state, certificate: fields, by the way to them from the record, that stand in the
             envelope under these names instead; empty where the kind has none.
         repeated: a field that is not written because it is the same as another, and that one.
@@ -75,6 +78,7 @@ class AnswerKind:
 
     name: str
     record: type
+    module: str = ""
     request: Path = ()
     state: Path = ()
     certificate: Path = ()
@@ -109,10 +113,13 @@ class AnswerKind:
 _REQUEST, _PROOF = ("request",), ("certificate",)
 
 ANSWER_KINDS: tuple[AnswerKind, ...] = (
-    AnswerKind(name="plan", record=Plan, request=_REQUEST, certificate=_PROOF),
+    AnswerKind(
+        name="plan", record=Plan, module="answers.plans", request=_REQUEST, certificate=_PROOF
+    ),
     AnswerKind(
         name="placement",
         record=Placement,
+        module="answers.placement",
         state=("request", "state"),
         request=_REQUEST,
         certificate=_PROOF,
@@ -120,35 +127,61 @@ ANSWER_KINDS: tuple[AnswerKind, ...] = (
     AnswerKind(
         name="repair",
         record=Repair,
+        module="answers.repair",
         request=("request",),
         state=("request", "wanted", "state"),
         certificate=("placement", "certificate"),
         repeated=(("placement", "request"), ("request", "wanted")),
     ),
-    AnswerKind(name="experts", record=ExpertPlan, request=_REQUEST, certificate=_PROOF),
-    AnswerKind(name="stages", record=StagePlan, request=_REQUEST, certificate=_PROOF),
-    AnswerKind(name="layers", record=LayerPlacement, request=_REQUEST, certificate=_PROOF),
+    AnswerKind(
+        name="experts",
+        record=ExpertPlan,
+        module="answers.experts",
+        request=_REQUEST,
+        certificate=_PROOF,
+    ),
+    AnswerKind(
+        name="stages",
+        record=StagePlan,
+        module="answers.stages",
+        request=_REQUEST,
+        certificate=_PROOF,
+    ),
+    AnswerKind(
+        name="layers",
+        record=LayerPlacement,
+        module="answers.layers",
+        request=_REQUEST,
+        certificate=_PROOF,
+    ),
     AnswerKind(
         name="fleet",
         record=FleetPlan,
+        module="answers.fleets",
         state=("request", "state"),
         request=_REQUEST,
         certificate=_PROOF,
     ),
     AnswerKind(
-        name="staircase", record=FleetStaircase, state=("request", "state"), request=_REQUEST
+        name="staircase",
+        record=FleetStaircase,
+        module="answers.staircases",
+        state=("request", "state"),
+        request=_REQUEST,
     ),
-    AnswerKind(name="frontiers", record=Curves),
-    AnswerKind(name="comparison", record=Comparison),
-    AnswerKind(name="audit", record=Audit, request=("request",)),
-    AnswerKind(name="engine-audit", record=EngineAudit, request=("request",)),
-    AnswerKind(name="prediction", record=Prediction, request=_REQUEST),
-    AnswerKind(name="devices", record=Devices),
-    AnswerKind(name="engines", record=Engines),
-    AnswerKind(name="conflict", record=Conflict, request=("request",)),
-    AnswerKind(name="placement-conflict", record=PlacementConflict),
-    AnswerKind(name="staging-conflict", record=StagingConflict),
-    AnswerKind(name="verification", record=Verification),
+    AnswerKind(name="frontiers", record=Curves, module="answers.frontiers"),
+    AnswerKind(name="comparison", record=Comparison, module="answers.comparison"),
+    AnswerKind(name="audit", record=Audit, module="answers.audit", request=("request",)),
+    AnswerKind(
+        name="engine-audit", record=EngineAudit, module="answers.engine_audit", request=("request",)
+    ),
+    AnswerKind(name="prediction", record=Prediction, module="answers.prediction", request=_REQUEST),
+    AnswerKind(name="devices", record=Devices, module="catalogue.devices"),
+    AnswerKind(name="engines", record=Engines, module="catalogue.engines"),
+    AnswerKind(name="conflict", record=Conflict, module="answers.conflicts", request=("request",)),
+    AnswerKind(name="placement-conflict", record=PlacementConflict, module="answers.conflicts"),
+    AnswerKind(name="staging-conflict", record=StagingConflict, module="answers.conflicts"),
+    AnswerKind(name="verification", record=Verification, module="answers.verification"),
     AnswerKind(name="error", record=Failure),
 )
 
@@ -166,6 +199,23 @@ def kind_of(answer: object) -> AnswerKind:
     if found is None:
         raise TypeError(f"a {type(answer).__name__} is no answer of the planner")
     return found
+
+
+def document_of(answer: object, **beside: object) -> Document:
+    """What an answer says.
+
+    Args:
+        beside: what its kind may say more, or has to know: whether text has every row, …
+
+    Raises:
+        TypeError: it is no answer, or of a kind that has no document.
+    """
+    kind = kind_of(answer)
+    if not kind.module:
+        raise TypeError(f"no document tells a {kind.name}")
+    module = import_module(f"planner.report.{kind.module}")
+    document: Document = module.document(answer, **beside)
+    return document
 
 
 def kind_named(name: object) -> AnswerKind | None:

@@ -7,7 +7,7 @@ when the answer is there lets it out. A second one does not wait.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from planner.errors import OutOfTimeError
@@ -35,30 +35,6 @@ class Answer:
     files: tuple[tuple[str, str], ...] = ()
     message: str = ""
     code: int = FOUND
-
-
-def answered(
-    record: object,
-    text: Callable[[], str],
-    *,
-    is_json: bool,
-    files: Iterable[tuple[str, str]] = (),
-    code: int = FOUND,
-) -> Answer:
-    """What was found, as JSON or as text.
-
-    Args:
-        record: what was found.
-        text: says it for people; called where they read it.
-        files: as `Answer` has them; they are composed before the text is.
-        code: the exit code.
-    """
-    written = tuple(files)
-    if not is_json:
-        return Answer(text=text(), files=written, code=code)
-    from planner.report.as_json import answer_json, dumps
-
-    return Answer(text=dumps(answer_json(record)), is_data=True, files=written, code=code)
 
 
 def deliver(answer: Answer) -> int:

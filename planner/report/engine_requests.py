@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from planner.report.engine_rules import changed_words
+from planner.report.launch.words import saved_as
 from planner.report.lines import percent
 from planner.report.region import planned_words
 from planner.report.words import amount, target_texts
 from planner.results import AnyRequest
 from planner.specs.acceptance import acceptance_text, source_of
+from planner.specs.architecture import Architecture, Experts
 from planner.specs.engine_request import OVERLAPS, AskedModel, EngineRequest
 from planner.specs.engines.files import memory_options
 from planner.specs.kernels import EngineSpec
+from planner.specs.served_formats import ServedFormats, as_run, checkpoint_of
 from planner.specs.spans import span_text
 from planner.units import show
 
@@ -56,6 +58,19 @@ def engine_rows(request: EngineRequest, others: Sequence[AnyRequest] = ()) -> li
     return [row for row in rows if row[1]]
 
 
+def changed_words(engine: EngineSpec) -> str:
+    """What a user's file changes of the rules of an engine; empty without one."""
+    if not engine.rules_file:
+        return ""
+    added = [rule.name for rule in engine.rules if rule.origin == engine.rules_file]
+    parts = [
+        f"{verb} {', '.join(f'`{name}`' for name in names)}"
+        for verb, names in (("lifts", engine.lifted), ("adds", added))
+        if names
+    ]
+    return f"{engine.rules_file}: {' and '.join(parts) or 'nothing'}"
+
+
 def _memory_text(engine: EngineSpec) -> str:
     """What the engine may take of a device, where that is not what its file says."""
     if not set(memory_options(engine)) - {"--rules"}:
@@ -69,3 +84,16 @@ def _variant_text(one: AskedModel) -> str:
     return (
         f"{one.title}, which loses {lost if one.quality_loss_fraction < 1 else 'nobody knows what'}"
     )
+
+
+def loaded_words(model: Architecture, asked: ServedFormats, engine: EngineSpec) -> str:
+    """`Qwen/Qwen3-32B-FP8, in fp8 with a scale for each block of 128 × 128`; empty where formats
+    say it all."""
+    run = as_run(model, asked, engine)
+    if run == asked:
+        return ""
+    known = checkpoint_of(model, asked.weights)
+    which = known.repository or model.repository or model.name if known else "a checkpoint"
+    has_experts = any(isinstance(layer.ffn, Experts) for layer in model.layers)
+    source = f" ({known.source})" if known and known.source else ""
+    return f"{which} {saved_as(run, has_experts=has_experts)}{source}"

@@ -162,7 +162,7 @@ class FleetLine:
 
 
 def _round_words(one: Round) -> str:
-    from planner.report.fleets.rows import round_words  # as the report says it
+    from planner.report.answers.fleet_rows import round_words  # as the report says it
 
     return round_words(one)
 

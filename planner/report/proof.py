@@ -8,20 +8,20 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol
 
-from planner.report.lines import labelled, percent, wrapped
+from planner.report.documents.blocks import Pairs, Section, Table, section
+from planner.report.lines import percent
 from planner.report.words import limit_label, plural
 from planner.results import AnyPlan
-from planner.specs.certificates import LEAST_MOVED, UNCONFIRMED, Certificate, Proof
+from planner.specs.certificates import LEAST_MOVED, OPTIMAL, UNCONFIRMED, Certificate, Proof
 from planner.units import show
 
 _NO_GAP = 1e-9
+_NO_GAP_SHOWN = 5e-7
 BEST = "no plan with the batches offered is better"
 _INDEX = re.compile(r"\[\d+\]")  # of one entry of many: `link[7].latency`
 
 
-def certificate_lines(
-    proof: Certificate, width: int, *, best: str = BEST, given_up: float = 0.0
-) -> list[str]:
+def certificate_section(proof: Certificate, *, best: str = BEST, given_up: float = 0.0) -> Section:
     """Status, bound, who proved it, what was considered and rejected, what was verified.
 
     Args:
@@ -33,23 +33,18 @@ def certificate_lines(
     if given_up > 0.0:
         lost = percent(given_up)
         status = f"of the best plan, {status}; the simplest, above, loses {lost} of its objective"
+    ways = f"{proof.n_candidates:,} in {plural(proof.n_contexts, 'way')} to use the pool"
+    branches = plural(proof.n_branches, "branch or choice", "branches or choices")
     head = [
         ("status", status),
         ("objective", objective_text(proof)),
         *_sort_rows(proof),
         *prover_rows(proof),
-        (
-            "candidates",
-            f"{proof.n_candidates:,} in {plural(proof.n_contexts, 'way')} to use the pool",
-        ),
-        (
-            "program",
-            f"{plural(proof.n_solved, 'column')}, "
-            f"{plural(proof.n_branches, 'branch or choice', 'branches or choices')}",
-        ),
+        ("candidates", ways),
+        ("program", f"{plural(proof.n_solved, 'column')}, {branches}"),
     ]
     tail = [("verified", "; ".join(proof.verified))]
-    return [*labelled(head, width), *_screen_lines(proof, width), *labelled(tail, width)]
+    return section("certificate", Pairs(head), _screens(proof), Pairs(tail))
 
 
 def objective_text(proof: Certificate) -> str:
@@ -58,6 +53,12 @@ def objective_text(proof: Certificate) -> str:
     if not math.isfinite(proof.gap):
         return f"{proof.objective_name} {objective}; how much better another may be is not known"
     return f"{proof.objective_name} {objective}, bound {bound}, gap {percent(proof.gap)}"
+
+
+def gap_text(found: Certificate) -> str:
+    """`optimal`, or how far from it at most."""
+    is_optimal = found.status == OPTIMAL and found.gap < _NO_GAP_SHOWN
+    return "optimal" if is_optimal else f"gap {percent(found.gap)}"
 
 
 def _sort_rows(proof: Certificate) -> list[tuple[str, str]]:
@@ -89,23 +90,22 @@ class Proven(Protocol):
 
 def prover_rows(found: Proven) -> list[tuple[str, str]]:
     """Who vouches for the bound, who was refused and why, and what it took."""
-    by = [one for one in found.proofs if one.prover in found.vouched_by and one.is_accepted]
-    if len(by) > 1:  # sums that take no time say little beside those that searched
-        by = [one for one in by if one.wall_s or not one.is_own] or by
-    by.sort(key=lambda one: one.is_own)  # solvers first
-    refused = [one for one in found.proofs if not one.is_accepted]
-    vouching = {one.prover for one in found.proofs if one.prover in found.vouched_by}
-    rest = [one for one in found.proofs if one.prover not in vouching and one not in refused]
-    rest = [one for one in rest if one.wall_s or not one.is_own]
-    rows = []
-    if by:
-        rows.append(("proved by", ", ".join(f"{_took(one)}" for one in _each_once(by))))
-    if rest:
-        rows.append(("besides" if by else "said by", "; ".join(map(_word, _each_once(rest)))))
-    if refused:
-        rows.append(("refused", "; ".join(_refusal(one) for one in refused)))
-    rows.append(("time", f"{show(found.solve_s, 's')} of {show(found.wall_s, 's')} in provers"))
-    return rows
+    # sums that take no time say little beside those that searched; solvers come first
+    worked = sorted(
+        (one for one in found.proofs if one.is_accepted and (one.wall_s or not one.is_own)),
+        key=lambda one: one.is_own,
+    )
+    by = [one for one in worked if one.prover in found.vouched_by]
+    by = by or [one for one in found.proofs if one.is_accepted and one.prover in found.vouched_by]
+    rest = [one for one in worked if one.prover not in found.vouched_by]
+    refused = (_refusal(one) for one in found.proofs if not one.is_accepted)
+    rows = [
+        ("proved by", ", ".join(map(_took, _each_once(by)))),
+        ("besides" if by else "said by", "; ".join(map(_word, _each_once(rest)))),
+        ("refused", "; ".join(refused)),
+        ("time", f"{show(found.solve_s, 's')} of {show(found.wall_s, 's')} in provers"),
+    ]
+    return [row for row in rows if row[1]]
 
 
 def _each_once(proofs: Sequence[Proof]) -> list[Proof]:
@@ -192,29 +192,21 @@ def _why_alone(found: Proven) -> str:
     return "a second proof was not asked for"
 
 
-def _screen_lines(proof: Certificate, width: int) -> list[str]:
+def _screens(proof: Certificate) -> Table:
     """What each screen rejected and why, and what reached the solver."""
     rows = [
-        (f"− {screen.n_candidates:,}", limit_label(screen.name), screen.reason)
+        (f"  − {screen.n_candidates:,}", limit_label(screen.name), screen.reason)
         for screen in proof.screens
     ]
-    rows.append((f"= {proof.n_solved:,}", "solver", "reached it"))
-    number, name = (max(len(row[i]) for row in rows) for i in (0, 1))
-    room = max(20, width - 2 - 2 - number - 2 - name - 2)
-    lines = []
-    for row in rows:
-        first, *rest = wrapped(row[2], room)
-        lines.append(f"  {row[0]:>{number}}  {row[1]:<{name}}  {first}")
-        lines += [" " * (2 + number + 2 + name + 2) + line for line in rest]
-    return lines
+    rows.append((f"  = {proof.n_solved:,}", "solver", "reached it"))
+    return Table(rows=rows, align="><<", wraps=True)
 
 
-def constant_lines(plan: AnyPlan, width: int) -> list[str]:
+def constant_rows(plan: AnyPlan) -> list[tuple[str, str]]:
     """How many values the inputs hold, and which of them nobody published."""
     keys = Counter(_INDEX.sub("", v.key) for v in plan.provenance if v.is_assumed)
     assumed = ", ".join(f"{n} × {key}" if n > 1 else key for key, n in keys.items())
-    rows = [
+    return [
         ("in all", str(len(plan.provenance))),
         ("assumed", f"{plan.n_assumed}: {assumed}" if assumed else "none"),
     ]
-    return labelled(rows, width)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 
-from planner.report.lines import labelled, percent
+from planner.report.lines import percent
 from planner.report.words import amount
 from planner.results import EnginePlan
 from planner.results.engines import EngineDeployment
@@ -68,7 +68,7 @@ def deployment_words(one: EngineDeployment, device: str, kind: ModelKind) -> str
     return "; ".join(outside_words(one.outside, one.engine, device, kind))
 
 
-def region_lines(plan: EnginePlan, width: int) -> list[str]:
+def region_rows(plan: EnginePlan) -> list[tuple[str, str]]:
     """Whether a plan is inside, and what the best is there, and if all that is predicted held."""
     kinds = {it.name: it.kind for it in plan.request.models}
     device = plan.request.cluster.device
@@ -80,7 +80,7 @@ def region_lines(plan: EnginePlan, width: int) -> list[str]:
     said = [("this plan", f"outside: {words(best)}" if best.outside else "inside")]
     if plan.request.confidence is None:
         said += _beside(plan, words)
-    return labelled(said, width)
+    return said
 
 
 def _beside(

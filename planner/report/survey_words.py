@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.quantities import axis_of, objective_of
-from planner.report.engine_requests import engine_rows
-from planner.report.lines import percent
 from planner.report.outlines import speed_text
-from planner.report.proof import alone, prover_name
-from planner.report.words import PREFILL_WORDS, plural
-from planner.results.surveys import OWN, Case, Frontier, FrontierPoint, FrontierProof
-from planner.specs.engine_request import EngineRequest
-from planner.specs.spans import span_text
+from planner.results.surveys import Case, Frontier, FrontierPoint
 from planner.units import show
 
 
@@ -48,30 +42,6 @@ ECONOMICS_WORDS = "of Erdil 2025, its degrees of parallelism as integers: decode
 """What the other cost model is."""
 
 
-def shared_words(frontier: Frontier) -> list[str]:
-    """What is the same for all cases, defaults included."""
-    request, counted = frontier.request, frontier.cost_model
-    workload = request.workload
-    if isinstance(request, EngineRequest):
-        return [
-            "; ".join(
-                f"{name} {text}" for name, text in engine_rows(request, frontier.other_requests)
-            )
-        ]
-    if counted.name != OWN.name:
-        return [
-            f"cost model {ECONOMICS_WORDS}; memory {counted.memory}; "
-            f"{workload.mean_decode_context:.0f} tokens of context; "
-            f"batches {span_text(request.batches)}"
-        ]
-    return [
-        f"{workload.n_input_tokens} tokens in, {workload.n_output_tokens} out; "
-        f"prefill by {request.prefill}: {PREFILL_WORDS.get(request.prefill, '')}; "
-        f"batches: decode {span_text(request.batches)}, "
-        f"prefill {span_text(request.prefill_batches)}",
-    ]
-
-
 def preferred_text(frontier: Frontier) -> str:
     """Why a point is preferred."""
     speed = "speed" if frontier.x_name == "latency" else "(1/TTFT)"
@@ -102,32 +72,12 @@ def end_text(frontier: Frontier, point: FrontierPoint) -> str:
     return f"{x} at {show(point.y, frontier.y_dimension)}"
 
 
+def ends_text(frontier: Frontier) -> str:
+    """From the slowest point to the fastest."""
+    first, last = frontier.points[0], frontier.points[-1]
+    return f"{end_text(frontier, first)} to {end_text(frontier, last)}"
+
+
 def at_target(frontier: Frontier) -> int | None:
     """Index of the cheapest point within targets on the axes; `None` without such targets too."""
     return frontier.at_target if axis_targets(frontier) else None
-
-
-def proof_text(frontier: Frontier) -> str:
-    """Why no point is missing and none is beaten, in a few sentences."""
-    proof, gap = frontier.proof, max(point.gap for point in frontier.points)
-    counted = (
-        f"{plural(len(frontier.points), 'point')} from {proof.n_candidates:,} candidates in "
-        f"{plural(proof.n_contexts, 'way')} to use the pool"
-    )
-    if proof.status != "optimal":
-        return f"{counted}; time ended before the proof: a point may be {percent(gap)} off"
-    recounted = "recounted by an independent scalar model"
-    if isinstance(frontier.request, EngineRequest):
-        recounted = "evaluated again by itself"
-    return (
-        f"{counted}; no deployment lies below the staircase, as {_by(proof)} on the "
-        f"{plural(proof.n_solved, 'candidate')} that the screens left; every point {recounted}"
-    )
-
-
-def _by(proof: FrontierProof) -> str:
-    """`HiGHS 1.13.1 and enumeration of 12 prove`; or who says so alone."""
-    if not proof.vouched_by:
-        return f"{alone(proof)} alone says"
-    names = [prover_name(one) for one in proof.vouched_by]
-    return f"{' and '.join(names)} {'prove' if len(names) > 1 else 'proves'}"

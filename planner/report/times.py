@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from planner.estimates.serving.usual_engines import why_no_engine
-from planner.report.lines import percent, wrapped
+from planner.report.documents.blocks import Note, notes
+from planner.report.lines import percent
 from planner.report.region import outside_words
 from planner.report.words import plural
 from planner.results import AnyDeployment, AnyRequest, runtime_name
@@ -64,17 +65,16 @@ def times_of(answer: object) -> tuple[Times, ...]:
     return tuple(dict.fromkeys(_found(answer)))
 
 
-def times_lines(answer: object, width: int) -> list[str]:
-    """The line that says so, and what TPOT means, wrapped; none of an answer without times."""
+def times_notes(answer: object) -> list[Note]:
+    """What says so, what TPOT means, and what prices are of; none of an answer without times."""
     found = times_of(answer)
     texts = [*dict.fromkeys(_judged_text(one) for one in found if one.judged)]
     texts += _unjudged_texts([one for one in found if not one.judged])
     texts += dict.fromkeys(filter(None, (one.why for one in found)))
     texts += _outside_texts(found)
-    lines = wrapped(f"times: {'; '.join(texts)}", width) if texts else []
-    schedules = _schedules(answer, found)
-    lines += [line for one in schedules for line in wrapped(f"schedule: {one}", width)]
-    return [*lines, *(line for text in _price_texts(answer) for line in wrapped(text, width))]
+    said = [f"times: {'; '.join(texts)}"] if texts else []
+    said += [f"schedule: {one}" for one in _schedules(answer, found)]
+    return notes([*said, *_price_texts(answer)], kind="faint")
 
 
 def _outside_texts(found: Iterable[Times]) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from planner.quantities import QUANTITIES, limited_text, objective_of, objectives
 from planner.results import Deployment
+from planner.results.predictions import Interval, OperationLine, PassLine, RedundantExperts
 from planner.specs.targets import DEGREE_OPTIONS, PhaseLayout, Targets
 from planner.units import show
 
@@ -15,6 +16,15 @@ _LABELS: Mapping[str, str] = {"prefill_batch": "prefill batch"}
 PREFILL_WORDS: Mapping[str, str] = {
     "latency": "each request alone, for its least TTFT; with `--prefill cost` they share passes",
     "cost": "requests together, for their least cost",
+}
+
+
+BOUND_WORDS: Mapping[str, str] = {
+    "compute": "compute",
+    "memory": "memory",
+    "network": "network",
+    "latency": "latency",
+    "idle": "–",
 }
 
 
@@ -88,3 +98,22 @@ def amount(number: float) -> str:
 def plural(number: int, word: str, many: str = "") -> str:
     """`1 place`, `12 places`."""
     return f"{number:,} {word if number == 1 else many or word + 's'}"
+
+
+def spent_of(one: PassLine, line: OperationLine) -> float:
+    """Time of all runs of an operation in a pass [s]: of every micro-batch inside layers."""
+    return line.total_s * (1.0 if line.layer == "model" else one.n_microbatches)
+
+
+def between(times: Interval) -> str:
+    """`28 ms (26 ms to 31 ms)`."""
+    low, high = show(times.low, "s"), show(times.high, "s")
+    return f"{show(times.value, 's')} ({low} to {high})"
+
+
+def balance_words(balance: RedundantExperts) -> str:
+    """What copies of experts hold, and how level they leave the devices."""
+    return (
+        f"{show(balance.copies_bytes, 'B')}, {balance.n_redundant} redundant experts a layer: the "
+        f"fullest device gets {balance.fullest_factor:.3g} times the mean in the long run"
+    )

@@ -109,13 +109,6 @@ REFUSALS = (
         remedy="degrees say it: `--tp`, `--pp`, `--dp`",
     ),
     Refusal(
-        options=("--html",),
-        commands=("audit",),
-        families=(ENGINES,),
-        fact="is not of an engine's audit",
-        remedy="`plan pareto --engine … --html` draws the frontier",
-    ),
-    Refusal(
         options=OF_DRAFTS,
         commands=("audit",),
         families=(ENGINES,),

@@ -21,10 +21,10 @@ from planner import (
 )
 from planner import plan as find
 from planner.estimates.serving.usual_engines import engines_of, why_no_engine
-from planner.report.plans import text_of
 from planner.report.times import times_of
 from planner.specs.placement_request import Serve
 from planner.specs.runtimes import ENGINES
+from tests.report.rendering import report_text
 
 FEW = (1, 8, 64)
 SHORT = Workload(n_input_tokens=512, n_output_tokens=64)
@@ -57,7 +57,7 @@ def test_the_layouts_plan_where_no_engine_can_and_the_report_says_why(model, poo
     )
     (times,) = times_of(best)
     assert (times.runtime, times.why) == ("roofline", why)
-    assert why in " ".join(text_of(best, 100).split())
+    assert why in " ".join(report_text(best, 100).split())
 
 
 def test_the_default_is_all_engines_in_one_program():

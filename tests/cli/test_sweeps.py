@@ -20,7 +20,8 @@ from planner.commands.cli import main
 from planner.commands.sweeping.crews import Shift, processes
 from planner.commands.sweeping.requests import load_sweep
 from planner.commands.sweeping.tasks import Task
-from planner.report.sweeps import frontier_of, sweep_page
+from planner.report.answers.sweeps import document, frontier_of
+from planner.report.documents.as_html import page_of
 from tests.cli import dying
 
 ROOT = Path(__file__).parents[2]
@@ -274,8 +275,9 @@ def test_options_of_the_command_itself_are_checked(capsys, tmp_path, monkeypatch
 
 def test_a_page_has_frontiers_and_every_row(alone):
     rows = [{**alone[i], "wall_s": 0.0} for i in range(N)]
-    page = ElementTree.fromstring(sweep_page(rows).removeprefix("<!DOCTYPE html>"))
-    (table,) = (one for one in page.iterfind(".//{*}table") if one.get("id") == "rows")
+    text = page_of(document(rows, folder="rows", elapsed_s=1.0))
+    page = ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>"))
+    (table,) = (one for one in page.iterfind(".//{*}table") if "sorts" in one.get("class", ""))
     assert len([*table.iterfind(".//{*}tr")]) == N + 1
     assert len([*page.iterfind(".//{*}use")]) == 2 * len(
         frontier_of([r for r in rows if r["tpot_s"]])

@@ -11,10 +11,6 @@ from planner import NoPlanError, RequestError, frontier
 from planner.equations.speculation import expected_tokens
 from planner.estimates.economics.choices import tables_of
 from planner.planning.plans import plan
-from planner.report.as_csv import frontiers_csv
-from planner.report.comparison import comparison_text
-from planner.report.frontiers import frontiers_text
-from planner.report.page import page
 from planner.results.erdil2025 import Way
 from planner.runtimes.erdil_requests import economics_request
 from planner.specs.reading import load_cluster, load_model
@@ -28,6 +24,7 @@ from tests.report.economics_examples import (
     ECONOMICS_MISSING,
     ECONOMICS_MIXTURE,
 )
+from tests.report.rendering import report_csv, report_page, report_text
 
 LLAMA, POOL = load_model("llama-3-70b"), load_cluster("h100-nvl8-x1")
 DRAFT = Speculation(draft=load_model("llama-3-8b"))
@@ -172,7 +169,7 @@ def test_without_any_deployment_the_conflict_says_why():
 
 class TestReports:
     def test_the_text_has_the_columns_of_this_model_and_says_which_it_is(self):
-        text = frontiers_text([ECONOMICS_CURVE, ECONOMICS_MISSING], 110, show_all=False)
+        text = report_text([ECONOMICS_CURVE, ECONOMICS_MISSING], 110, is_whole=False)
         assert "of Erdil 2025" in text
         assert "no plan: `tpu-v4-2x2x2`: is not made of nodes" in " ".join(text.split())
         head = next(line for line in text.splitlines() if line.strip().startswith("TPOT"))
@@ -181,19 +178,19 @@ class TestReports:
         ]  # fmt: skip
 
     def test_the_page_draws_every_point_with_what_it_is(self):
-        text = page([ECONOMICS_CURVE, ECONOMICS_MIXTURE])
+        text = report_page([ECONOMICS_CURVE, ECONOMICS_MIXTURE])
         assert "of Erdil 2025" in text
         assert text.count("fp8 weights") > 2
         assert "EP " in text
 
     def test_the_csv_has_a_row_for_each_point(self):
-        rows = frontiers_csv([ECONOMICS_CURVE, ECONOMICS_MISSING]).splitlines()
+        rows = report_csv([ECONOMICS_CURVE, ECONOMICS_MISSING]).splitlines()
         assert len(rows) == 1 + len(ECONOMICS_CURVE.frontier.points)
         assert "n_attention" in rows[0]
         assert "ttft_s" not in rows[0]
 
     def test_a_comparison_has_a_row_for_each_pool_and_the_reason_of_a_missing_one(self):
-        text = comparison_text(ECONOMICS_COMPARISON, 120)
+        text = report_text(ECONOMICS_COMPARISON, 120)
         assert "of Erdil 2025" in text
         assert "TTFT" not in text
         assert text.count("is not made of nodes") >= 2

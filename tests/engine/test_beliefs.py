@@ -13,10 +13,10 @@ from planner import load_architecture, load_topology, plan, verify
 from planner.equations.tails import sigmas
 from planner.errors import NoPlanError
 from planner.report.as_json import answer_json, digest_of
-from planner.report.plans import text_of
 from planner.specs.records import Workload
 from planner.specs.region import settings
 from planner.specs.targets import Degrees, Targets
+from tests.report.rendering import report_text
 
 MODEL, POOL = load_architecture("llama-3.1-70b"), load_topology("h100-nvl8-x1")
 ASKED = {
@@ -87,7 +87,7 @@ def test_what_costs_its_error_outside_is_not_taken(found):
 
 def test_the_report_names_what_is_outside():
     one = planned(targets=Targets(tpot_s=0.1, degrees=Degrees(pipeline=2)))
-    text = " ".join(text_of(one, 100).split())
+    text = " ".join(report_text(one, 100).split())
     assert "outside of that, in use here: PP 2 (judged on no device)" in text
     assert "this plan outside: PP 2: judged on no device" in text
     assert "inside none is known to hold all limits" in text
@@ -103,7 +103,7 @@ def test_engines_closer_than_their_errors_are_a_tie_with_the_run_that_would_deci
     reach = law.ppf(norm.cdf(1.0)) * other.error_fraction / math.hypot(*errors)
     assert law.cdf(reach) == pytest.approx(2 / 3)
     assert other.is_tie == (other.loss_fraction < other.error_fraction)
-    text = " ".join(text_of(one, 100).split())
+    text = " ".join(report_text(one, 100).split())
     assert ("a run of llama-3.1-70b on h100-sxm" in text) == other.is_tie
     far = replace(other, loss_fraction=other.error_fraction * 1.01)
     assert not far.is_tie

@@ -23,7 +23,6 @@ from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.timer import Timer
 from planner.estimates.serving.traffic import Traffic
 from planner.planning.plans import plan
-from planner.report.engine import engine_text
 from planner.report.lines import percent
 from planner.results import EnginePlan
 from planner.runtimes.engine_requests import clock_of, engine_request, machines_of
@@ -38,6 +37,7 @@ from planner.specs.roles import TOGETHER
 from planner.specs.served_formats import ServedFormats
 from planner.units import show
 from tests.clocks import least_s
+from tests.report.rendering import report_text
 
 WORK = Workload(n_input_tokens=2048, n_output_tokens=256)
 TRAFFIC = Traffic(n_input_tokens=2048.0, n_output_tokens=256.0)
@@ -268,7 +268,7 @@ def test_more_confidence_is_never_cheaper():
         told = (
             f"most {show(best.planned_tpot_s, 's')} in {percent(one.request.confidence)} of cases"
         )
-        assert (told in engine_text(one, 200)) == (one.request.confidence > 0.5)
+        assert (told in report_text(one, 200)) == (one.request.confidence > 0.5)
 
 
 def test_small_chunks_are_offered_unasked():

@@ -9,10 +9,10 @@ import pytest
 
 from planner import Targets, Workload, load_architecture, load_cluster, plan, verify
 from planner.report.as_json import answer_json
-from planner.report.plans import text_of
 from planner.specs.defaults import RULE_SHARE
 from planner.specs.engines.rule_files import changed_rules
 from planner.verifier.rivals import LEAST_GAIN
+from tests.report.rendering import report_text
 
 RULE = "attention-data-parallel"
 
@@ -86,7 +86,7 @@ def test_each_rule_that_costs_much_is_named_and_no_other(engine, model, objectiv
 
 
 def test_the_report_says_what_the_engine_does_not_start_and_where_that_is_said(best):
-    text = " ".join(text_of(best, 100).split())
+    text = " ".join(report_text(best, 100).split())
     assert "what rules of engines cost 52." in text
     assert f"but for `{RULE}`: TensorRT-LLM 9e7f85f does not start it" in text
     assert "features/parallel-strategy.md" in text

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from planner.commands.cli import main
-from planner.report import as_json
+from planner.report import answer_kinds, as_json
+from planner.report.documents.blocks import Document, Note
 from planner.results.fleets import Round, Step
 
 CLASS = ["--model", "llama-3.1-8b", "--rate", "8req/s", "--input", "1500", "--output", "300"]
@@ -41,21 +42,21 @@ def asked(monkeypatch, tmp_path):
         on_step(Step(above_factor=0.0, upto_factor=2.0, **step))
         return "STEPS"
 
-    reports = SimpleNamespace(
-        fleet_csv=lambda plan: f"csv of {plan}\n",
-        fleet_line=lambda plan: f"line of {plan}",
-        fleet_page=lambda plan, *, staircase, floorplan: f"page of {plan} and {staircase}",
-        fleet_text=lambda plan, width, *, staircase, floorplan: f"text of {plan} and {staircase}",
-        staircase_csv=lambda steps: f"csv of {steps}\n",
-        staircase_line=lambda steps: f"line of {steps}",
-        staircase_text=lambda steps, width: f"text of {steps}",
-    )
+    def document_of(answer, *, staircase=None, floorplan=None):
+        alone = staircase is None
+        return Document(
+            title=f"page of {answer} and {staircase}",
+            line=f"line of {answer}" + ("" if alone else f"\nline of {staircase}"),
+            head=(Note(f"text of {answer} and {staircase}"),),
+            sections=(),
+            data=lambda: ([f"csv of {answer if alone else staircase}"], []),
+        )
+
     monkeypatch.setattr("planner.placing.fleets.planning.fleet", fleet)
-    monkeypatch.setattr("planner.commands.fleet._floorplan", lambda plan: f"map of {plan}")
     monkeypatch.setitem(
         sys.modules, "planner.placing.fleets.staircase", SimpleNamespace(staircase=staircase)
     )
-    monkeypatch.setitem(sys.modules, "planner.report.fleets", reports)
+    monkeypatch.setattr(answer_kinds, "document_of", document_of)
     monkeypatch.setattr(
         as_json,
         "answer_json",
@@ -77,7 +78,7 @@ def test_a_fleet_is_said_as_it_is_asked_for(asked, capsys):
     assert printed(capsys, *BASE, "--csv", "-") == "csv of PLAN\n"
     printed(capsys, *BASE, "--csv", "pools.csv", "--html", "page.html")
     assert Path("pools.csv").read_text() == "csv of PLAN\n"
-    assert Path("page.html").read_text() == "page of PLAN and None"
+    assert "<h1>page of PLAN and None</h1>" in Path("page.html").read_text()
     assert [name for name, _ in asked] == ["fleet"] * 5
 
 
@@ -90,13 +91,13 @@ def test_a_staircase_stands_beside_the_fleet_or_alone_for_programs(asked, capsys
     assert printed(capsys, *climb, "--quiet") == "line of PLAN\nline of STEPS\n"
     printed(capsys, *climb, "--csv", "steps.csv", "--html", "page.html")
     assert Path("steps.csv").read_text() == "csv of STEPS\n"
-    assert Path("page.html").read_text() == "page of PLAN and STEPS"
+    assert "<h1>page of PLAN and STEPS</h1>" in Path("page.html").read_text()
     del asked[:]
     assert printed(capsys, *climb, "--json", "--csv", "steps.csv") == '{\n  "kind": "STEPS"\n}\n'
     assert printed(capsys, *climb, "--csv", "-") == "csv of STEPS\n"
     assert [name for name, _ in asked] == ["staircase", "staircase"]
     printed(capsys, *climb, "--json", "--html", "page.html")
-    assert Path("page.html").read_text() == "page of PLAN and STEPS"
+    assert "<h1>page of PLAN and STEPS</h1>" in Path("page.html").read_text()
 
 
 def refusals(capsys, *words):

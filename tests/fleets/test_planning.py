@@ -14,7 +14,6 @@ from planner.placing.fleets.planning import fleet
 from planner.placing.fleets.staircase import staircase
 from planner.planning.verification import verify
 from planner.report.as_json import answer_json, dumps
-from planner.report.fleets import fleet_line, fleet_text
 from planner.report.saved import read_answer
 from planner.specs.connectors import load_connector
 from planner.specs.fleet_request import FleetRequest
@@ -27,6 +26,7 @@ from planner.specs.traffic.lengths import TraceLengths
 from planner.specs.traffic.records import TrafficClass
 from planner.specs.traffic.trace_files import load_trace
 from planner.verifier.fleets.judging import recounted
+from tests.report.rendering import report_line, report_text
 
 DATA = Path(__file__).parents[1] / "data" / "fleet"
 CHAT = {"ttft_p95": "1 s", "tpot_p95": "40 ms"}
@@ -240,9 +240,9 @@ def test_a_class_that_no_simulated_request_is_of_is_not_said_to_be_within_its_ta
     few, _ = answer.classes
     assert not few.is_tried
     assert few.goodput.is_met is None
-    assert "few without all but" in fleet_line(answer)
+    assert "few without all but" in report_line(answer)
     assert "its targets rest on replicas simulated by themselves" in " ".join(
-        fleet_text(answer, 100).split()
+        report_text(answer, 100).split()
     )
     again = read_answer(dumps(answer_json(answer)), shown="fleet.json").answer
     assert recounted(again)[1] == []

@@ -16,8 +16,6 @@ from planner.placing.repairing import repair
 from planner.placing.searching import offered
 from planner.planning.plans import plan
 from planner.report.as_json import answer_json, dumps
-from planner.report.floorplan_page import placement_page
-from planner.report.placement import placement_text
 from planner.report.saved import read_answer
 from planner.specs.placement_request import Serve
 from planner.specs.pools import load_pool, load_site
@@ -27,6 +25,7 @@ from planner.specs.request import SolverOptions, Targets
 from planner.specs.state import LinkState, SlowDevices, State
 from planner.verifier.findings import refuse
 from planner.verifier.placements import judge_placement
+from tests.report.rendering import report_page, report_text
 
 CHAT = Workload(n_input_tokens=1500, n_output_tokens=300)
 TARGETS = Targets(tpot_s=0.04, ttft_s=1.0)
@@ -171,9 +170,9 @@ def test_an_answer_is_read_back_and_says_who_runs_it():
     read = read_answer(dumps(answer_json(placed)), shown="answer").answer
     assert read.recipes == placed.recipes
     assert read.request == placed.request
-    text = placement_text(placed, 100)
+    text = report_text(placed, 100)
     assert "under vLLM" in text
-    page = placement_page(placed, floorplan_of(load_site("h100-nvl8-x2"), None))
+    page = report_page(placed, floorplan=floorplan_of(load_site("h100-nvl8-x2"), None))
     assert "TP 4" in page
     assert json.loads(dumps(answer_json(placed)))["answer"]["recipes"][0]["engine"] == "vllm"
 

@@ -18,7 +18,6 @@ from planner.placing.repairing import repair
 from planner.placing.searching import offered
 from planner.placing.standing import sharding_of, standing_of
 from planner.report.as_json import answer_json, dumps
-from planner.report.repair import repair_line, repair_text
 from planner.report.saved import load_placement
 from planner.specs.placement_request import Serve
 from planner.specs.reading import load_cluster, load_model
@@ -26,6 +25,7 @@ from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.state import State
 from tests.placing.single_devices import compared
+from tests.report.rendering import report_line, report_text
 
 GB = 1e9
 WORKLOAD = Workload(n_input_tokens=512, n_output_tokens=64)
@@ -308,8 +308,8 @@ def test_reports_say_what_moves_and_what_the_best_would_cost():
     cluster, wanted = nodes(2, 4), (wish(),)
     before = place(cluster, wanted, **ASKING)
     found = repair(before, cluster, wanted, state=State(failed=("node0/gpu1",)), **ASKING)
-    text = repair_text(found, 100)
-    assert text.startswith(repair_line(found))
+    text = report_text(found, 100)
+    assert text.startswith(report_line(found))
     assert "bytes against the objective" in text
     assert all(len(line) <= 100 for line in text.splitlines() if "–" not in line)
     assert answer_json(found)["kind"] == "repair"
@@ -331,7 +331,7 @@ def test_a_loss_that_is_used_is_proved_to_move_least():
     kept = repair(before, cluster, wish(), state=state, loss=0.99, **ASKING)
     assert kept.moved_bytes < best.moved_bytes
     assert kept.placement.certificate.status == "least-moved"
-    assert "no plan within the loss asked for moves fewer bytes" in repair_text(kept, 100)
+    assert "no plan within the loss asked for moves fewer bytes" in report_text(kept, 100)
 
 
 def test_a_repair_of_what_cannot_stand_is_refused():

@@ -16,7 +16,6 @@ from planner.placing.repairing import repair
 from planner.placing.searching import offered
 from planner.placing.table_rows import undominated
 from planner.report.as_json import answer_json, dumps
-from planner.report.placement import placement_text
 from planner.report.saved import read_answer
 from planner.specs.connectors import load_connector
 from planner.specs.deployment_tables import load_table
@@ -30,6 +29,7 @@ from planner.specs.roles import ROLES, AskedRoles
 from planner.specs.state import SlowDevices, State
 from planner.verifier.certificates import RECOUNTED
 from planner.verifier.placements import checks_of, judge_placement
+from tests.report.rendering import report_text
 
 ROWS = """\
 name,model,kind,devices,role,engine,rate_req_s,ttft_ms,tpot_ms,batch,weights,kv,memory_bytes,usd_per_hour,input,output
@@ -250,7 +250,7 @@ def test_a_repair_needs_no_file(table):
 
 
 def test_the_report_says_whose_times_they_are(table):
-    text = placement_text(_place(table), 100)
+    text = report_text(_place(table), 100)
     assert f"times: rows of {table}" in text.replace("\n  ", " ")
     assert "whatever the links of the pool" in text
     assert "tp16, line 6 of" in text

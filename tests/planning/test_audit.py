@@ -15,10 +15,9 @@ from planner import RequestError
 from planner.commands.cli import main
 from planner.planning.audit import audit
 from planner.planning.audit_curves import audit_curves
-from planner.report.audit import audit_line, audit_text
-from planner.report.audit_page import audit_page
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.request import Speculation, Workload
+from tests.report.rendering import report_line, report_page, report_text
 
 WORKLOAD = Workload(n_input_tokens=1024, n_output_tokens=256)
 
@@ -121,7 +120,7 @@ def test_a_draft_of_other_tokens_or_of_shorter_sequences_is_refused(draft, fact)
 
 
 def test_the_report_says_how_far_and_what_helps(slow_and_small):
-    text = audit_text(slow_and_small, 110)
+    text = report_text(slow_and_small, 110)
     assert "times the cost that its speed needs" in text.splitlines()[0]
     assert re.search(r"at equal speed .* [\d.]+ % cheaper", text)
     assert re.search(r"at equal cost .* [\d.]+ % faster", text)
@@ -199,7 +198,7 @@ def test_where_the_model_is_beaten_it_says_what_to_check_and_saves_from_its_own_
     )
     assert found.cost_factor < 0.9
     assert found.baseline_usd_per_token == found.equal_speed.usd_per_decoded_token
-    text = audit_text(found, 100)
+    text = report_text(found, 100)
     assert "look at what was measured before changing anything" in " ".join(text.split())
     assert "Contexts shorter than 2080 tokens would explain" in " ".join(text.split())
     assert "dearer" in text
@@ -212,8 +211,8 @@ def test_what_is_close_to_the_least_cost_is_on_the_frontier(slow_and_small):
         slow_and_small,
         observed=replace(slow_and_small.observed, usd_per_token=best.usd_per_decoded_token * 1.02),
     )
-    assert "on the frontier" in audit_line(close)
-    assert "nothing to explain" in audit_text(close, 100)
+    assert "on the frontier" in report_line(close)
+    assert "nothing to explain" in report_text(close, 100)
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +245,7 @@ class TestPicture:
                 assert fast.y > slow.y
 
     def test_the_page_is_whole_and_has_the_point_and_its_two_rings(self, slow_and_small, curves):
-        text = audit_page(slow_and_small, curves)
+        text = report_page(slow_and_small, curves=curves)
         ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>\n"))
         for words in ("what runs", "at equal speed", "at equal cost"):
             assert text.count(f">{words}</text>") == 2  # logarithmic, linear

@@ -8,10 +8,10 @@ from planner import Serve, Targets, Workload, load_model, load_topology, place, 
 from planner.equations.tails import sigmas
 from planner.errors import RequestError
 from planner.report.as_json import answer_json, digest_of
-from planner.report.terminal import plan_text
 from planner.specs.judged import judged_on
 from planner.specs.model_errors import roofline_error
 from planner.specs.targets import Degrees, Speculation
+from tests.report.rendering import report_text
 
 MODEL, POOL = load_model("llama-3.1-8b"), load_topology("h100-nvl8-x1")
 ASKED = {"engine": "roofline", "workload": Workload(n_input_tokens=512, n_output_tokens=64)}
@@ -72,10 +72,10 @@ def test_who_verifies_counts_what_was_planned_by_itself():
 
 
 def test_a_report_says_how_much_longer_passes_are_planned_to_take():
-    text = " ".join(plan_text(planned(0.9), 100).split())
+    text = " ".join(report_text(planned(0.9), 100).split())
     assert "what holds in 90 % of cases" in text
     assert f"decode {upper('TPOT', 0.9):.3g} times what is predicted" in text
-    assert "planned" not in plan_text(planned(0.0), 100)
+    assert "planned" not in report_text(planned(0.0), 100)
 
 
 @pytest.mark.parametrize("roles", ["together", "apart"])
@@ -109,7 +109,7 @@ def test_decode_passes_that_are_known_to_be_quick_are_planned_as_they_were_measu
     expected = plain.tpot_s / (1 + judged.bias_fraction)
     assert found.deployment.tpot_s == pytest.approx(expected)
     assert found.deployment.ttft_s == plain.ttft_s
-    assert "as it was measured on average" in plan_text(found, 100)
+    assert "as it was measured on average" in report_text(found, 100)
     assert verify(answer_json(found)).is_true
 
 

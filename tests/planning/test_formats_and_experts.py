@@ -17,7 +17,7 @@ from planner import (
     load_model,
     plan,
 )
-from planner.report.terminal import plan_text
+from tests.report.rendering import report_text
 
 WORKLOAD = Workload(n_input_tokens=1024, n_output_tokens=128)
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -64,9 +64,9 @@ def test_a_format_that_the_device_does_not_multiply_saves_bytes_but_no_arithmeti
 
 def test_the_report_says_in_what_such_weights_are_multiplied():
     on_a100 = solve("llama-3.1-8b", "a100-nvl8-x1", weights_formats=["fp8"], batches=(8,))
-    assert "bf16: NVIDIA A100" in " ".join(plan_text(on_a100, 100).split())
+    assert "bf16: NVIDIA A100" in " ".join(report_text(on_a100, 100).split())
     on_h100 = solve("llama-3.1-8b", "h100-nvl8-x1", weights_formats=["fp8"], batches=(8,))
-    assert "arithmetic" not in plan_text(on_h100, 100).partition("\nphases")[0]
+    assert "arithmetic" not in report_text(on_h100, 100).partition("\nphases")[0]
 
 
 def test_a_device_that_multiplies_nothing_of_16_bits_is_refused():

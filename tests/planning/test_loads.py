@@ -10,9 +10,6 @@ import pytest
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.traffic import Traffic
 from planner.planning.plans import plan
-from planner.report.engine import engine_text
-from planner.report.plans import text_of
-from planner.report.prediction import prediction_text
 from planner.results import AnyPlan, Deployment, EnginePlan
 from planner.results.arrivals import Load
 from planner.results.erdil2025 import EconomicsDeployment
@@ -26,6 +23,7 @@ from planner.verifier.plans import judge_plan
 from planner.verifier.predictions import judge_prediction
 from planner.verifier.simulation.rates import saturated_per_s
 from tests.report.predictions import FP8, machines
+from tests.report.rendering import report_text
 from tests.verifier.simulation.queueing import one_server_s
 from tests.verifier.simulation.stations import station
 
@@ -185,7 +183,7 @@ def test_what_is_altered_of_a_load_is_found() -> None:
 
 def test_the_report_says_whether_it_is_carried() -> None:
     one, beyond = loaded(6.0), loaded(1e4)
-    carried, lost = (" ".join(prediction_text(it, 100).split()) for it in (one, beyond))
+    carried, lost = (" ".join(report_text(it, 100).split()) for it in (one, beyond))
     share = load(one).utilization_fraction
     assert f"carries 6 req/s, {100 * share:.3g} %" in carried
     assert "carried, arriving at random times" in carried
@@ -216,7 +214,7 @@ def test_a_plan_for_a_rate_says_mean_and_tail_of_its_replicas(planned: EnginePla
     assert found.most_requests_per_s * N_OUTPUT == pytest.approx(best.output_tokens_per_s, rel=0.1)
     assert found.tpot_s is not None
     assert found.tpot_s < best.planned_tpot_s  # at less than full load
-    assert "at 20 req/s" in engine_text(planned, 100)
+    assert "at 20 req/s" in report_text(planned, 100)
 
 
 def test_the_verifier_serves_the_requests_of_a_plan_again(planned: EnginePlan) -> None:
@@ -249,7 +247,7 @@ def test_layouts_for_a_rate_end_as_many_requests_as_their_plan_counts(of_layouts
     mean = N_INPUT + (N_OUTPUT + 1) / 2
     full_s = times.seconds[-1][times.context_tokens.index(mean)]
     assert full_s == pytest.approx(best.tpot_s, rel=1e-9)  # the account and the arrays agree
-    assert "at 2 req/s" in text_of(of_layouts, 100)
+    assert "at 2 req/s" in report_text(of_layouts, 100)
 
 
 def test_reading_as_many_prompts_as_planned_takes_a_layout_its_ttft(of_layouts: AnyPlan) -> None:

@@ -27,11 +27,10 @@ from planner.placing.searching import offered
 from planner.planning import mixing
 from planner.planning.proving import proved as proved_again
 from planner.report.as_json import answer_json, dumps
-from planner.report.comparison import comparison_text
-from planner.report.plans import text_of
 from planner.report.saved import read_answer
 from planner.verifier.comparisons import judge_comparison
 from planner.verifier.plans import judge_plan
+from tests.report.rendering import report_text
 
 MODEL, POOL = load_model("llama-3.1-70b"), load_topology("h100-nvl8-x4")
 WORKLOAD = Workload(n_input_tokens=512, n_output_tokens=256)
@@ -140,20 +139,20 @@ def test_what_is_not_found_in_time_is_not_said(monkeypatch):
     answer = planned(5500.0)
     assert answer.mix is None or answer.mix.certificate.status != "optimal"
     assert not judge_plan(answer)[1]
-    assert "proves that no replicas" not in text_of(answer, 100)
+    assert "proves that no replicas" not in report_text(answer, 100)
 
 
 def test_a_bound_that_nobody_vouches_for_proves_nothing():
     """One solver's word is not enough to say that no replicas serve the demand for less."""
     answer = usual(3000.0)
     assert answer.cheaper_mix is None
-    assert "`plan place` proves that no replicas" in " ".join(text_of(answer, 100).split())
+    assert "`plan place` proves that no replicas" in " ".join(report_text(answer, 100).split())
     alone = replace(answer.mix.certificate, vouched_by=(), vouched_bound=None)
     doubted = replace(answer, mix=replace(answer.mix, certificate=alone))
-    assert "nothing bounds them" in " ".join(text_of(doubted, 100).split())
+    assert "nothing bounds them" in " ".join(report_text(doubted, 100).split())
     weaker = replace(alone, vouched_bound=answer.mix.certificate.bound / 2)
     doubted = replace(answer, mix=replace(answer.mix, certificate=weaker))
-    assert "none below" in " ".join(text_of(doubted, 100).split())
+    assert "none below" in " ".join(report_text(doubted, 100).split())
 
 
 def test_the_search_is_repeated_to_prove_that_there_is_nothing_cheaper():
@@ -231,7 +230,7 @@ def test_a_comparison_of_roles_is_read_back_and_proved(compared):
     read = read_answer(dumps(answer_json(compared)), shown="saved").answer
     assert not judge_comparison(read)[1]
     assert not proved_again(read).findings
-    text = comparison_text(compared, 100)
+    text = report_text(compared, 100)
     assert "1 prefill + 1 decode" in text
     assert "demand 2400 token/s" in text
 

@@ -9,12 +9,11 @@ import pytest
 from planner.errors import RequestError
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.traffic import Traffic
-from planner.report.prediction import prediction_text
-from planner.report.roofline import roofline_page
 from planner.runtimes.predicting import Speculating, drafts_for, impossible, predict
 from planner.specs.ledger import recording
 from planner.specs.reading import load_architecture, load_cluster
 from tests.report.predictions import FP8, PREDICTION, machines, predicted
+from tests.report.rendering import report_page, report_text
 
 LARGE = predicted(
     "deepseek-v3",
@@ -96,7 +95,7 @@ def test_drafts_are_counted_in_tokens_per_pass():
     assert found.tpot_s.value < found.itl_s.value
     decode = found.passes[0].total_s.value
     assert found.itl_s.value > decode  # three passes of the drafter come before it
-    text = " ".join(prediction_text(found, 100).split())
+    text = " ".join(report_text(found, 100).split())
     assert "from 2.4 tokens to the next" in text
 
 
@@ -106,7 +105,7 @@ def test_parts_of_the_first_token_add_up_as_printed_and_constants_say_their_sour
     sourced = {part.name: part.source for part in one.ttft_parts if part.source}
     assert list(sourced) == ["receiving the request"]
     assert all("all folds" in source for source in sourced.values())
-    text = prediction_text(one, 100)
+    text = report_text(one, 100)
     assert "first token: " in text
     assert all(f"  {name}: fitted: " in text for name in sourced)
 
@@ -114,7 +113,7 @@ def test_parts_of_the_first_token_add_up_as_printed_and_constants_say_their_sour
 def test_ranks_without_experts_are_copies():
     two = predicted("qwen3-8b", "h20-nvl8-x1", "sglang", n_data=2, batch=64)
     assert (two.n_copies, PREDICTION.n_copies, LARGE.n_copies) == (2, 1, 1)
-    assert "2 of the model, which share nothing" in prediction_text(two, 100)
+    assert "2 of the model, which share nothing" in report_text(two, 100)
     assert two.device_tokens_per_s == pytest.approx(
         predicted("qwen3-8b", "h20-nvl8-x1", "sglang", batch=64).device_tokens_per_s
     )
@@ -132,11 +131,11 @@ def test_weights_that_do_not_fit_say_by_how_much():
 
 
 def test_the_report_says_it_all_and_traces_on_demand():
-    plain = prediction_text(LARGE, 100)
+    plain = report_text(LARGE, 100)
     assert "decode pass" in plain
     assert "hidden by overlap" in plain
     assert "fits: batch" in plain
-    explained = prediction_text(LARGE, 100, explains=True)
+    explained = report_text(LARGE, 100, explains=True)
     assert "source: alibaba/InferSim" in explained or "InferSim" in explained
     assert "constants: floor_s" in explained
 
@@ -144,7 +143,7 @@ def test_the_report_says_it_all_and_traces_on_demand():
 def test_the_picture_is_well_formed_and_has_every_operation_with_flop():
     from xml.etree import ElementTree
 
-    page = roofline_page(LARGE)
+    page = report_page(LARGE)
     tree = ElementTree.fromstring(page.removeprefix("<!DOCTYPE html>\n"))
     circles = tree.findall(".//{*}circle")
     expected = sum(
@@ -158,7 +157,7 @@ def test_the_picture_is_well_formed_and_has_every_operation_with_flop():
 def test_the_axes_begin_at_the_decade_of_the_slowest_operation():
     from xml.etree import ElementTree
 
-    tree = ElementTree.fromstring(roofline_page(PREDICTION).removeprefix("<!DOCTYPE html>\n"))
+    tree = ElementTree.fromstring(report_page(PREDICTION).removeprefix("<!DOCTYPE html>\n"))
     pictures = [svg for svg in tree.findall(".//{*}svg") if svg.findall(".//{*}circle")]
     assert len(pictures) == len(PREDICTION.passes)
     for svg in pictures:
@@ -174,9 +173,9 @@ def test_the_bar_of_a_pass_is_as_long_in_parts_as_they_take():
     """With two micro-batches what is inside layers runs twice, what is outside them once."""
     from xml.etree import ElementTree
 
-    tree = ElementTree.fromstring(roofline_page(LARGE).removeprefix("<!DOCTYPE html>\n"))
+    tree = ElementTree.fromstring(report_page(LARGE).removeprefix("<!DOCTYPE html>\n"))
     bars = [
-        [part for part in svg.findall("{*}rect") if "part" in part.get("class").split()]
+        [part for part in svg.findall("{*}rect") if "box" in part.get("class").split()]
         for svg in tree.findall(".//{*}svg")
     ]
     for parts, one in zip(filter(None, bars), LARGE.passes, strict=True):

@@ -18,7 +18,6 @@ from planner.estimates.serving.serving import Serving
 from planner.estimates.serving.stages import clock_of, unit_table
 from planner.placing.staging.asking import cut_stages, read_groups, served_formats
 from planner.placing.staging.placing import place_layers, pool_of
-from planner.report.layers import layers_line
 from planner.solvers.machines.known import Tries
 from planner.solvers.solution import Status
 from planner.specs.engines.files import load_engine
@@ -27,6 +26,7 @@ from planner.specs.reading import load_architecture
 from planner.specs.records import Workload
 from planner.specs.stages_request import StagesRequest, StageWork
 from tests.clocks import spent_s
+from tests.report.rendering import report_line
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "tests" / "specs" / "huggingface" / "configs"
@@ -328,7 +328,7 @@ def test_a_bound_by_one_solver_alone_is_not_called_optimal(tmp_path, monkeypatch
     assert found.tokens_per_s == 11.0
     assert found.certificate.status == "unconfirmed"
     assert found.certificate.vouched_by == ()
-    assert "says HiGHS 1.13.1 alone" in layers_line(found)
+    assert "says HiGHS 1.13.1 alone" in report_line(found)
     assert place_layers(three(tmp_path), proof="two").certificate.status == "optimal"
 
 

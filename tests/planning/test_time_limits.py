@@ -24,9 +24,6 @@ from planner.planning.comparing import compare
 from planner.planning.explain import EXPLAINED, UNEXPLAINED
 from planner.planning.pareto import frontier
 from planner.planning.plans import plan
-from planner.report.audit import audit_text
-from planner.report.conflict import conflict_text
-from planner.report.terminal import plan_text
 from planner.running import deadlines
 from planner.solvers.stages import flow
 from planner.specs.fleet_request import FleetRequest
@@ -34,6 +31,7 @@ from planner.specs.pools import load_site
 from planner.specs.reading import load_architecture, load_cluster, load_model
 from planner.specs.request import SolverOptions, Targets, Workload
 from planner.specs.traffic.building import traffic_class
+from tests.report.rendering import report_text
 
 model, cluster = cache(load_model), cache(load_cluster)
 WORKLOAD = Workload(n_input_tokens=512, n_output_tokens=64)
@@ -78,7 +76,7 @@ def test_a_plan_of_what_was_looked_at_says_so_and_leaves_no_candidate_out_of_the
         total = sum(screen.n_candidates for screen in one.certificate.screens)
         assert total + one.certificate.n_solved == one.certificate.n_candidates
     assert cut.certificate.n_candidates == whole.certificate.n_candidates
-    assert "time ended before they were looked at" in plan_text(cut, 100)
+    assert "time ended before they were looked at" in report_text(cut, 100)
 
 
 def test_more_time_never_gives_a_worse_plan():
@@ -97,7 +95,7 @@ def test_a_plan_without_time_for_gains_has_none_and_says_so(clock, monkeypatch):
     late = planned(ENOUGH, targets=Targets(tpot_s=0.02))
     assert late.certificate.status == "optimal"
     assert [use.gain_fraction for use in late.limits] == [None, None]
-    assert plan_text(late, 100).count("no time to see what more of it would gain") == 2
+    assert report_text(late, 100).count("no time to see what more of it would gain") == 2
 
 
 def test_nothing_met_in_time_is_exit_3_and_never_called_impossible():
@@ -124,7 +122,7 @@ def test_that_there_is_no_plan_is_said_even_where_why_is_not_known():
     cut = conflict_of(n_looks)
     assert (cut.obstacles, cut.closest, cut.command) == ((), None, "")
     assert cut.verified == UNEXPLAINED
-    text = conflict_text(cut, 100)
+    text = report_text(cut, 100)
     assert "time ended before it was known which limits stand in the way" in text
     assert "reachable" not in text
 
@@ -179,7 +177,7 @@ def test_an_audit_names_the_changes_that_there_was_no_time_for():
     cut = audit(*ASKED, **OBSERVED, options=limited(n_looks))
     assert cut.untried
     assert cut.equal_speed == whole.equal_speed
-    assert "time ended before these were tried" in " ".join(audit_text(cut, 100).split())
+    assert "time ended before these were tried" in " ".join(report_text(cut, 100).split())
 
 
 def audited(n_looks):

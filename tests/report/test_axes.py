@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.report.axes import SPARE, axis, tick_text
+from planner.report.drawings.axes import SPARE, axis, tick_text
 
 
 def test_a_linear_axis_begins_at_zero_and_divides_evenly():

@@ -7,13 +7,26 @@ from dataclasses import replace
 
 import pytest
 
-from planner.report.catalogue import listing_text, model_text
-from planner.report.facts import cluster_facts, model_facts
-from planner.report.pools import cluster_text
+from planner.report.catalogue import models, topologies
+from planner.report.catalogue.figures import cluster_facts, listed, model_facts
+from planner.report.documents.as_text import text_of
 from planner.specs.listing import Listing
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.records import Link, LinkedFabric, NcclProtocol, NodesFabric, Provenance
 from tests.report.examples import CLUSTER, MODEL
+
+
+def cluster_text(cluster, width):
+    return text_of(topologies.cluster_document(cluster), width)
+
+
+def model_text(model):
+    return text_of(models.document(model), 100)
+
+
+def listing_text(title, listings, hint, facts):
+    return text_of(listed(title, (title, listings, hint, facts)), 80)
+
 
 ONE = Listing(name="one", title="One", description="the first", examples=(), file="one.toml")
 MANY = Listing(
@@ -22,15 +35,15 @@ MANY = Listing(
 
 
 def test_a_list_names_what_to_write_and_examples_of_patterns():
-    assert listing_text("models", [ONE, MANY], hint="see", width=80) == (
+    assert listing_text("models", [ONE, MANY], "see", {}) == (
         "models\n  one       One: the first\n  many-{n}  any (like many-1, many-2)\n\nsee"
     )
 
 
 def test_what_is_known_of_a_name_stands_below_it():
-    assert listing_text("models", [ONE, MANY], hint="", width=80, facts={"one": "7 billion"}) == (
+    assert listing_text("models", [ONE, MANY], "see", {"one": "7 billion"}) == (
         "models\n  one       One: the first\n            7 billion\n"
-        "  many-{n}  any (like many-1, many-2)\n\n"
+        "  many-{n}  any (like many-1, many-2)\n\nsee"
     )
 
 
@@ -77,7 +90,7 @@ def test_a_link_for_each_pair_is_said_with_its_source():
 
 
 def test_an_empty_list_says_so():
-    assert "none found" in listing_text("models", [], hint="see", width=80)
+    assert "none found" in listing_text("models", [], "see", {})
 
 
 def test_a_model_shows_numbers_with_sources_and_padding():

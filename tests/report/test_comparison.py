@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from planner.report.comparison import best_line, comparison_text
+from tests.report.rendering import report_line, report_text
 from tests.report.surveys import COMPARISON
 
 NONE = replace(COMPARISON, rows=COMPARISON.rows[2:], best=None)
 
 
 def test_one_row_a_case_with_what_to_run_and_what_it_does():
-    text = comparison_text(COMPARISON, 120)
+    text = report_text(COMPARISON, 120)
     assert re.search(
         r"toy-4x4x4 +32 2×4×4 +int8 +WG XYZ × 1 +WS 2D × 64 +28 ms +200 ms +\$40/Mtoken +256 "
         r"+TPOT +best\n",
@@ -25,36 +25,37 @@ def test_one_row_a_case_with_what_to_run_and_what_it_does():
 
 
 def test_the_best_comes_first_in_words():
-    assert best_line(COMPARISON).startswith("toy-4x4x4: 32 devices")
-    assert best_line(COMPARISON) in comparison_text(COMPARISON, 200).splitlines()
+    assert report_line(COMPARISON).startswith("toy-4x4x4: 32 devices")
+    assert report_line(COMPARISON) in report_text(COMPARISON, 200).splitlines()
 
 
 def test_a_narrow_terminal_gets_two_tables():
-    text = comparison_text(COMPARISON, 80)
-    assert "\nwhat to run\n" in text
-    assert "\nwhat it does\n" in text
+    text = report_text(COMPARISON, 80)
+    what_to_run, what_it_does = text.partition("\nplans\n")[2].split("\n\n")[:2]
+    assert what_to_run.split("\n")[0].split() == ["devices", "weights", "prefill", "decode"]
+    assert what_it_does.split("\n")[0].split()[:2] == ["TPOT", "TTFT"]
     assert text.count("no plan:") == 1
     assert max(map(len, text.splitlines())) <= 80
 
 
 def test_a_loss_beyond_the_best_itself_is_a_factor():
     rows = (COMPARISON.rows[0], replace(COMPARISON.rows[1], loss_fraction=21.99))
-    assert re.search(r" 23 times\n", comparison_text(replace(COMPARISON, rows=rows), 120))
+    assert re.search(r" 23 times\n", report_text(replace(COMPARISON, rows=rows), 120))
 
 
 def test_without_any_plan_there_are_only_reasons():
-    assert best_line(NONE) == "no plan"
-    text = comparison_text(NONE, 100)
+    assert report_line(NONE) == "no plan"
+    text = report_text(NONE, 100)
     assert "no plan: HBM" in text
     assert "certificates" not in text
 
 
 def test_certificates_are_summed_up():
     words = "2 of 2 optimal, largest gap 0 %, highs 1.13.1, 24,690 candidates, every plan verified"
-    assert words in comparison_text(COMPARISON, 120)
+    assert words in report_text(COMPARISON, 120)
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120])
 def test_no_line_ends_in_a_blank(width):
-    lines = comparison_text(COMPARISON, width).splitlines()
+    lines = report_text(COMPARISON, width).splitlines()
     assert [line for line in lines if line != line.rstrip()] == []

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from planner.report.conflict import conflict_text
 from planner.results import Obstacle
 from tests.report.examples import CONFLICT
+from tests.report.rendering import report_text
 
 TPOT, COST = CONFLICT.obstacles
 
 
 def test_the_message_is_fact_consequence_and_a_command():
-    assert conflict_text(replace(CONFLICT, obstacles=(TPOT,)), 80) == (
+    assert report_text(replace(CONFLICT, obstacles=(TPOT,)), 80) == (
         "error: no plan decodes `tiny-7b` on `toy-4x4x4` in 5 ms a token\n"
         "times: layouts on a roofline for toy: not judged on dense models there\n"
         "schedule: turns: TPOT is a decode pass by itself; the KV cache held is the\n"
@@ -44,7 +44,7 @@ def test_a_limit_of_several_engines_is_named_once():
 
 
 def test_several_limits_are_named_together_and_each_has_its_reason():
-    text = conflict_text(CONFLICT, 100)
+    text = report_text(CONFLICT, 100)
     assert text.startswith(
         "error: no plan serves `tiny-7b` on `toy-4x4x4` within TPOT ≤ 5 ms and cost ≤ $20/Mtoken\n"
     )
@@ -56,7 +56,7 @@ def test_several_limits_are_named_together_and_each_has_its_reason():
 
 def test_what_does_not_fit_is_not_called_out_of_reach():
     memory = replace(TPOT, name="hbm", asked=32e9, dimension="B", reason="it takes 71 GB; too much")
-    text = conflict_text(replace(CONFLICT, obstacles=(memory,)), 100)
+    text = report_text(replace(CONFLICT, obstacles=(memory,)), 100)
     assert "Because it takes 71 GB, nothing fits: too much." in text
 
 
@@ -73,19 +73,19 @@ def test_what_does_not_fit_is_not_called_out_of_reach():
 )
 def test_one_limit_is_named_in_plain_words(name, asked, dimension, head):
     only = Obstacle(name=name, asked=asked, reachable=2.0, dimension=dimension, reason="so it is")
-    text = conflict_text(replace(CONFLICT, obstacles=(only,)), 100)
+    text = report_text(replace(CONFLICT, obstacles=(only,)), 100)
     assert text.splitlines()[0] == f"error: no plan {head}"
 
 
 def test_a_limit_of_several_conflicts_is_named_once():
-    text = conflict_text(replace(CONFLICT, obstacles=(TPOT, COST, TPOT)), 100)
-    assert text.startswith(conflict_text(CONFLICT, 100).partition("Closest")[0])
+    text = report_text(replace(CONFLICT, obstacles=(TPOT, COST, TPOT)), 100)
+    assert text.startswith(report_text(CONFLICT, 100).partition("Closest")[0])
 
 
 def test_sequences_are_counted_to_the_last_one():
     """Three significant digits would make 1030 and 1020 of them."""
     only = Obstacle(name="batch", asked=1025, reachable=1024, dimension="1", reason="so it is")
-    text = conflict_text(replace(CONFLICT, obstacles=(only,)), 100)
+    text = report_text(replace(CONFLICT, obstacles=(only,)), 100)
     assert "decodes 1025 sequences" in text
     assert "decode batch  ≥ 1025  1024" in text
 
@@ -93,19 +93,19 @@ def test_sequences_are_counted_to_the_last_one():
 def test_a_batch_that_was_not_offered_is_not_called_impossible_alone():
     """The request offers 1 to 128: a batch of 129 fails for that reason, not for the devices'."""
     only = Obstacle(name="batch", asked=129, reachable=128, dimension="1", reason="so it is; why")
-    text = conflict_text(replace(CONFLICT, obstacles=(only,)), 100)
+    text = report_text(replace(CONFLICT, obstacles=(only,)), 100)
     assert "decode batch ≥ 129 is out of reach: `--batch` offers at most 128." in text
     within = replace(only, asked=128)
-    assert "`--batch`" not in conflict_text(replace(CONFLICT, obstacles=(within,)), 100)
+    assert "`--batch`" not in report_text(replace(CONFLICT, obstacles=(within,)), 100)
 
 
 def test_detail_after_a_semicolon_follows_the_consequence():
     detailed = replace(TPOT, reason="a pass takes 9 ms; 8 ms of it is weights.")
-    text = conflict_text(replace(CONFLICT, obstacles=(detailed,)), 100)
+    text = report_text(replace(CONFLICT, obstacles=(detailed,)), 100)
     assert "Because a pass takes 9 ms, TPOT ≤ 5 ms is out of reach: 8 ms of it is weights." in text
 
 
 def test_without_a_command_there_is_no_hint_and_without_a_deployment_nothing_is_closest():
-    text = conflict_text(replace(CONFLICT, command="", closest=None), 100)
+    text = report_text(replace(CONFLICT, command="", closest=None), 100)
     assert "hint" not in text
     assert "Closest" not in text

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from planner.planning import plans as planning
-from planner.report.economics import economics_line, economics_text
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.request import Speculation, Targets
+from tests.report.rendering import report_line, report_text
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def plan():
 
 def test_the_first_line_is_what_to_run_and_what_it_does(plan):
     best = plan.deployment
-    line = economics_line(plan)
+    line = report_line(plan)
     assert line.startswith(f"{best.n_devices} devices {best.layout.label}, fp8 weights")
     assert "tok/s per user" in line
     assert "/Mtoken" in line
@@ -35,12 +35,12 @@ def test_the_first_line_is_what_to_run_and_what_it_does(plan):
 
 @pytest.mark.parametrize("width", [80, 100, 140])
 def test_no_line_is_wider_than_asked(plan, width: int):
-    assert max(map(len, economics_text(plan, width).splitlines())) <= width
+    assert max(map(len, report_text(plan, width).splitlines())) <= width
 
 
 def test_the_parts_of_a_pass_that_are_not_hidden_add_up_to_it(plan):
     """In per cent of the pass, three digits each."""
-    text = economics_text(plan, 100)
+    text = report_text(plan, 100)
     section = text.partition("where the time goes")[2].partition("\n\n")[0]
     shares = [float(share) for share in re.findall(r"([\d.]+) %", section)]
     assert sum(shares) == pytest.approx(100.0, abs=0.3)
@@ -48,7 +48,7 @@ def test_the_parts_of_a_pass_that_are_not_hidden_add_up_to_it(plan):
 
 
 def test_what_the_model_leaves_out_and_how_memory_counts_is_said(plan):
-    text = economics_text(plan, 100)
+    text = report_text(plan, 100)
     assert "first layers without experts" in text
     assert "in-flight: weights and caches of all requests in flight" in text
     assert "optimal: no plan with the batches offered is better" in text

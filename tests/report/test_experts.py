@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 
 from planner.placing.expert_placing import place_experts
-from planner.report.experts import experts_line, experts_text, status_text
-from planner.report.experts_page import experts_page
+from planner.report.answers.experts import status_text
 from tests.report.expert_plans import EXPERT_PLAN, LOADS, MOVED_PLAN
+from tests.report.rendering import report_line, report_page, report_text
 
 
 @pytest.mark.parametrize("width", [60, 100, 120])
 @pytest.mark.parametrize("plan", [EXPERT_PLAN, MOVED_PLAN])
 def test_lines_fit_the_width(plan, width):
-    text = experts_text(plan, width, show_all=True)
+    text = report_text(plan, width, is_whole=True)
     assert max(map(len, text.splitlines())) <= width
 
 
 def test_the_report_says_what_the_plan_says():
-    text = experts_text(MOVED_PLAN, 100)
+    text = report_text(MOVED_PLAN, 100)
     assert f"{MOVED_PLAN.imbalance:.4f}" in text
     assert f"{MOVED_PLAN.greedy.max_load / MOVED_PLAN.mean_load:.4f}" in text
     assert "1 % of the mean load a copy" in text
@@ -44,7 +44,7 @@ def test_pairs_apart_are_shares_of_all_pairs():
             greedy=replace(MOVED_PLAN.greedy, traffic=0.4 * whole),
             present=replace(MOVED_PLAN.present, traffic=0.25 * whole),
         )
-        lines = [line.split() for line in experts_text(plan, 100).splitlines()]
+        lines = [line.split() for line in report_text(plan, 100).splitlines()]
         for name, share in placed.items():
             rows = [one for one in lines if one[: len(name.split())] == name.split()]
             assert [f"{100 * share:g}", "%"] in [one[-2:] for one in rows]
@@ -59,12 +59,12 @@ def test_without_any_pair_none_is_apart():
         greedy=replace(MOVED_PLAN.greedy, **nothing),
         present=replace(MOVED_PLAN.present, **nothing),
     )
-    assert experts_text(plan, 100).count(" 0 %") >= 3
+    assert report_text(plan, 100).count(" 0 %") >= 3
 
 
 def test_the_line_names_the_moves_only_where_something_is_in_place():
-    assert "move" in experts_line(MOVED_PLAN)
-    assert "move" not in experts_line(EXPERT_PLAN)
+    assert "move" in report_line(MOVED_PLAN)
+    assert "move" not in report_line(EXPERT_PLAN)
 
 
 def test_the_status_is_what_was_proved():
@@ -83,13 +83,13 @@ def test_the_status_is_what_was_proved():
 
 def test_many_ranks_are_cut_to_the_fullest_and_the_emptiest():
     plan = place_experts(range(1, 61), n_ranks=20, n_slots=4, gap=0.05)
-    assert "fullest and emptiest of 20 ranks" in experts_text(plan, 100)
-    assert len(experts_text(plan, 100, show_all=True)) > len(experts_text(plan, 100))
+    assert "fullest and emptiest of 20 ranks" in report_text(plan, 100)
+    assert len(report_text(plan, 100, is_whole=True)) > len(report_text(plan, 100))
 
 
 @pytest.mark.parametrize("plan", [EXPERT_PLAN, MOVED_PLAN])
 def test_the_page_shows_every_copy_once(plan):
-    page = experts_page(plan)
+    page = report_page(plan)
     ElementTree.fromstring(page.removeprefix("<!DOCTYPE html>\n"))
     drawn = sorted(map(int, re.findall(r'data-e="(\d+)"', page)))
     assert drawn == sorted(e for rank in plan.ranks for e in rank.experts)
@@ -99,7 +99,7 @@ def test_the_page_shows_every_copy_once(plan):
 @pytest.mark.parametrize("n_slots", [2, 6, 9])
 def test_no_two_slots_of_the_map_lie_on_each_other(n_slots):
     plan = place_experts(np.arange(1.0, 9.0), n_ranks=4, n_slots=n_slots)
-    tree = ElementTree.fromstring(experts_page(plan).removeprefix("<!DOCTYPE html>\n"))
+    tree = ElementTree.fromstring(report_page(plan).removeprefix("<!DOCTYPE html>\n"))
     slots = [box for box in tree.iter() if box.get("class") in ("slot", "empty")]
     assert len(slots) == plan.request.n_ranks * plan.request.n_slots
     places = [
@@ -112,4 +112,4 @@ def test_no_two_slots_of_the_map_lie_on_each_other(n_slots):
 
 def test_weighted_shares_are_shown():
     plan = place_experts(LOADS, n_ranks=4, n_slots=2, split="weighted")
-    assert re.search(r" 0:0\.\d\d", experts_text(plan, 100))
+    assert re.search(r" 0:0\.\d\d", report_text(plan, 100))

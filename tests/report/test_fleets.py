@@ -12,20 +12,13 @@ import pytest
 
 from planner.errors import SpecError
 from planner.placing.floorplans import floorplan_of
+from planner.report.answers.fleet_rows import bound_rows
+from planner.report.answers.fleet_words import rate
 from planner.report.as_json import answer_json, dumps
-from planner.report.fleets import (
-    fleet_csv,
-    fleet_line,
-    fleet_page,
-    fleet_text,
-    staircase_csv,
-    staircase_text,
-)
-from planner.report.fleets.rows import bound_rows
-from planner.report.fleets.words import rate
 from planner.report.saved import read_answer
 from planner.results.fleets import CURVE, FleetAlternative, FleetPlan, Refuted, Round
 from tests.report.fleets import APART, FLEET, STAIRCASE
+from tests.report.rendering import report_csv, report_line, report_page, report_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 FLOORPLAN = floorplan_of(FLEET.request.site, FLEET.request.state)
@@ -46,21 +39,21 @@ def read(plan: object) -> FleetPlan:
 
 
 def test_the_first_line_says_devices_rent_costs_and_what_is_kept():
-    assert fleet_line(FLEET).startswith("2 replicas on 2 h100-sxm: $5.9/h, $")
-    assert fleet_line(FLEET).endswith("; chat within its targets; mine within its targets")
-    assert "chat without 25 % of its requests and TTFT p95" in fleet_line(short())
+    assert report_line(FLEET).startswith("2 replicas on 2 h100-sxm: $5.9/h, $")
+    assert report_line(FLEET).endswith("; chat within its targets; mine within its targets")
+    assert "chat without 25 % of its requests and TTFT p95" in report_line(short())
 
 
 def test_costs_are_the_rent_over_all_tokens():
     chat, mine = FLEET.classes
     written = sum(one.rate_per_s * one.n_output_tokens for one in (chat, mine))
-    assert f"${5.9 / 3600 / written * 1e6:.3g}/Mtoken out" in fleet_line(FLEET)
+    assert f"${5.9 / 3600 / written * 1e6:.3g}/Mtoken out" in report_line(FLEET)
 
 
 @pytest.mark.parametrize("plan", [FLEET, APART], ids=["together", "apart"])
 @pytest.mark.parametrize("width", [60, 100])
 def test_the_text_keeps_its_width_but_for_commands_and_tables(plan, width):
-    text = fleet_text(plan, width, floorplan=FLOORPLAN)
+    text = report_text(plan, width, floorplan=FLOORPLAN)
     sections = text.split("\n\n")
     tables = ("for users", "hand-over", "costs", "over demand", "certificate")
     for section in sections:
@@ -71,7 +64,7 @@ def test_the_text_keeps_its_width_but_for_commands_and_tables(plan, width):
 
 
 def test_each_pool_says_what_it_serves_who_says_how_much_and_how_it_is_started():
-    text = fleet_text(APART, 200)
+    text = report_text(APART, 200)
     assert "chat up to 200 prefill: 1 × 1 device to prefill" in text
     assert "chat, prompts up to 200 tokens, then handed to chat up to 200 decode: " in text
     assert "each of at most" in text
@@ -81,13 +74,15 @@ def test_each_pool_says_what_it_serves_who_says_how_much_and_how_it_is_started()
 
 
 def test_an_engine_is_started_for_the_longest_request_and_not_for_a_usual_one():
-    assert f"--max-model-len {400 + 12} " in fleet_text(FLEET, 100)
+    assert f"--max-model-len {400 + 12} " in report_text(FLEET, 100)
     low = next(one for one in APART.pools if one.upto_tokens == 200.0)
     assert APART.n_longest_tokens(low) == 200 + 12
 
 
 def test_percentiles_stand_beside_their_targets_with_their_intervals():
-    (line,) = [one for one in fleet_text(FLEET, 100).split("\n") if "≤ 50 ms" in one and "±" in one]
+    (line,) = [
+        one for one in report_text(FLEET, 100).split("\n") if "≤ 50 ms" in one and "±" in one
+    ]
     one = FLEET.classes[0].percentiles[0]
     assert line.split()[:3] == ["chat", "TTFT", "p95"]
     assert f"{one.simulated_s * 1e3:.3g} ms ± " in line
@@ -95,16 +90,16 @@ def test_percentiles_stand_beside_their_targets_with_their_intervals():
 
 
 def test_goodput_is_told_as_a_share():
-    (line,) = [one for one in fleet_text(FLEET, 100).split("\n") if " goodput " in one]
+    (line,) = [one for one in report_text(FLEET, 100).split("\n") if " goodput " in one]
     assert "≥ 90 %" in line
     assert line.endswith("yes")
 
 
 def test_what_is_not_served_or_missed_is_warned_of():
-    text = fleet_text(short(), 200)
+    text = report_text(short(), 200)
     assert "warning: `chat` is served to 75 %: there are too few devices for 30 req/s" in text
     assert "warning: TTFT p95 of `chat` is 61.1 ms as simulated, above its target of 50 ms" in text
-    assert "warning:" not in fleet_text(FLEET, 100)
+    assert "warning:" not in report_text(FLEET, 100)
 
 
 def test_rounds_say_what_was_refuted():
@@ -118,7 +113,7 @@ def test_rounds_say_what_was_refuted():
         after_per_s=3.0,
     )
     first = Round(usd_per_hour=2.95, n_devices=1, refuted=(refuted,))
-    text = fleet_text(replace(FLEET, rounds=(first, *FLEET.rounds)), 200)
+    text = report_text(replace(FLEET, rounds=(first, *FLEET.rounds)), 200)
     assert (
         "1  $2.95/h, 1 device: refuted, TTFT p95 of chat is 25 % beyond 1 s: a replica of `chat` "
         "is taken for 3 req/s, not 4 req/s"
@@ -127,7 +122,7 @@ def test_rounds_say_what_was_refuted():
 
 
 def test_both_bounds_are_told_apart():
-    text = fleet_text(replace(FLEET, fluid_usd_per_hour=2.95, most_factor=1.5), 300)
+    text = report_text(replace(FLEET, fluid_usd_per_hour=2.95, most_factor=1.5), 300)
     assert "program       rent $5.9/h, bound $5.9/h, gap 0 %" in text
     assert (
         "any fleet     $2.95/h: no fleet of these deployments in which each class keeps to one set"
@@ -144,20 +139,20 @@ def test_alternatives_are_priced_against_the_answer():
         FleetAlternative(name="apart", usd_per_hour=8.85, n_devices=3),
         FleetAlternative(name="without h100-sxm", usd_per_hour=None, n_devices=None),
     )
-    lines = fleet_text(replace(FLEET, alternatives=some), 100).split("\n")
+    lines = report_text(replace(FLEET, alternatives=some), 100).split("\n")
     assert "  $8.85/h  +50 %        3  apart" in lines
     assert any(one.endswith("without h100-sxm: there is none") for one in lines)
 
 
 def test_what_percentiles_are_of_is_told_of_those_that_are_there():
-    text = fleet_text(FLEET, 200)
+    text = report_text(FLEET, 200)
     assert "TTFT of a request: from its arrival to its first token; over all requests" in text
     assert "goodput: the share of requests" in text
     assert "ITL:" not in text
 
 
 def test_the_table_has_a_row_a_pool():
-    rows = list(csv.DictReader(io.StringIO(fleet_csv(APART))))
+    rows = list(csv.DictReader(io.StringIO(report_csv(APART))))
     assert [one["pool"] for one in rows] == [one.name for one in APART.pools]
     assert [float(one["usd_per_hour"]) for one in rows] == [2.95] * 4
     assert [one["upto_tokens"] for one in rows].count("") == 2  # what has no end
@@ -165,29 +160,31 @@ def test_the_table_has_a_row_a_pool():
 
 
 def test_a_staircase_says_each_step_and_how_far_from_its_bound():
-    text = staircase_text(STAIRCASE, 100)
+    text = report_text(STAIRCASE, 100)
     rate = FLEET.request.rate_per_s
     assert text.startswith("4 steps from $2.95/h to $11.8/h over 0 req/s to ")
     assert "none further than 1 % from its bound; beyond, there are too few devices" in (
         text.replace("\n", " ")
     )
-    rows = list(csv.DictReader(io.StringIO(staircase_csv(STAIRCASE))))
+    rows = list(csv.DictReader(io.StringIO(report_csv(STAIRCASE))))
     assert [float(one["upto_requests_per_s"]) for one in rows] == [
         pytest.approx(rate * k / 2) for k in (1, 2, 3, 4)
     ]
 
 
 def page(plan: FleetPlan, **others: object) -> ET.Element:
-    text = fleet_page(plan, **others)  # type: ignore[arg-type]
+    text = report_page(plan, **others)  # type: ignore[arg-type]
     return ET.fromstring(text.removeprefix("<!DOCTYPE html>\n"))
 
 
 def test_the_page_is_sound_with_map_waits_and_rents():
     found = page(FLEET, staircase=STAIRCASE, floorplan=FLOORPLAN)
     charts = {one.get("id"): one for one in found.iter(f"{SVG}svg") if one.get("id")}
-    assert charts.keys() == {"waits0", "waits1", "rents"}
-    rings = [one for one in charts["waits0"].iter(f"{SVG}circle") if one.get("class") == "ring"]
-    assert len(rings) == 2  # TTFT p95 and TPOT p90
+    waits = {f"waits{i}-{quantity}" for i in (0, 1) for quantity in ("ttft", "tpot")}
+    assert charts.keys() == waits | {"rents"}
+    for name in ("waits0-ttft", "waits0-tpot"):  # TTFT p95 and TPOT p90
+        rings = [one for one in charts[name].iter(f"{SVG}circle") if one.get("class") == "ring"]
+        assert len(rings) == 1
     held = [one for one in found.iter(f"{SVG}rect") if (one.get("class") or "").startswith("d h")]
     assert len(held) == 2
     assert {one.get("class") for one in held} == {"d h0 s0", "d h1 s0"}  # a hue a pool
@@ -200,13 +197,9 @@ def test_the_curve_is_left_of_the_ring_just_if_the_target_is_kept(at_most_s):
     first, tpot, *others = chat.percentiles
     asked = (first, replace(tpot, at_most_s=at_most_s), *others)
     found = page(replace(FLEET, classes=(replace(chat, percentiles=asked), mine)))
-    drawing = next(one for one in found.iter(f"{SVG}svg") if one.get("id") == "waits0")
-    ring = [one for one in drawing.iter(f"{SVG}circle") if one.get("class") == "ring"][1]
-    (dot,) = [
-        one
-        for one in drawing.iter(f"{SVG}use")
-        if float(one.get("x", 0)) > 480 and one.get("y") == ring.get("cy")
-    ]
+    drawing = next(one for one in found.iter(f"{SVG}svg") if one.get("id") == "waits0-tpot")
+    (ring,) = (one for one in drawing.iter(f"{SVG}circle") if one.get("class") == "ring")
+    (dot,) = [one for one in drawing.iter(f"{SVG}use") if one.get("y") == ring.get("cy")]
     is_left = float(dot.get("x", 0)) < float(ring.get("cx", 0))
     assert is_left == (tpot.simulated_s < at_most_s)
 
@@ -222,14 +215,17 @@ def test_a_class_that_is_not_served_has_no_curve_and_no_harm():
         usd_per_hour=0.0,
     )
     plan = replace(FLEET, classes=(chat, gone))
-    assert [one.get("id") for one in page(plan).iter(f"{SVG}svg") if one.get("id")] == ["waits0"]
-    assert "mine without 100 % of its requests" in fleet_text(plan, 200)
+    assert [one.get("id") for one in page(plan).iter(f"{SVG}svg") if one.get("id")] == [
+        "waits0-ttft",
+        "waits0-tpot",
+    ]
+    assert "mine without 100 % of its requests" in report_text(plan, 200)
 
 
 def test_names_from_files_are_shown_and_not_obeyed():
     evil = "<script>x</script>"
     pools = (replace(FLEET.pools[0], name=evil), FLEET.pools[1])
-    assert evil not in fleet_page(replace(FLEET, pools=pools))
+    assert evil not in report_page(replace(FLEET, pools=pools))
 
 
 @pytest.mark.parametrize("plan", [FLEET, APART, STAIRCASE], ids=["fleet", "apart", "staircase"])
@@ -272,6 +268,6 @@ def test_what_more_traffic_costs_nothing_is_said_of_this_fleet_and_of_another():
 
 
 def test_no_fleet_is_called_the_best_there_is():
-    text = " ".join(fleet_text(FLEET, 100).split())
+    text = " ".join(report_text(FLEET, 100).split())
     assert "optimal: no cheaper fleet meets the targets in simulation" in text
     assert "no plan" not in text

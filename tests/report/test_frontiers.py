@@ -9,17 +9,17 @@ from dataclasses import replace
 
 import pytest
 
-from planner.report import as_csv
-from planner.report.as_csv import frontiers_csv
-from planner.report.frontiers import frontiers_text, preferred_line, shown_points
+from planner.report.answers.frontiers import preferred_line, shown_points
+from planner.report.documents import as_csv
 from planner.results.surveys import Curve
+from tests.report.rendering import report_csv, report_text
 from tests.report.surveys import CASE, CURVE, MANY, MISSING, PROOF, THREE
 
 LONG = Curve(case=CASE, frontier=MANY, reason="")
 
 
 def test_a_short_frontier_is_shown_whole_with_its_marks():
-    text = frontiers_text([CURVE], 100, show_all=False)
+    text = report_text([CURVE], 100, is_whole=False)
     assert text.startswith("tiny-7b on toy-4x4x4: cost per token against speed per user")
     assert re.search(r"\n +100 ms +10 token/s +200 ms +\$20/Mtoken", text)
     assert re.search(r"\n +\*o +25 ms +40 token/s +200 ms +\$40/Mtoken", text)
@@ -29,7 +29,7 @@ def test_a_short_frontier_is_shown_whole_with_its_marks():
 
 
 def test_the_prefill_policy_and_the_proof_are_said():
-    text = " ".join(frontiers_text([CURVE], 100, show_all=False).split())
+    text = " ".join(report_text([CURVE], 100, is_whole=False).split())
     assert "prefill latency: each request alone" in text
     assert "optimal: no point is missing" in text
     assert "proved by HiGHS 1.13.1 in 49 ms, enumeration of 45 in 1 ms" in text
@@ -38,10 +38,11 @@ def test_the_prefill_policy_and_the_proof_are_said():
 
 
 def test_a_long_frontier_is_thinned_and_says_so():
-    text = frontiers_text([LONG], 100, show_all=False)
-    assert re.search(r"points +200; \d\d shown, `--all` shows every one", text)
+    text = report_text([LONG], 100, is_whole=False)
+    assert re.search(r"points +200\n", text)
+    assert re.search(r"\n +and 1\d\d more: `--all` shows every one\n", text)
     assert len(re.findall(r"× 1 +WS 2D × \d+", text)) <= 20
-    everything = frontiers_text([LONG], 100, show_all=True)
+    everything = report_text([LONG], 100, is_whole=True)
     assert len(re.findall(r"× 1 +WS 2D × \d+", everything)) == 200
     assert "--all" not in everything
 
@@ -60,26 +61,26 @@ def test_out_of_time_is_said_with_what_is_left():
         proof=replace(PROOF, status="feasible"),
         points=tuple(replace(point, gap=0.05) for point in THREE.points),
     )
-    text = frontiers_text([replace(CURVE, frontier=late)], 100, show_all=False)
+    text = report_text([replace(CURVE, frontier=late)], 100, is_whole=False)
     assert "time ended before the proof, a point may be 5 % off" in text
 
 
 @pytest.mark.parametrize("width", [72, 80, 100, 120])
 def test_no_line_is_wider_than_asked(width):
-    lines = frontiers_text([LONG, MISSING], width, show_all=False).splitlines()
+    lines = report_text([LONG, MISSING], width, is_whole=False).splitlines()
     assert max(map(len, lines)) <= width
     assert [line for line in lines if line != line.rstrip()] == []
 
 
 def test_several_are_labelled_and_one_without_a_plan_says_why():
-    text = frontiers_text([CURVE, MISSING], 100, show_all=False)
+    text = report_text([CURVE, MISSING], 100, is_whole=False)
     assert "\ntiny-7b\n" in text
     assert "big & <bold>\n  no plan: HBM ≤ 32 GB is out of reach: 90 GB" in text
     assert "request" in text
 
 
 def test_without_any_frontier_there_are_only_reasons():
-    text = frontiers_text([MISSING], 100, show_all=False)
+    text = report_text([MISSING], 100, is_whole=False)
     assert text.startswith("no frontier")
     assert "90 GB" in text
 
@@ -93,12 +94,12 @@ def test_the_preferred_plan_fits_one_line():
 @pytest.mark.parametrize(("y_name", "head"), [("rent", "rent"), ("throughput", "tokens/s")])
 def test_the_other_axis_has_its_column(y_name, head):
     other = replace(THREE, y_name=y_name, y_dimension="1")
-    text = frontiers_text([replace(CURVE, frontier=other)], 120, show_all=False)
+    text = report_text([replace(CURVE, frontier=other)], 120, is_whole=False)
     assert re.search(rf"TPOT .*{head} ", text)
 
 
 def test_csv_has_every_point_in_si_units():
-    rows = list(csv.DictReader(io.StringIO(frontiers_csv([CURVE, LONG, MISSING]))))
+    rows = list(csv.DictReader(io.StringIO(report_csv([CURVE, LONG, MISSING]))))
     assert len(rows) == 203
     assert float(rows[1]["tpot_s"]) == 0.025
     assert float(rows[1]["user_tokens_per_s"]) == 40.0
@@ -114,10 +115,10 @@ def test_formats_of_the_cache_are_said_where_there_is_a_choice():
     """In the request, and in a column of what each point takes."""
     wide = replace(THREE.request, kv_formats=("bf16", "int8"))
     chosen = Curve(case=CASE, frontier=replace(THREE, request=wide), reason="")
-    text = frontiers_text([chosen], 110, show_all=False)
+    text = report_text([chosen], 110, is_whole=False)
     assert re.search(r"KV cache +bf16 or int8\n", text)
     assert re.search(r"weights +KV +prefill", text)
-    plain = frontiers_text([CURVE], 110, show_all=False)
+    plain = report_text([CURVE], 110, is_whole=False)
     assert not re.search(r"KV cache  |weights +KV", plain)
 
 
@@ -126,7 +127,7 @@ def test_a_name_that_begins_like_a_formula_is_a_text_in_csv(sign):
     """A table would run it; numbers stay numbers."""
     name = f'{sign}cmd|"/c calc"!A1'
     case = replace(CURVE.case, model=name)
-    (row, *_) = csv.DictReader(io.StringIO(frontiers_csv([replace(CURVE, case=case)])))
+    (row, *_) = csv.DictReader(io.StringIO(report_csv([replace(CURVE, case=case)])))
     assert row["model"] == f"'{name}"
     assert row["topology"] == CURVE.case.topology
     assert float(row["tpot_s"]) > 0

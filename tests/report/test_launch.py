@@ -14,7 +14,7 @@ from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.rules import is_valid
 from planner.estimates.serving.traffic import Traffic
 from planner.report.launch import launch_of
-from planner.report.launch.text import launch_text
+from planner.report.launch.commands import start_section
 from planner.report.launch.words import Started
 from planner.results.predictions import Launch, Prediction
 from planner.runtimes.predicting import Speculating, predict
@@ -23,6 +23,7 @@ from planner.specs.roles import DECODE, PREFILL
 from planner.specs.served_formats import ServedFormats
 from tests.report.launches import flags_of, n_devices_of
 from tests.report.predictions import machines
+from tests.report.rendering import section_text
 
 ENGINES = ("vllm", "sglang", "trtllm")
 MODELS = ("llama-3.1-70b", "qwen3-8b", "qwen3-30b-a3b", "deepseek-v3")
@@ -30,6 +31,10 @@ FORMATS = ("bf16", "fp8", "fp8_block", "int4", "fp8_static")
 N_DRAWS = 60
 
 model_of, machines_of = cache(load_architecture), cache(machines)
+
+
+def start_text(launch: Launch | None, width: int, *, of: str = "") -> str:
+    return section_text(start_section((launch, of)), width)
 
 
 def predicted(engine: str, model: str, *, drawn: random.Random) -> Prediction | None:
@@ -168,7 +173,7 @@ def test_ranks_of_a_dense_model_are_servers_where_the_engine_has_no_flag_for_the
     for engine in ("sglang", "trtllm"):
         found = launched(engine, dense)
         assert found.n_servers == 4
-        assert "4 such servers" in launch_text(found, 80)
+        assert "4 such servers" in start_text(found, 80)
         assert n_devices_of(engine, found) == 8
 
 
@@ -191,7 +196,7 @@ def test_another_format_than_the_published_one_is_made_or_has_to_be_given(engine
 def test_several_nodes_are_joined(engine):
     wide = launched(engine, replace(PLAIN, n_tensor=8, n_stages=2))
     assert wide.n_nodes == 2
-    assert "each of 2 nodes" in launch_text(wide, 80)
+    assert "each of 2 nodes" in start_text(wide, 80)
     assert launched(engine, replace(PLAIN, n_tensor=4, n_stages=2)).n_nodes == 1
     ranks = launched(engine, replace(MIXTURE, n_tensor=1, n_data=16, n_expert_parallel=16))
     assert ranks.n_nodes == 2
@@ -213,7 +218,7 @@ def test_a_prefix_cache_is_asked_for_where_it_is_planned_with():
 
 
 def test_the_command_is_the_last_line_and_is_never_wrapped():
-    text = launch_text(launched("trtllm", replace(SINGLES, drafter="mtp", n_drafted=2)), 60)
+    text = start_text(launched("trtllm", replace(SINGLES, drafter="mtp", n_drafted=2)), 60)
     *above, last = text.splitlines()
     assert last.startswith('echo "{speculative_config: {decoding_type: MTP, max_draft_len: 2}}"')
     assert all(len(line) <= 60 for line in above)
@@ -242,7 +247,7 @@ def test_what_is_handed_over_is_said_to_both_ends(role):
 
 def test_an_engine_of_a_users_file_has_no_command():
     assert launch_of("own", PLAIN) is None
-    assert launch_text(None, 80, of="the best is").startswith("the best is started as your engine")
+    assert start_text(None, 80, of="the best is").startswith("the best is started as your engine")
 
 
 def test_a_cache_that_a_lifted_rule_lets_in_is_asked_for_by_its_name():

@@ -8,11 +8,11 @@ import pytest
 
 from planner.report.as_json import record_json
 from planner.report.decoding import ANSWERS
-from planner.report.placement import placement_text
 from planner.results.placements import Recipe
 from planner.specs.roles import DECODE, PREFILL
 from tests.placing.test_phase_configurations import _slices
 from tests.report.placements import PLACEMENT
+from tests.report.rendering import report_text
 
 
 def _recipe(role: str) -> Recipe:
@@ -34,7 +34,7 @@ def test_it_is_read_back_as_it_was(role):
 def test_its_phase_is_said_and_nothing_of_the_other(role, has, lacks):
     recipe = _recipe(role)
     placement = replace(PLACEMENT, recipes=(recipe, *PLACEMENT.recipes[1:]))
-    text = placement_text(placement, 100).partition("recipes")[2].partition("  1  ")[0]
+    text = report_text(placement, 100).partition("recipes")[2].partition("  1  ")[0]
     first = text.partition("within one")[0]
     assert f"{recipe.model} to {role} on" in first
     assert has in first

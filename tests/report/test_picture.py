@@ -8,7 +8,7 @@ from pathlib import Path
 
 from planner import Targets, load_model, load_topology, plan
 from planner.report.paint import picture
-from planner.report.terminal import plan_text
+from tests.report.rendering import report_text
 
 PICTURE = Path(__file__).parents[2] / "docs" / "report.svg"
 COLUMNS = 100
@@ -20,7 +20,7 @@ def report() -> str:
     best = plan(
         load_model("palm-540b"), load_topology("tpu-v4-4x8x8"), targets=Targets(tpot_s=0.030)
     )
-    return OF_THIS_RUN.sub("", plan_text(best, COLUMNS))
+    return OF_THIS_RUN.sub("", report_text(best, COLUMNS))
 
 
 def draw() -> str:

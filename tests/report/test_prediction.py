@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from planner.report.prediction import prediction_text
 from tests.report.predictions import PREDICTION
+from tests.report.rendering import report_text
 
 
 def with_pass(**changes):
     first, *others = PREDICTION.passes
-    return prediction_text(replace(PREDICTION, passes=(replace(first, **changes), *others)), 100)
+    return report_text(replace(PREDICTION, passes=(replace(first, **changes), *others)), 100)
 
 
 @pytest.mark.parametrize(("hidden_s", "shown"), [(0.0, ""), (2e-3, "−2 ms"), (3.0, "−3 s")])

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from planner.report.paint import write
-from planner.report.terminal import plan_line, plan_text
 from planner.results import Division, LimitUse
 from planner.specs.records import Link, LinkedFabric, Provenance, Workload
 from planner.specs.request import Targets
 from tests.report.examples import CERTIFICATE, DECODE, DEPLOYMENT, MESH, PLAN, PREFILL, REQUEST
+from tests.report.rendering import report_line, report_text
 
 GOLDEN = Path(__file__).parent / "golden"
 WIDTHS = (80, 100)
@@ -23,19 +23,19 @@ WIDTHS = (80, 100)
 def test_the_report_is_the_one_that_was_reviewed(width):
     """To accept a change: `python -m tests.report.test_terminal`, and read the difference."""
     golden = (GOLDEN / f"plan-{width}.txt").read_text(encoding="utf-8")
-    assert plan_text(PLAN, width) + "\n" == golden
+    assert report_text(PLAN, width) + "\n" == golden
 
 
 @pytest.mark.parametrize("width", [60, 72, 80, 100, 120])
 def test_no_line_is_wider_than_asked_nor_ends_in_a_blank(width):
-    lines = plan_text(PLAN, width).splitlines()
+    lines = report_text(PLAN, width).splitlines()
     if width >= 80:  # below that the columns of two phases do not fit any more
         assert max(map(len, lines)) <= width
     assert [line for line in lines if line != line.rstrip()] == []
 
 
 def test_every_default_of_the_request_is_printed():
-    text = plan_text(PLAN, 100)
+    text = report_text(PLAN, 100)
     for fact in (
         "tiny-7b",
         "toy-4x4x4",
@@ -50,12 +50,12 @@ def test_every_default_of_the_request_is_printed():
 
 
 def test_a_request_without_targets_says_so():
-    text = plan_text(replace(PLAN, request=replace(REQUEST, targets=Targets())), 100)
+    text = report_text(replace(PLAN, request=replace(REQUEST, targets=Targets())), 100)
     assert re.search(r"targets +none", text)
 
 
 def test_both_phases_print_layout_attention_parts_and_rates():
-    text = plan_text(PLAN, 100)
+    text = report_text(PLAN, 100)
     for fact in ("WG XYZ  E_x F_yz", "WS 2D  E_x F_yz", "x=2 yz=16", "50.0 %", "35.7 %", "6.1 %"):
         assert fact in text
     assert re.search(r"tokens/s +10200 +2290", text)  # 2048 / 0.2 s, 64 / 0.028 s
@@ -63,7 +63,7 @@ def test_both_phases_print_layout_attention_parts_and_rates():
 
 def test_bars_are_as_long_as_their_shares():
     """Compute takes half of a prefill, the network 30 %: bars of 10 and 6 columns of 20."""
-    lines = plan_text(PLAN, 100).splitlines()
+    lines = report_text(PLAN, 100).splitlines()
     compute = next(line for line in lines if line.strip().startswith("compute"))
     network = next(line for line in lines if line.strip().startswith("network"))
     assert compute.split()[5] == "█" * 10
@@ -71,13 +71,13 @@ def test_bars_are_as_long_as_their_shares():
 
 
 def test_memory_adds_up_to_the_capacity():
-    text = plan_text(PLAN, 100)
+    text = report_text(PLAN, 100)
     assert re.search(r"free +10.5 GB +32.8 %", text)
     assert re.search(r"in all +32 GB", text)
 
 
 def test_what_binds_is_marked_with_what_it_costs():
-    text = plan_text(PLAN, 100)
+    text = report_text(PLAN, 100)
     assert re.search(r"TPOT +≤ 30 ms +28 ms +binds: ≤ 33 ms would gain 8 %", text)
     assert text.count("binds") == 1
 
@@ -86,11 +86,11 @@ def test_a_limit_whose_price_is_unknown_is_not_said_to_bind():
     use = LimitUse(
         name="tpot", used=0.03, limit=0.03, dimension="s", relief=1.1, gain_fraction=None
     )
-    assert "binds" not in plan_text(replace(PLAN, limits=(use,)), 100)
+    assert "binds" not in report_text(replace(PLAN, limits=(use,)), 100)
 
 
 def test_the_certificate_accounts_for_every_candidate():
-    text = plan_text(PLAN, 100)
+    text = report_text(PLAN, 100)
     assert "12,345 in 27 ways to use the pool" in text
     assert re.search(r"− 12,000 +memory", text)
     assert re.search(r"= 45 +solver", text)
@@ -98,7 +98,7 @@ def test_the_certificate_accounts_for_every_candidate():
 
 def test_an_unproven_plan_does_not_call_itself_optimal():
     proof = replace(CERTIFICATE, status="feasible", gap=0.03, bound=38.8e-6)
-    text = plan_text(replace(PLAN, certificate=proof), 100)
+    text = report_text(replace(PLAN, certificate=proof), 100)
     assert "not proven to be the best" in text
     assert "optimal" not in text
     assert "gap 3 %" in text
@@ -106,25 +106,25 @@ def test_an_unproven_plan_does_not_call_itself_optimal():
 
 def test_a_plan_within_a_gap_claims_no_more_than_the_gap():
     proof = replace(CERTIFICATE, gap=0.02, bound=39.2e-6)
-    text = plan_text(replace(PLAN, certificate=proof), 100)
+    text = report_text(replace(PLAN, certificate=proof), 100)
     assert "within 2 % of the best" in text
     assert "is better" not in text
 
 
 def test_assumed_constants_are_counted_and_named():
-    assert re.search(r"assumed +2: memory.reserve, torus.hop", plan_text(PLAN, 100))
+    assert re.search(r"assumed +2: memory.reserve, torus.hop", report_text(PLAN, 100))
 
 
 def test_a_constant_of_many_links_is_named_once():
     links = tuple(Provenance(key=f"link[{i}].latency", source="assumed") for i in range(28))
-    text = plan_text(replace(PLAN, provenance=(*PLAN.provenance, *links)), 100)
+    text = report_text(replace(PLAN, provenance=(*PLAN.provenance, *links)), 100)
     assert re.search(r"assumed +30: memory.reserve, torus.hop, 28 × link.latency", text)
 
 
 def test_copies_of_the_cache_are_those_that_its_ways_leave():
     """32 devices: 8 ways leave 4 copies, 32 ways none, one way is a copy on each device."""
     decode = replace(DECODE, n_kv_ways=8)
-    text = plan_text(replace(PLAN, deployment=replace(DEPLOYMENT, decode=decode)), 100)
+    text = report_text(replace(PLAN, deployment=replace(DEPLOYMENT, decode=decode)), 100)
     assert re.search(r"KV cache +not cut, 32 copies +cut 8 ways, 4 copies\n", text)
 
 
@@ -136,7 +136,7 @@ def test_heads_experts_and_layers_that_come_out_uneven_are_named_by_phase():
     layers = division("layers", 61, 4)
     prefill = replace(PREFILL, divisions=(division("KV heads", 1, 32), layers))
     decode = replace(DECODE, divisions=(layers, division("experts", 60, 32)))
-    text = plan_text(
+    text = report_text(
         replace(PLAN, deployment=replace(DEPLOYMENT, prefill=prefill, decode=decode)), 100
     )
     text = " ".join(text.split())
@@ -147,32 +147,34 @@ def test_heads_experts_and_layers_that_come_out_uneven_are_named_by_phase():
     )
     both = replace(DEPLOYMENT, prefill=replace(prefill, divisions=decode.divisions), decode=decode)
     assert "uneven both phases: 61 layers" in " ".join(
-        plan_text(replace(PLAN, deployment=both), 100).split()
+        report_text(replace(PLAN, deployment=both), 100).split()
     )
-    assert "uneven" not in plan_text(PLAN, 100)
+    assert "uneven" not in report_text(PLAN, 100)
 
 
 def test_the_columns_of_the_phases_do_not_touch_where_lines_are_narrowest():
-    phases = plan_text(PLAN, 60).partition("\nphases\n")[2].partition("  overlap")[0]
-    assert [line for line in phases.splitlines()[:5] if not re.match(r".{37} \S", line)] == []
+    phases = report_text(PLAN, 60).partition("\nphases\n")[2].partition("  overlap")[0]
+    head, *facts = phases.splitlines()[:5]
+    place = head.index("decode")
+    assert [line for line in facts if not re.fullmatch(r".*\S  +", line[:place])] == []
 
 
 def test_the_largest_batch_offered_says_so_because_a_larger_one_may_be_better():
     decode = replace(DECODE, batch=128)  # of 1 to 128; prefill had no choice
-    text = plan_text(replace(PLAN, deployment=replace(DEPLOYMENT, decode=decode)), 100)
+    text = report_text(replace(PLAN, deployment=replace(DEPLOYMENT, decode=decode)), 100)
     assert re.search(r"batch +1 +128, largest offered\n", text)
-    assert "largest" not in plan_text(PLAN, 100)
+    assert "largest" not in report_text(PLAN, 100)
 
 
 def test_one_output_token_leaves_nothing_to_decode():
     alone = replace(REQUEST, workload=Workload(n_input_tokens=2048, n_output_tokens=1))
-    text = plan_text(replace(PLAN, request=alone), 100)
+    text = report_text(replace(PLAN, request=alone), 100)
     assert "2048 in, 1 out: prefill writes it, decode never runs" in text
 
 
 def test_prefill_batches_of_the_request_are_not_called_the_policys():
     asked = replace(REQUEST, prefill_batches=(7,))
-    text = plan_text(replace(PLAN, request=asked), 100)
+    text = report_text(replace(PLAN, request=asked), 100)
     assert "latency: in the batches asked for" in text
     assert "each request alone" not in text
 
@@ -193,19 +195,21 @@ def test_listed_links_are_not_called_switched_nor_their_places_counted():
         request=replace(REQUEST, cluster=pool),
         deployment=replace(DEPLOYMENT, mesh=mesh, decode=replace(DECODE, n_kv_ways=2)),
     )
-    assert "  mesh          2 in one group, the widest links of the pool\n" in plan_text(plan, 100)
+    assert "  mesh          2 in one group, the widest links of the pool\n" in report_text(
+        plan, 100
+    )
 
 
 def test_a_pipeline_prints_its_stages_and_micro_batches():
     mesh = replace(MESH, label="in 4 stages of 8", axes=(8, 1, 1), is_torus=False, n_stages=4)
     best = replace(DEPLOYMENT, mesh=mesh, decode=replace(DECODE, n_microbatches=4))
-    text = plan_text(replace(PLAN, deployment=best), 100)
+    text = report_text(replace(PLAN, deployment=best), 100)
     assert "switched, 4 pipeline stages" in text
     assert re.search(r"in parts +1 micro-batch +4 micro-batches", text)
 
 
 def test_the_line_is_the_plan_and_what_it_costs():
-    assert plan_line(PLAN) == (
+    assert report_line(PLAN) == (
         "32 devices 2×4×4, int8 weights, prefill WG XYZ batch 1, decode WS 2D batch 64: "
         "TPOT 28 ms, TTFT 200 ms, $40/Mtoken, $96/h"
     )
@@ -214,7 +218,7 @@ def test_the_line_is_the_plan_and_what_it_costs():
 def test_text_on_a_pipe_carries_no_colour(capsys):
     import sys
 
-    write(plan_text(PLAN, 100), sys.stdout)
+    write(report_text(PLAN, 100), sys.stdout)
     assert "\x1b" not in capsys.readouterr().out
 
 
@@ -222,4 +226,4 @@ if __name__ == "__main__":
     GOLDEN.mkdir(exist_ok=True)
     for columns in WIDTHS:
         path = GOLDEN / f"plan-{columns}.txt"
-        path.write_text(plan_text(PLAN, columns) + "\n", encoding="utf-8")
+        path.write_text(report_text(PLAN, columns) + "\n", encoding="utf-8")

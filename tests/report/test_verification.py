@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.report.verification import MOST_LISTED, verification_line, verification_text
+from planner.report.answers.verification import MOST_LISTED
 from planner.results.verifications import Falsehood, Verification
+from tests.report.rendering import report_line, report_text
 
 TRUE = Verification(
     kind="plan",
@@ -25,7 +26,7 @@ DEVICE = Falsehood(pointer="/answer/device", says="`a`", found="", fact="is not 
 
 
 def test_a_true_answer_says_what_was_judged_and_what_was_not():
-    text = verification_text(TRUE, 80)
+    text = report_text(TRUE, 80)
     assert text.startswith("verified: 8 devices\n")
     assert "plan, as it was written" in text
     assert "that nothing is better, and 3 figures until `--prove`: bound" in text
@@ -34,27 +35,27 @@ def test_a_true_answer_says_what_was_judged_and_what_was_not():
 
 def test_another_answer_is_called_another_and_true_only_if_it_is():
     other = replace(TRUE, is_as_written=False)
-    assert "another than the one that was written, and a true one" in verification_text(other, 100)
+    assert "another than the one that was written, and a true one" in report_text(other, 100)
     false = replace(other, falsehoods=(RENT,))
-    assert "a true one" not in verification_text(false, 100)
+    assert "a true one" not in report_text(false, 100)
 
 
 def test_each_figure_that_is_not_so_is_told_with_what_it_is():
     false = replace(TRUE, falsehoods=(RENT, DEVICE))
-    lines = verification_text(false, 100).splitlines()
+    lines = report_text(false, 100).splitlines()
     assert lines[0] == "refuted: 2 figures are not so: 8 devices"
     assert "  /answer/rent  says 2.0, and is 1.0" in lines
     assert "  /answer/device  `a` is not free" in lines
-    assert verification_line(replace(false, falsehoods=(RENT,))).startswith("refuted: 1 figure is")
+    assert report_line(replace(false, falsehoods=(RENT,))).startswith("refuted: 1 figure is")
 
 
 def test_what_is_not_listed_is_counted():
     false = replace(TRUE, falsehoods=(RENT,) * (MOST_LISTED + 2))
-    assert "  and 2 more: `--json` lists them all" in verification_text(false, 100).splitlines()
+    assert "  and 2 more: `--json` lists them all" in report_text(false, 100).splitlines()
 
 
 def test_a_searched_proof_leaves_nothing_taken():
     proved = replace(TRUE, n_taken=0, taken=(), proofs=("searched again: optimal",))
-    text = verification_text(proved, 100)
+    text = report_text(proved, 100)
     assert "until" not in text
     assert "proved        searched again: optimal" in text

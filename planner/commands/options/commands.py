@@ -43,7 +43,7 @@ _ROLES = ("--roles", "--connector", "--prefill-devices", "--decode-devices")
 _SORTS = ("--sorts", "--sort-price")
 _SOLVER = ("--solver", "--time-limit", "--gap", "--threads", "--seed", "--proof")
 _PROGRAM = ("--keep-program",)
-_PRINT = ("--json", "--quiet")
+_PRINT = ("--html", "--json", "--quiet")
 
 _OF_EVERY_PLAN = (
     *(one.option for one in limited()),
@@ -62,7 +62,7 @@ _ASKED_OF_PLACEMENTS = (
 )
 _OF_PLACEMENTS = (
     *_ASKED_OF_PLACEMENTS,
-    *("--state", "--align", "--time-limit", *_PROGRAM, "--ranks", "--html", "--svg", *_PRINT),
+    *("--state", "--align", "--time-limit", *_PROGRAM, "--ranks", "--svg", *_PRINT),
 )
 
 COMMANDS: Mapping[str, Command] = MappingProxyType(
@@ -78,7 +78,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             usage="[OPTIONS]",
             words="Find every deployment that is the best for some worth of speed: the exact "
             "frontier.",
-            names=(*_OF_EVERY_PLAN, *("--by", "--x", "--y", "--alpha", "--all", "--csv", "--html")),
+            names=(*_OF_EVERY_PLAN, *("--by", "--x", "--y", "--alpha", "--all", "--csv")),
         ),
         "compare": Command(
             module="surveys",
@@ -91,7 +91,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             usage="[OPTIONS]",
             words="Say how far a running deployment is from what its pool could do, and what would "
             "help.",
-            names=(*_OF_EVERY_PLAN, *("--speed", "--utilization", "--devices", "--html")),
+            names=(*_OF_EVERY_PLAN, *("--speed", "--utilization", "--devices")),
         ),
         "predict": Command(
             module="predict",
@@ -104,7 +104,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
                 *("--rate", "--in-flight", "--waves", "--tp", "--dp", "--ep", "--pp"),
                 *("--redundant-experts", "--batch", "--weights", "--experts", "--kv", "--chunk"),
                 *("--role", "--overlap", "--draft", "--lookahead", "--acceptance"),
-                *("--explain", "--html", *_PRINT),
+                *("--explain", *_PRINT),
             ),
         ),
         "stages": Command(
@@ -114,7 +114,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             names=(
                 *("--model", "--groups", "--engine", "--input", "--output", "--phase", "--batch"),
                 *("--micro-batches", "--weights", "--experts", "--kv", "--objective", "--solver"),
-                *("--time-limit", "--proof", *_PROGRAM, "--html", *_PRINT),
+                *("--time-limit", "--proof", *_PROGRAM, *_PRINT),
             ),
         ),
         "layers": Command(
@@ -122,7 +122,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             usage="FILE [OPTIONS]",
             words="Place layers on mixed machines for the most tokens a second, with a bound on "
             "any way.",
-            names=("--machines", "--gap", "--time-limit", "--proof", *_PROGRAM, "--html", *_PRINT),
+            names=("--machines", "--gap", "--time-limit", "--proof", *_PROGRAM, *_PRINT),
             word="--machines",
         ),
         "fleet": Command(
@@ -136,7 +136,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
                 *("--count", *USUAL_TARGETS, "--goodput", "--max-quality-loss", "--engine"),
                 *(*_ROLES, *_SORTS, "--cuts", "--no-sharing", "--router", "--weights", "--kv"),
                 *("--batch", "--chunk", "--replica-devices", "--confidence", "--simulated"),
-                *(*_SOLVER, "--staircase", "--workers", "--html", "--csv", *_PRINT),
+                *(*_SOLVER, "--staircase", "--workers", "--csv", *_PRINT),
             ),
             word="--traffic",
         ),
@@ -198,7 +198,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
                 *("--loads", "--layer", "--zipf", "--model", "--weights", "--experts"),
                 *("--coactivation", "--ranks", "--slots", "--memory", "--nodes", "--groups"),
                 *("--present", "--split", "--move-price", "--slack", "--gap", "--time-limit"),
-                *("--seed", "--proof", *_PROGRAM, "--all", "--html", *_PRINT),
+                *("--seed", "--proof", *_PROGRAM, "--all", *_PRINT),
             ),
         ),
         "models": Command(

@@ -36,7 +36,7 @@ _BUSY = 2  # chunks for each worker: one at work, one waiting
 
 _LOADED = (
     *("planner.commands.cli", "planner.commands.options.fleets", "planner.planning.plans"),
-    *("planner.report.as_json", "planner.report.plans"),
+    *("planner.report.as_json", "planner.report.answers.plans"),
 )
 _WARNINGS = "PYTHONWARNINGS"
 

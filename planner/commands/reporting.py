@@ -1,0 +1,104 @@
+"""What a command found, in the shapes that its options ask for: text, a line, JSON, CSV, a page."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+
+from planner.commands.options.parsing import STDOUT, Said
+from planner.report.delivery import FOUND, Answer
+from planner.report.paint import width
+
+if TYPE_CHECKING:
+    from planner.report.documents.as_html import Origin
+    from planner.report.documents.blocks import Document
+
+
+def reported(
+    said: Said,
+    answer: object,
+    *,
+    record: object = None,
+    files: Iterable[tuple[str, str]] = (),
+    code: int = FOUND,
+    **beside: object,
+) -> Answer:
+    """An answer as it is asked for.
+
+    Args:
+        record: what programs get, where it is not the answer.
+        files: beside those that options of every command name, as `Answer` has them.
+        code: the exit code.
+        beside: what the document of the answer may say more, as `document_of` takes it.
+    """
+
+    def document() -> Document:
+        from planner.report.answer_kinds import document_of
+
+        return document_of(answer, **beside)
+
+    record = answer if record is None else record
+    return shown(said, document, record=record, files=files, code=code)
+
+
+def shown(
+    said: Said,
+    document: Callable[[], Document],
+    *,
+    record: object = None,
+    files: Iterable[tuple[str, str]] = (),
+    code: int = FOUND,
+) -> Answer:
+    """A document as it is asked for.
+
+    Args:
+        record: what programs get.
+    """
+    document = cache(document)
+    written = (*_files(said, document), *files)
+    text, is_data = "", True
+    if said.values.get("csv") == STDOUT:
+        from planner.report.documents.as_csv import csv_of
+
+        text = csv_of(document()).rstrip("\n")
+    elif said.values.get("json"):
+        from planner.report.as_json import answer_json, dumps
+
+        text = dumps(answer_json(record))
+    else:
+        text, is_data = _text(said, document()), False
+    return Answer(text=text, is_data=is_data, files=written, code=code)
+
+
+def _text(said: Said, document: Document) -> str:
+    from planner.report.documents.as_text import text_of
+
+    return document.line if said.values.get("quiet") else text_of(document, width())
+
+
+def _files(said: Said, document: Callable[[], Document]) -> Iterator[tuple[str, str]]:
+    """Name and text of the files that options name."""
+    csv, html = said.values.get("csv"), said.values.get("html")
+    if csv not in (None, STDOUT):
+        from planner.report.documents.as_csv import csv_of
+
+        yield str(csv), csv_of(document())
+    if html is not None:
+        from planner.report.documents.as_html import page_of
+
+        yield str(html), page_of(document(), origin(said))
+
+
+def origin(said: Said) -> Origin:
+    """What was typed, today, and who answers."""
+    from planner.report.as_json import versions
+    from planner.report.documents.as_html import Origin
+
+    return Origin(
+        command=shlex.join(["plan", *said.words]),
+        date=time.strftime("%Y-%m-%d"),
+        version=f"llm-serving-planner {versions()['planner']}",
+    )

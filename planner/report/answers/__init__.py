@@ -1,0 +1,1 @@
+"""Answers as documents, a module a kind; `answer_kinds` says which."""

@@ -1,0 +1,189 @@
+"""Plans of several cases side by side: what to run, what it does, what it loses to the best."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import cast
+
+from planner.quantities import QUANTITIES, objective_of
+from planner.report.answers import economics, layouts
+from planner.report.answers.placement import placement_line
+from planner.report.documents.blocks import Document, Note, Pairs, Table, section
+from planner.report.engine_requests import engine_rows
+from planner.report.launch.commands import start_section
+from planner.report.lines import percent
+from planner.report.outlines import cell, headline_of, run_heads
+from planner.report.survey_words import case_label, cases_text
+from planner.report.times import times_notes
+from planner.report.words import amount, limit_label, target_texts
+from planner.results import AnyPlan, ErdilPlan
+from planner.results.engines import EngineDeployment
+from planner.results.placements import Placement
+from planner.results.surveys import Comparison, Row
+from planner.specs.engine_request import EngineRequest
+from planner.specs.request import Request
+from planner.specs.roles import PREFILL, ROLES, TOGETHER
+from planner.units import show
+
+_DOES = ("TPOT", "TTFT", "cost", "tokens/s")
+_LIMITS = ("binds", "loses")
+
+
+def document(comparison: Comparison) -> Document:
+    """What to run in each case, what it does, what it loses to the best."""
+    rows = comparison.rows
+    cases = [row.case for row in rows]
+    found = [row.answer for row in rows if row.answer is not None]
+    aim, line = objective_of(comparison.objective).aim, best_line(comparison)
+    best = None if comparison.best is None else comparison.rows[comparison.best].plan
+    starts = []
+    if best is not None and isinstance(best.deployment, EngineDeployment):
+        starts.append((best.deployment.launch, "the best is"))
+    are_placed = any(isinstance(one, Placement) for one in found)
+    title = f"{cases_text(cases)}: {aim}"
+    return Document(
+        title=title,
+        line=line,
+        head=(Note(title), *times_notes(comparison), *([Note(line)] if found else [])),
+        sections=(
+            section("request", Pairs(_request_rows(comparison) if found else [])),
+            section("replicas", _placed_table(rows))
+            if are_placed
+            else section("plans", _table(rows)),
+            section("certificates", *_certificates(found)),
+            start_section(*starts),
+        ),
+    )
+
+
+def _request_rows(comparison: Comparison) -> list[tuple[str, str]]:
+    """What was asked of all rows."""
+    rows = comparison.rows
+    placed = [row.placement for row in rows if row.placement is not None]
+    if placed:
+        return _wish_rows(placed[-1])
+    plan = next(row.plan for row in rows if row.plan is not None)
+    request, without = plan.request, {"weights"} | ({"model", "pool"} if len(rows) > 1 else set())
+    if isinstance(request, Request):
+        return layouts.request_rows(request, without=without)
+    if isinstance(request, EngineRequest):
+        without |= {"engine", "formats"} if "model" in without else set()
+        return [row for row in engine_rows(request) if row[0] not in without]
+    return economics.request_rows(request, cast("ErdilPlan", plan), without)
+
+
+def _wish_rows(placed: Placement) -> list[tuple[str, str]]:
+    """What replicas together are asked, whichever roles they may have."""
+    request = placed.request
+    work, connector = request.workload, request.roles.connector
+    targets = [*target_texts(request.targets)]
+    targets += [
+        f"demand {show(one.demand_tokens_per_s, 'token/s')}"
+        for one in request.models
+        if one.demand_tokens_per_s is not None
+    ]
+    limits = ((QUANTITIES[name], most) for name, most in request.limits.items())
+    targets += [f"{one.label} {one.limit_text(most)}" for one, most in limits]
+    return [
+        ("requests", f"{amount(work.n_input_tokens)} tokens in, {work.n_output_tokens} out"),
+        ("targets", ", ".join(targets)),
+        ("hand-over", connector.title if connector else ""),
+    ]
+
+
+def best_line(comparison: Comparison) -> str:
+    """The best of all rows, in one line."""
+    if comparison.best is None:
+        return "no plan"
+    row = comparison.rows[comparison.best]
+    label = case_label(row.case, [one.case for one in comparison.rows])
+    if row.placement is not None:
+        return f"{label}: {placement_line(row.placement)}"
+    assert row.plan is not None
+    best = row.plan.deployment
+    return f"{label}: {best.summary}: {headline_of(best)}"
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    """What to run, then what it does; a case without a plan has its reason instead."""
+    found = [row.plan for row in rows if row.plan]
+    if not found:
+        return _cases(rows, (), [(f"no plan: {row.reason}",) for row in rows])
+    asked = [plan.request for plan in found]
+    requests = [one for one in asked if isinstance(one, Request | EngineRequest)]
+    unsaid = {"engine"} if all(row.case.engine for row in rows) else set()  # names of rows say it
+    unsaid |= {"TTFT"} if len(requests) < len(found) else set()
+    what = run_heads([plan.deployment for plan in found], requests)
+    what, how = ([head for head in heads if head not in unsaid] for heads in (what, _DOES))
+    told = [
+        (*(cell(head, row.plan.deployment) for head in (*what, *how)), *_limits(row, row.plan))
+        if row.plan
+        else (f"no plan: {row.reason}",)
+        for row in rows
+    ]
+    return _cases(rows, (*what, *how, *_LIMITS), told, splits=1 + len(what))
+
+
+def _placed_table(rows: Sequence[Row]) -> Table:
+    """What replicas of each case there are, and what they do together."""
+    heads = ("replicas", "devices", "TPOT", "TTFT", "rent", "loses")
+    told = [
+        _placed(row.placement, row.loss_fraction) if row.placement else (f"no plan: {row.reason}",)
+        for row in rows
+    ]
+    return _cases(rows, heads, told)
+
+
+def _cases(
+    rows: Sequence[Row], heads: Sequence[str], told: Sequence[Sequence[str]], splits: int = 0
+) -> Table:
+    """What is told of each case, behind its name."""
+    cases = [row.case for row in rows]
+    named = [(case_label(one, cases), *cells) for one, cells in zip(cases, told, strict=True)]
+    return Table(heads=("", *heads) if heads else (), rows=named, wraps=not heads, splits=splits)
+
+
+def _placed(found: Placement, loss_fraction: float | None) -> tuple[str, ...]:
+    """Cells of a placement; times are those of its slowest replicas."""
+    roles = Counter(found.recipes[one.recipe].role for one in found.replicas)
+    ttft_s = [one.ttft_s for one in found.handovers]
+    ttft_s += [one.ttft_s for one in found.recipes if one.role == TOGETHER]
+    tpot_s = [one.tpot_s for one in found.recipes if one.role != PREFILL]
+    return (
+        " + ".join(f"{roles[role]} {role}" for role in ROLES if role in roles),
+        str(found.n_used),
+        show(max(tpot_s), "s"),
+        show(max(ttft_s), "s"),
+        show(found.used("rent"), "USD/h"),
+        _loss_text(loss_fraction),
+    )
+
+
+def _limits(row: Row, plan: AnyPlan) -> tuple[str, str]:
+    binding = ", ".join(limit_label(use.name) for use in plan.limits if use.binds)
+    return (binding or "nothing", _loss_text(row.loss_fraction))
+
+
+def _loss_text(loss_fraction: float | None) -> str:
+    """`33.3 %`, and from twice on `2.5 times`."""
+    if not loss_fraction:
+        return "best"
+    return percent(loss_fraction) if loss_fraction < 1 else f"{1 + loss_fraction:.3g} times"
+
+
+def _certificates(found: Sequence[AnyPlan | Placement]) -> list[Note]:
+    """One line for all plans, where all are optimal."""
+    if not found:
+        return []
+    proofs = [plan.certificate for plan in found]
+    optimal = sum(proof.status == "optimal" for proof in proofs)
+    solvers = ", ".join(dict.fromkeys(proof.solver for proof in proofs))
+    worst = max(proof.gap for proof in proofs)
+    wall_s = sum(proof.wall_s for proof in proofs)
+    words = (
+        f"{optimal} of {len(found)} optimal, largest gap {percent(worst)}, {solvers}, "
+        f"{sum(proof.n_candidates for proof in proofs):,} candidates, every plan verified; "
+        f"{show(wall_s, 's')}"
+    )
+    return [Note(words)]

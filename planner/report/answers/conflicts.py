@@ -1,0 +1,145 @@
+"""Why there is no plan: facts, their consequence, what is reachable, a command that works.
+
+error: no plan decodes `palm-540b` on `tpu-v4-4x8x8` in 5 ms a token
+
+  Because the fastest decode pass takes 20 ms, TPOT ≤ 5 ms is out of reach.
+
+  limit  asked   reachable
+  TPOT   ≤ 5 ms  20 ms
+
+hint: this has a plan: `plan --latency-target 20ms`
+"""
+
+from __future__ import annotations
+
+from planner.quantities import MEMORY, QUANTITIES, limited_text
+from planner.report.documents.blocks import (
+    Document,
+    Note,
+    Section,
+    Table,
+    hint,
+    notes,
+    section,
+)
+from planner.report.outlines import headline_of
+from planner.report.times import times_notes
+from planner.report.words import limit_label, limit_text
+from planner.results import Conflict, Obstacle
+from planner.results.placements import PlacementConflict
+from planner.results.staging import StagingConflict
+from planner.specs.economics.request import EconomicsRequest
+from planner.units import show
+
+_FAILS = {MEMORY: "nothing fits", "prefill_batch": "the limits cannot hold together"}
+_SEVERAL = "no plan serves {model} on {pool} within {limits}"
+
+
+AnyConflict = Conflict | PlacementConflict | StagingConflict
+
+
+def document(conflict: AnyConflict) -> Document:
+    """Why there is none, and what is reachable."""
+    if isinstance(conflict, PlacementConflict):
+        names = " and ".join(f"`{one.name}`" for one in conflict.obstacles) or "what is asked"
+        free = f"{conflict.n_free} of its {conflict.n_devices} devices are free"
+        head, sections = (
+            f"no placement on `{conflict.pool}` keeps {names}: {free}",
+            _of_placement(conflict),
+        )
+    elif isinstance(conflict, StagingConflict):
+        head = f"nothing fits: {conflict.what}"
+        sections = [section("", *notes(conflict.facts)), hint(conflict.remedy)]
+    else:
+        head, sections = _head(conflict), _of_plan(conflict)
+    line = f"error: {head}"
+    return Document(
+        title="no plan",
+        line=line,
+        head=(Note(line), *times_notes(conflict)),
+        sections=tuple(sections),
+    )
+
+
+def _of_plan(conflict: Conflict) -> list[Section]:
+    obstacles, best = conflict.obstacles, conflict.closest
+    reasons = _reasons(obstacles, most_offered=max(conflict.request.batches))
+    closest = [f"Closest: {best.summary}: {headline_of(best)}."] if best else []
+    return [
+        section("", *notes(reasons)),
+        section("", _reachable(obstacles)),
+        section("", *notes(closest)),
+        section("", Note(_search_text(conflict))),
+        hint(f"this has a plan: `{conflict.command}`" if conflict.command else ""),
+    ]
+
+
+def _head(conflict: Conflict) -> str:
+    request, obstacles = conflict.request, conflict.obstacles
+    assert not isinstance(request, EconomicsRequest)  # it has no names
+    alone = obstacles[0] if len(obstacles) == 1 else None
+    known = QUANTITIES.get(alone.name) if alone else None
+    template = (known and known.head) or _SEVERAL
+    return template.format(
+        model=f"`{request.model.name}`",
+        pool=f"`{request.cluster.name}`",
+        n_input=request.workload.n_input_tokens,
+        asked=limited_text(alone.asked, alone.dimension) if alone else "",
+        limits=_and(list(dict.fromkeys(map(_limit, obstacles)))) or "its limits",
+    )
+
+
+def _reasons(obstacles: tuple[Obstacle, ...], *, most_offered: int) -> list[str]:
+    """Facts and consequences, in the order in which limits were named."""
+    reasons = dict.fromkeys(_reason(obstacle, most_offered) for obstacle in obstacles)
+    return [f"{'And because' if i else 'Because'} {reason}." for i, reason in enumerate(reasons)]
+
+
+def _reason(obstacle: Obstacle, most_offered: int) -> str:
+    """A fact, its consequence, and the detail that the fact has after a semicolon."""
+    fact, _, detail = obstacle.reason.rstrip(".").partition("; ")
+    if obstacle.name == "batch" and obstacle.asked > most_offered:
+        detail = f"`--batch` offers at most {most_offered}"
+    fails = _FAILS.get(obstacle.name, f"{_limit(obstacle)} is out of reach")
+    return f"{fact}, {fails}" + (f": {detail}" if detail else "")
+
+
+def _reachable(obstacles: tuple[Obstacle, ...]) -> Table:
+    """What each limit could be if it alone yields; empty where there was no time to find it."""
+    rows = []
+    for obstacle in obstacles:
+        name, dimension = obstacle.name, obstacle.dimension
+        reachable = limited_text(obstacle.reachable, dimension)
+        rows.append((limit_label(name), limit_text(name, obstacle.asked, dimension), reachable))
+    head = "reachable" if len(obstacles) == 1 else "reachable, the others kept"
+    distinct = list(dict.fromkeys(rows))  # a limit may stand in several conflicts
+    return Table(heads=("limit", "asked", head), rows=distinct)
+
+
+def _search_text(conflict: Conflict) -> str:
+    checks = "".join(f"; {check}" for check in conflict.verified)
+    return f"Looked at {conflict.n_candidates:,} candidates{checks}."
+
+
+def _limit(obstacle: Obstacle) -> str:
+    asked = limit_text(obstacle.name, obstacle.asked, obstacle.dimension)
+    return f"{limit_label(obstacle.name)} {asked}"
+
+
+def _and(words: list[str]) -> str:
+    *some, last = words or [""]
+    return f"{', '.join(some)} and {last}" if some else last
+
+
+def _of_placement(conflict: PlacementConflict) -> list[Section]:
+    of_targets = [one for one in conflict.obstacles if one.name.startswith("targets")]
+    rows = [
+        (one.name, show(one.asked, one.dimension), show(one.reachable, one.dimension), one.reason)
+        for one in conflict.obstacles
+        if one not in of_targets
+    ]
+    return [
+        section("", *notes(f"{one.name}: {one.reason}" for one in of_targets)),
+        section("", Table(heads=("wish", "asked", "reachable", ""), rows=rows)),
+        section("", *notes(conflict.verified)),
+    ]

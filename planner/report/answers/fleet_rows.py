@@ -1,0 +1,185 @@
+"""Figures of a fleet in rows of words: for a terminal and for a page alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from planner.report.answers.fleet_words import (
+    ROUTER_WORDS,
+    defined,
+    finite,
+    known,
+    per_mtoken,
+    percentile_name,
+    rate,
+    share_known,
+)
+from planner.report.documents.blocks import Table
+from planner.report.lines import percent
+from planner.report.proof import objective_text
+from planner.report.words import plural
+from planner.results.fleets import FleetAlternative, FleetPlan, Refuted, Round, ServedClass
+from planner.units import show
+
+_MET = {True: "yes", False: "no", None: "–"}
+
+NEAREST = 3
+"""Alternatives that are priced beside the answer."""
+
+
+def warnings(plan: FleetPlan) -> Iterator[str]:
+    """What of the traffic is not served, or misses a target."""
+    for one in plan.classes:
+        if one.served_fraction < 1.0:
+            left = rate(one.rate_per_s * (1.0 - one.served_fraction))
+            yield (
+                f"`{one.name}` is served to {percent(one.served_fraction)}: there are too few "
+                f"devices for {left} of its {rate(one.rate_per_s)}"
+            )
+        if not one.is_tried:
+            yield (
+                f"no request of `{one.name}` was among the {plan.simulated.n_requests:,} that were "
+                "simulated, so rare is it beside the others: its targets rest on "
+                "replicas simulated by themselves"
+            )
+            continue
+        for it in one.percentiles:
+            if it.is_met is False and it.at_most_s is not None:
+                yield (
+                    f"{percentile_name(it)} of `{one.name}` is {finite(it.simulated_s, 's')} as "
+                    f"simulated, above its target of {show(it.at_most_s, 's')}"
+                )
+
+
+def percentiles(plan: FleetPlan) -> Table:
+    """Percentiles of each class, below their heads: asked for and simulated."""
+    rows = [
+        (one.name if i == 0 else "", *row)
+        for one in plan.classes
+        for i, row in enumerate(_class_rows(one))
+    ]
+    heads = ("class", "", "target", "simulated", "met")
+    return Table(heads=heads, rows=rows, align="<<>><")
+
+
+def _class_rows(one: ServedClass) -> Iterator[tuple[str, str, str, str]]:
+    for it in one.percentiles:
+        target = "" if it.at_most_s is None else f"≤ {show(it.at_most_s, 's')}"
+        met = "" if it.at_most_s is None else _MET[it.is_met]
+        yield (
+            percentile_name(it),
+            target,
+            known(it.simulated_s, it.half_width_s, "s"),
+            met,
+        )
+    if one.goodput is not None:
+        found = one.goodput
+        yield (
+            "goodput",
+            f"≥ {percent(found.asked)}",
+            share_known(found.simulated, found.half_width),
+            _MET[found.is_met],
+        )
+
+
+def costs(plan: FleetPlan) -> Table:
+    """Rent of each class, below its heads, and over its tokens."""
+    rows = [
+        (
+            one.name,
+            percent(one.served_fraction),
+            show(one.usd_per_hour, "USD/h"),
+            per_mtoken(one.usd_per_mtoken_in),
+            per_mtoken(one.usd_per_mtoken_out),
+        )
+        for one in plan.classes
+    ]
+    return Table(heads=("class", "served", "rent", "in", "out"), rows=rows, align="<>>>>")
+
+
+def bound_rows(plan: FleetPlan) -> list[tuple[str, str]]:
+    """How far the fleet may be from the best: of its program, and of any scheduler."""
+    proof = plan.certificate
+    rates = "nothing is better than the bound at what replicas carry in simulation"
+    program = f"{objective_text(proof)}: {rates}"
+    rows = [("program", program), ("any fleet", _fluid_words(plan))]
+    most = plan.most_factor
+    if most is not None:
+        served = sum(one.rate_per_s * one.served_fraction for one in plan.classes)
+        own = min(
+            one.n_replicas * one.replica_rate_per_s / one.rate_per_s
+            for one in plan.pools
+            if one.rate_per_s > 0.0
+        )
+        words = (
+            f"some fleet of this rent serves up to {most:.3g} times what this one serves now, "
+            f"{rate(most * served)}, as simulated; this one up to {rate(own * served)}"
+        )
+        rows.append(("next step", words))
+    return rows
+
+
+def _fluid_words(plan: FleetPlan) -> str:
+    if plan.fluid_usd_per_hour is None or plan.fluid_gap is None:
+        return "nobody says what none is cheaper than"
+    return (
+        f"{show(plan.fluid_usd_per_hour, 'USD/h')}: no fleet of these deployments in which each "
+        "class keeps to one set of replicas is cheaper, however routed and scheduled, percentiles "
+        f"aside; {percent(plan.fluid_gap)} of the rent is above it"
+    )
+
+
+def round_words(one: Round) -> str:
+    """What one solution cost, and what the simulation said of it."""
+    what = f"{show(one.usd_per_hour, 'USD/h')}, {plural(one.n_devices, 'device')}"
+    if not one.refuted:
+        return f"{what}: the simulation keeps every target"
+    return f"{what}: refuted, {'; '.join(map(refuted_words, one.refuted))}"
+
+
+def refuted_words(one: Refuted) -> str:
+    """`TTFT p95 of chat is 31 % beyond 1 s: a replica of `chat` is taken for …`."""
+    beyond = one.simulated_s / one.at_most_s - 1.0
+    far = f"{percent(beyond)} beyond" if math.isfinite(beyond) else "never within"
+    missed = f"{one.target} of {one.class_name} is {far} {show(one.at_most_s, 's')}"
+    before, after = rate(one.before_per_s), rate(one.after_per_s)
+    return f"{missed}: a replica of `{one.pool}` is taken for {after}, not {before}"
+
+
+def simulation_rows(plan: FleetPlan) -> list[tuple[str, str]]:
+    """How the fleet was tried."""
+    did = plan.simulated
+    aside = f"the first {did.n_warm_up:,} and the last {did.n_wind_down:,} are not counted"
+    again = ""
+    if did.n_begun_again:
+        again = f"{did.n_begun_again:,} times a request lost its place and began again"
+    return [
+        ("requests", f"{did.n_requests:,} in {show(did.duration_s, 's')}; {aside}"),
+        ("intervals", f"hold with 95 %, by the means of {did.n_batches} batches"),
+        ("router", ROUTER_WORDS.get(plan.request.router, plan.request.router)),
+        ("seed", str(did.seed)),
+        ("evictions", again),
+    ]
+
+
+def alternatives(plan: FleetPlan) -> Table:
+    """What else there is, below its heads, and what it would cost."""
+    rows = [_alternative(plan, one) for one in plan.alternatives[:NEAREST]]
+    return Table(heads=("rent", "more", "devices", ""), rows=rows, align=">>><", wraps=True)
+
+
+def _alternative(plan: FleetPlan, one: FleetAlternative) -> tuple[str, str, str, str]:
+    if one.usd_per_hour is None:
+        return "–", "", "", f"{one.name}: there is none"
+    more = one.usd_per_hour / plan.usd_per_hour - 1.0 if plan.usd_per_hour else math.nan
+    sign = "+" if more > 0.0 else ""
+    text = f"{sign}{percent(more)}" if math.isfinite(more) else ""
+    n_devices = "" if one.n_devices is None else f"{one.n_devices:,}"
+    return show(one.usd_per_hour, "USD/h"), text, n_devices, one.name
+
+
+def definitions(plan: FleetPlan) -> list[str]:
+    """What each quantity that the report tells is a percentile of."""
+    quantities = [it.quantity for one in plan.classes for it in one.percentiles]
+    return defined(quantities, goodput=any(one.goodput is not None for one in plan.classes))

@@ -1,0 +1,242 @@
+"""A fleet for people: what it costs and serves, its pools, percentiles, bounds, how to start it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from planner.report.answers.fleet_rows import (
+    alternatives,
+    bound_rows,
+    costs,
+    definitions,
+    percentiles,
+    round_words,
+    simulation_rows,
+    warnings,
+)
+from planner.report.answers.fleet_words import (
+    COST_WORDS,
+    arrival_words,
+    class_verdict,
+    deployment_words,
+    devices_words,
+    finite,
+    joined,
+    most_words,
+    per_mtoken,
+    pool_of_replica,
+    pools_of,
+    prompt_words,
+    rate,
+    share_known,
+    target_words,
+    whole_costs,
+)
+from planner.report.answers.placement import kind_rows, map_section, replicas_section
+from planner.report.answers.staircases import staircase_blocks, staircase_data, staircase_line
+from planner.report.documents.blocks import (
+    Block,
+    Data,
+    Document,
+    Drawing,
+    Note,
+    Pairs,
+    Table,
+    notes,
+    section,
+)
+from planner.report.drawings.fleets import N_COLOURS, waits
+from planner.report.drawings.floorplans import Groups, number_of, runs
+from planner.report.launch.commands import recipes_section
+from planner.report.proof import certificate_section
+from planner.report.times import times_notes
+from planner.report.words import plural
+from planner.results.engines import EngineDeployment
+from planner.results.fleets import FleetPlan, FleetPool, FleetStaircase
+from planner.results.floorplans import FloorPlan
+from planner.units import show
+
+BEST_FLEET = "no cheaper fleet meets the targets in simulation"
+
+
+def fleet_line(plan: FleetPlan) -> str:
+    """The fleet in one line."""
+    n_replicas = sum(one.n_replicas for one in plan.pools)
+    read, written = whole_costs(plan)
+    costs = f"{per_mtoken(read)} in or {per_mtoken(written)} out"
+    head = f"{plural(n_replicas, 'replica')} on {devices_words(plan)}"
+    verdicts = "; ".join(class_verdict(one) for one in plan.classes)
+    return f"{head}: {show(plan.usd_per_hour, 'USD/h')}, {costs}; {verdicts}"
+
+
+def document(
+    plan: FleetPlan,
+    *,
+    staircase: FleetStaircase | None = None,
+    floorplan: FloorPlan | None = None,
+) -> Document:
+    """What it costs and serves, its pools, percentiles, bounds, and how to start it.
+
+    Args:
+        staircase: its rent over traffic, where that was asked for.
+        floorplan: of the site, for a map of it; None for none.
+    """
+    line, climbed = fleet_line(plan), [staircase] if staircase else []
+    return Document(
+        title=f"fleet on {plan.title}",
+        line="\n".join([line, *map(staircase_line, climbed)]),
+        head=(
+            Note(line),
+            *times_notes(plan),
+            *notes(f"warning: {one}" for one in warnings(plan)),
+        ),
+        sections=(
+            section("traffic", *_traffic(plan)),
+            section("site", Pairs([("pool", plan.title), *kind_rows(plan)])),
+            section("pools", *_pools(plan)),
+            section("hand-over", *_handovers(plan)),
+            section("for users", *_waits(plan), percentiles(plan)),
+            section("costs", costs(plan), Note(COST_WORDS, kind="faint")),
+            section("bounds", Pairs(bound_rows(plan))),
+            section("rounds", _rounds(plan)),
+            section("simulation", Pairs(simulation_rows(plan))),
+            section("other fleets", alternatives(plan)),
+            *(section("over demand", *staircase_blocks(one)) for one in climbed),
+            map_section(plan, floorplan, _groups(plan)),
+            replicas_section(plan, told_by="`--json` lists them all"),
+            certificate_section(plan.certificate, best=BEST_FLEET),
+            section("what percentiles are of", *notes(definitions(plan), kind="item")),
+            recipes_section(plan.recipes, recipe_names(plan)),
+        ),
+        data=partial(staircase_data, staircase) if staircase else partial(_pools_data, plan),
+    )
+
+
+def _groups(plan: FleetPlan) -> Groups:
+    """Replicas of a pool in one hue."""
+    numbers = {one.name: i for i, one in enumerate(plan.pools)}
+    hues, legend = {}, []
+    for number, replica in enumerate(plan.replicas):
+        pool = pool_of_replica(plan, number)
+        if pool is not None:
+            hues[replica.name] = numbers[pool.name]
+    for one in plan.pools:
+        recipe = plan.recipes[one.recipe]
+        mine = runs([int(number_of(plan.replicas[i])) for i in one.replicas])
+        legend.append(f"{one.name}: {recipe.model} {mine}, {recipe.deployment.summary}")
+    return Groups(hues=hues, legend=legend)
+
+
+def recipe_names(plan: FleetPlan) -> list[str]:
+    """What replicas of each recipe are called: by the pools that have some."""
+    pools = (pools_of(plan, number) for number in range(len(plan.recipes)))
+    return [joined([f"`{one.name}`" for one in some]) for some in pools]
+
+
+def _traffic(plan: FleetPlan) -> Iterator[Note]:
+    """Of each class what comes, how, and what is asked for it."""
+    for one, got in zip(plan.request.classes, plan.classes, strict=True):
+        tokens = (
+            f"{got.n_input_tokens:,.0f} tokens in and {got.n_output_tokens:,.0f} out on average"
+        )
+        comes = f"{rate(one.rate_per_s)} {arrival_words(one.arrivals)}, {tokens}"
+        rank = f"; priority {one.priority}" if one.priority else ""
+        yield Note(f"{one.name}: {got.model}, {comes}{rank}")
+        yield Note(f"targets: {target_words(one)}", kind="part")
+
+
+def _pools(plan: FleetPlan) -> Iterator[Note]:
+    for pool in plan.pools:
+        rent = show(pool.usd_per_hour, "USD/h")
+        runs_as = deployment_words(plan.recipes[pool.recipe])
+        yield Note(f"{pool.name}: {pool.n_replicas} × {runs_as}, {rent}")
+        prompts = prompt_words(pool)
+        of = f"{joined(pool.classes)}{', ' * bool(prompts)}{prompts}"
+        then = f", then handed to {pool.then}" if pool.then else ""
+        busy = share_known(pool.utilisation, pool.utilisation_half_width)
+        does = f"{of}{then}: {rate(pool.rate_per_s)}, {most_words(pool)}"
+        yield Note(f"{does}; at work {busy} of the time", kind="part")
+
+
+def _handovers(plan: FleetPlan) -> list[Block]:
+    """What hands caches over, and between which pools."""
+    connector = plan.request.roles.connector
+    rows = [
+        (
+            one.source,
+            one.target,
+            rate(one.requests_per_s),
+            show(one.token_bytes, "B"),
+            show(one.latency_s, "s"),
+            finite(one.bytes_per_s, "B/s"),
+            finite(one.wire_bytes_per_s, "B/s"),
+        )
+        for one in plan.handovers
+    ]
+    by = [f"by {connector.title}"] if connector and rows else []
+    heads = ("from", "to", "requests", "each token", "latency", "a pair", "a replica's links")
+    return [*notes(by), Table(heads=heads, rows=rows, align="<<>>>>>")]
+
+
+def _waits(plan: FleetPlan) -> Iterator[Drawing]:
+    """What each class waits for, drawn."""
+    for number, one in enumerate(plan.classes):
+        yield Drawing(svg=partial(waits, one, f"waits{number}", number % N_COLOURS))
+
+
+def _rounds(plan: FleetPlan) -> Table:
+    """What each solution cost, and what the simulation said of it."""
+    rows = [(str(i), round_words(one)) for i, one in enumerate(plan.rounds, start=1)]
+    return Table(rows=rows, align="<<", wraps=True)
+
+
+_POOL: Sequence[tuple[str, Callable[[FleetPool], object]]] = (
+    ("pool", lambda one: one.name),
+    ("classes", lambda one: " ".join(one.classes)),
+    ("above_tokens", lambda one: one.above_tokens),
+    ("upto_tokens", lambda one: one.upto_tokens if math.isfinite(one.upto_tokens) else ""),
+    ("then", lambda one: one.then),
+    ("n_replicas", lambda one: one.n_replicas),
+    ("rate_per_s", lambda one: one.rate_per_s),
+    ("replica_rate_per_s", lambda one: one.replica_rate_per_s),
+    ("utilisation", lambda one: one.utilisation),
+    ("usd_per_hour", lambda one: one.usd_per_hour),
+)
+_DEPLOYMENT: Sequence[tuple[str, Callable[[EngineDeployment], object]]] = (
+    ("n_tensor", lambda one: one.n_tensor),
+    ("n_data", lambda one: one.n_data),
+    ("n_stages", lambda one: one.n_stages),
+    ("n_expert_parallel", lambda one: one.n_expert_parallel),
+    ("weights_format", lambda one: one.formats.weights),
+    ("kv_format", lambda one: one.formats.cache),
+    ("batch", lambda one: one.batch),
+    ("chunk_tokens", lambda one: one.chunk_tokens),
+    ("command", lambda one: one.launch.command if one.launch else ""),
+)
+
+
+def _pools_data(plan: FleetPlan) -> Data:
+    """A row a pool, with how its replicas run and what starts them."""
+    heads = (
+        *(name for name, _ in _POOL),
+        *("model", "engine", "kind", "role", "n_devices"),
+        *(name for name, _ in _DEPLOYMENT),
+    )
+    return heads, (_pool_row(plan, one) for one in plan.pools)
+
+
+def _pool_row(plan: FleetPlan, pool: FleetPool) -> Sequence[object]:
+    recipe = plan.recipes[pool.recipe]
+    one = recipe.deployment
+    of_engine = (
+        [read(one) for _, read in _DEPLOYMENT]
+        if isinstance(one, EngineDeployment)
+        else [""] * len(_DEPLOYMENT)
+    )
+    return (
+        *(read(pool) for _, read in _POOL),
+        *(recipe.model, recipe.engine, recipe.kind, recipe.role, one.n_devices),
+        *of_engine,
+    )

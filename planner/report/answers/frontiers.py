@@ -1,0 +1,225 @@
+"""Frontiers for people: what was asked, the points of each curve, what proves them.
+
+Where there are more points than one reads, the table keeps both ends, the preferred point, the
+cheapest within the targets, and others at equal distances along the curve.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+from math import hypot, log
+
+from planner.report.answers import layouts
+from planner.report.answers.points import points_data
+from planner.report.documents.blocks import (
+    Block,
+    Document,
+    Drawing,
+    Note,
+    Pairs,
+    Table,
+    section,
+)
+from planner.report.drawings.chart import Line, frontiers_drawing
+from planner.report.engine_requests import engine_rows
+from planner.report.launch.commands import start_section
+from planner.report.lines import percent
+from planner.report.outlines import cell, has_prefill, headline_of, run_heads
+from planner.report.proof import alone, prover_rows
+from planner.report.survey_words import (
+    ECONOMICS_WORDS,
+    at_target,
+    axis_targets,
+    best_text,
+    case_label,
+    cases_text,
+    preferred_text,
+    survey_title,
+)
+from planner.report.times import times_notes
+from planner.report.words import plural, target_texts
+from planner.results.engines import EngineDeployment
+from planner.results.predictions import Launch
+from planner.results.surveys import OWN, Curve, Curves, Frontier
+from planner.specs.engine_request import EngineRequest
+from planner.specs.request import Request
+from planner.specs.spans import span_text
+
+MOST_POINTS = 20  # of all curves together
+FEWEST_POINTS = 6  # of one of many
+
+_PER_DEVICE = "tokens/s a device"
+_DOES = ("TPOT", "speed", "TTFT", "cost", "rent", "tokens/s", _PER_DEVICE)
+_OF_ONE_AXIS = {"rent": "rent", "throughput": "tokens/s"}
+_FIRST_TO_GO = ("speed", "weights", "prefill", "TTFT", "cost")  # where a line would be too long
+_PREFERRED, _CHEAPEST = "*", "o"
+
+
+def document(answer: Curves, *, is_whole: bool = False) -> Document:
+    """What was asked, the points of each curve, what proves them.
+
+    Args:
+        answer: at least one curve.
+        is_whole: whether text has a line for every point.
+    """
+    curves = answer.curves
+    cases = [curve.case for curve in curves]
+    labels = [case_label(one, cases) for one in cases]
+    pairs = zip(labels, (curve.frontier for curve in curves), strict=True)
+    lines = [Line(label=label, frontier=one) for label, one in pairs if one is not None]
+    head = survey_title(cases, lines[0].frontier) if lines else "no frontier"
+    share = max(FEWEST_POINTS, MOST_POINTS // max(1, len(lines)))
+    drawing = Drawing(svg=partial(frontiers_drawing, lines))
+    return Document(
+        title=head if lines else cases_text(cases),
+        line="\n".join(preferred_line(one, curves) for one in curves),
+        head=(Note(head), *times_notes(curves)),
+        sections=(
+            section("request", Pairs(_request_rows(lines))),
+            section("frontiers", *([drawing] if lines else [])),
+            *(
+                section(label, *_curve(one, sys.maxsize if is_whole else share))
+                for label, one in zip(labels, curves, strict=True)
+            ),
+            start_section(*_starts(lines)),
+        ),
+        data=partial(points_data, curves),
+    )
+
+
+def _starts(lines: Sequence[Line]) -> Iterator[tuple[Launch | None, str]]:
+    """What starts the preferred plan of each curve, if an engine serves it."""
+    for line in lines:
+        best = line.frontier.best.deployment
+        if isinstance(best, EngineDeployment):
+            yield best.launch, f"{line.label}: the preferred is"
+
+
+def preferred_line(curve: Curve, curves: Sequence[Curve]) -> str:
+    """The preferred plan of a curve, or why there is none."""
+    if curve.frontier is None:
+        words = f"no plan: {curve.reason}"
+    else:
+        best = curve.frontier.best.deployment
+        words = f"{best.summary}: {headline_of(best)}"
+    if len(curves) == 1:
+        return words
+    return f"{case_label(curve.case, [one.case for one in curves])}: {words}"
+
+
+def _request_rows(lines: Sequence[Line]) -> list[tuple[str, str]]:
+    """What all curves share; of a single one, everything."""
+    if not lines:
+        return []
+    first, left_out = lines[0].frontier, {"objective"}
+    if len(lines) > 1:
+        left_out |= {"model", "pool", "weights"}
+    if isinstance(first.request, EngineRequest):
+        rows = engine_rows(first.request, first.other_requests)
+        left_out |= {"engine", "formats"} if len(lines) > 1 else set()
+    elif first.cost_model != OWN:
+        rows = _economics_rows(first)
+    else:
+        rows = layouts.request_rows(first.request)
+    return [row for row in rows if row[0] not in left_out]
+
+
+def _economics_rows(frontier: Frontier) -> list[tuple[str, str]]:
+    """What was asked of the other cost model, which knows no prefill."""
+    request, counted = frontier.request, frontier.cost_model
+    assert isinstance(request, Request)
+    return [
+        ("cost model", ECONOMICS_WORDS),
+        ("model", request.model.title),
+        ("pool", f"{request.cluster.n_devices} × {request.cluster.device.title}"),
+        ("context", f"{request.workload.mean_decode_context:.0f} tokens"),
+        ("targets", ", ".join(target_texts(request.targets)) or "none"),
+        ("batches", span_text(request.batches)),
+        ("weights", " or ".join(request.weights_formats)),
+        ("memory", counted.memory),
+        ("left out", "; ".join(counted.left_out)),
+    ]
+
+
+def _curve(curve: Curve, most: int) -> list[Block]:
+    """The points, of which text shows so many, what their marks mean, and the proof."""
+    frontier = curve.frontier
+    if frontier is None:
+        return [Note(f"no plan: {curve.reason}")]
+    shown, points = shown_points(frontier, most), frontier.points
+    marks = {frontier.preferred: _PREFERRED}
+    cheapest = at_target(frontier)
+    if cheapest is not None:
+        marks[cheapest] = marks.get(cheapest, "") + _CHEAPEST
+    other = set(_OF_ONE_AXIS.values()) - {_OF_ONE_AXIS.get(frontier.y_name)}
+    deployments = [point.deployment for point in points]
+    if not has_prefill(deployments[0]):
+        other.add("TTFT")
+    if frontier.y_name != "device-throughput":
+        other.add(_PER_DEVICE)
+    heads = [head for head in _DOES if head not in other]
+    heads += run_heads(deployments, [frontier.request])
+    table = Table(
+        heads=["", *heads],
+        rows=[
+            [marks.get(i, ""), *(cell(head, best) for head in heads)]
+            for i, best in enumerate(deployments)
+        ],
+        listed=shown,
+        more="`--all` shows every one",
+        spare=[head for head in _FIRST_TO_GO if head.lower() != frontier.x_name],
+        marked=sorted(marks),
+        caption=f"all {plural(len(points), 'point')}",
+    )
+    return [table, Note(), Pairs(_legend(frontier))]
+
+
+def _legend(frontier: Frontier) -> list[tuple[str, str]]:
+    proof = frontier.proof
+    n_points, gap = len(frontier.points), max(point.gap for point in frontier.points)
+    rows = [
+        ("points", f"{n_points}"),
+        ("*", f"{preferred_text(frontier)}: {headline_of(frontier.best.deployment)}"),
+    ]
+    if axis_targets(frontier):
+        found = at_target(frontier)
+        text = " and ".join(text for _, _, text in axis_targets(frontier))
+        best = None if found is None else headline_of(frontier.points[found].deployment)
+        rows.append(("o", f"{best_text(frontier)} within {text}: {best or 'no point'}"))
+    if proof.status == "optimal":
+        status = "optimal: no point is missing, and none is beaten"
+    elif proof.status == "unconfirmed":
+        status = f"bound by {alone(proof)} alone, so it is not called optimal"
+    else:
+        status = f"{proof.status}: time ended before the proof, a point may be {percent(gap)} off"
+    solved = plural(proof.n_solved, "candidate")
+    return [
+        *rows,
+        ("status", status),
+        *prover_rows(proof),
+        (
+            "solved",
+            f"{solved} left by the screens of {proof.n_candidates:,} in "
+            f"{plural(proof.n_contexts, 'way')} to use the pool",
+        ),
+        ("verified", f"every point: {'; '.join(proof.verified)}"),
+    ]
+
+
+def shown_points(frontier: Frontier, most: int) -> list[int]:
+    """Indices of at most so many points, and of those that have a mark."""
+    points = frontier.points
+    if len(points) <= most:
+        return list(range(len(points)))
+    place = [(log(point.x), log(point.y)) for point in points]
+    length = [0.0]
+    for (x, y), (next_x, next_y) in pairwise(place):
+        length.append(length[-1] + hypot(next_x - x, next_y - y))
+    marked = {0, len(points) - 1, frontier.preferred, at_target(frontier) or 0}
+    n_others = max(2, most - len(marked) + 2)
+    wanted = [length[-1] * i / (n_others - 1) for i in range(n_others)]
+    nearest = {min(range(len(points)), key=lambda i: abs(length[i] - at)) for at in wanted}
+    return sorted(marked | nearest)

@@ -1,0 +1,331 @@
+"""A plan of layouts: what was asked, how the phases run, what they hold and cost."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection
+from math import prod
+
+from planner.estimates.margins import NONE, margins_of
+from planner.quantities import objective_of
+from planner.report.answers.plan_parts import limits_section, load_section
+from planner.report.documents.blocks import Bar, Block, Cell, Pairs, Section, Table, section
+from planner.report.lines import percent
+from planner.report.proof import constant_rows
+from planner.report.words import PREFILL_WORDS, amount, headline, plural, target_texts
+from planner.results import Deployment, Division, LayoutPlan, Memory, Mesh, PhasePlan, served_by
+from planner.specs.quality import quality_words
+from planner.specs.records import LinkedFabric
+from planner.specs.request import Request, SolverOptions, default_prefill_batches
+from planner.specs.spans import span_text
+from planner.units import show
+
+_NOTES = (
+    ("overlap", "compute and weights run at once; the longer is charged for most of both"),
+    ("by itself", "TTFT and TPOT are of one pass: no queue, no pass of the other phase between"),
+)
+
+
+def summary_of(plan: LayoutPlan) -> str:
+    return plan.deployment.summary
+
+
+def headline_of(plan: LayoutPlan) -> str:
+    return headline(plan.deployment)
+
+
+def sections(plan: LayoutPlan) -> list[Section]:
+    """What is served, how its phases run, what it holds and costs."""
+    best = plan.deployment
+    where = "a prefill pass" if best.memory.fullest == "prefill" else "a decode pass"
+    return [
+        section("variants", Pairs(_variant_rows(plan))),
+        section("deployment", Pairs(_deployment_rows(plan))),
+        section("phases", *_phases(plan)),
+        section(f"memory of a device, at its fullest in {where}", _memory(best.memory)),
+        section("cost", Pairs(_cost_rows(plan))),
+        load_section(plan.load),
+        limits_section(plan),
+    ]
+
+
+def closing(plan: LayoutPlan) -> list[Section]:
+    """How many values the inputs hold, and which of them nobody published."""
+    return [section("constants", Pairs(constant_rows(plan)))]
+
+
+def request_rows(
+    request: Request, plan: LayoutPlan | None = None, without: Collection[str] = ()
+) -> list[tuple[str, str]]:
+    """What was asked, with every default; some rows may be left out."""
+    model, cluster, workload = request.model, request.cluster, request.workload
+    n_params = amount(model.n_params)
+    if model.n_params_served != model.n_params:
+        n_params += f" parameters, {amount(model.n_params_served)} as served"
+    else:
+        n_params += " parameters"
+    no_decode = "" if workload.n_decode_steps else ": prefill writes it, decode never runs"
+    kv_formats = request.kv_formats if len(request.kv_formats) > 1 else ()
+    batches = f"decode {span_text(request.batches)}, prefill {span_text(request.prefill_batches)}"
+    rows = [
+        ("model", f"{model.name}: {model.title}, {n_params}"),
+        ("pool", f"{cluster.name}: {cluster.n_devices} × {cluster.device.title}"),
+        ("tokens", f"{workload.n_input_tokens} in, {workload.n_output_tokens} out{no_decode}"),
+        ("targets", ", ".join(target_texts(request.targets)) or "none"),
+        ("objective", f"{request.objective}: {objective_of(request.objective).aim}"),
+        ("prefill", f"{request.prefill}: {_prefill_words(request)}"),
+        ("batches", batches),
+        ("weights", " or ".join(request.weights_formats)),
+        ("KV cache", " or ".join(kv_formats)),
+        ("planned", _planned_text(request)),
+        ("solver", _solver_text(request.options)),
+    ]
+    return [row for row in rows if row[0] not in without]
+
+
+def _planned_text(request: Request) -> str:
+    """What passes are planned to take, where that is not what is predicted."""
+    times, share = margins_of(request), request.confidence
+    if times == NONE:
+        return ""
+    if share is None:
+        return f"decode {times.decode:.3g} times what is predicted, as it was measured on average"
+    return (
+        f"what holds in {percent(share)} of cases: prefill {times.prefill:.3g} times, "
+        f"decode {times.decode:.3g} times what is predicted"
+    )
+
+
+def _prefill_words(request: Request) -> str:
+    usual = request.prefill_batches == tuple(default_prefill_batches(request.prefill))
+    return PREFILL_WORDS.get(request.prefill, "") if usual else "in the batches asked for"
+
+
+def _solver_text(options: SolverOptions) -> str:
+    limit = "none" if options.time_limit_s is None else show(options.time_limit_s, "s")
+    return (
+        f"{options.solver}, gap {percent(options.gap)}, time limit {limit}, "
+        f"{plural(options.threads, 'thread')}, seed {options.seed}"
+    )
+
+
+def _variant_rows(plan: LayoutPlan) -> list[tuple[str, str]]:
+    """Which model is served where there were several to choose from, and what that loses."""
+    if not plan.variants:
+        return []
+    served, asked = served_by(plan.request, plan.deployment).model.name, plan.request.model.name
+    rows = [("asked", asked + " (served)" * (served == asked))]
+    for one in plan.variants:
+        loss = one.quality_loss_fraction
+        lost = "nobody says what it loses" if loss is None else f"loses {percent(loss)}"
+        mark = " (served)" * (one.name == served)
+        rows.append(("or", f"{one.name}{mark}: {one.title}; {lost}: {one.quality}"))
+    return rows
+
+
+def _deployment_rows(plan: LayoutPlan) -> list[tuple[str, str]]:
+    best, cluster = plan.deployment, plan.request.cluster
+    is_linked = isinstance(cluster.fabric, LinkedFabric)  # one place was looked for
+    places = f"; fits the pool in {plural(best.mesh.n_positions, 'place')}"
+    network = _network_text(best.mesh, is_linked=is_linked)
+    replicas = f"{best.n_replicas}, each on {plural(best.mesh.n_devices, 'device')} of its own"
+    used = cluster.device.multiplies(best.weights_format)
+    title = cluster.device.title
+    saves = f"{used}: {title} does not multiply {best.weights_format}, it saves bytes only"
+    served = served_by(plan.request, best)
+    return [
+        ("devices", f"{best.n_devices} of {cluster.n_devices} × {title}"),
+        ("replicas", replicas if best.demand_tokens_per_s is not None else ""),
+        ("mesh", f"{best.mesh.text}, {network}{'' if is_linked else places}"),
+        ("weights", f"{best.weights_format}, at rest {best.storage}   {_axes_text(best)}"),
+        ("arithmetic", saves if used != best.weights_format else ""),
+        ("KV cache", best.kv_format),
+        ("quality", quality_words(served.model, best.weights_format, best.kv_format)),
+    ]
+
+
+def _network_text(mesh: Mesh, *, is_linked: bool) -> str:
+    if mesh.n_devices == 1:
+        kind = "one device"
+    elif is_linked:
+        kind = "the widest links of the pool"
+    elif not mesh.is_torus:
+        kind = "switched"
+    else:
+        kind = "closed into rings" if any(mesh.axes_wrap) else "open, not closed into rings"
+    return f"{kind}, {mesh.n_stages} pipeline stages" if mesh.n_stages > 1 else kind
+
+
+def _axes_text(best: Deployment) -> str:
+    """Devices along the axes that cut each dimension of the weights: `x=4 yz=16`."""
+    sizes = dict(zip("xyz", best.mesh.axes, strict=True))
+    axes = re.findall(r"_([xyz]+)", best.storage)
+    return " ".join(f"{names}={prod(sizes[name] for name in names)}" for names in axes)
+
+
+def _phases(plan: LayoutPlan) -> list[Block]:
+    """A row for each fact, a column for each phase."""
+    best, request = plan.deployment, served_by(plan.request, plan.deployment)
+    phases = (best.prefill, best.decode)
+    offered = (request.prefill_batches, request.batches)
+    ttft, tpot = show(best.ttft_s, "s"), f"{show(best.tpot_s, 's')} (TPOT)"
+    if best.draft is not None:
+        tpot = f"{show(best.decode.step.total_s, 's')}, with drafts {tpot}"
+    parts = [plural(one.n_microbatches, "micro-batch", "micro-batches") for one in phases]
+    rows: list[tuple[Cell, ...]] = [
+        ("batch", *(_batch_text(*pair) for pair in zip(phases, offered, strict=True))),
+        *([("in parts", *parts)] if best.mesh.n_stages > 1 else []),
+        ("layout", *(f"{one.layout}  {best.storage}" for one in phases)),
+        ("attention", *(f"over {one.attention}" for one in phases)),
+        ("KV cache", *(_kv_text(one, best.mesh) for one in phases)),
+        ("pass", f"{ttft} (TTFT)", tpot),
+        *_step_rows(phases),
+        ("MFU", *(_share(one.mfu_fraction) for one in phases)),
+        ("tokens/s", *(show(one.tokens_per_s, "1") for one in phases)),
+    ]
+    heads = ("", *(one.phase for one in phases))
+    return [
+        Table(heads=heads, rows=rows),
+        Pairs([*_draft_rows(best), ("uneven", _division_words(phases)), *_NOTES]),
+    ]
+
+
+def _step_rows(phases: tuple[PhasePlan, PhasePlan]) -> list[tuple[Cell, ...]]:
+    """The parts of a pass: time, share, bar."""
+    return [
+        (
+            f"  {name}",
+            *(
+                Bar(
+                    part_s / one.step.total_s,
+                    text=show(part_s, "s"),
+                    share=_share(part_s / one.step.total_s),
+                )
+                for part_s, one in zip((first_s, second_s), phases, strict=True)
+            ),
+        )
+        for (name, first_s), (_, second_s) in zip(
+            *(one.step.parts() for one in phases), strict=True
+        )
+    ]
+
+
+def _share(fraction: float) -> str:
+    return f"{100 * fraction:.1f} %"
+
+
+def _batch_text(phase: PhasePlan, offered: tuple[int, ...]) -> str:
+    """The batch, and whether one could not go further because no larger one was offered."""
+    at_the_end = len(offered) > 1 and phase.batch == max(offered)
+    return f"{phase.batch}{', largest offered' if at_the_end else ''}"
+
+
+def _kv_text(phase: PhasePlan, mesh: Mesh) -> str:
+    """`cut 8 ways, 4 copies`: devices of a tensor group that outnumber the ways hold copies."""
+    n_copies = math.prod(mesh.axes) // phase.n_kv_ways
+    cut = f"cut {phase.n_kv_ways} ways" if phase.n_kv_ways > 1 else "not cut"
+    return f"{cut}, {n_copies} copies" if n_copies > 1 else cut
+
+
+def _draft_rows(best: Deployment) -> list[tuple[str, str]]:
+    """The draft model and its round; nothing without one."""
+    draft = best.draft
+    if draft is None:
+        return []
+    accepted = f"{100 * draft.acceptance:.3g} % accepted"
+    drafts = f"{draft.n_drafted} tokens a round, {accepted}: {draft.n_yielded:.3g} yielded"
+    return [
+        ("draft", f"{draft.model} in {draft.weights_format}, {draft.layout}  {draft.storage}"),
+        ("  drafts", drafts),
+        ("  pass", f"{show(draft.step.total_s, 's')}, most of it {draft.step.largest}"),
+    ]
+
+
+def _division_words(phases: tuple[PhasePlan, PhasePlan]) -> str:
+    """Heads, experts and layers that are dealt out unevenly; once where phases are alike."""
+    first, second = phases
+    said = [(one.phase, one.divisions) for one in phases]
+    if first.divisions == second.divisions:
+        said = [("both phases", first.divisions)]
+    return "; ".join(
+        f"{name}: {', '.join(map(_division_text, divisions))}"
+        for name, divisions in said
+        if divisions
+    )
+
+
+def _division_text(division: Division) -> str:
+    """`8 KV heads on 16 devices (2 have the same)`, `61 layers in 4 stages (16 at most)`."""
+    parts = "in {} stages" if division.things == "layers" else "on {} devices"
+    one = division.things.removesuffix("s") if division.n_things == 1 else division.things
+    text = f"{division.n_things} {one} {parts.format(division.n_parts)}"
+    if division.n_copies > 1:
+        return f"{text} ({division.n_copies} have the same)"
+    return f"{text} ({division.n_most} at most)"
+
+
+def _memory(memory: Memory) -> Table:
+    """The parts of a device's memory: size, share, bar."""
+    parts = [(name, size) for name, size in memory.parts() if size]
+    rows: list[tuple[Cell, ...]] = [
+        (
+            name,
+            show(size, "B"),
+            _share(size / memory.capacity_bytes),
+            Bar(size / memory.capacity_bytes, 40),
+        )
+        for name, size in (*parts, ("free", memory.free_bytes))
+    ]
+    return Table(rows=[*rows, ("in all", show(memory.capacity_bytes, "B"), "", "")], align="<<><")
+
+
+def _cost_rows(plan: LayoutPlan) -> list[tuple[str, str]]:
+    best, cluster = plan.deployment, plan.request.cluster
+    rent, price = show(best.usd_per_hour, "USD/h"), show(cluster.usd_per_hour, "USD/h")
+    dated = cluster.device.price_date or "undated"
+    share = percent(best.prefill_usd_per_token / best.usd_per_token)
+    prefill = f"{show(best.prefill_usd_per_token, 'USD/token')} ({share})"
+    served = show(best.output_tokens_per_s, "1")
+    demand = ""
+    if best.demand_tokens_per_s is not None:
+        busy = percent(best.utilization_fraction)
+        demand = f"{show(best.demand_tokens_per_s, '1')} per second: busy {busy} of the time, "
+        demand += "and paid for all of it"
+    return [
+        ("rent", f"{rent}: {best.n_devices} at {price} each, price {dated}"),
+        ("output token", f"{show(best.usd_per_token, 'USD/token')}, of which prefill {prefill}"),
+        ("throughput", f"{served} output tokens per second, the phases taking turns, never idle"),
+        ("demand", demand),
+    ]
+
+
+def alternatives(plan: LayoutPlan) -> Table:
+    """A row a plan: what it is, and how much of the objective it loses."""
+    among = bool(plan.variants)
+    heads = (
+        "loses",
+        *(("model",) if among else ()),
+        "mesh",
+        "weights",
+        "prefill",
+        "decode",
+        "TPOT",
+        "cost",
+    )
+    rows = []
+    for other in plan.alternatives:
+        best = other.deployment
+        rows.append(
+            (
+                percent(other.loss_fraction),
+                *((best.variant or plan.request.model.name,) if among else ()),
+                best.mesh.text,
+                best.weights_format,
+                f"{best.prefill.layout} × {best.prefill.batch}",
+                f"{best.decode.layout} × {best.decode.batch}",
+                show(best.tpot_s, "s"),
+                show(best.usd_per_token, "USD/token"),
+            )
+        )
+    return Table(heads=heads, rows=rows, align=f">{'<' * among}<<<<><")

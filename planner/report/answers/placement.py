@@ -1,0 +1,294 @@
+"""A placement for people: what is served, how replicas run, where they are, what proves it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from planner.quantities import QUANTITIES
+from planner.report.documents.blocks import (
+    Block,
+    Document,
+    Drawing,
+    Note,
+    Pairs,
+    Section,
+    Table,
+    section,
+)
+from planner.report.drawings.floorplans import Groups, drawing, style
+from planner.report.drawings.maps import placement_map
+from planner.report.launch.commands import recipes_section
+from planner.report.lines import percent
+from planner.report.proof import certificate_section
+from planner.report.region import planned_words
+from planner.report.times import times_notes
+from planner.report.words import plural
+from planner.results.floorplans import FloorPlan
+from planner.results.placements import (
+    Channel,
+    Handover,
+    Placed,
+    Placement,
+    Recipe,
+    Replica,
+)
+from planner.specs.quality import Formatted, quality_words
+from planner.specs.roles import DECODE, PREFILL, role_words
+from planner.specs.runtimes import ROOFLINE, runtime_of
+from planner.units import show
+
+MOST_LISTED = 12
+"""Replicas that are listed one by one; the others are in the JSON, and with `--ranks`."""
+
+
+def placement_line(placement: Placement) -> str:
+    """The placement in one line."""
+    rent = show(sum(one.usd_per_hour for one in placement.served), "USD/h")
+    devices = f"{placement.n_used:,} of {plural(placement.n_free, 'free device')}"
+    n_replicas = plural(len(placement.replicas), "replica")
+    rate = show(placement.output_tokens_per_s, "token/s")
+    return f"{n_replicas} on {devices}: {rate}, {rent}"
+
+
+def document(
+    placement: Placement, *, is_whole: bool = False, floorplan: FloorPlan | None = None
+) -> Document:
+    """What is served, how replicas run, where they are, what proves it.
+
+    Args:
+        is_whole: whether text lists every rank.
+        floorplan: the cluster, for a drawing of it; None for none.
+    """
+    line = placement_line(placement)
+    return Document(
+        title=f"placement on {placement.title}",
+        line=line,
+        head=(Note(line), *times_notes(placement)),
+        sections=placement_sections(placement, is_whole=is_whole, floorplan=floorplan),
+    )
+
+
+def placement_sections(
+    placement: Placement, *, is_whole: bool = False, floorplan: FloorPlan | None = None
+) -> tuple[Section, ...]:
+    """All that is said of a placement below its line and whose its times are."""
+    return (
+        section("cluster", Pairs(_cluster_rows(placement))),
+        section("models", _models(placement)),
+        section("limits", Table(rows=_limit_rows(placement), align="<>")),
+        section("recipes", recipe_table(placement)),
+        section("hand-over", *_handovers(placement)),
+        map_section(placement, floorplan),
+        replicas_section(placement, is_whole=is_whole),
+        section("narrowest links", _channels(placement, is_whole=is_whole)),
+        section("ranks", _ranks(placement, is_whole=is_whole)),
+        certificate_section(placement.certificate),
+        recipes_section(placement.recipes),
+    )
+
+
+def map_section(
+    placed: Placed, floorplan: FloorPlan | None, groups: Groups | None = None
+) -> Section:
+    """Devices and the replicas on them, drawn; nothing without a floor plan.
+
+    Args:
+        groups: as `drawing` takes them.
+    """
+    if floorplan is None:
+        return section("map")
+    svg = partial(drawing, placed, floorplan, groups)
+    lines = partial(placement_map, placed, floorplan)
+    return section("map", Drawing(svg=svg, lines=lines, style=style()))
+
+
+def _cluster_rows(placement: Placement) -> list[tuple[str, str]]:
+    rows = [("pool", placement.title), *kind_rows(placement)]
+    if placement.request.engines != (ROOFLINE.name,) or placement.request.confidence:
+        rows.append(("times", planned_words(placement.request.confidence)))
+    return rows
+
+
+def kind_rows(placed: Placed) -> list[tuple[str, str]]:
+    """Devices of each kind, and how many of them are free and used."""
+    return [
+        (kind.kind, f"{kind.n_devices:,} {kind.device}, {kind.n_free:,} free, {kind.n_used:,} used")
+        for kind in placed.kinds
+    ]
+
+
+def _models(placement: Placement) -> Table:
+    heads = ("model", "replicas", "devices", "output", "demand", "share", "rent")
+    rows = []
+    for one in placement.served:
+        demand = "" if one.demand_tokens_per_s is None else show(one.demand_tokens_per_s, "token/s")
+        share = "" if one.share is None else percent(one.share)
+        output, rent = show(one.output_tokens_per_s, "token/s"), show(one.usd_per_hour, "USD/h")
+        counts = (str(one.n_replicas), str(one.n_devices))
+        rows.append((one.model, *counts, output, demand, share, rent))
+    used = [i for i in range(len(heads)) if any(row[i] for row in rows)]
+    return Table(
+        heads=[heads[i] for i in used],
+        rows=[[row[i] for i in used] for row in rows],
+        align="<" + ">" * (len(used) - 1),
+    )
+
+
+def _limit_rows(placement: Placement) -> list[tuple[str, str]]:
+    """What was asked of all replicas together, and what they come to."""
+    return [
+        (f"{one.label} {one.limit_text(limit)}", f"{one.shown(placement.used(name))} used")
+        for name, limit in placement.request.limits.items()
+        for one in (QUANTITIES[name],)
+    ]
+
+
+def recipe_table(placement: Placement) -> Table:
+    """Of each recipe what it is of, its figures and its layout."""
+    models = {one.model.name: one.model for one in placement.request.models}
+    rows = []
+    for number, recipe in enumerate(placement.recipes):
+        n_replicas = sum(one.recipe == number for one in placement.replicas)
+        head, text = _recipe(recipe, models[recipe.model])
+        rows += [(str(number), f"{n_replicas} × {head}"), ("", text)]
+    return Table(rows=rows, align="><", wraps=True)
+
+
+def _recipe(recipe: Recipe, model: Formatted) -> tuple[str, str]:
+    it = recipe.deployment
+    quality = quality_words(model, it.weights_format, it.kv_format)
+    slow = "" if recipe.speed_fraction == 1 else f" at {percent(recipe.speed_fraction)} of speed"
+    under = "" if recipe.engine == ROOFLINE.name else f" under {runtime_of(recipe.engine).title}"
+    on = f"{role_words(recipe.role)} on {recipe.kind}{slow}{under}"
+    times = f"{', '.join(_times(recipe))}, {show(it.output_tokens_per_s, 'token/s')} each"
+    text = f"{it.summary}; within one {recipe.span}; quality: {quality}"
+    return f"{recipe.model}{on}: {times}", text
+
+
+def _handovers(placement: Placement) -> list[Block]:
+    """What hands caches over, and from which recipe to which: requests, bytes, time."""
+    connector = placement.request.roles.connector
+    if connector is None or not placement.handovers:
+        return []
+    most = "what links carry"
+    if connector.bytes_per_s is not None:
+        most = f"{show(connector.bytes_per_s, 'B/s')} a pair of workers, or what links carry"
+    words = f"by {connector.title}: {show(connector.latency_s, 's')} and its bytes at {most}"
+    recipe_of = {one.name: one.recipe for one in placement.replicas}
+    of_recipes: dict[tuple[int, int], list[Handover]] = {}
+    for one in placement.handovers:
+        key = (recipe_of[one.source], recipe_of[one.target])
+        of_recipes.setdefault(key, []).append(one)
+    rows = [
+        (
+            f"recipe {source}",
+            f"recipe {target}",
+            str(len(some)),
+            show(sum(one.requests_per_s for one in some), "request/s"),
+            show(some[0].request_bytes, "B"),
+            show(max(one.seconds for one in some), "s"),
+            show(max(one.ttft_s for one in some), "s"),
+        )
+        for (source, target), some in sorted(of_recipes.items())
+    ]
+    heads = ("from", "to", "pairs", "requests", "each", "takes", "TTFT")
+    return [Note(words), Table(heads=heads, rows=rows, align="<<>>>>>")]
+
+
+def _times(recipe: Recipe) -> Iterator[str]:
+    """What a user waits for; of one phase, what that phase takes."""
+    if recipe.role != PREFILL:
+        yield f"TPOT {show(recipe.tpot_s, 's')}"
+    if recipe.role != DECODE:
+        before = " before the hand-over" if recipe.role == PREFILL else ""
+        yield f"TTFT {show(recipe.ttft_s, 's')}{before}"
+
+
+def replicas_section(
+    placed: Placed, *, is_whole: bool = False, told_by: str = "`--ranks` or `--json` lists them all"
+) -> Section:
+    """Where the replicas are; text lists some, and says which options list the others."""
+    listed = range(len(placed.replicas) if is_whole else min(MOST_LISTED, len(placed.replicas)))
+    if any(rank.coordinate for one in placed.replicas for rank in one.ranks):
+        heads = ("replica", "recipe", "ranks", "from first to last")
+        rows = [(it.name, str(it.recipe), str(len(it.ranks)), _ends(it)) for it in placed.replicas]
+    else:
+        heads = ("replica", "recipe", "leaves", "nodes")
+        rows = [
+            (it.name, str(it.recipe), ", ".join(it.leaves) or "–", ", ".join(_runs(it.nodes)))
+            for it in placed.replicas
+        ]
+    table = Table(heads=heads, rows=rows, align="<><<", wraps=True, listed=listed, more=told_by)
+    return section("replicas", table)
+
+
+def _ends(replica: Replica) -> str:
+    return f"{replica.ranks[0].device} … {replica.ranks[-1].device}"
+
+
+def _runs(nodes: Sequence[str]) -> list[str]:
+    """Names of nodes, runs of neighbours shortened: `node3…node7`."""
+    runs: list[list[str]] = []
+    for name in nodes:
+        if runs and _follows(runs[-1][-1], name):
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    return [f"{run[0]}…{run[-1]}" if len(run) > 2 else ", ".join(run) for run in runs]
+
+
+def _follows(name: str, other: str) -> bool:
+    stem, number = _parted(name)
+    return number is not None and _parted(other) == (stem, number + 1)
+
+
+def _parted(name: str) -> tuple[str, int | None]:
+    stem = name.rstrip("0123456789")
+    digits = name[len(stem) :]
+    return stem, int(digits) if digits else None
+
+
+def _channels(placement: Placement, *, is_whole: bool) -> Table:
+    """Of each axis the groups, and the narrowest link that one of them uses."""
+    rows = [
+        (i, one.name, *_channel(it))
+        for i, one in enumerate(placement.replicas)
+        for it in one.channels
+    ]
+    most = len(placement.replicas) if is_whole else MOST_LISTED
+    return Table(
+        heads=("replica", "axis", "groups", "bandwidth", "link"),
+        rows=[row[1:] for row in rows],
+        align="<<>><",
+        listed=[n for n, row in enumerate(rows) if row[0] < most],
+    )
+
+
+def _channel(channel: Channel) -> tuple[str, str, str, str]:
+    groups = f"{channel.n_groups} × {channel.n_devices}"
+    width = f"{show(channel.bytes_per_s, 'B/s')}"
+    return channel.axis, groups, width, " – ".join(channel.link)
+
+
+def _ranks(placement: Placement, *, is_whole: bool) -> Table:
+    """Every rank and its device; a page has them where they are opened."""
+    rows = [
+        (
+            one.name,
+            str(rank.rank),
+            rank.device,
+            rank.node,
+            str(rank.stage),
+            ",".join(map(str, rank.axes)),
+        )
+        for one in placement.replicas
+        for rank in one.ranks
+    ]
+    return Table(
+        heads=("replica", "rank", "device", "node", "stage", "axes"),
+        rows=rows,
+        align="<><<><",
+        listed=None if is_whole else (),
+        caption=f"all {plural(len(rows), 'rank')}",
+    )

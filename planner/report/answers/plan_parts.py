@@ -1,0 +1,112 @@
+"""What a plan says whichever runtime it is of: load, limits, replicas of several sorts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from planner.quantities import limited_text
+from planner.report.documents.blocks import Note, Pairs, Section, Table, section
+from planner.report.lines import percent
+from planner.report.proof import status_text
+from planner.report.words import limit_label, limit_text
+from planner.results import AnyPlan, LimitUse
+from planner.results.arrivals import Load
+from planner.specs.certificates import UNCONFIRMED
+from planner.specs.traffic.percentiles import TPOT, TTFT
+from planner.units import show
+
+if TYPE_CHECKING:
+    from planner.results.placements import Placement
+
+
+def load_section(load: Load | None) -> Section:
+    """What replicas do at the rate that arrives, if one is said."""
+    if load is None:
+        return section("")
+    most = show(load.most_requests_per_s, "request/s")
+    serves = f"{percent(load.utilization_fraction)} of the {most} served while others wait"
+    if load.simulated is None:
+        waits = f"requests would wait without end; {load.n_needed} times as many replicas carry it"
+        rows = [("load", f"{serves}: {waits}")]
+    else:
+        rows = [
+            ("load", f"{serves}: carried, arriving at random times, as simulated"),
+            ("in flight", f"{load.n_in_flight:.3g} on each rank, by Little's law"),
+            *((name.upper(), _times_words(load, name)) for name in (TTFT, TPOT)),
+        ]
+    return section(f"at {show(load.requests_per_s, 'request/s')}", Pairs(rows))
+
+
+def _times_words(load: Load, quantity: str) -> str:
+    """Mean and percentiles; nothing of what the role does not have."""
+    told = [one for one in load.percentiles if one.quantity == quantity]
+    if not told:
+        return ""
+    mean = show(getattr(load, f"{quantity}_s"), "s")
+    shares = (f"p{100 * one.share:g} {show(one.simulated_s, 's')}" for one in told)
+    return f"{mean} on average, {', '.join(shares)}"
+
+
+def limits_section(plan: AnyPlan) -> Section:
+    """A row a limit."""
+    options = plan.request.options
+    late = options.time_limit_s is not None and not options.gap
+    late = late and plan.certificate.status != UNCONFIRMED
+    rows = [
+        (
+            limit_label(use.name),
+            limit_text(use.name, use.limit, use.dimension),
+            limited_text(use.used, use.dimension),
+            _gain_text(use, late=late),
+        )
+        for use in plan.limits
+    ]
+    return section("limits", Table(heads=("", "asked", "used", ""), rows=rows))
+
+
+def _gain_text(use: LimitUse, *, late: bool) -> str:
+    """What a little more of a limit gains; or that there was no time to see."""
+    if use.gain_fraction is None and late and use.name != "demand":
+        return "no time to see what more of it would gain"
+    if not use.binds or use.gain_fraction is None:
+        return ""
+    looser = limit_text(use.name, use.limit * use.relief, use.dimension)
+    return f"binds: {looser} would gain {percent(use.gain_fraction)}"
+
+
+def mix_head(plan: AnyPlan) -> list[Note]:
+    """That others serve the demand for less; nothing where none do."""
+    mix = plan.cheaper_mix
+    if mix is None:
+        return []
+    from planner.report.answers.placement import placement_line
+
+    gain = percent(1.0 - plan.of_alike(mix))
+    several = f"replicas of several sorts (`mix`, below): {placement_line(mix)}"
+    return [Note(f"for {gain} less, {several}")]
+
+
+def mix_section(plan: AnyPlan) -> Section:
+    """The replicas of several sorts that serve a demand for less, or how it is known of none."""
+    mix = plan.mix
+    if mix is None:
+        return section("mix")
+    if plan.cheaper_mix is None:
+        return section("mix", Note(_none(plan, mix)))
+    from planner.report.answers.placement import recipe_table
+
+    words = f"{status_text(mix.certificate)}; `plan place` shows where they lie"
+    return section("mix", recipe_table(mix), Note(words))
+
+
+def _none(plan: AnyPlan, mix: Placement) -> str:
+    """That alike replicas are the cheapest, or that no cheaper ones were found."""
+    proof = mix.certificate
+    sure = proof.vouched_bound
+    if not sure:  # that nothing is cheaper than nothing bounds nothing
+        return "no cheaper replicas of several sorts were found; nothing bounds them"
+    alike = proof.objective / plan.of_alike(mix)
+    least = show(min(sure, alike), proof.dimension)
+    if sure >= alike * (1.0 - plan.request.options.gap - 1e-9):
+        return f"`plan place` proves that no replicas of several sorts serve it for less: {least}"
+    return f"no cheaper replicas of several sorts were found; `plan place` has none below {least}"

@@ -1,0 +1,58 @@
+"""A plan, whichever runtime it is of; reports of other runtimes are not imported."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from planner.report.answers.plan_parts import mix_head, mix_section
+from planner.report.documents.blocks import Document, Note, Pairs, section
+from planner.report.proof import certificate_section
+from planner.report.times import times_notes
+from planner.results import AnyPlan
+from planner.results.deployments import Deployment
+from planner.results.engines import EngineDeployment
+from planner.specs.economics.request import EconomicsRequest
+
+
+def document(plan: AnyPlan) -> Document:
+    """What was asked, what to run, what it does, what proves it."""
+    own: Any = import_module(f"planner.report.answers.{_runtime(plan)}")
+    summary, headline = own.summary_of(plan), own.headline_of(plan)
+    return Document(
+        title=_title(plan),
+        line=_mixed_line(plan) or f"{summary}: {headline}",
+        head=(Note(summary), *times_notes(plan), Note(headline), *mix_head(plan)),
+        sections=(
+            section("request", Pairs(own.request_rows(plan.request, plan))),
+            *own.sections(plan),
+            mix_section(plan),
+            section("next best plans", own.alternatives(plan)),
+            certificate_section(plan.certificate, given_up=plan.given_up_fraction),
+            *own.closing(plan),
+        ),
+    )
+
+
+def _runtime(plan: AnyPlan) -> str:
+    """The module that reports of a plan's runtime."""
+    if isinstance(plan.deployment, Deployment):
+        return "layouts"
+    return "engines" if isinstance(plan.deployment, EngineDeployment) else "economics"
+
+
+def _title(plan: AnyPlan) -> str:
+    request = plan.request
+    if not isinstance(request, EconomicsRequest):
+        return f"{request.model.name} on {request.cluster.name}"
+    decode = request.served[0].target
+    return f"{decode.model.title} on {request.n_devices} × {decode.device.title}"
+
+
+def _mixed_line(plan: AnyPlan) -> str:
+    """Replicas of several sorts, where these serve for less."""
+    if plan.cheaper_mix is None:
+        return ""
+    from planner.report.answers.placement import placement_line
+
+    return placement_line(plan.cheaper_mix)

@@ -1,0 +1,298 @@
+"""A prediction for people: what users feel, where the time goes, what fits, what would balance.
+
+deepseek-v3 on 128 × h800 (sglang), batch 128 a rank: TPOT 55.1 ms (50 to 61)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from planner.estimates.serving.bursts import LENGTHS_VARY
+from planner.report.answers.plan_parts import load_section
+from planner.report.documents.blocks import (
+    Bar,
+    Block,
+    Cell,
+    Document,
+    Drawing,
+    Note,
+    Pairs,
+    Row,
+    Section,
+    Table,
+    hint,
+    notes,
+    section,
+)
+from planner.report.drawings.roofline import pass_drawing
+from planner.report.engine_requests import loaded_words
+from planner.report.launch.commands import start_section
+from planner.report.lines import percent
+from planner.report.times import times_notes
+from planner.report.words import BOUND_WORDS, balance_words, between, plural, spent_of
+from planner.results.arrivals import Load, Waves
+from planner.results.predictions import (
+    OperationLine,
+    PassLine,
+    Prediction,
+)
+from planner.specs.roles import DECODE, PREFILL, role_words
+from planner.units import show
+
+_BAR = 16
+_DEGREES = {"tensor": "TP", "data": "DP", "pipeline": "PP", "expert": "EP"}
+
+
+def document(prediction: Prediction, *, explains: bool = False) -> Document:
+    """What users feel, where the time goes, what fits, what would balance.
+
+    Args:
+        explains: whether each operation is traced to its formula, constants and source.
+    """
+    one = prediction
+    line = prediction_line(one)
+    traces = [section(f"{each.name}, explained", *_traces(each)) for each in one.passes if explains]
+    way = (
+        "" if explains else "`--explain` traces each operation to its formula, constants and source"
+    )
+    return Document(
+        title=f"{one.model} on {one.n_devices} × {one.device}",
+        line=line,
+        head=(Note(line), *times_notes(one)),
+        sections=(
+            section("for users", Pairs(_user_rows(one))),
+            load_section(one.load),
+            *_first_token(one),
+            *(_pass_section(one, each) for each in one.passes),
+            section("memory of a device", *_memory(one)),
+            section("balance of decode", *_balance(one)),
+            *traces,
+            section("", Note(_trust(one)), is_bare=True),
+            hint(way),
+            start_section((one.launch, "")),
+        ),
+    )
+
+
+def prediction_line(prediction: Prediction) -> str:
+    """The verdict in one line."""
+    one = prediction
+    degrees = " ".join(f"{_DEGREES[k]} {n}" for k, n in one.degrees.items() if n > 1)
+    layout = f", {degrees}" if degrees else ""
+    times = (
+        f"TPOT {between(one.tpot_s)}" if one.role != PREFILL else "",
+        f"TTFT {between(one.ttft_s)}" if one.role != DECODE else "",
+        f"{show(one.requests_per_s, 'request/s')} read" if one.role == PREFILL else "",
+        f"{show(one.device_tokens_per_s, 'token/s')} a device" if one.role != PREFILL else "",
+    )
+    return (
+        f"{one.model} on {one.n_devices} × {one.device} ({one.engine}{layout})"
+        f"{role_words(one.role)}, batch {one.batch} a rank: {', '.join(filter(None, times))}"
+        f"{_load_words(one.load)}"
+    )
+
+
+def _load_words(load: Load | None) -> str:
+    """Whether it carries what arrives, behind the verdict."""
+    if load is None:
+        return ""
+    rate, share = show(load.requests_per_s, "request/s"), percent(load.utilization_fraction)
+    verb = "carries" if load.is_carried else "does not carry"
+    return f"; {verb} {rate}, {share} of what it serves"
+
+
+def _user_rows(one: Prediction) -> list[tuple[str, str]]:
+    formats, records = one.formats, one.request.records
+    same = formats["weights"] == formats["experts"]
+    experts = "" if same else f", {formats['experts']} experts"
+    backend = one.request.records.kernels.experts_backend
+    experts += f", experts by {backend}" if backend else ""
+    hit = f", {percent(one.hit_fraction)} of the input cached" if one.hit_fraction else ""
+    return [
+        *_time_rows(one),
+        ("drafts", f"{one.tokens_per_step:.3g} tokens a pass" if one.tokens_per_step > 1 else ""),
+        ("copies", f"{one.n_copies} of the model, which share nothing" if one.n_copies > 1 else ""),
+        (
+            "as asked",
+            f"{one.n_input_tokens} tokens in, {one.n_output_tokens} out{hit}; "
+            f"{formats['weights']} weights{experts}, {formats['cache']} cache; "
+            f"overlap {one.overlap}; {one.network}",
+        ),
+        ("loaded", loaded_words(records.models[0], one.request.formats, records.engine)),
+        ("quality", one.quality),
+    ]
+
+
+def _time_rows(one: Prediction) -> Iterator[tuple[str, str]]:
+    """What users feel of it: of a worker of one phase, of what it does."""
+    reads, writes = one.role != DECODE, one.role != PREFILL
+    if reads:
+        before = "" if writes else ", before its cache is handed over"
+        yield "TTFT", f"{between(one.ttft_s)}, {_question(one)}{before}"
+    if one.waves is not None:
+        yield "", _waves_words(one.waves)
+    if one.n_running < one.batch:
+        fit = "fit" if one.n_running >= one.memory.largest_batch else "share passes"
+        waits = f"{one.batch} are in flight, {one.n_running} {fit}"
+        yield "queue", f"{show(one.queue_s, 's')}: {waits}"
+    if not writes:
+        yield "prompts", f"{show(one.requests_per_s, 'request/s')} in total"
+        return
+    beside = "prompts of the others included" if reads else "no prompt is read beside it"
+    yield "TPOT", f"{between(one.tpot_s)}, {beside}"
+    several = one.tokens_per_step > 1
+    bursts = f" from {one.tokens_per_step:.3g} tokens to the next" if several else ""
+    yield "ITL", f"{between(one.itl_s)}{bursts}, while no prompt is read"
+    speeds = f"{one.user_tokens_per_s:.3g} a user, {one.device_tokens_per_s:.4g} a device"
+    yield "tokens/s", f"{speeds}, {one.total_tokens_per_s:.5g} in total"
+
+
+def _waves_words(waves: Waves) -> str:
+    median, first = (show(seconds, "s") for seconds in (waves.median_s, waves.first_s))
+    later = ""
+    if waves.n_waves > 1:
+        later = f", later ones {show(waves.later_s, 's')}, as lengths vary by {LENGTHS_VARY:.0%}"
+    return f"median {median}; first wave {first}{later}"
+
+
+def _question(one: Prediction) -> str:
+    """Of which requests TTFT is the mean."""
+    in_flight = one.n_running * one.degrees["data"]
+    if one.waves is not None:
+        many = plural(one.waves.n_waves, "wave")
+        return f"mean of {many} of {in_flight}, the first of which comes at once"
+    if in_flight == 1:
+        return "of one request alone"
+    return f"of requests that come as others end, {in_flight} in flight"
+
+
+def _first_token(one: Prediction) -> list[Section]:
+    """The parts that TTFT is the sum of; nothing of what finds prompts read."""
+    if one.role == DECODE:
+        return []
+    spent = one.ttft_s.value
+    rows = [
+        (part.name, show(part.seconds, "s"), Bar(part.seconds / spent, _BAR))
+        for part in one.ttft_parts
+    ]
+    sources = (f"{part.name}: {part.source}" for part in one.ttft_parts if part.source)
+    parts = Table(rows=rows, align="<><")
+    return [section(f"first token: {show(spent, 's')}", parts, *notes(sources, kind="item"))]
+
+
+def _pass_section(prediction: Prediction, one: PassLine) -> Section:
+    """A row an operation and class of layers, most of the time first in each class."""
+    parts = f" in {one.n_microbatches:.0f} micro-batches" if one.n_microbatches > 1 else ""
+    title = (
+        f"{one.name} pass: {between(one.total_s)}{parts}, {percent(one.mfu_fraction)} MFU, "
+        f"{percent(one.hbm_fraction)} of memory bandwidth"
+    )
+    spent = sum(spent_of(one, line) for line in one.operations) + one.host_s
+    rows: list[Row] = []
+    for layer in dict.fromkeys(line.layer for line in one.operations):
+        lines = [line for line in one.operations if line.layer == layer]
+        whole = sum(spent_of(one, line) for line in lines)
+        rows.append(_filled(layer, show(whole, "s")))
+        rows += [_row(one, line, spent) for line in sorted(lines, key=lambda x: -x.total_s)]
+    if one.host_s:
+        rows.append(_filled("host", show(one.host_s, "s"), Bar(one.host_s / spent, _BAR)))
+    if one.hidden_s > 0:
+        rows.append(_filled("hidden by overlap", f"−{show(one.hidden_s, 's')}"))
+    drawing = Drawing(svg=lambda: pass_drawing(prediction, one))
+    return section(title, drawing, Table(heads=_HEADS, rows=rows, align="<><>>>>><>>"))
+
+
+_HEADS = ("", "time", "", "runs", "FLOP", "bytes", "FLOP/B", "ridge", "bound", "peak", "HBM")
+
+
+def _filled(*cells: Cell) -> Row:
+    return (*cells, *[""] * (len(_HEADS) - len(cells)))
+
+
+def _row(one: PassLine, line: OperationLine, spent: float) -> Row:
+    total = spent_of(one, line)
+    runs = round(total / line.run_s)
+    moved = line.hbm_bytes or line.sent_bytes
+    return (
+        f"  {line.name}",
+        show(total, "s"),
+        Bar(total / spent, _BAR),
+        f"{runs} × {show(line.run_s, 's')}",
+        show(line.flop, "FLOP") if line.flop else "",
+        show(moved, "B") if moved else "",
+        f"{line.flop_per_byte:.3g}" if line.flop_per_byte else "",
+        f"{line.ridge_flop_per_byte:.3g}" if line.flop else "",
+        BOUND_WORDS[line.bound],
+        percent(line.mfu_fraction) if line.flop else "",
+        percent(line.hbm_fraction) if line.hbm_bytes else "",
+    )
+
+
+def _memory(one: Prediction) -> list[Block]:
+    memory = one.memory
+    held = (
+        ("weights", memory.weights_bytes),
+        *((("drafter", memory.drafter_bytes),) if memory.drafter_bytes else ()),
+        ("cache", memory.cache_bytes),
+        ("activations", memory.activation_bytes),
+        ("engine", memory.workspace_bytes),
+    )
+    shares = [(name, size, size / memory.hbm_bytes) for name, size in held]
+    rows: list[Row] = [
+        (name, show(size, "B"), percent(share), Bar(share, _BAR)) for name, size, share in shares
+    ]
+    limit = percent(memory.limit_bytes / memory.hbm_bytes)
+    rows.append(("the engine may take", show(memory.limit_bytes, "B"), limit, ""))
+    fits = (
+        f"fits: batch {memory.largest_batch} a rank while they grow to {one.n_kept_tokens} "
+        f"tokens, or {memory.longest_context} tokens at batch {one.n_running}"
+    )
+    copies = one.redundant_experts
+    said = [f"copies: {balance_words(copies)}"] if copies else []
+    return [Table(rows=rows, align="<>><"), *notes([*said, fits])]
+
+
+def _balance(one: Prediction) -> list[Block]:
+    """What would balance decode; nothing of what runs none."""
+    if one.role == PREFILL:
+        return []
+    rows = [
+        ("ridge of the weights' format", f"{one.ridge_flop_per_byte:.4g} FLOP/B", "", ""),
+        *(
+            (
+                line.name,
+                f"balance at {line.balanced:.4g}",
+                f"here {line.present:.4g}" if line.present is not None else "",
+                line.rule,
+            )
+            for line in one.balance
+        ),
+    ]
+    return [Table(rows=rows)]
+
+
+def _traces(one: PassLine) -> Iterator[Note]:
+    """What each operation is computed by, of what, and who says so."""
+    for line in one.operations:
+        computed = f"{line.formula}({_values(line.arguments)})"
+        yield Note(f"{line.layer}: {line.name} = {computed}", kind="item")
+        yield Note(
+            f"{show(line.run_s, 's')} × {line.n_times:g}, ± {percent(line.error)}", kind="part"
+        )
+        if line.constants:
+            yield Note(f"constants: {_values(line.constants)}", kind="part")
+        yield Note(f"source: {line.source}", kind="part")
+
+
+def _values(values: object) -> str:
+    assert hasattr(values, "items")
+    return ", ".join(f"{key}={value:.4g}" for key, value in values.items())
+
+
+def _trust(one: Prediction) -> str:
+    measured = len(one.provenance) - one.n_assumed
+    return (
+        "times are in their interval two times out of three, by errors of kernels and of whole "
+        "servers; "
+        f"{plural(measured, 'constant')} measured or published, {one.n_assumed} assumed"
+    )

@@ -1,0 +1,92 @@
+"""The least rent over traffic for people: each step, its proved bound, and what it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from planner.report.answers.fleet_words import rate
+from planner.report.documents.blocks import Block, Data, Document, Drawing, Note, Table, section
+from planner.report.drawings.fleets import rents
+from planner.report.lines import percent
+from planner.report.words import plural
+from planner.results.fleets import FleetStaircase, Step
+from planner.units import show
+
+
+def staircase_line(staircase: FleetStaircase) -> str:
+    """All of it in one line."""
+    first, last = ends_per_s(staircase)
+    if not staircase.steps:
+        return "no step: nothing serves the least of the traffic"
+    rents = [show(one.usd_per_hour, "USD/h") for one in staircase.steps]
+    over = f"{rate(first)} to {rate(last)}"
+    limit = staircase.request.options.time_limit_s
+    why = "there are too few devices" if limit is None else "devices or time did not suffice"
+    short = "" if staircase.is_whole else f"; beyond, {why}"
+    what = f"{plural(len(rents), 'step')} from {rents[0]} to {rents[-1]}"
+    return f"{what} over {over}, none further than {percent(staircase.gap)} from its bound{short}"
+
+
+def document(staircase: FleetStaircase) -> Document:
+    """Each step, its proved bound, and what it has."""
+    line = staircase_line(staircase)
+    return Document(
+        title="least rent over traffic",
+        line=line,
+        head=(Note(line),),
+        sections=(section("steps", *staircase_blocks(staircase)),),
+        data=partial(staircase_data, staircase),
+    )
+
+
+def staircase_blocks(staircase: FleetStaircase) -> list[Block]:
+    """A drawing, and a row a step."""
+    if not staircase.steps:
+        return []
+    heads = ("requests above", "up to", "rent", "bound", "devices", "pools")
+    rows = [_step(staircase, one) for one in staircase.steps]
+    said = "rates of replicas are those of formulas: a simulation may take some of them down"
+    drawing = Drawing(svg=partial(rents, staircase, "rents"))
+    return [drawing, Table(heads=heads, rows=rows, align=">>>>><", wraps=True), Note(said)]
+
+
+def staircase_data(staircase: FleetStaircase) -> Data:
+    """A row a step; requests are of all classes together."""
+    of = staircase.request.rate_per_s
+    heads = ("above_requests_per_s", "upto_requests_per_s", *(name for name, _ in _STEP))
+    rows = (
+        (one.above_factor * of, one.upto_factor * of, *(read(one) for _, read in _STEP))
+        for one in staircase.steps
+    )
+    return heads, rows
+
+
+_STEP: Sequence[tuple[str, Callable[[Step], object]]] = (
+    ("above_factor", lambda one: one.above_factor),
+    ("upto_factor", lambda one: one.upto_factor),
+    ("usd_per_hour", lambda one: one.usd_per_hour),
+    ("bound_usd_per_hour", lambda one: one.bound_usd_per_hour),
+    ("n_devices", lambda one: one.n_devices),
+    ("pools", lambda one: one.words),
+)
+
+
+def ends_per_s(staircase: FleetStaircase) -> tuple[float, float]:
+    """The least and the most traffic that it is of [request/s]."""
+    of = staircase.request.rate_per_s
+    if not staircase.steps:
+        return 0.0, 0.0
+    return staircase.steps[0].above_factor * of, staircase.steps[-1].upto_factor * of
+
+
+def _step(staircase: FleetStaircase, one: Step) -> tuple[str, str, str, str, str, str]:
+    of = staircase.request.rate_per_s
+    return (
+        rate(one.above_factor * of),
+        rate(one.upto_factor * of),
+        show(one.usd_per_hour, "USD/h"),
+        show(one.bound_usd_per_hour, "USD/h"),
+        f"{one.n_devices:,}",
+        one.words,
+    )

@@ -1,0 +1,231 @@
+"""One topology, of like devices or of kinds of nodes below leaves, with its sources."""
+
+from __future__ import annotations
+
+from planner.report.catalogue.figures import Figures, assumed_text, described, figures
+from planner.report.documents.blocks import Document, Pairs, Section, section
+from planner.report.lines import TIED, percent
+from planner.report.words import plural
+from planner.specs.pools import GroupSpec, PoolSpec
+from planner.specs.records import (
+    ClusterSpec,
+    DeviceSpec,
+    LinkedFabric,
+    NodesFabric,
+    TorusFabric,
+    TwoRegimes,
+)
+from planner.units import show
+
+_MEASURED = "nodes.scale_up.measured"
+
+
+def cluster_document(cluster: ClusterSpec) -> Document:
+    """Pool, network, parts and device, each number with its source."""
+    device, fabric = cluster.device, cluster.fabric
+    rent = show(cluster.usd_per_hour * cluster.n_devices, "USD/h")
+    each = show(cluster.usd_per_hour, "USD/h")
+    pool = [
+        ("devices", f"{cluster.n_devices} × {device.title}"),
+        ("rent", f"{rent}, {each} a device, price {device.price_date or 'undated'}"),
+    ]
+    if isinstance(fabric, TorusFabric):
+        network, parts = _torus(fabric), _slices(fabric)
+    elif isinstance(fabric, NodesFabric):
+        network, parts = _nodes(fabric), _domains(fabric)
+    else:
+        network, parts = _linked(fabric), _groups(fabric)
+    provenance = (*cluster.provenance, *device.provenance)
+    return described(
+        cluster.name,
+        cluster.title,
+        (
+            section("pool", Pairs(pool)),
+            figures("network, one way", network, provenance),
+            section("parts", Pairs(parts)),
+            figures("device", device_figures(device), provenance),
+        ),
+        [assumed_text(provenance)],
+    )
+
+
+def device_figures(device: DeviceSpec) -> Figures:
+    """Label, value and key of the source of everything that a device's file says."""
+    peaks = [
+        (f"peak {name}", show(rate, "FLOP/s"), f"peak.{name}")
+        for name, rate in device.peak_flop_per_s.items()
+    ]
+    compute, hbm = percent(device.compute_fraction), percent(device.hbm_fraction)
+    return [
+        *peaks,
+        ("  attained", compute, "attainable.compute_fraction"),
+        ("HBM", show(device.hbm_bytes, "B"), "memory.hbm"),
+        ("HBM bandwidth", show(device.hbm_bytes_per_s, "B/s"), "memory.hbm_bandwidth"),
+        ("  attained", hbm, "attainable.hbm_fraction"),
+        ("reserve", show(device.reserve_bytes, "B"), "memory.reserve"),
+        ("layer overhead", show(device.layer_overhead_s, "s"), "attainable.layer_overhead"),
+        ("overlap exponent", f"{device.roofline_exponent:g}", "attainable.roofline_exponent"),
+        ("price", show(device.usd_per_hour, "USD/h"), "price.on_demand"),
+        *([] if device.tdp_w is None else [("TDP", show(device.tdp_w, "W"), "power.tdp")]),
+    ]
+
+
+def _torus(fabric: TorusFabric) -> Figures:
+    return [
+        ("link", show(fabric.link_bytes_per_s, "B/s"), "torus.link_bandwidth"),
+        ("hop", show(fabric.hop_s, "s"), "torus.hop"),
+        ("closed if", f"all dimensions divide by {fabric.wrap_multiple}", "torus.wrap_multiple"),
+        ("activations", fabric.activation_network, "torus.activation_network"),
+        ("weights", fabric.bulk_network, "torus.bulk_network"),
+    ]
+
+
+def _slices(fabric: TorusFabric) -> list[tuple[str, str]]:
+    from planner.topology.slices import n_positions, slice_shapes, slice_wraps  # numpy
+
+    shapes = slice_shapes(fabric)
+    closed = [s for s in shapes if any(slice_wraps(fabric, s))]
+    listed = [f"{'×'.join(map(str, s))}{TIED}({n_positions(fabric, s)})" for s in shapes]
+    rings = f"{len(closed)} closed into rings"
+    return [
+        ("slices", f"{plural(len(shapes), 'shape')}, {rings}; places in brackets"),
+        ("shapes", ", ".join(listed)),
+    ]
+
+
+def _nodes(fabric: NodesFabric) -> Figures:
+    up, out = percent(fabric.scale_up_fraction), percent(fabric.scale_out_fraction)
+    pair = fabric.scale_up_pair_bytes_per_s
+    to_one = (
+        [("  to one other", show(pair, "B/s"), "nodes.scale_up.pair_bandwidth")] if pair else []
+    )
+    return [
+        ("in a node", show(fabric.scale_up_bytes_per_s, "B/s"), "nodes.scale_up.bandwidth"),
+        *to_one,
+        ("  attained", up, "nodes.scale_up.attainable_fraction"),
+        ("  latency", show(fabric.scale_up_latency_s, "s"), "nodes.scale_up.latency"),
+        ("between nodes", show(fabric.scale_out_bytes_per_s, "B/s"), "nodes.scale_out.bandwidth"),
+        ("  attained", out, "nodes.scale_out.attainable_fraction"),
+        ("  latency", show(fabric.scale_out_latency_s, "s"), "nodes.scale_out.latency"),
+        ("activations", fabric.activation_network, "nodes.activation_network"),
+        ("weights", fabric.bulk_network, "nodes.bulk_network"),
+        *_measured(fabric),
+        *_protocols(fabric),
+    ]
+
+
+def _measured(fabric: NodesFabric) -> Figures:
+    """The faster of two forms for each collective, in the largest group that was measured."""
+    if fabric.scale_up_measured is None:
+        return []
+    return [
+        (f"  {name} of {fits.n_devices[-1]}", _forms(fits), f"{_MEASURED}.{key}.n_devices")
+        for name, key, fits in (
+            ("all-reduce", "all_reduce", fabric.scale_up_measured.all_reduce),
+            ("all-gather", "all_gather", fabric.scale_up_measured.all_gather),
+            ("reduce-scatter", "reduce_scatter", fabric.scale_up_measured.reduce_scatter),
+            ("all-to-all", "all_to_all", fabric.scale_up_measured.all_to_all),
+        )
+    ]
+
+
+def _forms(fits: TwoRegimes) -> str:
+    short = _form(fits.short_latency_s[-1], fits.short_bytes_per_s[-1])
+    return f"{short} or {_form(fits.long_latency_s[-1], fits.long_bytes_per_s[-1])}"
+
+
+def _form(latency_s: float, bytes_per_s: float) -> str:
+    return f"{show(latency_s, 's')} at {show(bytes_per_s, 'B/s')}"
+
+
+def _protocols(fabric: NodesFabric) -> Figures:
+    """Of each: a hop in a node and between nodes, the base, the share of the bandwidth."""
+    return [
+        (
+            f"  {each.name}, {each.algorithm}",
+            f"{show(each.scale_up_hop_s, 's')} + {show(each.scale_out_hop_s, 's')} a hop, "
+            f"base {show(each.base_s, 's')}, {percent(each.bandwidth_fraction)}",
+            f"nodes.protocol[{i}].base",
+        )
+        for i, each in enumerate(fabric.protocols)
+    ]
+
+
+def _domains(fabric: NodesFabric) -> list[tuple[str, str]]:
+    n_nodes, n_inside = plural(fabric.n_nodes, "node"), plural(fabric.n_devices_per_node, "device")
+    pair = fabric.scale_up_pair_bytes_per_s
+    inside = f"a link of {show(pair, 'B/s')} for each pair" if pair else "all pairs at full rate"
+    return [("domains", f"{n_nodes} of {n_inside}, {inside} inside")]
+
+
+def _linked(fabric: LinkedFabric) -> Figures:
+    rates = sorted({link.bytes_per_s for link in fabric.links})
+    ends = dict.fromkeys(show(rate, "B/s") for rate in (*rates[:1], *rates[-1:]))
+    span = f"{len(fabric.links)}, {' to '.join(ends)}" if rates else "none"
+    return [
+        ("links", span, "link[0].bandwidth"),
+        ("activations", fabric.activation_network, "linked.activation_network"),
+        ("weights", fabric.bulk_network, "linked.bulk_network"),
+    ]
+
+
+def _groups(fabric: LinkedFabric) -> list[tuple[str, str]]:
+    from planner.topology.widest import widest_groups
+
+    listed = ", ".join(
+        f"{len(group.devices)} at {show(group.bytes_per_s, 'B/s')}"
+        for group in widest_groups(fabric)
+        if len(group.devices) > 1
+    )
+    return [("groups", listed or "no two devices are linked")]
+
+
+def pool_document(pool: PoolSpec) -> Document:
+    """The pool, and of each kind of nodes its network and switches, each number with its source."""
+    rent = sum(group.cluster.usd_per_hour * group.cluster.n_devices for group in pool.groups)
+    head = [
+        ("devices", f"{pool.n_devices} in {plural(len(pool.groups), 'kind')} of nodes"),
+        ("rent", show(rent, "USD/h")),
+    ]
+    groups = [
+        one
+        for group in pool.groups
+        for one in (
+            section(f"nodes {group.name}", Pairs(_group_nodes(group))),
+            _switches(pool, group),
+        )
+    ]
+    places = f"`plan place --topology {pool.name}` places on it"
+    closing = [places, assumed_text(pool.provenance)]
+    return described(pool.name, pool.title, (section("pool", Pairs(head)), *groups), closing)
+
+
+def _group(pool: PoolSpec, group: GroupSpec) -> tuple[Section, Section]:
+    """Nodes of one kind, and the switches above them."""
+    nodes = section(f"nodes {group.name}", Pairs(_group_nodes(group)))
+    return nodes, _switches(pool, group)
+
+
+def _group_nodes(group: GroupSpec) -> list[tuple[str, str]]:
+    fabric, device = group.fabric, group.cluster.device
+    inside = show(fabric.scale_up_bytes_per_s, "B/s")
+    between = show(fabric.scale_out_bytes_per_s, "B/s")
+    each = show(group.cluster.usd_per_hour, "USD/h")
+    nodes = f"{plural(fabric.n_nodes, 'node')} of {fabric.n_devices_per_node} × {device.title}"
+    return [
+        ("nodes", f"{nodes}, {show(device.hbm_bytes, 'B')} and {each} each"),
+        ("a device", f"{inside} in its node, {between} to its leaf"),
+        ("more", f"`plan topologies {group.cluster.name}`"),
+    ]
+
+
+def _switches(pool: PoolSpec, group: GroupSpec) -> Section:
+    leaves = f"{plural(group.n_leaves, 'leaf', 'leaves')} of {group.n_nodes_per_leaf} nodes"
+    key = f"group.{group.name}"
+    rows: Figures = [
+        ("leaves", leaves, f"{key}.n_nodes_per_leaf"),
+        ("rails", f"{group.n_rails} a leaf", f"{key}.n_rails"),
+        ("spine", f"{group.oversubscription:g}:1", f"{key}.oversubscription"),
+        ("  latency", show(group.spine_latency_s, "s"), f"{key}.spine_latency"),
+    ]
+    return figures(f"switches above nodes {group.name}", rows, pool.provenance)

@@ -1,0 +1,70 @@
+(function () {
+  var tip = document.getElementById("tip");
+  document.querySelectorAll(".chart").forEach(function (chart) {
+    var points = [];
+    chart.querySelectorAll(".p").forEach(function (use) {
+      var title = use.querySelector("title");
+      points.push({ x: +use.getAttribute("x"), y: +use.getAttribute("y"), text: title.textContent });
+      use.removeChild(title);
+    });
+    chart.addEventListener("pointermove", function (event) {
+      var scale = chart.getBoundingClientRect().width / chart.viewBox.baseVal.width;
+      var at = chart.getBoundingClientRect(), best = null, least = 24 * 24;
+      points.forEach(function (point) {
+        var x = at.left + point.x * scale - event.clientX;
+        var y = at.top + point.y * scale - event.clientY;
+        var far = x * x + y * y;
+        if (far <= least) { least = far; best = point; }
+      });
+      tip.style.display = best ? "block" : "none";
+      if (!best) { return; }
+      tip.textContent = best.text;
+      var wide = document.documentElement.clientWidth - tip.offsetWidth - 8;
+      tip.style.left = Math.max(4, Math.min(event.clientX + 16, wide)) + "px";
+      var below = event.clientY + 16 + tip.offsetHeight < window.innerHeight;
+      tip.style.top = (below ? event.clientY + 16 : event.clientY - tip.offsetHeight - 12) + "px";
+    });
+    chart.addEventListener("pointerleave", function () { tip.style.display = "none"; });
+  });
+
+  document.querySelectorAll(".copy").forEach(function (one) {
+    function mark(on) {
+      document.querySelectorAll('.copy[data-e="' + one.dataset.e + '"]').forEach(function (copy) {
+        copy.classList.toggle("on", on);
+      });
+    }
+    one.addEventListener("mouseenter", function () { mark(true); });
+    one.addEventListener("mouseleave", function () { mark(false); });
+  });
+
+  document.querySelectorAll(".sorts").forEach(function (table) {
+    var body = table.tBodies[0], heads = Array.prototype.slice.call(table.tHead.rows[0].cells);
+    var rows = Array.prototype.slice.call(body.rows), words = table.parentNode.querySelector("input");
+    function key(row, i) {
+      var number = row.cells[i].getAttribute("data-n");
+      return number === null ? row.cells[i].textContent : +number;
+    }
+    heads.forEach(function (head, i) {
+      head.addEventListener("click", function () {
+        var down = head.getAttribute("aria-sort") === "ascending" ? -1 : 1;
+        heads.forEach(function (one) { one.removeAttribute("aria-sort"); });
+        head.setAttribute("aria-sort", down > 0 ? "ascending" : "descending");
+        rows.sort(function (a, b) {
+          var x = key(a, i), y = key(b, i);
+          if (x === "" || y === "") { return (x === "") - (y === ""); }
+          return down * (x < y ? -1 : x > y ? 1 : 0);
+        });
+        rows.forEach(function (row) { body.appendChild(row); });
+      });
+    });
+    words.addEventListener("input", function () {
+      var wanted = words.value.toLowerCase().split(" "), n = 0;
+      rows.forEach(function (row) {
+        var text = row.textContent.toLowerCase();
+        row.hidden = !wanted.every(function (word) { return text.indexOf(word) >= 0; });
+        n += !row.hidden;
+      });
+      table.parentNode.querySelector("output").textContent = n + " of " + rows.length;
+    });
+  });
+})();
