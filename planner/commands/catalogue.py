@@ -20,11 +20,11 @@ _Spec = TypeVar("_Spec")
 
 def models(said: Said) -> Answer:
     """All models, or one of them."""
+    said.check()
     from planner.report.catalogue.figures import listed, model_facts
     from planner.specs.listing import list_models
     from planner.specs.reading import load_model
 
-    said.check()
     if said.name is not None:
         return shown(said, lambda: _model(said.name))
     hint = "`plan models NAME` describes one, `plan --model NAME` plans for it"
@@ -48,12 +48,12 @@ def _model(name: str) -> Document:
 
 def topologies(said: Said) -> Answer:
     """Clusters of like nodes or chips, and fabrics, which only placements tell apart; or one."""
+    said.check()
     from planner.report.catalogue.figures import cluster_facts, listed, pool_facts
     from planner.specs.listing import list_clusters, list_fabrics
     from planner.specs.pools import load_pool
     from planner.specs.reading import load_cluster
 
-    said.check()
     if said.name is not None:
         return shown(said, lambda: _topology(said.name))
     clusters, fabrics = list_clusters(), list_fabrics()
@@ -82,22 +82,22 @@ def _topology(name: str) -> Document:
 
 def devices(said: Said) -> Answer:
     """All devices, or one of them."""
-    from planner.report.answer_kinds import Devices
+    said.check()
+    from planner.results.listings import Devices
     from planner.specs.listing import list_devices
     from planner.specs.reading import load_device
 
-    said.check()
     found = _loaded(said.name, list_devices, load_device, asked_by="plan devices")
     return reported(said, Devices(devices=tuple(found)), is_one=said.name is not None)
 
 
 def engines(said: Said) -> Answer:
     """All serving engines, or one of them with the rules of what it starts."""
-    from planner.report.answer_kinds import Engines
+    said.check()
+    from planner.results.listings import Engines
     from planner.specs.engines.files import load_engine
     from planner.specs.listing import list_engines
 
-    said.check()
     found = _loaded(said.name, list_engines, load_engine, asked_by="plan engines")
     return reported(said, Engines(engines=tuple(found)), is_one=said.name is not None)
 

@@ -8,59 +8,12 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
-from planner.errors import Problem
-from planner.report.documents.blocks import Document
-from planner.report.json_records import UNVERIFIED, record_hints
-from planner.results import Conflict, Plan
-from planner.results.audits import Audit
-from planner.results.engines import EngineAudit
-from planner.results.experts import ExpertPlan
-from planner.results.fleets import FleetPlan, FleetStaircase
-from planner.results.placements import Placement, PlacementConflict
-from planner.results.predictions import Prediction
-from planner.results.repairs import Repair
-from planner.results.staging import LayerPlacement, StagePlan, StagingConflict
-from planner.results.surveys import Comparison, Curves
-from planner.results.verifications import Verification
-from planner.specs.kernels import EngineSpec
-from planner.specs.records import DeviceSpec
+if TYPE_CHECKING:
+    from planner.report.documents.blocks import Document
 
 Path = tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Devices:
-    """Devices that there are to plan with."""
-
-    devices: tuple[DeviceSpec, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Engines:
-    """Serving engines that there are to plan with, and what they start."""
-
-    engines: tuple[EngineSpec, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """Why there is no answer, other than a conflict.
-
-    Args:
-        error: its name: `RequestError`, `OutOfTimeError`, …; `InternalError` of a defect.
-        exit_code: of the command.
-        message: in a sentence.
-        problems: of a request that cannot be read.
-        hint: what to do instead, if anybody knows.
-    """
-
-    error: str
-    exit_code: int
-    message: str
-    problems: tuple[Problem, ...]
-    hint: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +22,7 @@ class AnswerKind:
 
     Args:
         name: the word for it in the envelope.
-        record: what it is.
+        of: its record, by module of `planner.results` and name: others are not imported.
         module: of `planner.report` that makes a document of it; empty where none does.
         request, state, certificate: fields, by the way to them from the record, that stand in the
             envelope under these names instead; empty where the kind has none.
@@ -77,12 +30,19 @@ class AnswerKind:
     """
 
     name: str
-    record: type
+    of: str
     module: str = ""
     request: Path = ()
     state: Path = ()
     certificate: Path = ()
     repeated: tuple[Path, Path] | None = None
+
+    @property
+    def record(self) -> type:
+        """What it is."""
+        module, _, name = self.of.partition(".")
+        record: type = getattr(import_module(f"planner.results.{module}"), name)
+        return record
 
     @property
     def moved(self) -> tuple[tuple[str, Path], ...]:
@@ -114,11 +74,11 @@ _REQUEST, _PROOF = ("request",), ("certificate",)
 
 ANSWER_KINDS: tuple[AnswerKind, ...] = (
     AnswerKind(
-        name="plan", record=Plan, module="answers.plans", request=_REQUEST, certificate=_PROOF
+        name="plan", of="plans.Plan", module="answers.plans", request=_REQUEST, certificate=_PROOF
     ),
     AnswerKind(
         name="placement",
-        record=Placement,
+        of="placements.Placement",
         module="answers.placement",
         state=("request", "state"),
         request=_REQUEST,
@@ -126,7 +86,7 @@ ANSWER_KINDS: tuple[AnswerKind, ...] = (
     ),
     AnswerKind(
         name="repair",
-        record=Repair,
+        of="repairs.Repair",
         module="answers.repair",
         request=("request",),
         state=("request", "wanted", "state"),
@@ -135,28 +95,28 @@ ANSWER_KINDS: tuple[AnswerKind, ...] = (
     ),
     AnswerKind(
         name="experts",
-        record=ExpertPlan,
+        of="experts.ExpertPlan",
         module="answers.experts",
         request=_REQUEST,
         certificate=_PROOF,
     ),
     AnswerKind(
         name="stages",
-        record=StagePlan,
+        of="staging.StagePlan",
         module="answers.stages",
         request=_REQUEST,
         certificate=_PROOF,
     ),
     AnswerKind(
         name="layers",
-        record=LayerPlacement,
+        of="staging.LayerPlacement",
         module="answers.layers",
         request=_REQUEST,
         certificate=_PROOF,
     ),
     AnswerKind(
         name="fleet",
-        record=FleetPlan,
+        of="fleets.FleetPlan",
         module="answers.fleets",
         state=("request", "state"),
         request=_REQUEST,
@@ -164,28 +124,40 @@ ANSWER_KINDS: tuple[AnswerKind, ...] = (
     ),
     AnswerKind(
         name="staircase",
-        record=FleetStaircase,
+        of="fleets.FleetStaircase",
         module="answers.staircases",
         state=("request", "state"),
         request=_REQUEST,
     ),
-    AnswerKind(name="frontiers", record=Curves, module="answers.frontiers"),
-    AnswerKind(name="comparison", record=Comparison, module="answers.comparison"),
-    AnswerKind(name="audit", record=Audit, module="answers.audit", request=("request",)),
+    AnswerKind(name="frontiers", of="surveys.Curves", module="answers.frontiers"),
+    AnswerKind(name="comparison", of="surveys.Comparison", module="answers.comparison"),
+    AnswerKind(name="audit", of="audits.Audit", module="answers.audit", request=("request",)),
     AnswerKind(
-        name="engine-audit", record=EngineAudit, module="answers.engine_audit", request=("request",)
+        name="engine-audit",
+        of="engines.EngineAudit",
+        module="answers.engine_audit",
+        request=("request",),
     ),
-    AnswerKind(name="prediction", record=Prediction, module="answers.prediction", request=_REQUEST),
-    AnswerKind(name="devices", record=Devices, module="catalogue.devices"),
-    AnswerKind(name="engines", record=Engines, module="catalogue.engines"),
-    AnswerKind(name="conflict", record=Conflict, module="answers.conflicts", request=("request",)),
-    AnswerKind(name="placement-conflict", record=PlacementConflict, module="answers.conflicts"),
-    AnswerKind(name="staging-conflict", record=StagingConflict, module="answers.conflicts"),
-    AnswerKind(name="verification", record=Verification, module="answers.verification"),
-    AnswerKind(name="error", record=Failure),
+    AnswerKind(
+        name="prediction",
+        of="predictions.Prediction",
+        module="answers.prediction",
+        request=_REQUEST,
+    ),
+    AnswerKind(name="devices", of="listings.Devices", module="catalogue.devices"),
+    AnswerKind(name="engines", of="listings.Engines", module="catalogue.engines"),
+    AnswerKind(
+        name="conflict", of="plans.Conflict", module="answers.conflicts", request=("request",)
+    ),
+    AnswerKind(
+        name="placement-conflict", of="placements.PlacementConflict", module="answers.conflicts"
+    ),
+    AnswerKind(name="staging-conflict", of="staging.StagingConflict", module="answers.conflicts"),
+    AnswerKind(name="verification", of="verifications.Verification", module="answers.verification"),
+    AnswerKind(name="error", of="listings.Failure"),
 )
 
-_OF_RECORD = {kind.record: kind for kind in ANSWER_KINDS}
+_OF_RECORD = {f"planner.results.{kind.of}": kind for kind in ANSWER_KINDS}
 _OF_NAME = {kind.name: kind for kind in ANSWER_KINDS}
 
 
@@ -195,7 +167,8 @@ def kind_of(answer: object) -> AnswerKind:
     Raises:
         TypeError: it is no answer.
     """
-    found = _OF_RECORD.get(type(answer))
+    record = type(answer)
+    found = _OF_RECORD.get(f"{record.__module__}.{record.__name__}")
     if found is None:
         raise TypeError(f"a {type(answer).__name__} is no answer of the planner")
     return found
@@ -225,6 +198,8 @@ def kind_named(name: object) -> AnswerKind | None:
 @cache
 def records_in(record: type) -> frozenset[type]:
     """The records that an answer is made of, itself and its request among them."""
+    from planner.report.json_records import record_hints
+
     found: set[type] = set()
     waiting: list[Any] = [record]
     while waiting:
@@ -246,6 +221,8 @@ def _unverified(kind: AnswerKind) -> tuple[str, ...]:
 
 def _paths(annotation: Any, path: Path, above: tuple[type, ...]) -> Iterator[Path]:  # noqa: ANN401
     """Ways to fields that cannot be recounted, in a type and all within it."""
+    from planner.report.json_records import UNVERIFIED, record_hints
+
     inner = get_args(annotation)
     if get_origin(annotation) in (Union, UnionType):
         for one in inner:

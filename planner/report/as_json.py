@@ -30,9 +30,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from planner.errors import PlannerError, RequestError
-from planner.report.answer_kinds import Failure, Path, kind_of
+from planner.report.answer_kinds import Path, kind_of
 from planner.report.json_records import DERIVED, JOINT, KINDS, RANGES
 from planner.report.times import times_of
+from planner.results.listings import Failure
 from planner.specs.ledger import files_used
 from planner.specs.spans import spans
 

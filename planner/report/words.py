@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from planner.quantities import QUANTITIES, limited_text, objective_of, objectives
 from planner.results import Deployment
-from planner.results.predictions import Interval, OperationLine, PassLine, RedundantExperts
 from planner.specs.targets import DEGREE_OPTIONS, PhaseLayout, Targets
 from planner.units import show
+
+if TYPE_CHECKING:
+    from planner.results.predictions import Interval, OperationLine, PassLine, RedundantExperts
 
 _LABELS: Mapping[str, str] = {"prefill_batch": "prefill batch"}
 """Of what is reported beside quantities and has other words."""

@@ -11,8 +11,9 @@ import jsonschema
 import pytest
 
 from planner.errors import Problem, RequestError
-from planner.report.answer_kinds import ANSWER_KINDS, Devices
+from planner.report.answer_kinds import ANSWER_KINDS
 from planner.report.as_json import Json, answer_json, dumps, failure_of
+from planner.results.listings import Devices
 from planner.results.staging import StagingConflict
 from planner.results.surveys import Curves
 from planner.specs.reading import load_device

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from planner.report.answer_kinds import ANSWER_KINDS, Engines, Failure, document_of, kind_of
+from planner.report.answer_kinds import ANSWER_KINDS, document_of, kind_of
 from planner.report.documents.as_html import page_of
 from planner.report.documents.as_text import columns, text_of
 from planner.report.documents.blocks import (
@@ -20,6 +20,7 @@ from planner.report.documents.blocks import (
     hint,
     section,
 )
+from planner.results.listings import Engines, Failure
 from planner.specs.engines.files import load_engine
 from tests.report.rendering import ORIGIN, report_page, report_text, section_text, tree
 from tests.report.test_as_json import ANSWERS

@@ -10,12 +10,12 @@ from planner.report.lines import percent
 from planner.report.proof import status_text
 from planner.report.words import limit_label, limit_text
 from planner.results import AnyPlan, LimitUse
-from planner.results.arrivals import Load
 from planner.specs.certificates import UNCONFIRMED
 from planner.specs.traffic.percentiles import TPOT, TTFT
 from planner.units import show
 
 if TYPE_CHECKING:
+    from planner.results.arrivals import Load
     from planner.results.placements import Placement
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from planner.report.answer_kinds import Devices
 from planner.report.catalogue.figures import assumed_text, described, figures
 from planner.report.catalogue.topologies import device_figures
 from planner.report.documents.blocks import Document, Note, Table, hint, section
 from planner.report.words import plural
+from planner.results.listings import Devices
 from planner.specs.records import DeviceSpec
 from planner.units import show
 

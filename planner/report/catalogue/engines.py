@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planner.report.answer_kinds import Engines
 from planner.report.catalogue.figures import assumed_text, described
 from planner.report.documents.blocks import Document, Note, Pairs, Table, hint, section
 from planner.report.engine_requests import changed_words
 from planner.report.words import plural
+from planner.results.listings import Engines
 from planner.specs.engines.rules import EngineRule
 from planner.specs.kernels import EngineSpec
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from planner.report.documents.blocks import Block, Command, Note, Section
 from planner.report.words import plural
 from planner.results.engines import EngineDeployment
-from planner.results.placements import Recipe
-from planner.results.predictions import Launch
+
+if TYPE_CHECKING:
+    from planner.results.placements import Recipe
+    from planner.results.predictions import Launch
 
 
 def start_section(*started: tuple[Launch | None, str]) -> Section:
