@@ -6,7 +6,7 @@ Nothing here says more than `specs.judged` has of the same runtime, device and k
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +28,8 @@ from planner.specs.runtimes import ERDIL2025, ROOFLINE, ScheduleName, runtime_of
 
 if TYPE_CHECKING:
     from planner.results.fleets import FleetPlan
-    from planner.results.placements import Placed, Placement
+    from planner.results.placements import Placement
     from planner.results.surveys import Curve, Frontier
-    from planner.specs.kernels import EngineTables
     from planner.specs.placement_request import AnyModel
 
 _KINDS = {"dense": "dense models", "mixture": "mixtures of experts"}
@@ -172,9 +171,9 @@ def _found(answer: Any) -> Iterator[Times]:  # noqa: ANN401 any kind of answer
     elif _is(answer, "Audit", "EngineAudit", "Conflict"):
         yield from _of_request(answer.request)
     elif _is(answer, "Placement"):
-        yield from _of_placement(answer)
+        yield from _of_recipes(answer, [one.model for one in answer.request.models])
     elif _is(answer, "FleetPlan"):
-        yield from _of_fleet(answer)
+        yield from _of_recipes(answer, [it for one in answer.request.classes for it in one.models])
     elif _is(answer, "Frontier"):
         yield from _of_frontier(answer)
     else:
@@ -190,7 +189,7 @@ def _curves(answer: object) -> Iterable[Curve]:
 def _of_frontier(answer: Frontier) -> Iterator[Times]:
     """Of every runtime that a point is of."""
     if answer.cost_model.name == ERDIL2025.name and isinstance(answer.request, Request):
-        yield _of_erdil(_kind(answer.request.model))
+        yield _of(ERDIL2025.name, "", _kind(answer.request.model))
         return
     names = {runtime_name(point.deployment) for point in answer.points}
     for request in (answer.request, *answer.other_requests):
@@ -199,14 +198,12 @@ def _of_frontier(answer: Frontier) -> Iterator[Times]:
 
 def _of_request(request: AnyRequest, used: AnyDeployment | None = None) -> Iterator[Times]:
     if isinstance(request, EconomicsRequest):
-        yield _of_erdil("mixture" if request.served[0].target.model.n_experts > 1 else "dense")
+        is_mixture = request.served[0].target.model.n_experts > 1
+        yield _of(ERDIL2025.name, "", "mixture" if is_mixture else "dense")
         return
     if isinstance(request, Request):
-        yield _of_roofline(
-            request.cluster.device.name,
-            _kind(request.model),
-            why=why_no_engine(request.model, request.cluster),
-        )
+        device, why = request.cluster.device.name, why_no_engine(request.model, request.cluster)
+        yield _of(ROOFLINE.name, device, _kind(request.model), why=why)
         return
     outside = used.outside if isinstance(used, EngineDeployment) else ()
     for kind in dict.fromkeys(one.kind for one in request.models):
@@ -214,37 +211,22 @@ def _of_request(request: AnyRequest, used: AnyDeployment | None = None) -> Itera
         yield _of_engine(request.engine, device, kind, measured_by, outside)
 
 
-def _of_placement(answer: Placement) -> Iterator[Times]:
+def _of_recipes(answer: Placement | FleetPlan, served: Iterable[AnyModel]) -> Iterator[Times]:
     """Of each model on each kind of devices that one of its replicas has."""
-    models = {one.model.name: one.model for one in answer.request.models}
-    made_by = {one.name: one.made_by for one in answer.request.deployments}
-    yield from _of_recipes(answer, models, answer.request.tables, made_by)
-
-
-def _of_fleet(answer: FleetPlan) -> Iterator[Times]:
-    """Of each model of a class on each kind of devices that one of its replicas has."""
-    models = {it.name: it for one in answer.request.classes for it in one.models}
-    made_by = {one.name: one.made_by for one in answer.request.deployments}
-    yield from _of_recipes(answer, models, answer.request.tables, made_by)
-
-
-def _of_recipes(
-    answer: Placed,
-    models: Mapping[str, AnyModel],
-    tables: Iterable[EngineTables],
-    made_by: Mapping[str, str],
-) -> Iterator[Times]:
-    """Of recipes, where engines have these tables of kernels, and tables of rows these makers."""
     from planner.results.table_deployments import TableDeployment
 
+    models, request = {one.name: one for one in served}, answer.request
+    made_by = {one.name: one.made_by for one in request.deployments}
     devices = {one.kind: one.device for one in answer.kinds}
-    measured = {(one.engine.name, one.kernels.device): one.kernels.measured_by for one in tables}
+    measured = {
+        (one.engine.name, one.kernels.device): one.kernels.measured_by for one in request.tables
+    }
     for one in answer.recipes:
         kind, device = _kind(models[one.model]), devices[one.kind]
         if isinstance(one.deployment, TableDeployment):
             yield _of_table(one.deployment.table, made_by[one.deployment.table], device, kind)
         elif one.engine == ROOFLINE.name:
-            yield _of_roofline(device, kind)
+            yield _of(ROOFLINE.name, device, kind)
         else:
             used = one.deployment
             outside = used.outside if isinstance(used, EngineDeployment) else ()
@@ -258,16 +240,26 @@ def _kind(model: AnyModel) -> ModelKind:
     return "mixture" if any(isinstance(one.ffn, Experts) for one in model.layers) else "dense"
 
 
-def _of_roofline(device: str, kind: ModelKind, *, why: str = "") -> Times:
-    name = ROOFLINE.name
+def _of(
+    name: str,
+    device: str,
+    kind: ModelKind,
+    *,
+    whose: str = "",
+    why: str = "",
+    outside: Iterable[str] = (),
+) -> Times:
+    """Of a runtime, whose title says whose the times are unless something else does."""
+    runtime = runtime_of(name)
     return Times(
         runtime=name,
         device=device,
         kind=kind,
-        whose=ROOFLINE.title,
-        schedule=ROOFLINE.schedule.name,
+        whose=whose or runtime.title,
+        schedule=runtime.schedule.name,
         judged=judged_on(name, device, kind),
         why=why,
+        outside=tuple(outside),
     )
 
 
@@ -278,37 +270,12 @@ def _of_engine(
     measured_by: tuple[str, ...],
     outside: tuple[Outside, ...] = (),
 ) -> Times:
-    runtime = runtime_of(engine)
     kernels = f"kernels measured under {', '.join(measured_by)}" if measured_by else ""
-    return Times(
-        runtime=engine,
-        device=device,
-        kind=kind,
-        whose=f"{runtime.title}'s schedule, {kernels or 'kernels assumed'}",
-        schedule=runtime.schedule.name,
-        judged=judged_on(engine, device, kind),
-        outside=tuple(outside_words(outside, engine, device, kind)),
-    )
+    whose = f"{runtime_of(engine).title}'s schedule, {kernels or 'kernels assumed'}"
+    words = outside_words(outside, engine, device, kind)
+    return _of(engine, device, kind, whose=whose, outside=words)
 
 
 def _of_table(name: str, made_by: str, device: str, kind: ModelKind) -> Times:
-    runtime = runtime_of(name)
-    return Times(
-        runtime=name,
-        device=device,
-        kind=kind,
-        whose=f"{runtime.title}{', as predicted by ' * bool(made_by)}{made_by}",
-        schedule=runtime.schedule.name,
-        judged=(),
-    )
-
-
-def _of_erdil(kind: ModelKind) -> Times:
-    return Times(
-        runtime=ERDIL2025.name,
-        device="",
-        kind=kind,
-        whose=ERDIL2025.title,
-        schedule=ERDIL2025.schedule.name,
-        judged=(),
-    )
+    whose = f"{runtime_of(name).title}{', as predicted by ' * bool(made_by)}{made_by}"
+    return _of(name, device, kind, whose=whose)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from planner.report.answers.fleet_rows import (
@@ -192,51 +192,35 @@ def _rounds(plan: FleetPlan) -> Table:
     return Table(rows=rows, align="<<", wraps=True)
 
 
-_POOL: Sequence[tuple[str, Callable[[FleetPool], object]]] = (
-    ("pool", lambda one: one.name),
-    ("classes", lambda one: " ".join(one.classes)),
-    ("above_tokens", lambda one: one.above_tokens),
-    ("upto_tokens", lambda one: one.upto_tokens if math.isfinite(one.upto_tokens) else ""),
-    ("then", lambda one: one.then),
-    ("n_replicas", lambda one: one.n_replicas),
-    ("rate_per_s", lambda one: one.rate_per_s),
-    ("replica_rate_per_s", lambda one: one.replica_rate_per_s),
-    ("utilisation", lambda one: one.utilisation),
-    ("usd_per_hour", lambda one: one.usd_per_hour),
+_POOL = (
+    *("pool", "classes", "above_tokens", "upto_tokens", "then", "n_replicas", "rate_per_s"),
+    *("replica_rate_per_s", "utilisation", "usd_per_hour"),
 )
-_DEPLOYMENT: Sequence[tuple[str, Callable[[EngineDeployment], object]]] = (
-    ("n_tensor", lambda one: one.n_tensor),
-    ("n_data", lambda one: one.n_data),
-    ("n_stages", lambda one: one.n_stages),
-    ("n_expert_parallel", lambda one: one.n_expert_parallel),
-    ("weights_format", lambda one: one.formats.weights),
-    ("kv_format", lambda one: one.formats.cache),
-    ("batch", lambda one: one.batch),
-    ("chunk_tokens", lambda one: one.chunk_tokens),
-    ("command", lambda one: one.launch.command if one.launch else ""),
+_RECIPE = ("model", "engine", "kind", "role")
+_DEPLOYMENT = (
+    *("n_tensor", "n_data", "n_stages", "n_expert_parallel", "weights_format", "kv_format"),
+    *("batch", "chunk_tokens"),
 )
 
 
 def _pools_data(plan: FleetPlan) -> Data:
     """A row a pool, with how its replicas run and what starts them."""
-    heads = (
-        *(name for name, _ in _POOL),
-        *("model", "engine", "kind", "role", "n_devices"),
-        *(name for name, _ in _DEPLOYMENT),
-    )
+    heads = (*_POOL, *_RECIPE, "n_devices", *_DEPLOYMENT, "command")
     return heads, (_pool_row(plan, one) for one in plan.pools)
 
 
 def _pool_row(plan: FleetPlan, pool: FleetPool) -> Sequence[object]:
     recipe = plan.recipes[pool.recipe]
     one = recipe.deployment
-    of_engine = (
-        [read(one) for _, read in _DEPLOYMENT]
-        if isinstance(one, EngineDeployment)
-        else [""] * len(_DEPLOYMENT)
-    )
+    upto = pool.upto_tokens if math.isfinite(pool.upto_tokens) else ""
+    told = {"pool": pool.name, "classes": " ".join(pool.classes), "upto_tokens": upto}
+    run: list[object] = [""] * (len(_DEPLOYMENT) + 1)
+    if isinstance(one, EngineDeployment):
+        run = [getattr(one, name) for name in _DEPLOYMENT]
+        run.append(one.launch.command if one.launch else "")
     return (
-        *(read(pool) for _, read in _POOL),
-        *(recipe.model, recipe.engine, recipe.kind, recipe.role, one.n_devices),
-        *of_engine,
+        *(told[name] if name in told else getattr(pool, name) for name in _POOL),
+        *(getattr(recipe, name) for name in _RECIPE),
+        one.n_devices,
+        *run,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import partial
 
 from planner.report.answers.fleet_words import rate
@@ -53,23 +52,18 @@ def staircase_blocks(staircase: FleetStaircase) -> list[Block]:
 
 def staircase_data(staircase: FleetStaircase) -> Data:
     """A row a step; requests are of all classes together."""
-    of = staircase.request.rate_per_s
-    heads = ("above_requests_per_s", "upto_requests_per_s", *(name for name, _ in _STEP))
+    of, factors = staircase.request.rate_per_s, ("above_factor", "upto_factor")
+    figures = (*factors, "usd_per_hour", "bound_usd_per_hour", "n_devices")
+    heads = ("above_requests_per_s", "upto_requests_per_s", *figures, "pools")
     rows = (
-        (one.above_factor * of, one.upto_factor * of, *(read(one) for _, read in _STEP))
+        (
+            *(of * getattr(one, name) for name in factors),
+            *(getattr(one, name) for name in figures),
+            one.words,
+        )
         for one in staircase.steps
     )
     return heads, rows
-
-
-_STEP: Sequence[tuple[str, Callable[[Step], object]]] = (
-    ("above_factor", lambda one: one.above_factor),
-    ("upto_factor", lambda one: one.upto_factor),
-    ("usd_per_hour", lambda one: one.usd_per_hour),
-    ("bound_usd_per_hour", lambda one: one.bound_usd_per_hour),
-    ("n_devices", lambda one: one.n_devices),
-    ("pools", lambda one: one.words),
-)
 
 
 def ends_per_s(staircase: FleetStaircase) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 SPARE = 0.04  # of an axis, beyond its first and last value
@@ -76,3 +76,45 @@ def tick_text(number: float, before: str = "") -> str:
     """
     text = f"{number:.0f}" if 1 <= number < 1e6 and number == round(number) else f"{number:g}"
     return before + text
+
+
+MIDDLE, END = 'text-anchor="middle"', 'text-anchor="end"'
+Tick = tuple[float, str]
+"""A pixel, and what stands there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """The box of a drawing, its grid and what stands around it.
+
+    Args:
+        xs, ys: lines of the grid.
+        title: below the box.
+        above: at its upper left corner.
+    """
+
+    left: float
+    right: float
+    top: float
+    bottom: float
+    xs: Sequence[Tick]
+    ys: Sequence[Tick]
+    title: str
+    above: str = ""
+
+    def drawn(self) -> Iterator[str]:
+        left, right, top, bottom = self.left, self.right, self.top, self.bottom
+        yield '<g class="grid">'
+        yield from (f'<path d="M{x:.1f} {top:.1f}V{bottom:.1f}"/>' for x, _ in self.xs)
+        yield from (f'<path d="M{left:.1f} {y:.1f}H{right:.1f}"/>' for y, _ in self.ys)
+        yield f'</g><rect class="frame" x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" '
+        yield f'height="{bottom - top:.1f}"/>'
+        for x, text in self.xs:
+            yield f'<text x="{x:.1f}" y="{bottom + 18:.1f}" {MIDDLE}>{text}</text>'
+        for y, text in self.ys:
+            yield f'<text x="{left - 8:.1f}" y="{y + 4:.1f}" {END}>{text}</text>'
+        centre = (left + right) / 2
+        yield f'<text class="title" x="{centre:.0f}" y="{bottom + 40:.0f}" {MIDDLE}>{self.title}'
+        yield "</text>"
+        if self.above:
+            yield f'<text class="faint" x="{left:.0f}" y="{top - 10:.0f}">{self.above}</text>'

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import hypot
 
 from planner.quantities import axis_of
-from planner.report.drawings.axes import Axis, axis, tick_text
+from planner.report.drawings.axes import END, MIDDLE, Axis, Frame, axis, tick_text
 from planner.report.markup import escape
 from planner.report.outlines import details, headline_of, n_devices_of, speed_text
 from planner.report.survey_words import (
@@ -185,42 +185,37 @@ def _plot(lines: Sequence[Line], marks: Sequence[Mark], *, is_log: bool) -> Plot
 
 def _frame(plot: Plot) -> Iterator[str]:
     """Grid, numbers and titles; speeds have the time per token above them."""
-    right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
     x_quantity, y_quantity = axis_of(plot.x_name), axis_of(plot.y_name)
-    yield '<g class="grid">'
-    yield from (f'<path d="M{plot.x.at(n):.1f} {TOP}V{bottom}"/>' for n in plot.x.ticks())
-    yield from (f'<path d="M{LEFT} {plot.y.at(n):.1f}H{right}"/>' for n in plot.y.ticks())
-    yield f'</g><rect class="frame" x="{LEFT}" y="{TOP}" width="{right - LEFT}" '
-    yield f'height="{bottom - TOP}"/>'
-    for number in plot.x.ticks():
-        text = tick_text(number, x_quantity.before)
-        yield f'<text x="{plot.x.at(number):.1f}" y="{bottom + 18}" {_MIDDLE}>{text}</text>'
-    for number in plot.y.ticks():
-        text = tick_text(number, y_quantity.before)
-        yield f'<text x="{LEFT - 8}" y="{plot.y.at(number) + 4:.1f}" {_END}>{text}</text>'
-    centre, middle = (LEFT + right) / 2, (TOP + bottom) / 2
-    yield f'<text class="title" x="{centre:.0f}" y="{HEIGHT - 12}" {_MIDDLE}>{x_quantity.title}'
-    yield f'</text><text class="title minor" x="18" y="{middle:.0f}" {_MIDDLE} '
+    yield from Frame(
+        left=LEFT,
+        right=WIDTH - RIGHT,
+        top=TOP,
+        bottom=HEIGHT - BOTTOM,
+        xs=[(plot.x.at(n), tick_text(n, x_quantity.before)) for n in plot.x.ticks()],
+        ys=[(plot.y.at(n), tick_text(n, y_quantity.before)) for n in plot.y.ticks()],
+        title=x_quantity.title,
+    ).drawn()
+    middle = (TOP + HEIGHT - BOTTOM) / 2
+    yield f'<text class="title minor" x="18" y="{middle:.0f}" {MIDDLE} '
     yield f'transform="rotate(-90 18 {middle:.0f})">{y_quantity.title}</text>'
     if plot.x_name == "latency":
         yield from _times_above(plot)
 
 
-_MIDDLE, _END = 'text-anchor="middle"', 'text-anchor="end"'
 _LETTER, _LINE = 6.0, 14.0  # of small print
 
 
 def _times_above(plot: Plot) -> Iterator[str]:
     slowest = 1e3 / plot.x.low if plot.x.low else 1e3 / (plot.x.high / 20)
     times = Axis(low=1e3 / plot.x.high, high=slowest, start=0, end=1, is_log=True)
-    yield f'<text class="faint" x="{LEFT - 8}" y="{TOP - 10}" {_END}>TPOT</text>'
+    yield f'<text class="faint" x="{LEFT - 8}" y="{TOP - 10}" {END}>TPOT</text>'
     last = float("inf")
     for time_ms in times.ticks():
         x = plot.x.at(1e3 / time_ms)
         if last - x > 46 and x > LEFT + 24:  # numbers that would touch are left out
             yield f'<path class="frame" d="M{x:.1f} {TOP}v-4"/>'
             text = show(time_ms / 1e3, "s")
-            yield f'<text class="faint" x="{x:.1f}" y="{TOP - 10}" {_MIDDLE}>{text}</text>'
+            yield f'<text class="faint" x="{x:.1f}" y="{TOP - 10}" {MIDDLE}>{text}</text>'
             last = x
 
 
@@ -233,7 +228,7 @@ def _targets(plot: Plot, frontier: Frontier) -> Iterator[str]:
             left, wide = (LEFT, x - LEFT) if plot.x_name == "latency" else (x, right - x)
             yield f'<rect class="veil" x="{left:.1f}" y="{TOP}" width="{wide:.1f}" '
             yield f'height="{bottom - TOP}"/><path class="target" d="M{x:.1f} {TOP}V{bottom}"/>'
-            side = _END if x > (LEFT + right) / 2 else ""
+            side = END if x > (LEFT + right) / 2 else ""
             x += -6 if side else 6
             yield f'<text class="target-text" x="{x:.1f}" y="{TOP + 16}" {side}>{text}</text>'
         else:
@@ -276,7 +271,7 @@ def _sizes(plot: Plot, frontier: Frontier) -> Iterator[str]:
         best = point.deployment
         text = f"{plural(n_devices_of(best), 'device')}, {best.weights_format}"
         x, y = plot.place(point.x, point.y)
-        side = _END if x > LEFT + 90 else ""
+        side = END if x > LEFT + 90 else ""
         left = x - 8 - len(text) * _LETTER if side else x
         is_free = left > taken[0] or abs(y - taken[1]) > _LINE
         if text != before and is_free and hypot(x - last[0], y - last[1]) > 3 * APART:
@@ -315,7 +310,7 @@ def _own_marks(plot: Plot, marks: Sequence[Mark], name: str) -> Iterator[str]:
         left = x > (LEFT + WIDTH - RIGHT) / 2
         below = y + 22 if mark.is_ring and not left else y - 10  # curves rise to the right
         yield f'<text class="target-text" x="{x - 14 if left else x + 14:.1f}" y="{below:.1f}" '
-        yield f"{_END if left else ''}>{escape(mark.label)}</text>"
+        yield f"{END if left else ''}>{escape(mark.label)}</text>"
 
 
 def _dashes(i: int) -> str:

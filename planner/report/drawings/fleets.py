@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from planner.report.answers.fleet_words import finite, rate
-from planner.report.drawings.axes import Axis, axis, tick_text
+from planner.report.drawings.axes import END, Axis, Frame, axis, tick_text
 from planner.report.lines import percent
 from planner.report.markup import escape
 from planner.report.words import plural
@@ -28,8 +28,6 @@ SHARES = (0.5, 0.9, 0.95, 0.99, 0.999)
 DOT = '<circle r="2.6"/>'
 LOG_FROM = 8.0
 """Traffic that grows by more is drawn by its logarithm."""
-
-_MIDDLE, _END = 'text-anchor="middle"', 'text-anchor="end"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,22 +107,16 @@ def _height(share: float) -> float:
 
 
 def _frame(panel: Panel) -> Iterator[str]:
-    left, right, bottom = panel.x.start, panel.x.end, HEIGHT - BOTTOM
-    ticks = panel.x.ticks(7)
-    yield '<g class="grid">'
-    yield from (f'<path d="M{panel.x.at(n):.1f} {TOP}V{bottom}"/>' for n in ticks)
-    yield from (f'<path d="M{left:.1f} {_height(s):.1f}H{right:.1f}"/>' for s in SHARES)
-    yield f'</g><rect class="frame" x="{left:.1f}" y="{TOP}" width="{right - left:.1f}" '
-    yield f'height="{bottom - TOP}"/>'
-    for number in ticks:
-        x = panel.x.at(number)
-        yield f'<text x="{x:.1f}" y="{bottom + 17}" {_MIDDLE}>{show(number, "s")}</text>'
-    for share in SHARES:
-        y = _height(share) + 4
-        yield f'<text x="{left - 7:.1f}" y="{y:.1f}" {_END}>{percent(share)}</text>'
-    centre = (left + right) / 2
-    yield f'<text class="title" x="{centre:.0f}" y="{HEIGHT - 8}" {_MIDDLE}>{panel.title}</text>'
-    yield f'<text class="faint" x="{left:.0f}" y="{TOP - 10}">requests within</text>'
+    return Frame(
+        left=panel.x.start,
+        right=panel.x.end,
+        top=TOP,
+        bottom=HEIGHT - BOTTOM,
+        xs=[(panel.x.at(n), show(n, "s")) for n in panel.x.ticks(7)],
+        ys=[(_height(share), percent(share)) for share in SHARES],
+        title=panel.title,
+        above="requests within",
+    ).drawn()
 
 
 def _targets(panel: Panel) -> Iterator[str]:
@@ -137,7 +129,7 @@ def _targets(panel: Panel) -> Iterator[str]:
         yield f'height="{bottom - y:.1f}"/><path class="target" d="M{x:.1f} {bottom}V{y:.1f}"/>'
         yield f'<circle class="ring" cx="{x:.1f}" cy="{y:.1f}" r="6"/>'
         text = f"p{it.share * 100.0:.8g} ≤ {show(it.at_most_s, 's')}"
-        yield f'<text class="target-text" x="{x - 10:.1f}" y="{y - 6:.1f}" {_END}>{text}</text>'
+        yield f'<text class="target-text" x="{x - 10:.1f}" y="{y - 6:.1f}" {END}>{text}</text>'
 
 
 def _curve(panel: Panel, name: str, colour: int) -> Iterator[str]:
@@ -201,28 +193,22 @@ def _told(one: Step, of: float) -> str:
 
 
 def _rent_frame(x: Axis, y: Axis) -> Iterator[str]:
-    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
-    yield '<g class="grid">'
-    yield from (f'<path d="M{x.at(n):.1f} {TOP}V{bottom}"/>' for n in x.ticks())
-    yield from (f'<path d="M{LEFT} {y.at(n):.1f}H{right}"/>' for n in y.ticks(6))
-    yield f'</g><rect class="frame" x="{LEFT}" y="{TOP}" width="{right - LEFT}" '
-    yield f'height="{bottom - TOP}"/>'
-    for number in x.ticks():
-        text = tick_text(number)
-        yield f'<text x="{x.at(number):.1f}" y="{bottom + 17}" {_MIDDLE}>{text}</text>'
-    for number in y.ticks(6):
-        text = tick_text(number, "$")
-        yield f'<text x="{LEFT - 7}" y="{y.at(number) + 4:.1f}" {_END}>{text}</text>'
-    centre = (LEFT + right) / 2
-    yield f'<text class="title" x="{centre:.0f}" y="{HEIGHT - 8}" {_MIDDLE}>requests a second, of '
-    yield f'all classes</text><text class="faint" x="{LEFT}" y="{TOP - 10}">rent an hour; dashed: '
-    yield "none is cheaper</text>"
+    return Frame(
+        left=LEFT,
+        right=WIDTH - RIGHT,
+        top=TOP,
+        bottom=HEIGHT - BOTTOM,
+        xs=[(x.at(n), tick_text(n)) for n in x.ticks()],
+        ys=[(y.at(n), tick_text(n, "$")) for n in y.ticks(6)],
+        title="requests a second, of all classes",
+        above="rent an hour; dashed: none is cheaper",
+    ).drawn()
 
 
 def _today(x: Axis, of: float) -> Iterator[str]:
     """The traffic that was asked for."""
     at = x.at(of)
-    side = _END if at > WIDTH / 2 else ""
+    side = END if at > WIDTH / 2 else ""
     yield f'<path class="target" d="M{at:.1f} {TOP}V{HEIGHT - BOTTOM}"/>'
     yield f'<text class="target-text" x="{at + (-6 if side else 6):.1f}" y="{TOP + 15}" {side}>'
     yield f"{escape(f'asked: {rate(of)}')}</text>"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from planner.report.drawings.axes import Axis, Frame
 from planner.report.lines import percent
 from planner.report.markup import escape
 from planner.report.words import BOUND_WORDS, spent_of
@@ -30,107 +31,87 @@ def pass_drawing(prediction: Prediction, one: PassLine) -> str:
     return "\n".join([key, _roofline(prediction, one), _timeline(one)])
 
 
-class _Axes:
-    """Logarithmic axes around the operations, the ridges, and a little more."""
-
-    def __init__(self, prediction: Prediction, lines: Sequence[OperationLine]) -> None:
-        bandwidth = prediction.hbm_bytes_per_s
-        peaks = list(prediction.peak_flop_per_s.values())
-        across = [line.flop_per_byte for line in lines] + [p / bandwidth for p in peaks]
-        rates = [line.flop / line.run_s for line in lines] + peaks
-        self.x0, self.x1 = _decades(across)
-        self.y0, self.y1 = _decades(rates)
-
-    def x(self, value: float) -> float:
-        share = (math.log10(value) - self.x0) / (self.x1 - self.x0)
-        return _LEFT + share * (_WIDTH - _LEFT - _RIGHT)
-
-    def y(self, value: float) -> float:
-        share = (math.log10(value) - self.y0) / (self.y1 - self.y0)
-        return _HEIGHT - _BOTTOM - share * (_HEIGHT - _BOTTOM - _TOP)
-
-
-def _decades(values: Sequence[float]) -> tuple[int, int]:
+def _axis(values: Sequence[float], start: float, end: float) -> Axis:
+    """Whole decades, those of the values and a little more."""
     low = math.floor(math.log10(min(values)))
-    return low, max(low + 1, math.ceil(math.log10(1.15 * max(values))))
+    high = max(low + 1, math.ceil(math.log10(1.15 * max(values))))
+    return Axis(low=10.0**low, high=10.0**high, start=start, end=end, is_log=True)
+
+
+def _decades(axis: Axis) -> list[float]:
+    return [10.0**n for n in range(round(math.log10(axis.low)), round(math.log10(axis.high)) + 1)]
 
 
 def _roofline(prediction: Prediction, one: PassLine) -> str:
     lines = [line for line in one.operations if line.flop > 0 and line.flop_per_byte > 0]
     if not lines:
         return ""
-    axes = _Axes(prediction, lines)
+    bandwidth, peaks = prediction.hbm_bytes_per_s, list(prediction.peak_flop_per_s.values())
+    across = [line.flop_per_byte for line in lines] + [peak / bandwidth for peak in peaks]
+    rates = [line.flop / line.run_s for line in lines] + peaks
+    x = _axis(across, _LEFT, _WIDTH - _RIGHT)
+    y = _axis(rates, _HEIGHT - _BOTTOM, _TOP)
+    frame = Frame(
+        left=x.start,
+        right=x.end,
+        top=y.end,
+        bottom=y.start,
+        xs=[(x.at(n), f"{n:g}") for n in _decades(x)],
+        ys=[(y.at(n), show(n, "FLOP/s")) for n in _decades(y)],
+        title="FLOP per byte of memory",
+    )
     parts = [
         f'<svg class="chart" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">',
-        *_grid(axes),
-        *_roofs(prediction, axes, {line.format for line in lines}),
-        *_circles(one, lines, axes),
+        *frame.drawn(),
+        *_roofs(prediction, x, y),
+        *_circles(one, lines, x, y),
         "</svg>",
     ]
     return "\n".join(parts)
 
 
-def _grid(axes: _Axes) -> Iterable[str]:
-    yield '<g class="grid">'
-    bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
-    for power in range(axes.x0, axes.x1 + 1):
-        x = axes.x(10.0**power)
-        yield f'<path d="M{x:.1f} {_TOP}V{bottom}"/>'
-        yield f'<text class="faint" x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">'
-        yield f"{10.0**power:g}</text>"
-    for power in range(axes.y0, axes.y1 + 1):
-        y = axes.y(10.0**power)
-        yield f'<path d="M{_LEFT} {y:.1f}H{right}"/>'
-        yield f'<text class="faint" x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">'
-        yield f"{show(10.0**power, 'FLOP/s')}</text>"
-    yield "</g>"
-    middle = (_LEFT + right) / 2
-    words = "FLOP per byte of memory"
-    yield f'<text x="{middle}" y="{_HEIGHT - 8}" text-anchor="middle">{words}</text>'
-
-
-def _roofs(prediction: Prediction, axes: _Axes, used: set[str]) -> Iterable[str]:
+def _roofs(prediction: Prediction, x: Axis, y: Axis) -> Iterable[str]:
     """The slope of the memory, and the level of each peak that some operation has."""
     bandwidth = prediction.hbm_bytes_per_s
     levels: dict[float, list[str]] = {}
     for name, peak in prediction.peak_flop_per_s.items():
         levels.setdefault(peak, []).append(name)
     highest = max(levels)
-    start = max(10.0**axes.x0, 10.0**axes.y0 / bandwidth)
+    start = max(x.low, y.low / bandwidth)
     yield (
-        f'<path class="frame" d="M{axes.x(start):.1f} {axes.y(start * bandwidth):.1f}'
-        f'L{axes.x(highest / bandwidth):.1f} {axes.y(highest):.1f}"/>'
+        f'<path class="frame" d="M{x.at(start):.1f} {y.at(start * bandwidth):.1f}'
+        f'L{x.at(highest / bandwidth):.1f} {y.at(highest):.1f}"/>'
     )
     at = math.sqrt(start * highest / bandwidth)
-    yield f'<text x="{axes.x(at) - 8:.1f}" y="{axes.y(at * bandwidth) - 8:.1f}" text-anchor="end">'
+    yield f'<text x="{x.at(at) - 8:.1f}" y="{y.at(at * bandwidth) - 8:.1f}" text-anchor="end">'
     yield f"{show(bandwidth, 'B/s')}</text>"
     for peak, names in levels.items():
         beside = -5.0 if peak == highest else 15.0  # the slope passes above lower peaks
-        ridge, y = axes.x(peak / bandwidth), axes.y(peak)
-        yield f'<path class="frame" d="M{ridge:.1f} {y:.1f}H{_WIDTH - _RIGHT}"/>'
+        ridge, level = x.at(peak / bandwidth), y.at(peak)
+        yield f'<path class="frame" d="M{ridge:.1f} {level:.1f}H{_WIDTH - _RIGHT}"/>'
         words = f"{', '.join(names)}: {show(peak, 'FLOP/s')}, ridge {peak / bandwidth:.4g}"
-        yield f'<text x="{_WIDTH - _RIGHT}" y="{y + beside:.1f}" text-anchor="end">'
+        yield f'<text x="{_WIDTH - _RIGHT}" y="{level + beside:.1f}" text-anchor="end">'
         yield f"{escape(words)}</text>"
 
 
-def _circles(one: PassLine, lines: Sequence[OperationLine], axes: _Axes) -> Iterable[str]:
+def _circles(one: PassLine, lines: Sequence[OperationLine], x: Axis, y: Axis) -> Iterable[str]:
     whole = sum(spent_of(one, line) for line in one.operations)
     labels: list[tuple[float, float, float]] = []
     for line in sorted(lines, key=lambda x: -x.total_s):
         share = spent_of(one, line) / whole
         rate = line.flop / line.run_s
         radius = 2.5 + 34.0 * math.sqrt(share)
-        x, y = axes.x(line.flop_per_byte), axes.y(rate)
+        cx, cy = x.at(line.flop_per_byte), y.at(rate)
         words = (
             f"{line.layer}: {line.name}\n{show(spent_of(one, line), 's')}, {percent(share)}\n"
             f"{line.flop_per_byte:.3g} FLOP/B, {show(rate, 'FLOP/s')}, "
             f"{percent(line.mfu_fraction)} of the peak\n{BOUND_WORDS[line.bound]}-bound"
         )
         yield (
-            f'<circle class="area {_COLOURS[line.bound]}" cx="{x:.1f}" cy="{y:.1f}" '
+            f'<circle class="area {_COLOURS[line.bound]}" cx="{cx:.1f}" cy="{cy:.1f}" '
             f'r="{radius:.1f}"><title>{escape(words)}</title></circle>'
         )
-        label = (x + radius + 3, y + 4, 6.5 * len(line.name))
+        label = (cx + radius + 3, cy + 4, 6.5 * len(line.name))
         if share > 0.03 and _is_free(label, labels):
             labels.append(label)
             yield f'<text class="minor" x="{label[0]:.1f}" y="{label[1]:.1f}">'
