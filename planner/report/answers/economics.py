@@ -137,19 +137,5 @@ def _memory_rows(best: EconomicsDeployment) -> list[tuple[str, str]]:
     return [*rows, ("in all", f"{show(best.used_bytes, 'B')} of {show(best.capacity_bytes, 'B')}")]
 
 
-def alternatives(plan: ErdilPlan) -> Table:
-    """Figures of each plan in columns, and beside them what it is."""
-    rows = [
-        (
-            percent(other.loss_fraction),
-            _speed(other.deployment),
-            show(other.deployment.usd_per_token, "USD/token"),
-            other.deployment.summary,
-        )
-        for other in plan.alternatives
-    ]
-    return Table(heads=("loses", "speed", "output token", ""), rows=rows, align=">>><", wraps=True)
-
-
 def _speed(best: EconomicsDeployment) -> str:
     return f"{1.0 / best.tpot_s:.3g} tok/s"

@@ -165,16 +165,3 @@ def _tie_text(plan: EnginePlan, rival: Rival[EngineDeployment]) -> str:
         f"of {rival.deployment.model} on {cluster.device} with {work.n_input_tokens:,} tokens in "
         f"and {work.n_output_tokens:,} out would decide, {runs}"
     )
-
-
-def alternatives(plan: EnginePlan) -> Table:
-    """Figures of each plan in columns, and beside them what it is."""
-    rows = []
-    for other in plan.alternatives:
-        best = other.deployment
-        tie, what = "tie" if other.is_tie else "", best.summary
-        tpot, cost = show(best.planned_tpot_s, "s"), show(best.usd_per_token, "USD/token")
-        under = f"{best.engine}: " if plan.rivals else ""
-        rows.append((percent(other.loss_fraction), tie, tpot, cost, under + what))
-    heads = ("loses", "", "TPOT", "output token", "")
-    return Table(heads=heads, rows=rows, align="><>><", wraps=True)

@@ -298,34 +298,3 @@ def _cost_rows(plan: LayoutPlan) -> list[tuple[str, str]]:
         ("throughput", f"{served} output tokens per second, the phases taking turns, never idle"),
         ("demand", demand),
     ]
-
-
-def alternatives(plan: LayoutPlan) -> Table:
-    """A row a plan: what it is, and how much of the objective it loses."""
-    among = bool(plan.variants)
-    heads = (
-        "loses",
-        *(("model",) if among else ()),
-        "mesh",
-        "weights",
-        "prefill",
-        "decode",
-        "TPOT",
-        "cost",
-    )
-    rows = []
-    for other in plan.alternatives:
-        best = other.deployment
-        rows.append(
-            (
-                percent(other.loss_fraction),
-                *((best.variant or plan.request.model.name,) if among else ()),
-                best.mesh.text,
-                best.weights_format,
-                f"{best.prefill.layout} × {best.prefill.batch}",
-                f"{best.decode.layout} × {best.decode.batch}",
-                show(best.tpot_s, "s"),
-                show(best.usd_per_token, "USD/token"),
-            )
-        )
-    return Table(heads=heads, rows=rows, align=f">{'<' * among}<<<<><")

@@ -9,7 +9,7 @@ from planner.report.documents.blocks import Note, Pairs, Section, Table, section
 from planner.report.lines import percent
 from planner.report.proof import status_text
 from planner.report.words import limit_label, limit_text
-from planner.results import AnyPlan, LimitUse
+from planner.results import AnyPlan, LimitUse, runtime_name
 from planner.specs.certificates import UNCONFIRMED
 from planner.specs.traffic.percentiles import TPOT, TTFT
 from planner.units import show
@@ -110,3 +110,16 @@ def _none(plan: AnyPlan, mix: Placement) -> str:
     if sure >= alike * (1.0 - plan.request.options.gap - 1e-9):
         return f"`plan place` proves that no replicas of several sorts serve it for less: {least}"
     return f"no cheaper replicas of several sorts were found; `plan place` has none below {least}"
+
+
+def alternatives(plan: AnyPlan) -> Table:
+    """What else there is, how much of the objective it loses, and what it does."""
+    rows = []
+    for other in plan.alternatives:
+        best = other.deployment
+        lost, tie = percent(other.loss_fraction), "tie" if other.is_tie else ""
+        tpot, cost = show(best.planned_tpot_s, "s"), show(best.usd_per_token, "USD/token")
+        of = f"{runtime_name(best)}: " if plan.rivals else ""
+        rows.append((lost, tie, tpot, cost, of + best.summary))
+    heads = ("loses", "", "TPOT", "output token", "")
+    return Table(heads=heads, rows=rows, align="><>><", wraps=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from planner.report.answers.plan_parts import mix_head, mix_section
+from planner.report.answers.plan_parts import alternatives, mix_head, mix_section
 from planner.report.documents.blocks import Document, Note, Pairs, section
 from planner.report.proof import certificate_section
 from planner.report.times import times_notes
@@ -27,7 +27,7 @@ def document(plan: AnyPlan) -> Document:
             section("request", Pairs(own.request_rows(plan.request, plan))),
             *own.sections(plan),
             mix_section(plan),
-            section("next best plans", own.alternatives(plan)),
+            section("next best plans", alternatives(plan)),
             certificate_section(plan.certificate, given_up=plan.given_up_fraction),
             *own.closing(plan),
         ),

@@ -28,6 +28,7 @@ TALLEST = 1050.0
 """Of the slices of a torus, where they can be drawn so low."""
 N_HUES, N_SHADES = 7, 3
 SMALLEST_FONT = 6.5
+_MOST_LINKS = 4
 SIZES = ((64, 34.0), (256, 22.0), (1024, 14.0), (4096, 9.5), (1 << 40, 6.0))
 """Most devices, and the side of the square of one."""
 
@@ -65,7 +66,9 @@ def style() -> str:
 
 def drawing_file(placed: Placed, floorplan: FloorPlan) -> str:
     """The drawing with its legend, by itself a file."""
-    return "\n".join([*_drawing(placed, floorplan, _models(placed), is_file=True), ""])
+    groups = _models(placed)
+    legend = _legend(groups, floorplan)
+    return "\n".join([*_drawing(placed, floorplan, groups, legend), ""])
 
 
 def drawing(placed: Placed, floorplan: FloorPlan, groups: Groups | None = None) -> str:
@@ -76,34 +79,44 @@ def drawing(placed: Placed, floorplan: FloorPlan, groups: Groups | None = None) 
             there are several.
     """
     drawn = groups or _models(placed)
-    swatch = '<svg class="floor swatch" width="12" height="12"><rect class="h{}" {}/></svg> '
-    size = 'width="12" height="12"'
-    legend = [
-        (swatch.format(i % N_HUES, size) if groups else "") + escape(text)
-        for i, text in enumerate(drawn.legend)
-    ]
-    states = "empty: spare; hatched: busy; dotted: reserved; crossed: failed"
-    said = (f'<p class="faint">{text}</p>' for text in (*legend, *_link_lines(floorplan), states))
+    said = [f'<p class="faint">{escape(text)}</p>' for text in _legend(drawn, floorplan)]
+    if groups:
+        for i in range(len(groups.legend)):
+            swatch = '<svg class="floor swatch" width="12" height="12">'
+            box = f'<rect class="h{i % N_HUES}" width="12" height="12"/></svg> '
+            said[i] = said[i].replace(">", f">{swatch}{box}", 1)
     return "\n".join([*_drawing(placed, floorplan, drawn), *said])
 
 
+def _legend(groups: Groups, floorplan: FloorPlan) -> list[str]:
+    """What colours, numbers and hatching stand for, and links that are not as others."""
+    more = len(floorplan.lines) - _MOST_LINKS
+    return [
+        *groups.legend,
+        *(f"link {line}" for line in floorplan.lines[:_MOST_LINKS]),
+        *([f"and {more} more links"] if more > 0 else []),
+        "empty: spare; hatched: busy; dotted: reserved; crossed: failed",
+    ]
+
+
 def _drawing(
-    placed: Placed, floorplan: FloorPlan, groups: Groups, *, is_file: bool = False
+    placed: Placed, floorplan: FloorPlan, groups: Groups, legend: Sequence[str] = ()
 ) -> Iterator[str]:
+    """With a legend it is a file of its own, which has the style too."""
     seats = seats_of(placed)
-    cells, around, height = _torus(floorplan) if floorplan.pool else _fabric(floorplan)
-    legend: list[str] = []
-    if is_file:
-        legend, height = _legend(groups.legend, floorplan, height)
-    paint = _Paint(groups)
+    cells, around, bottom = _torus(floorplan) if floorplan.pool else _fabric(floorplan)
+    paint, height = _Paint(groups), bottom + len(legend) * LINE + MARGIN * bool(legend)
     yield '<svg class="floor" xmlns="http://www.w3.org/2000/svg" role="img" '
     yield f'viewBox="0 0 {WIDTH:g} {height:g}" width="{WIDTH:g}" height="{height:g}">'
-    yield from [f"<style>{style()}</style>"] * is_file
+    yield from [f"<style>{style()}</style>"] * bool(legend)
     yield f"<desc>{escape(f'{placed.title}: {placed}')}</desc>{_PATTERNS}"
     yield f'<rect class="page" width="{WIDTH:g}" height="{height:g}"/>'
     yield from around
     yield from (_device(cell, seats.get(cell.spot.name), paint) for cell in cells)
-    yield from (*_numbers(cells, seats), *legend, "</svg>")
+    yield from _numbers(cells, seats)
+    for i, text in enumerate(legend, start=1):
+        yield f'<text x="{MARGIN:g}" y="{bottom + i * LINE:g}">{escape(text)}</text>'
+    yield "</svg>"
 
 
 def seats_of(placed: Placed) -> dict[str, Seat]:
@@ -360,29 +373,6 @@ def _patches(cells: Sequence[Cell], seats: Mapping[str, Seat]) -> Iterator[list[
         yield patch
 
 
-def _legend(told: Sequence[str], floorplan: FloorPlan, y: float) -> tuple[list[str], float]:
-    """What colours, hatching and numbers stand for."""
-    lines: list[str] = []
-    paint = _Paint(Groups(hues={}, legend=()))
-    x = MARGIN
-    y += 6
-    for state, text in (
-        ("free", "spare"),
-        ("busy", "busy"),
-        ("reserved", "reserved"),
-        ("failed", "failed"),
-    ):
-        spot = Spot(name=text, state=state)
-        lines.append(_device(Cell(spot=spot, x=x, y=y, size=14.0), None, paint))
-        lines.append(f'<text x="{x + 19:g}" y="{y + 11:g}">{text}</text>')
-        x += 90
-    y += LINE + 6
-    for text in (*told, *_link_lines(floorplan)):
-        lines.append(f'<text x="{MARGIN:g}" y="{y + 11:g}">{escape(text)}</text>')
-        y += LINE
-    return lines, y + MARGIN
-
-
 def legend_lines(placed: Placed) -> list[str]:
     """Of each recipe: its replicas, by number, and the narrowest link of theirs."""
     found = []
@@ -399,14 +389,6 @@ def legend_lines(placed: Placed) -> list[str]:
             text += f"; narrowest link {narrowest.link[0]} – {narrowest.link[1]}, {width}"
         found.append(text)
     return found
-
-
-def _link_lines(floorplan: FloorPlan) -> list[str]:
-    more = len(floorplan.lines) - 4
-    return [
-        *(f"link {line}" for line in floorplan.lines[:4]),
-        *([f"and {more} more links"] if more > 0 else []),
-    ]
 
 
 def runs(numbers: Iterable[int]) -> str:
