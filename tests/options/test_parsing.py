@@ -152,8 +152,8 @@ def test_devices_may_be_asked_for_as_json_beside_one_name():
     assert faults("devices", "--json", "h20", "h200") == [
         ("h200", "", "`plan devices` takes one name")
     ]
-    assert faults("devices", "--html", "x") == [
-        ("--html", "x", "means nothing to `plan devices`"),
+    assert faults("devices", "--svg", "x") == [
+        ("--svg", "x", "means nothing to `plan devices`"),
     ]
 
 

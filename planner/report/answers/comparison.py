@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import cast
 
-from planner.quantities import QUANTITIES, objective_of
+from planner.quantities import objective_of
 from planner.report.answers import economics, layouts
 from planner.report.answers.placement import placement_line
+from planner.report.answers.plan_parts import wish_rows
 from planner.report.documents.blocks import Document, Note, Pairs, Table, section
 from planner.report.engine_requests import engine_rows
 from planner.report.launch.commands import start_section
@@ -16,7 +17,7 @@ from planner.report.lines import percent
 from planner.report.outlines import cell, headline_of, run_heads
 from planner.report.survey_words import case_label, cases_text
 from planner.report.times import times_notes
-from planner.report.words import amount, limit_label, target_texts
+from planner.report.words import limit_label
 from planner.results import AnyPlan, ErdilPlan
 from planner.results.engines import EngineDeployment
 from planner.results.placements import Placement
@@ -62,7 +63,7 @@ def _request_rows(comparison: Comparison) -> list[tuple[str, str]]:
     rows = comparison.rows
     placed = [row.placement for row in rows if row.placement is not None]
     if placed:
-        return _wish_rows(placed[-1])
+        return wish_rows(placed[-1].request)
     plan = next(row.plan for row in rows if row.plan is not None)
     request, without = plan.request, {"weights"} | ({"model", "pool"} if len(rows) > 1 else set())
     if isinstance(request, Request):
@@ -71,25 +72,6 @@ def _request_rows(comparison: Comparison) -> list[tuple[str, str]]:
         without |= {"engine", "formats"} if "model" in without else set()
         return [row for row in engine_rows(request) if row[0] not in without]
     return economics.request_rows(request, cast("ErdilPlan", plan), without)
-
-
-def _wish_rows(placed: Placement) -> list[tuple[str, str]]:
-    """What replicas together are asked, whichever roles they may have."""
-    request = placed.request
-    work, connector = request.workload, request.roles.connector
-    targets = [*target_texts(request.targets)]
-    targets += [
-        f"demand {show(one.demand_tokens_per_s, 'token/s')}"
-        for one in request.models
-        if one.demand_tokens_per_s is not None
-    ]
-    limits = ((QUANTITIES[name], most) for name, most in request.limits.items())
-    targets += [f"{one.label} {one.limit_text(most)}" for one, most in limits]
-    return [
-        ("requests", f"{amount(work.n_input_tokens)} tokens in, {work.n_output_tokens} out"),
-        ("targets", ", ".join(targets)),
-        ("hand-over", connector.title if connector else ""),
-    ]
 
 
 def best_line(comparison: Comparison) -> str:

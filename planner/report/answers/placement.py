@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from planner.quantities import QUANTITIES
+from planner.report.answers.plan_parts import wish_rows
 from planner.report.documents.blocks import (
     Block,
     Document,
@@ -21,7 +22,6 @@ from planner.report.drawings.maps import placement_map
 from planner.report.launch.commands import recipes_section
 from planner.report.lines import percent
 from planner.report.proof import certificate_section
-from planner.report.region import planned_words
 from planner.report.times import times_notes
 from planner.report.words import plural
 from planner.results.floorplans import FloorPlan
@@ -65,16 +65,19 @@ def document(
         title=f"placement on {placement.title}",
         line=line,
         head=(Note(line), *times_notes(placement)),
-        sections=placement_sections(placement, is_whole=is_whole, floorplan=floorplan),
+        sections=(
+            section("request", Pairs(wish_rows(placement.request))),
+            *placed_sections(placement, is_whole=is_whole, floorplan=floorplan),
+        ),
     )
 
 
-def placement_sections(
+def placed_sections(
     placement: Placement, *, is_whole: bool = False, floorplan: FloorPlan | None = None
 ) -> tuple[Section, ...]:
-    """All that is said of a placement below its line and whose its times are."""
+    """All that is said of a placement below what was asked."""
     return (
-        section("cluster", Pairs(_cluster_rows(placement))),
+        section("cluster", Pairs([("pool", placement.title), *kind_rows(placement)])),
         section("models", _models(placement)),
         section("limits", Table(rows=_limit_rows(placement), align="<>")),
         section("recipes", recipe_table(placement)),
@@ -101,13 +104,6 @@ def map_section(
     svg = partial(drawing, placed, floorplan, groups)
     lines = partial(placement_map, placed, floorplan)
     return section("map", Drawing(svg=svg, lines=lines, style=style()))
-
-
-def _cluster_rows(placement: Placement) -> list[tuple[str, str]]:
-    rows = [("pool", placement.title), *kind_rows(placement)]
-    if placement.request.engines != (ROOFLINE.name,) or placement.request.confidence:
-        rows.append(("times", planned_words(placement.request.confidence)))
-    return rows
 
 
 def kind_rows(placed: Placed) -> list[tuple[str, str]]:

@@ -1,22 +1,26 @@
-"""What a plan says whichever runtime it is of: load, limits, replicas of several sorts."""
+"""What plans say whichever runtime they are of: load, limits, what else there is, and wishes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from planner.quantities import limited_text
+from planner.quantities import QUANTITIES, limited_text
 from planner.report.documents.blocks import Note, Pairs, Section, Table, section
 from planner.report.lines import percent
 from planner.report.proof import status_text
-from planner.report.words import limit_label, limit_text
+from planner.report.region import planned_words
+from planner.report.words import limit_label, limit_text, plural, target_texts
 from planner.results import AnyPlan, LimitUse, runtime_name
 from planner.specs.certificates import UNCONFIRMED
+from planner.specs.runtimes import ROOFLINE
+from planner.specs.spans import span_text
 from planner.specs.traffic.percentiles import TPOT, TTFT
 from planner.units import show
 
 if TYPE_CHECKING:
     from planner.results.arrivals import Load
     from planner.results.placements import Placement
+    from planner.specs.placement_request import PlacementRequest, Serve
 
 
 def load_section(load: Load | None) -> Section:
@@ -123,3 +127,34 @@ def alternatives(plan: AnyPlan) -> Table:
         rows.append((lost, tie, tpot, cost, of + best.summary))
     heads = ("loses", "", "TPOT", "output token", "")
     return Table(heads=heads, rows=rows, align="><>><", wraps=True)
+
+
+def wish_rows(asked: PlacementRequest) -> list[tuple[str, str]]:
+    """What is asked of replicas together."""
+    work, connector = asked.workload, asked.roles.connector
+    limits = (QUANTITIES[name] for name in asked.limits)
+    targets = [f"{one.label} {one.limit_text(asked.limits[one.name])}" for one in limits]
+    most = f"of at most {asked.most_devices} devices" if asked.most_devices else ""
+    is_planned = asked.engines != (ROOFLINE.name,) or asked.confidence is not None
+    return [
+        ("models", ", ".join(map(_wish, asked.models))),
+        ("engine", " or ".join(asked.engines)),
+        ("requests", f"{work.n_input_tokens:,} tokens in, {work.n_output_tokens:,} out"),
+        ("targets", ", ".join([*target_texts(asked.targets), *targets]) or "none"),
+        ("hand-over", connector.title if connector else ""),
+        ("replicas", ", ".join(filter(None, (most, "at cubes only" * asked.aligned)))),
+        ("batches", span_text(asked.batches)),
+        ("objective", asked.objective),
+        ("times", planned_words(asked.confidence) if is_planned else ""),
+    ]
+
+
+def _wish(one: Serve) -> str:
+    """`llama-3.1-70b (2 replicas, 900 token/s, bf16)`."""
+    said = [
+        *([plural(one.replicas, "replica")] if one.replicas else []),
+        *([show(one.demand_tokens_per_s, "token/s")] if one.demand_tokens_per_s else []),
+        *([f"weights {' or '.join(one.weights_formats)}"] if one.weights_formats else []),
+        *([f"KV {' or '.join(one.kv_formats)}"] if one.kv_formats else []),
+    ]
+    return one.model.name + (f" ({', '.join(said)})" if said else "")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from planner.quantities import QUANTITIES
-from planner.report.answers.placement import placement_line, placement_sections
+from planner.report.answers.placement import placed_sections, placement_line
+from planner.report.answers.plan_parts import wish_rows
 from planner.report.documents.blocks import (
     Block,
     Document,
@@ -18,14 +18,10 @@ from planner.report.documents.blocks import (
     section,
 )
 from planner.report.lines import percent
-from planner.report.region import planned_words
 from planner.report.times import times_notes
-from planner.report.words import plural, target_texts
+from planner.report.words import plural
 from planner.results.floorplans import FloorPlan
 from planner.results.repairs import Change, Move, Repair
-from planner.specs.placement_request import PlacementRequest, Serve
-from planner.specs.runtimes import ROOFLINE
-from planner.specs.spans import span_text
 from planner.units import show
 
 MOST_LISTED = 12
@@ -51,11 +47,12 @@ def document(
         head=(Note(line), *times_notes(repair)),
         sections=(
             section("repair", Pairs(_rows(repair))),
+            section("request", Pairs(wish_rows(repair.request.wanted))),
             section("replicas that change", _changes(repair.changes)),
             section("moves", _moves(repair.moves)),
             section("bytes against the objective", *_frontier(repair)),
             section("", Note(placement_line(repair.placement)), is_bare=True),
-            *placement_sections(repair.placement, is_whole=is_whole, floorplan=floorplan),
+            *placed_sections(repair.placement, is_whole=is_whole, floorplan=floorplan),
         ),
     )
 
@@ -85,41 +82,8 @@ def _rows(repair: Repair) -> list[tuple[str, str]]:
         ("loading", "; ".join(loads) if repair.moves else ""),
         ("given up", ", ".join(repair.dropped)),
         ("lost", repair.lost),
-        ("request", "; ".join(_request_texts(repair.request.wanted))),
         ("inherited", f"all but {', '.join(changed)}" if changed else "all of the request"),
     ]
-
-
-def _request_texts(asked: PlacementRequest) -> list[str]:
-    """What is wanted of the placement, as it was or as it was said anew."""
-    models = ", ".join(map(_wish, asked.models))
-    workload = asked.workload
-    return [
-        models,
-        *([f"by {' or '.join(asked.engines)}"] if asked.engines != (ROOFLINE.name,) else []),
-        f"{workload.n_input_tokens:,} tokens in, {workload.n_output_tokens:,} out",
-        *target_texts(asked.targets),
-        *(
-            f"{QUANTITIES[name].label} {QUANTITIES[name].limit_text(value)}"
-            for name, value in asked.limits.items()
-        ),
-        *([f"replicas of at most {asked.most_devices} devices"] if asked.most_devices else []),
-        *(["slices at cubes only"] if asked.aligned else []),
-        *([f"times: {planned_words(share)}"] if (share := asked.confidence) is not None else []),
-        f"batches {span_text(asked.batches)}",
-        f"by {asked.objective}",
-    ]
-
-
-def _wish(one: Serve) -> str:
-    """`llama-3.1-70b (2 replicas, 900 token/s, bf16)`."""
-    said = [
-        *([plural(one.replicas, "replica")] if one.replicas else []),
-        *([show(one.demand_tokens_per_s, "token/s")] if one.demand_tokens_per_s else []),
-        *([f"weights {' or '.join(one.weights_formats)}"] if one.weights_formats else []),
-        *([f"KV {' or '.join(one.kv_formats)}"] if one.kv_formats else []),
-    ]
-    return one.model.name + (f" ({', '.join(said)})" if said else "")
 
 
 def _changes(changes: tuple[Change, ...]) -> Table:
