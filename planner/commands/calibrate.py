@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def calibrate(said: Said) -> Answer:
     """Closed forms of kernels, fitted to measured times."""
     from planner.estimates.calibration.calibrating import calibrate as fit
-    from planner.report.answers.calibration import document
+    from planner.report.answers.kernels import fitted_document
     from planner.running.phases import begin
     from planner.specs.reading import load_device
 
@@ -39,7 +39,7 @@ def calibrate(said: Said) -> Answer:
     )
     _check_outputs(said, answer)
     files = _files(said, answer, n_sms_source)
-    return shown(said, lambda: document(answer, names_refused=said.refused), files=files)
+    return shown(said, lambda: fitted_document(answer, names_refused=said.refused), files=files)
 
 
 def _n_sms(said: Said, device: DeviceSpec | None) -> tuple[int, str]:

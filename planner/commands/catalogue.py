@@ -35,14 +35,13 @@ def models(said: Said) -> Answer:
 
 def _model(name: str) -> Document:
     """A shipped model by its shape; a `config.json` by its classes of layers."""
-    from planner.report.catalogue import architectures
     from planner.report.catalogue import models as shapes
     from planner.specs.huggingface.aliases import known_checkpoint
     from planner.specs.huggingface.locating import is_config
     from planner.specs.reading import load_architecture, load_model
 
     if is_config(name) and known_checkpoint(name) is None:
-        return architectures.document(load_architecture(name, asked_by="plan models"))
+        return shapes.layers_document(load_architecture(name, asked_by="plan models"))
     return shapes.document(load_model(name, asked_by="plan models"))
 
 

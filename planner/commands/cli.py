@@ -92,7 +92,7 @@ def _remarked(answer: Answer, ledger: Ledger) -> Answer:
     """An answer with what its files are to be said of: which replace others, what has no effect."""
     if not ledger.remarks and not any(file.replaces for file in ledger.files):
         return answer
-    from planner.report.remarks import remarks_text
+    from planner.report.messages import remarks_text
 
     message = "\n".join(filter(None, (remarks_text(ledger, width()), answer.message)))
     return replace(answer, message=message)
@@ -192,12 +192,10 @@ def _conflict(error: BaseException) -> AnyConflict | None:
 
 
 def _message(error: BaseException, words: list[str]) -> str:
-    from planner.report import failures
+    from planner.report import messages
 
     if isinstance(error, RequestError):
-        from planner.report.problems import request_text
-
-        return request_text(error, width())
+        return messages.request_text(error, width())
     conflict = _conflict(error)
     if conflict:
         from planner.report.answer_kinds import document_of
@@ -209,15 +207,15 @@ def _message(error: BaseException, words: list[str]) -> str:
         objective = said.text("--objective") or "cost"
         rest = [word for word in said.words if not word.startswith("--time-limit=")]
         command = shlex.join(["plan", *rest, f"--time-limit={4 * error.time_limit_s:g}s"])
-        return failures.out_of_time_text(error, objective=objective, command=command)
+        return messages.out_of_time_text(error, objective=objective, command=command)
     if isinstance(error, SolverError):
         has_solvers = "--solver" in options_of(parse(words).command)
-        return failures.solver_text(error, width(), has_solvers=has_solvers)
+        return messages.solver_text(error, width(), has_solvers=has_solvers)
     if isinstance(error, KeyboardInterrupt):
-        return failures.INTERRUPTED
+        return messages.INTERRUPTED
     if isinstance(error, MemoryError):
-        return failures.OUT_OF_MEMORY
+        return messages.OUT_OF_MEMORY
     if isinstance(error, OSError):
-        return failures.refused_text(error)
+        return messages.refused_text(error)
     command = f"{TRACEBACK}=1 {shlex.join(['plan', *words])}"
-    return failures.defect_text(error, command=command, width=width())
+    return messages.defect_text(error, command=command, width=width())

@@ -70,13 +70,15 @@ def _answer(
     models: list[str],
 ) -> Answer:
     from planner.estimates.measuring.rows import table_text
-    from planner.report.answers.measurements import document
+    from planner.report.answers.kernels import measured_document
 
     name = _called(said)
     output, table = said.output, table_text(answer, bench, device=name)
     return shown(
         said,
-        lambda: document(answer, bench, device=name, models=models, others=catalogue.others),
+        lambda: measured_document(
+            answer, bench, device=name, models=models, others=catalogue.others
+        ),
         files=() if output is None else ((output, table),),
     )
 

@@ -8,9 +8,8 @@ launch       commands that start engines
 as_json      answers for machines; schemas in docs/schema
 times        whose the times of an answer are; region: what was never measured
 proof        certificates
-words, lines, outlines, survey_words, engine_requests, checkpoints: what several reports say
-problems     what is wrong with a request; failures: out of time, a failed check, a defect
+words, lines, outlines, survey_words, engine_requests: what several reports say
+messages     what went wrong: a request, time, a failed check, a defect; and what is said beside
 delivery     an answer to streams and files; files, paint: how they are written
-remarks      files that replace those that ship, fields without effect
 progress     one line while a solver runs
 """

@@ -54,7 +54,7 @@ def deliver(answer: Answer) -> int:
             drop_unwritten(sys.stdout)
             failures.append(("", error))
         if failures:
-            from planner.report.failures import unwritten_text
+            from planner.report.messages import unwritten_text
 
             messages += [unwritten_text(name, error) for name, error in failures]
         try:
@@ -76,7 +76,7 @@ def _saved(files: Iterable[tuple[str, str]]) -> tuple[list[str], list[tuple[str,
         except OSError as error:
             failures.append((name, error))
         else:
-            from planner.report.problems import shown
+            from planner.report.messages import shown
 
             messages.append(f"wrote {shown(name)}")
     return messages, failures

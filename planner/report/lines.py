@@ -1,24 +1,20 @@
-"""Text in lines: labels, columns and bars that align without colour."""
+"""Pieces of text: labels, wrapped words, bars, shares; and text inside HTML and SVG."""
 
 from __future__ import annotations
 
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
-from itertools import zip_longest
+from collections.abc import Iterable
+from html import escape as escape_marks
+
+from planner.specs.visible import visible
 
 LABEL = 14  # columns of a label, indent included
 
 TIED = "\u00a0"  # a space at which no line breaks
 _UNITS = re.compile(r"(?<=\d) (?=[a-zA-Z%])|(?<=[≤≥×]) (?=\S)")
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-
-
-def section(title: str, lines: Iterable[str]) -> str:
-    """A title and indented lines; nothing if there are no lines."""
-    body = [f"  {line}".rstrip() for line in lines]
-    return "\n".join((title, *body)) if body else ""
 
 
 def labelled(rows: Iterable[tuple[str, str]], width: int) -> list[str]:
@@ -37,25 +33,6 @@ def wrapped(text: str, width: int) -> list[str]:
     tied = _UNITS.sub(TIED, text)
     lines = textwrap.wrap(tied, width, break_long_words=False, break_on_hyphens=False)
     return [line.replace(TIED, " ") for line in lines] or [""]
-
-
-def columns(rows: Sequence[Sequence[str]], align: str) -> list[str]:
-    """Rows as aligned columns, two spaces apart.
-
-    Args:
-        rows: cells; a short row ends early.
-        align: `<` or `>` for each column.
-
-    >>> columns([("a", "10 ms"), ("bc", "5 ms")], "<>")
-    ['a   10 ms', 'bc   5 ms']
-    """
-    widths = [max(map(len, cells)) for cells in zip_longest(*rows, fillvalue="")]
-    return [
-        "  ".join(
-            f"{cell:{side}{size}}" for cell, side, size in zip(row, align, widths, strict=False)
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def bar(fraction: float, width: int) -> str:
@@ -78,3 +55,8 @@ def percent(fraction: float) -> str:
     if not math.isfinite(fraction):
         return "an unknown share"
     return f"{100 * fraction:.3g} %"
+
+
+def escape(text: str) -> str:
+    """Text as an element or an attribute holds it: marks, and what does not print, are shown."""
+    return escape_marks(visible(text, keeps="\n\u00a0"))

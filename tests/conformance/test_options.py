@@ -17,7 +17,7 @@ import pytest
 from planner.commands.cli import main
 from planner.commands.options.commands import COMMANDS as LISTED
 from planner.commands.options.commands import options_of
-from planner.report.problems import MOST_LISTED
+from planner.report.messages import MOST_LISTED
 from planner.specs.meanings import refusal_under, refused_by
 
 ENGINES = ("vllm", "sglang", "trtllm")

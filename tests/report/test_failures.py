@@ -7,7 +7,7 @@ import math
 import pytest
 
 from planner.errors import OutOfTimeError, SolverError
-from planner.report.failures import (
+from planner.report.messages import (
     defect_text,
     out_of_time_text,
     refused_text,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.errors import Problem, RequestError
-from planner.report.problems import request_text
+from planner.report.messages import request_text
 
 TOPOLOGY = Problem(where="--topology", value="h100-nvl8-x5", fact="no such topology")
 LATENCY = Problem(

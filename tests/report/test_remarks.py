@@ -1,7 +1,7 @@
 """Notes and warnings beside an answer: what replaces what, what has no effect, and why."""
 
 from planner.errors import Problem
-from planner.report.remarks import remarks_text
+from planner.report.messages import remarks_text
 from planner.specs.ledger import ENGINES, DataFile, Ledger
 
 

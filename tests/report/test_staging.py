@@ -90,12 +90,13 @@ def test_layers_have_the_colour_that_their_class_has_in_the_legend():
     tree = ET.fromstring(report_page(STAGES).removeprefix("<!DOCTYPE html>\n"))
     space = "{http://www.w3.org/1999/xhtml}"
     legend = {
-        (mark.tail or "").strip(): mark.get("class")
-        for mark in tree.iter(f"{space}tspan")
+        (mark.tail or "").strip(" ;"): mark.get("class")
+        for mark in tree.iter(f"{space}span")
         if (mark.text or "").strip() == "■"
     }
     classes = {layer.name for layer in STAGES.request.model.layers}
-    assert set(legend) == {*classes, "embedding or head"}
+    groups = {one.kind for one in STAGES.groups}
+    assert set(legend) == {*classes, *groups, "embedding or head"}
     drawn = [(box.find(f"{space}title"), box.get("class")) for box in tree.iter(_RECT)]
     named = {title.text: colour for title, colour in drawn if title is not None}
     for name in ("embedding", "head", *classes):

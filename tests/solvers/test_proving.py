@@ -10,7 +10,7 @@ import pytest
 from planner import solvers
 from planner.errors import OutOfTimeError, UnsettledError
 from planner.programs.posed import InMemory
-from planner.report.failures import solver_text
+from planner.report.messages import solver_text
 from planner.running.deadlines import within
 from planner.solvers import search
 from planner.solvers.proving import Word, prove

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.report.documents.blocks import Document, Note, Pairs, notes, section
-from planner.report.problems import shown
+from planner.report.messages import shown
 from planner.report.words import plural
 from planner.results.verifications import Falsehood, Verification
 

@@ -13,7 +13,7 @@ from math import hypot
 
 from planner.quantities import axis_of
 from planner.report.drawings.axes import END, MIDDLE, Axis, Frame, axis, tick_text
-from planner.report.markup import escape
+from planner.report.lines import escape
 from planner.report.outlines import details, headline_of, n_devices_of, speed_text
 from planner.report.survey_words import (
     at_target,

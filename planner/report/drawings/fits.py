@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from planner.report.lines import percent
-from planner.report.markup import escape
+from planner.report.lines import escape, percent
 from planner.units import show
 
 if TYPE_CHECKING:

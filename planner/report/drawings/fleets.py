@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from planner.report.answers.fleet_words import finite, rate
 from planner.report.drawings.axes import END, Axis, Frame, axis, tick_text
-from planner.report.lines import percent
-from planner.report.markup import escape
+from planner.report.lines import escape, percent
 from planner.report.words import plural
 from planner.results.arrivals import Percentile
 from planner.results.fleets import CURVE, FleetStaircase, ServedClass, Step

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from planner.report.markup import escape
+from planner.report.lines import escape
 from planner.report.words import plural
 from planner.results.staging import LayerPlacement, StageLine, StagePlan
 from planner.units import show
@@ -35,7 +35,7 @@ def stages_drawing(plan: StagePlan) -> str:
     kinds = [one.kind for one in plan.groups]
     n_units = len(plan.request.model.order) + 2
     slowest = max(one.total_s for one in plan.stages)
-    parts = [_svg(_TOP + _HIGH + 64), *_rule(f"slowest {show(slowest, 's')}")]
+    parts = [_svg(_TOP + _HIGH + 28), *_rule(f"slowest {show(slowest, 's')}")]
     for one in plan.stages:
         first = 0 if one.has_embedding else one.first_layer + 1
         last = n_units if one.has_head else one.first_layer + one.n_layers + 1
@@ -46,7 +46,7 @@ def stages_drawing(plan: StagePlan) -> str:
         parts.append(_box(span, (0.0, run), colour, words))
         parts.append(_box(span, (run, run + send), f"{colour} send", words))
     parts += _strip(plan, n_units)
-    return "\n".join([_legend(kinds), *parts, "</svg>"])
+    return "\n".join([_legend(kinds), *parts, "</svg>", _strip_legend(plan)])
 
 
 def _strip(plan: StagePlan, n_units: int) -> Iterable[str]:
@@ -63,13 +63,12 @@ def _strip(plan: StagePlan, n_units: int) -> Iterable[str]:
             f'<rect class="box {colour}" x="{x:.1f}" y="{top}" width="{then - x:.1f}" '
             f'height="16"><title>{escape(name)}</title></rect>'
         )
-    x = float(_LEFT)
-    for kind, name in enumerate((*classes, "embedding or head")):
-        index = kind if kind < len(classes) else -1
-        colour = _colour(_N_COLOURS - 1 - (index + 1) % _N_COLOURS)
-        yield f'<text x="{x:.0f}" y="{top + 36}"><tspan class="{colour}" fill="currentColor">■'
-        yield f"</tspan> {escape(name)}</text>"
-        x += 7.0 * len(name) + 30
+
+
+def _strip_legend(plan: StagePlan) -> str:
+    names = [*(layer.name for layer in plan.request.model.layers), "embedding or head"]
+    kinds = [*range(len(names) - 1), -1]
+    return _legend(names, [_N_COLOURS - 1 - (kind + 1) % _N_COLOURS for kind in kinds])
 
 
 def layers_drawing(one: LayerPlacement) -> str:
@@ -137,8 +136,7 @@ def _colour(index: int) -> str:
     return f"c{index % _N_COLOURS}"
 
 
-def _legend(names: Sequence[str]) -> str:
-    marks = " ".join(
-        f'<span class="{_colour(i)}">■</span> {escape(name)}' for i, name in enumerate(names)
-    )
-    return f"<p>{marks}</p>"
+def _legend(names: Sequence[str], colours: Sequence[int] = ()) -> str:
+    pairs = zip(names, colours or range(len(names)), strict=True)
+    marks = (f'<span class="{_colour(i)}">■</span> {escape(name)}' for name, i in pairs)
+    return f'<p class="faint">{"; ".join(marks)}</p>'
