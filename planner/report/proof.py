@@ -116,12 +116,6 @@ def _each_once(proofs: Sequence[Proof]) -> list[Proof]:
 _NAMES = {"highs": "HiGHS", "cpsat": "CP-SAT", "scip": "SCIP"}
 
 
-def prover_line(found: Proven) -> str:
-    """Who vouches, in one line of prose."""
-    rows = [f"{label} {text}" for label, text in prover_rows(found) if label != "time"]
-    return "; ".join(rows)
-
-
 def prover_name(prover: str) -> str:
     """A prover as people call it: `HiGHS 1.13.1`, `CP-SAT (ortools 9.15)`."""
     word, _, rest = prover.partition(" ")

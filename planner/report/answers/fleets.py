@@ -37,6 +37,7 @@ from planner.report.answers.fleet_words import (
 from planner.report.answers.placement import kind_rows, map_section, replicas_section
 from planner.report.answers.staircases import staircase_blocks, staircase_data, staircase_line
 from planner.report.documents.blocks import (
+    IN_JSON,
     Block,
     Data,
     Document,
@@ -105,7 +106,7 @@ def document(
             section("other fleets", alternatives(plan)),
             *(section("over demand", *staircase_blocks(one)) for one in climbed),
             map_section(plan, floorplan, _groups(plan)),
-            replicas_section(plan, told_by="`--json` lists them all"),
+            replicas_section(plan, told_by=IN_JSON),
             certificate_section(plan.certificate, best=BEST_FLEET),
             section("what percentiles are of", *notes(definitions(plan), kind="item")),
             recipes_section(plan.recipes, recipe_names(plan)),

@@ -118,8 +118,7 @@ def _moves(moves: tuple[Move, ...]) -> Table:
 def _listed(heads: Row, rows: Sequence[Row], align: str) -> Table:
     """A table of which text lists the first rows."""
     listed = range(min(MOST_LISTED, len(rows)))
-    more = "`--json` lists them all"
-    return Table(heads=heads, rows=rows, align=align, listed=listed, more=more)
+    return Table(heads=heads, rows=rows, align=align, listed=listed)
 
 
 def _frontier(repair: Repair) -> list[Block]:

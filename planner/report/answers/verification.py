@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.report.documents.blocks import Document, Note, Pairs, notes, section
+from planner.report.documents.blocks import IN_JSON, Document, Note, Pairs, notes, section
 from planner.report.messages import shown
 from planner.report.words import plural
 from planner.results.verifications import Falsehood, Verification
@@ -22,7 +22,7 @@ def document(found: Verification) -> Document:
     line = verification_line(found)
     wrong = [f"{shown(one.pointer)}  {shown(_why(one))}" for one in found.falsehoods[:MOST_LISTED]]
     n_more = len(found.falsehoods) - MOST_LISTED
-    more = [f"and {n_more} more: `--json` lists them all"] if n_more > 0 else []
+    more = [f"and {n_more} more: {IN_JSON}"] if n_more > 0 else []
     return Document(
         title="verification of an answer",
         line=line,

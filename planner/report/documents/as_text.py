@@ -72,7 +72,7 @@ def _table(table: Table, width: int) -> Iterator[str]:
     if table.splits and max(map(len, lines)) > width:
         lines = _halves(table.splits, heads, rows, width)
     yield from lines
-    if table.more and len(rows) < len(table.rows):
+    if len(rows) < len(table.rows):
         yield f"and {len(table.rows) - len(rows):,} more: {table.more}"
 
 

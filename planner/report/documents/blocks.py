@@ -47,6 +47,9 @@ class Figure:
         return self.text
 
 
+IN_JSON = "`--json` lists them all"
+"""Where rows are that text leaves out."""
+
 Cell = str | Bar | Figure
 Row = Sequence[Cell]
 
@@ -90,7 +93,7 @@ class Table:
         align: `<` or `>` of each column; all to the left where empty.
         wraps: the last column is of words, which take as many lines as they need.
         listed: of which rows text has a line; of all where it is None.
-        more: what text says of the others.
+        more: where the others are.
         spare: heads of columns that text leaves out, in this order, until a line fits.
         splits: columns before this one stand in a table of their own where a line of text would be
             too long, and the first column in both.
@@ -104,7 +107,7 @@ class Table:
     align: str = ""
     wraps: bool = False
     listed: Sequence[int] | None = None
-    more: str = ""
+    more: str = IN_JSON
     spare: Sequence[str] = ()
     splits: int = 0
     marked: Sequence[int] = ()
