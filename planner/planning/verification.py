@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from planner.errors import PlannerError, Problem, SpecError
-from planner.report.answer_kinds import ANSWER_KINDS, AnswerKind, document_of, records_in
+from planner.report.answer_kinds import ANSWER_KINDS, AnswerKind, line_of, records_in
 from planner.report.as_json import Json, answer_json, digest_of, versions
 from planner.report.from_json import ReadAnswer, answer_of
 from planner.report.launch.telling import with_commands_of
@@ -88,7 +88,7 @@ def verified(
         truth = told
         for one in _derived(read.envelope, answer_json(truth)):
             falsehoods.setdefault(one.pointer, one)
-        summary = document_of(truth).line.replace("\n", "; ")
+        summary = line_of(truth).replace("\n", "; ")
     except PlannerError:
         raise
     except _SENSELESS as error:

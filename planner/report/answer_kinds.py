@@ -183,12 +183,24 @@ def document_of(answer: object, **beside: object) -> Document:
     Raises:
         TypeError: it is no answer, or of a kind that has no document.
     """
+    document: Document = _module(answer).document(answer, **beside)
+    return document
+
+
+def line_of(answer: object) -> str:
+    """An answer in one line.
+
+    Raises:
+        TypeError: it is no answer, or of a kind that has no document.
+    """
+    return str(_module(answer).line_of(answer))
+
+
+def _module(answer: object) -> Any:  # noqa: ANN401 a module
     kind = kind_of(answer)
     if not kind.module:
         raise TypeError(f"no document tells a {kind.name}")
-    module = import_module(f"planner.report.{kind.module}")
-    document: Document = module.document(answer, **beside)
-    return document
+    return import_module(f"planner.report.{kind.module}")
 
 
 def kind_named(name: object) -> AnswerKind | None:

@@ -56,7 +56,7 @@ def document(audit: Audit, *, curves: Sequence[Curve] = ()) -> Document:
     Args:
         curves: frontiers of decoding to draw it beside, that of the formats which run first.
     """
-    line = audit_line(audit)
+    line = line_of(audit)
     lines = [
         Line(label=one.case.weights, frontier=one.frontier)
         for one in curves
@@ -95,7 +95,7 @@ def _drawn(audit: Audit, lines: Sequence[Line]) -> str:
     return frontiers_drawing(lines, marks)
 
 
-def audit_line(audit: Audit) -> str:
+def line_of(audit: Audit) -> str:
     """The verdict in one line."""
     factor = audit.cost_factor
     who = f"{audit.request.model.name} on {audit.request.cluster.name}"

@@ -8,7 +8,7 @@ from typing import cast
 
 from planner.quantities import objective_of
 from planner.report.answers import economics, layouts
-from planner.report.answers.placement import placement_line
+from planner.report.answers.placement import line_of as placement_line
 from planner.report.answers.plan_parts import wish_rows
 from planner.report.documents.blocks import Document, Note, Pairs, Table, section
 from planner.report.engine_requests import engine_rows
@@ -36,7 +36,7 @@ def document(comparison: Comparison) -> Document:
     rows = comparison.rows
     cases = [row.case for row in rows]
     found = [row.answer for row in rows if row.answer is not None]
-    aim, line = objective_of(comparison.objective).aim, best_line(comparison)
+    aim, line = objective_of(comparison.objective).aim, line_of(comparison)
     best = None if comparison.best is None else comparison.rows[comparison.best].plan
     starts = []
     if best is not None and isinstance(best.deployment, EngineDeployment):
@@ -74,7 +74,7 @@ def _request_rows(comparison: Comparison) -> list[tuple[str, str]]:
     return economics.request_rows(request, cast("ErdilPlan", plan), without)
 
 
-def best_line(comparison: Comparison) -> str:
+def line_of(comparison: Comparison) -> str:
     """The best of all rows, in one line."""
     if comparison.best is None:
         return "no plan"

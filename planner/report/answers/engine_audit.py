@@ -16,7 +16,7 @@ from planner.units import show
 _CLOSE = 0.05  # a share that measurements do not tell apart
 
 
-def engine_audit_line(audit: EngineAudit) -> str:
+def line_of(audit: EngineAudit) -> str:
     """The verdict in one line."""
     who = f"{audit.predicted.model} on {audit.request.cluster.name} under {audit.request.engine}"
     factor = audit.cost_factor
@@ -34,7 +34,7 @@ def engine_audit_line(audit: EngineAudit) -> str:
 def document(audit: EngineAudit) -> Document:
     """What runs against its prediction and the best, what to look at, and what to start."""
     runs, best = audit.predicted, audit.equal_speed
-    line = engine_audit_line(audit)
+    line = line_of(audit)
     seen = f"{_speed(audit.observed_tpot_s)}, {show(audit.observed_tpot_s, 's')} a token"
     rows = [
         ("deployment", runs.summary),

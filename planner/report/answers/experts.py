@@ -39,7 +39,7 @@ _PROOFS = {
 """What gives a bound, in words."""
 
 
-def experts_line(plan: ExpertPlan) -> str:
+def line_of(plan: ExpertPlan) -> str:
     """The placement in one line."""
     return f"{_place(plan)}: {_headline(plan)}"
 
@@ -55,7 +55,7 @@ def document(plan: ExpertPlan, *, is_whole: bool = False) -> Document:
     few = f"fullest and emptiest of {asked.n_ranks} ranks"
     return Document(
         title=f"{asked.n_experts} experts on {asked.n_ranks} ranks",
-        line=experts_line(plan),
+        line=line_of(plan),
         head=(Note(_place(plan)), Note(_headline(plan))),
         sections=(
             section("request", Pairs(_request_rows(plan))),

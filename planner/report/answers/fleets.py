@@ -35,7 +35,8 @@ from planner.report.answers.fleet_words import (
     whole_costs,
 )
 from planner.report.answers.placement import kind_rows, map_section, replicas_section
-from planner.report.answers.staircases import staircase_blocks, staircase_data, staircase_line
+from planner.report.answers.staircases import line_of as staircase_line
+from planner.report.answers.staircases import staircase_blocks, staircase_data
 from planner.report.documents.blocks import (
     IN_JSON,
     Block,
@@ -62,7 +63,7 @@ from planner.units import show
 BEST_FLEET = "no cheaper fleet meets the targets in simulation"
 
 
-def fleet_line(plan: FleetPlan) -> str:
+def line_of(plan: FleetPlan) -> str:
     """The fleet in one line."""
     n_replicas = sum(one.n_replicas for one in plan.pools)
     read, written = whole_costs(plan)
@@ -84,7 +85,7 @@ def document(
         staircase: its rent over traffic, where that was asked for.
         floorplan: of the site, for a map of it; None for none.
     """
-    line, climbed = fleet_line(plan), [staircase] if staircase else []
+    line, climbed = line_of(plan), [staircase] if staircase else []
     return Document(
         title=f"fleet on {plan.title}",
         line="\n".join([line, *map(staircase_line, climbed)]),

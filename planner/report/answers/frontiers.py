@@ -75,7 +75,7 @@ def document(answer: Curves, *, is_whole: bool = False) -> Document:
     drawing = Drawing(svg=partial(frontiers_drawing, lines))
     return Document(
         title=head if lines else cases_text(cases),
-        line="\n".join(preferred_line(one, curves) for one in curves),
+        line=line_of(answer),
         head=(Note(head), *times_notes(curves)),
         sections=(
             section("request", Pairs(_request_rows(lines))),
@@ -96,6 +96,11 @@ def _starts(lines: Sequence[Line]) -> Iterator[tuple[Launch | None, str]]:
         best = line.frontier.best.deployment
         if isinstance(best, EngineDeployment):
             yield best.launch, f"{line.label}: the preferred is"
+
+
+def line_of(answer: Curves) -> str:
+    """The preferred plan of each curve."""
+    return "\n".join(preferred_line(one, answer.curves) for one in answer.curves)
 
 
 def preferred_line(curve: Curve, curves: Sequence[Curve]) -> str:

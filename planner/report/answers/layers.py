@@ -41,7 +41,7 @@ _SAME = 1e-6
 """Share of a rate that published ones are rounded by."""
 
 
-def layers_line(one: LayerPlacement) -> str:
+def line_of(one: LayerPlacement) -> str:
     """The verdict in one line."""
     return f"{one.request.layers.name}: {one.summary}, {one.tokens_per_s:.2f} token/s; {claim(one)}"
 
@@ -57,7 +57,7 @@ def claim(one: LayerPlacement) -> str:
 
 def document(one: LayerPlacement) -> Document:
     """Stages in a row, what each serves, and the bound on all."""
-    line = layers_line(one)
+    line = line_of(one)
     drawing = Drawing(svg=partial(layers_drawing, one))
     return Document(
         title=one.request.layers.title,

@@ -42,7 +42,7 @@ MOST_LISTED = 12
 """Replicas that are listed one by one; the others are in the JSON, and with `--ranks`."""
 
 
-def placement_line(placement: Placement) -> str:
+def line_of(placement: Placement) -> str:
     """The placement in one line."""
     rent = show(sum(one.usd_per_hour for one in placement.served), "USD/h")
     devices = f"{placement.n_used:,} of {plural(placement.n_free, 'free device')}"
@@ -60,7 +60,7 @@ def document(
         is_whole: whether text lists every rank.
         floorplan: the cluster, for a drawing of it; None for none.
     """
-    line = placement_line(placement)
+    line = line_of(placement)
     return Document(
         title=f"placement on {placement.title}",
         line=line,

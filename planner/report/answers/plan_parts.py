@@ -83,7 +83,7 @@ def mix_head(plan: AnyPlan) -> list[Note]:
     mix = plan.cheaper_mix
     if mix is None:
         return []
-    from planner.report.answers.placement import placement_line
+    from planner.report.answers.placement import line_of as placement_line
 
     gain = percent(1.0 - plan.of_alike(mix))
     several = f"replicas of several sorts (`mix`, below): {placement_line(mix)}"

@@ -17,12 +17,12 @@ from planner.specs.economics.request import EconomicsRequest
 
 def document(plan: AnyPlan) -> Document:
     """What was asked, what to run, what it does, what proves it."""
-    own: Any = import_module(f"planner.report.answers.{_runtime(plan)}")
-    summary, headline = own.summary_of(plan), own.headline_of(plan)
+    own = _runtime(plan)
+    head = (Note(own.summary_of(plan)), *times_notes(plan), Note(own.headline_of(plan)))
     return Document(
         title=_title(plan),
-        line=_mixed_line(plan) or f"{summary}: {headline}",
-        head=(Note(summary), *times_notes(plan), Note(headline), *mix_head(plan)),
+        line=line_of(plan),
+        head=(*head, *mix_head(plan)),
         sections=(
             section("request", Pairs(own.request_rows(plan.request, plan))),
             *own.sections(plan),
@@ -34,11 +34,24 @@ def document(plan: AnyPlan) -> Document:
     )
 
 
-def _runtime(plan: AnyPlan) -> str:
-    """The module that reports of a plan's runtime."""
+def line_of(plan: AnyPlan) -> str:
+    """What to run and what it does; replicas of several sorts, where these serve for less."""
+    if plan.cheaper_mix is not None:
+        from planner.report.answers.placement import line_of as placement_line
+
+        return placement_line(plan.cheaper_mix)
+    own = _runtime(plan)
+    return f"{own.summary_of(plan)}: {own.headline_of(plan)}"
+
+
+def _runtime(plan: AnyPlan) -> Any:  # noqa: ANN401 a module
+    """What reports of a plan's runtime."""
+    name = "economics"
     if isinstance(plan.deployment, Deployment):
-        return "layouts"
-    return "engines" if isinstance(plan.deployment, EngineDeployment) else "economics"
+        name = "layouts"
+    elif isinstance(plan.deployment, EngineDeployment):
+        name = "engines"
+    return import_module(f"planner.report.answers.{name}")
 
 
 def _title(plan: AnyPlan) -> str:
@@ -47,12 +60,3 @@ def _title(plan: AnyPlan) -> str:
         return f"{request.model.name} on {request.cluster.name}"
     decode = request.served[0].target
     return f"{decode.model.title} on {request.n_devices} × {decode.device.title}"
-
-
-def _mixed_line(plan: AnyPlan) -> str:
-    """Replicas of several sorts, where these serve for less."""
-    if plan.cheaper_mix is None:
-        return ""
-    from planner.report.answers.placement import placement_line
-
-    return placement_line(plan.cheaper_mix)

@@ -50,7 +50,7 @@ def document(prediction: Prediction, *, explains: bool = False) -> Document:
         explains: whether each operation is traced to its formula, constants and source.
     """
     one = prediction
-    line = prediction_line(one)
+    line = line_of(one)
     traces = [section(f"{each.name}, explained", *_traces(each)) for each in one.passes if explains]
     way = (
         "" if explains else "`--explain` traces each operation to its formula, constants and source"
@@ -74,7 +74,7 @@ def document(prediction: Prediction, *, explains: bool = False) -> Document:
     )
 
 
-def prediction_line(prediction: Prediction) -> str:
+def line_of(prediction: Prediction) -> str:
     """The verdict in one line."""
     one = prediction
     degrees = " ".join(f"{_DEGREES[k]} {n}" for k, n in one.degrees.items() if n > 1)

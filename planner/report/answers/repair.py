@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from planner.report.answers.placement import placed_sections, placement_line
+from planner.report.answers.placement import line_of as placement_line
+from planner.report.answers.placement import placed_sections
 from planner.report.answers.plan_parts import wish_rows
 from planner.report.documents.blocks import (
     Block,
@@ -27,7 +28,7 @@ from planner.units import show
 MOST_LISTED = 12
 
 
-def repair_line(repair: Repair) -> str:
+def line_of(repair: Repair) -> str:
     """The repair in one line."""
     fates = Counter(change.fate for change in repair.changes)
     counted = ", ".join(f"{n} {fate}" for fate in ("kept", "patched", "new") if (n := fates[fate]))
@@ -40,7 +41,7 @@ def document(
     repair: Repair, *, is_whole: bool = False, floorplan: FloorPlan | None = None
 ) -> Document:
     """What moves, how much, how long, what staying optimal would cost, and what stands then."""
-    line = repair_line(repair)
+    line = line_of(repair)
     return Document(
         title=f"repair of {repair.placement.title}",
         line=line,

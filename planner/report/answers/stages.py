@@ -35,7 +35,7 @@ _STRIP_ENDS = 10
 """Columns of a strip's line besides its layers."""
 
 
-def stages_line(plan: StagePlan) -> str:
+def line_of(plan: StagePlan) -> str:
     """The verdict in one line."""
     asked = plan.request
     form = asked.formats.weights
@@ -48,7 +48,7 @@ def stages_line(plan: StagePlan) -> str:
 
 def document(plan: StagePlan) -> Document:
     """What each stage holds and takes, and how one knows it is best."""
-    line, asked = stages_line(plan), plan.request
+    line, asked = line_of(plan), plan.request
     cut = Drawing(svg=partial(stages_drawing, plan), lines=partial(_strips, plan))
     return Document(
         title=f"{asked.model.name} in {plural(len(plan.stages), 'stage')}",

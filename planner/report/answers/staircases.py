@@ -13,7 +13,7 @@ from planner.results.fleets import FleetStaircase, Step
 from planner.units import show
 
 
-def staircase_line(staircase: FleetStaircase) -> str:
+def line_of(staircase: FleetStaircase) -> str:
     """All of it in one line."""
     first, last = ends_per_s(staircase)
     if not staircase.steps:
@@ -29,7 +29,7 @@ def staircase_line(staircase: FleetStaircase) -> str:
 
 def document(staircase: FleetStaircase) -> Document:
     """Each step, its proved bound, and what it has."""
-    line = staircase_line(staircase)
+    line = line_of(staircase)
     return Document(
         title="least rent over traffic",
         line=line,

@@ -10,7 +10,7 @@ from planner.results.verifications import Falsehood, Verification
 MOST_LISTED = 40
 
 
-def verification_line(found: Verification) -> str:
+def line_of(found: Verification) -> str:
     """The verdict in one line."""
     if found.falsehoods:
         return f"refuted: {_not_so(found)}: {found.summary}"
@@ -19,7 +19,7 @@ def verification_line(found: Verification) -> str:
 
 def document(found: Verification) -> Document:
     """What holds, what is not so, and what was taken as it is."""
-    line = verification_line(found)
+    line = line_of(found)
     wrong = [f"{shown(one.pointer)}  {shown(_why(one))}" for one in found.falsehoods[:MOST_LISTED]]
     n_more = len(found.falsehoods) - MOST_LISTED
     more = [f"and {n_more} more: {IN_JSON}"] if n_more > 0 else []
