@@ -173,7 +173,6 @@ def _ranks(plan: ExpertPlan, shown: Sequence[int]) -> list[Block]:
         align=align,
         wraps=True,
         listed=shown,
-        more="`--all` lists them all",
         caption=f"all {plural(len(rows), 'rank')}",
     )
     return [Drawing(svg=partial(experts_drawing, plan)), table]

@@ -32,7 +32,7 @@ def placement_map(placed: Placed, floorplan: FloorPlan, width: int) -> list[str]
         return [_KEY, *_torus(floorplan, floorplan.pool, letter, width)]
     lines = [line for leaf in floorplan.leaves for line in _leaf(leaf, letter, width)]
     if len(lines) > MOST_LINES:
-        return [f"{floorplan.n_devices} devices: `--html` draws them"]
+        return [f"{floorplan.n_devices} devices: a page draws them"]
     return [_KEY, *lines]
 
 
