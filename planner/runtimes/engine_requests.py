@@ -48,13 +48,13 @@ from planner.specs.engines.files import load_engine, memory_options
 from planner.specs.kernels import EngineSpec, KernelTable
 from planner.specs.meanings import misplaced
 from planner.specs.quality import among_variants, quality_problems, usual_formats
+from planner.specs.record_coherence import architecture_problems, cluster_problems
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import OBJECTIVES, SolverOptions, Targets
 from planner.specs.roles import TOGETHER
 from planner.specs.served_formats import ServedFormats, as_run
 from planner.specs.serving_records import ServingRecords
 from planner.specs.spans import span_text
-from planner.specs.tabling import architecture_problems, cluster_problems
 from planner.specs.targets import DEGREE_OPTIONS
 from planner.specs.validation.arguments import arguments_checked, heed
 

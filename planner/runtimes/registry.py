@@ -16,9 +16,9 @@ from planner.specs.economics.request import MEMORY_RULES
 from planner.specs.engine_request import OVERLAPS, PREFERENCES
 from planner.specs.ledger import remark
 from planner.specs.meanings import misplaced, refusal_under
+from planner.specs.record_coherence import model_problems
 from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.runtimes import ERDIL2025, ROOFLINE
-from planner.specs.tabling import model_problems
 from planner.specs.targets import SolverOptions, Targets
 from planner.specs.validation.arguments import heed
 

@@ -13,7 +13,6 @@ from planner.specs.contexts import context_problems
 from planner.specs.ledger import remark
 from planner.specs.model_errors import why_unmeasured
 from planner.specs.quality import quality_problems
-from planner.specs.records import ClusterSpec
 from planner.specs.targets import (
     ATTENTIONS,
     CONVENTIONS,
@@ -55,7 +54,6 @@ def request_problems(request: Request) -> list[Problem]:
         *_degree_problems(request),
         *_layout_problems(request),
         *demand_problems(request.targets, request.objective),
-        *_price_problems(request.cluster),
         *_context_problems(request),
         *_decoding_problems(request),
         *_confidence_problems(request),
@@ -71,7 +69,7 @@ def request_problems(request: Request) -> list[Problem]:
 
 def _record_problems(request: Request) -> Iterator[Problem]:
     """What no file could say of the model, the cluster or a draft: records may be altered."""
-    from planner.specs.tabling import cluster_problems, model_problems  # they load pydantic
+    from planner.specs.record_coherence import cluster_problems, model_problems
 
     yield from model_problems(request.model, "model")
     yield from cluster_problems(request.cluster, "cluster")
@@ -151,13 +149,6 @@ def demand_problems(targets: Targets, objective: str) -> Iterator[Problem]:
         fact = "is all that a plan is credited with, so throughput cannot be the objective"
         remedy = "leave one of them out"
         yield Problem(where="--demand", value=f"{demand:g}tok/s", fact=fact, remedy=remedy)
-
-
-def _price_problems(cluster: ClusterSpec) -> Iterator[Problem]:
-    price = cluster.usd_per_hour
-    if not (math.isfinite(price) and price > 0):
-        fact, remedy = "is not a positive, finite price", "write it like `$2.10/h`"
-        yield Problem(where="--price", value=f"{price:g}", fact=fact, remedy=remedy)
 
 
 def _context_problems(request: Request) -> Iterator[Problem]:

@@ -1,124 +1,114 @@
 """Faults of devices and clusters that no single value shows: networks in two pieces.
 
-Each check reads the raw table and speaks only where the values it needs are sound, so
-that a file with a fault elsewhere is still checked in full.
+Each check speaks only of values that are sound by themselves, by the fields of the record, so that
+a file with a fault elsewhere is still checked, and a record that was altered as well.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from planner.errors import Problem
-from planner.specs.network_coherence import network_problems
-from planner.specs.tables import Table, is_count, literal, value_at
-from planner.specs.values import did_you_mean
-from planner.units import UnitError, parse
+from planner.specs.network_coherence import network_faults
+from planner.specs.records import Link, NodesFabric
+from planner.specs.tables import is_count
+from planner.specs.validation.problems import Finding, did_you_mean, repeated
+from planner.units import show
 
 MAX_DEVICES = 1_000_000
 FABRICS = ("torus", "nodes", "linked")
 
-
-def device_problems(table: Table, shown: str) -> Iterator[Problem]:
-    hbm, reserve = value_at(table, "memory", "hbm"), value_at(table, "memory", "reserve")
-    try:
-        too_large = parse(reserve, "B", allow_zero=True) >= parse(hbm, "B")
-    except (UnitError, AttributeError):
-        return
-    if too_large:
-        fact, remedy = f"leaves nothing of the {hbm} of HBM", "reserve less"
-        yield Problem(where=shown, key="memory.reserve", value=reserve, fact=fact, remedy=remedy)
+Said = Mapping[str, Any]
+"""Values of a record that are sound, by field."""
 
 
-def cluster_problems(table: Table, shown: str) -> Iterator[Problem]:
-    given = [name for name in FABRICS if name in table]
+def device_faults(said: Said) -> Iterator[Finding]:
+    hbm, reserve = said.get("hbm_bytes") or math.inf, said.get("reserve_bytes") or 0.0
+    if reserve >= hbm:
+        yield Finding("reserve_bytes", "leaves nothing of the HBM", "reserve less")
+
+
+def file_faults(said: Said) -> Iterator[Finding]:
+    """Everything in a cluster's file that is wrong only together with something else."""
+    given = [name for name in FABRICS if name in said]
     if len(given) != 1:
         fact = f"has {'no network' if not given else 'two networks'}"
         remedy = "describe one of [torus], [nodes] and [linked]"
-        yield Problem(where=shown, value=", ".join(given), fact=fact, remedy=remedy)
-    if "link" in table and "linked" not in table:
-        remedy = "name the devices in [linked]"
-        yield Problem(where=shown, key="link", fact="joins no devices", remedy=remedy)
-    yield from _slice_dims_problems(table, shown)
-    yield from _size_problems(table, shown)
-    yield from _pair_problems(table, shown)
-    yield from network_problems(table, shown)
-    yield from _link_problems(table, shown)
+        yield Finding("", fact, remedy, value=", ".join(given))
+    if "link" in said and "linked" not in said:
+        yield Finding("link", "joins no devices", "name the devices in [linked]")
+    yield from cluster_faults(said)
 
 
-def _slice_dims_problems(table: Table, shown: str) -> Iterator[Problem]:
-    dims = value_at(table, "torus", "slice_dims")
-    if not isinstance(dims, list) or not all(isinstance(dim, int) for dim in dims):
-        return
-    in_order = sorted(set(dims))
-    if dims != in_order:
-        fact, remedy = "is not in ascending order", f"write `{literal(in_order)}`"
-        yield Problem(
-            where=shown, key="torus.slice_dims", value=literal(dims), fact=fact, remedy=remedy
+def cluster_faults(said: Said) -> Iterator[Finding]:
+    """What does not fit together in a network: a torus, nodes, or devices that are linked."""
+    torus, nodes, linked = (said.get(name) for name in FABRICS)
+    if torus:
+        in_order = tuple(sorted(set(torus.slice_dims)))
+        if tuple(torus.slice_dims) != in_order:
+            remedy = f"write `[{', '.join(map(str, in_order))}]`"
+            yield Finding("torus.slice_dims", "is not in ascending order", remedy)
+        yield from _size_faults("torus.shape", torus.shape)
+    if nodes:
+        yield from _size_faults("nodes.n_nodes", (nodes.n_nodes, nodes.n_devices_per_node))
+        yield from _pair_faults(nodes)
+    yield from network_faults(said)
+    if linked:
+        devices, switches = linked.devices, getattr(linked, "switches", None)
+        yield from _link_faults(devices, switches, said.get("link", ()))
+
+
+def _size_faults(field: str, counts: Iterable[int]) -> Iterator[Finding]:
+    """A pool of more devices than anybody has."""
+    counts = list(counts)
+    if all(map(is_count, counts)) and math.prod(counts) > MAX_DEVICES:
+        yield Finding(field, f"is a pool of {math.prod(counts):,} devices", "describe one pod")
+
+
+def _pair_faults(nodes: NodesFabric) -> Iterator[Finding]:
+    pair, whole = nodes.scale_up_pair_bytes_per_s, nodes.scale_up_bytes_per_s
+    if pair and whole and pair > whole:
+        fact = f"is more than the device sends to all others, {show(whole, 'B/s')}"
+        yield Finding(
+            "nodes.scale_up_pair_bytes_per_s", fact, "write the link of one pair, one way"
         )
 
 
-def _size_problems(table: Table, shown: str) -> Iterator[Problem]:
-    shape = value_at(table, "torus", "shape")
-    nodes = [value_at(table, "nodes", "n_nodes"), value_at(table, "nodes", "n_devices_per_node")]
-    for key, counts in (("torus.shape", shape), ("nodes.n_nodes", nodes)):
-        if not isinstance(counts, list) or not all(map(is_count, counts)):
-            continue
-        if math.prod(counts) > MAX_DEVICES:
-            fact, remedy = f"is a pool of {math.prod(counts):,} devices", "describe one pod"
-            yield Problem(where=shown, key=key, value=literal(counts), fact=fact, remedy=remedy)
+def _link_faults(
+    devices: Sequence[str], switches: Sequence[str] | None, links: Sequence[Link]
+) -> Iterator[Finding]:
+    """Names twice, links that join nothing, and parts that no path joins.
 
-
-def _pair_problems(table: Table, shown: str) -> Iterator[Problem]:
-    nodes = table.get("nodes")
-    inside = nodes if isinstance(nodes, dict) else {}
-    pair, all_of_it = (value_at(inside, "scale_up", key) for key in ("pair_bandwidth", "bandwidth"))
-    try:
-        too_wide = parse(pair, "B/s") > parse(all_of_it, "B/s")
-    except (UnitError, AttributeError, TypeError):
-        return
-    if too_wide:
-        fact = f"is more than the device sends to all others, {all_of_it}"
-        remedy = "write the link of one pair, one way"
-        key = "nodes.scale_up.pair_bandwidth"
-        yield Problem(where=shown, key=key, value=pair, fact=fact, remedy=remedy)
-
-
-def _link_problems(table: Table, shown: str) -> Iterator[Problem]:
-    devices, switches = _names(table, "devices"), _names(table, "switches")
-    if not devices:
-        return
-    yield from repeated([*devices, *switches], "linked.devices", shown)
+    Args:
+        switches: None where nobody lists them: they are the other ends of links.
+    """
+    if switches is None:
+        switches = [end for end in dict.fromkeys(_ends(links)) if end not in devices]
+    yield from repeated([*devices, *switches], "linked.devices")
     known = dict.fromkeys([*devices, *switches])
-    entries = table.get("link", [])
     pairs: dict[frozenset[str], int] = {}
-    for i, entry in enumerate(entries if isinstance(entries, list) else []):
-        ends = (entry.get("a"), entry.get("b")) if isinstance(entry, dict) else (None, None)
-        for key, end in zip("ab", ends, strict=True):
-            if isinstance(end, str) and end not in known:
+    for i, link in enumerate(links):
+        for key, end in zip("ab", (link.a, link.b), strict=True):
+            if end not in known:
                 remedy = did_you_mean(end, known, otherwise="list it in `linked.devices`")
                 fact = "is neither a device nor a switch"
-                yield Problem(
-                    where=shown, key=f"link[{i}].{key}", value=end, fact=fact, remedy=remedy
-                )
-        a, b = ends
-        if not isinstance(a, str) or not isinstance(b, str):
-            continue
-        if a == b:
-            fact = "joins a device to itself"
-            yield Problem(where=shown, key=f"link[{i}]", value=a, fact=fact, remedy="remove it")
-        elif (first := pairs.setdefault(frozenset((a, b)), i)) != i:
+                yield Finding(f"link[{i}].{key}", fact, remedy, value=end)
+        if link.a == link.b:
+            yield Finding(f"link[{i}]", "joins a device to itself", "remove it", value=link.a)
+        elif (first := pairs.setdefault(frozenset((link.a, link.b)), i)) != i:
             fact, remedy = f"joins the same two as link[{first}]", "give one link their bandwidth"
-            yield Problem(
-                where=shown, key=f"link[{i}]", value=f"{a}, {b}", fact=fact, remedy=remedy
-            )
-    yield from _disconnected(devices, pairs, shown)
+            yield Finding(f"link[{i}]", fact, remedy, value=f"{link.a}, {link.b}")
+    yield from _disconnected(devices, pairs)
 
 
-def _disconnected(
-    devices: list[str], pairs: Iterable[frozenset[str]], shown: str
-) -> Iterator[Problem]:
-    """One problem if some two devices have no path between them, naming two of them."""
+def _ends(links: Iterable[Link]) -> Iterator[str]:
+    for link in links:
+        yield from (link.a, link.b)
+
+
+def _disconnected(devices: Sequence[str], pairs: Iterable[frozenset[str]]) -> Iterator[Finding]:
+    """One fault if some two devices have no path between them, naming two of them."""
     parent: dict[str, str] = {}
 
     def root(name: str) -> str:
@@ -134,21 +124,5 @@ def _disconnected(
         if root(device) != root(devices[0]):
             fact = f"no path joins `{devices[0]}` and `{device}`"
             remedy = "add a [[link]] between the parts, or plan on each by itself"
-            yield Problem(where=shown, key="link", fact=fact, remedy=remedy)
+            yield Finding("link", fact, remedy, value="")
             return
-
-
-def repeated(items: object, key: str, shown: str) -> Iterator[Problem]:
-    """One problem for each item of a list that was in it before."""
-    seen: set[str] = set()
-    for item in items if isinstance(items, list) else []:
-        if isinstance(item, str) and item in seen:
-            yield Problem(where=shown, key=key, value=item, fact="is given twice")
-        if isinstance(item, str):
-            seen.add(item)
-
-
-def _names(table: Table, key: str) -> list[str]:
-    inner = table.get("linked")
-    found = inner.get(key) if isinstance(inner, dict) else None
-    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []

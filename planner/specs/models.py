@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from planner.specs.judged import ModelKind
 from planner.specs.provenance import Provenance
 from planner.specs.served_formats import Checkpoint
+from planner.specs.validation.values import (
+    NOT_EMPTY,
+    FfnMatrices,
+    Loss,
+    Number,
+    Positive,
+    one_of,
+)
 from planner.specs.variants import Variant
 
 FORMAT_BYTES: Mapping[str, float] = {
@@ -21,6 +30,10 @@ FORMAT_BYTES: Mapping[str, float] = {
     "int4": 0.5,
 }
 """Bytes of one number, by format; scales are left out where files differ in how many."""
+
+Format = Annotated[str, one_of("number format", FORMAT_BYTES)]
+SomeFormats = Annotated[tuple[Format, ...], NOT_EMPTY]
+Block = Annotated[str, one_of("block", ("parallel", "serial"))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +54,7 @@ class MoeShape:
     n_shared_experts: int = 0
     d_expert: int
     n_dense_layers: int = 0
-    n_groups: int = 1
+    n_groups: Positive = 1
     n_active_groups: int = 1
 
 
@@ -59,8 +72,8 @@ class MlaShape:
 
     d_kv_latent: int
     d_q_latent: int | None = None
-    d_rope: int
-    d_nope: int
+    d_rope: Positive
+    d_nope: Positive
     d_value: int
 
 
@@ -87,7 +100,7 @@ class MtpShape:
     """
 
     n_modules: int
-    n_params_published: float | None = None
+    n_params_published: Number | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,23 +149,23 @@ class ModelSpec:
     n_kv_heads: int
     d_head: int
     vocab_size: int
-    n_ffn_matrices: int
-    block: str
+    n_ffn_matrices: FfnMatrices
+    block: Block
     tied_embeddings: bool
-    n_params_published: float
-    weights_formats: tuple[str, ...]
-    kv_format: str
-    activation_format: str
+    n_params_published: Number
+    weights_formats: SomeFormats
+    kv_format: Format
+    activation_format: Format
     provenance: tuple[Provenance, ...] = ()
-    published_weights: tuple[str, ...] = ()
-    kv_formats: tuple[str, ...] = ()
-    n_active_params_published: float | None = None
+    published_weights: SomeFormats = ()
+    kv_formats: SomeFormats = ()
+    n_active_params_published: Number | None = None
     moe: MoeShape | None = None
     mla: MlaShape | None = None
     window: WindowShape | None = None
     mtp: MtpShape | None = None
-    quality_losses: Mapping[str, float] = field(default_factory=dict)
-    kv_quality_losses: Mapping[str, float] = field(default_factory=dict)
+    quality_losses: Mapping[Format, Loss] = field(default_factory=dict)
+    kv_quality_losses: Mapping[Format, Loss] = field(default_factory=dict)
     variant: Variant | None = None
     n_context_tokens: int | None = None
     repository: str = ""

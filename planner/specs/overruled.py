@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from planner.errors import Problem
 from planner.specs.ledger import ECONOMICS, ENGINES, LAYOUTS, remark
+from planner.specs.model_files import ModelFile
 from planner.specs.records import ClusterSpec, NodesFabric, TorusFabric, TwoRegimes
-from planner.specs.schemas import ModelFile
 
 _LINKS = ("bandwidth", "latency", "attainable_fraction")
 _NETWORKS = ("activation_network", "bulk_network")
@@ -58,14 +58,14 @@ def remark_cluster(cluster: ClusterSpec, shown: str) -> None:
 def remark_model(file: ModelFile, shown: str) -> None:
     """Remark what of a model's file has no effect."""
     moe = file.moe
-    if moe and not (moe.n_dense_layers and moe.n_dense_layers.value):
+    if moe and not moe.n_dense_layers:
         fact = "has no effect: every layer has experts, of `moe.d_expert`"
         remark(Problem(where=shown, key="shape.d_ff", fact=fact))
     _remark(
         (
             Overruled(
                 ENGINES,
-                ("shape.n_heads_served",) if file.shape.n_heads_served else (),
+                ("shape.n_heads_served",) if file.n_heads_served else (),
                 "has no effect under an engine: heads are divided as published",
             ),
         ),

@@ -12,22 +12,23 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from planner.errors import Problem, SpecError
-from planner.specs import coherence, model_coherence, schemas
+from planner.specs import coherence, model_coherence
 from planner.specs.architecture import Architecture
-from planner.specs.building import build_cluster, build_device, build_model
 from planner.specs.correspondence import architecture_of, model_spec_of
-from planner.specs.faults import validate
+from planner.specs.device_files import ClusterFile, DeviceFile, build_cluster, build_device
 from planner.specs.finding import Found, find
 from planner.specs.huggingface.aliases import known_checkpoint
 from planner.specs.huggingface.locating import is_config
 from planner.specs.ledger import recording, remark
 from planner.specs.listing import list_clusters
+from planner.specs.model_files import ModelFile, build_model
 from planner.specs.overruled import remark_cluster, remark_device, remark_model
 from planner.specs.patterns import Pattern, is_pattern, name_of, read_pattern, substitute
 from planner.specs.places import Kind, exists, is_as_shipped, is_path, shipped_as, shown_path
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec
 from planner.specs.tables import Table, read_table
 from planner.specs.validation.arguments import arguments_checked
+from planner.specs.validation.files import validate
 
 
 class _Read(NamedTuple):
@@ -59,13 +60,13 @@ def load_model(name_or_path: str, *, asked_by: str = "--model") -> ModelSpec:
     table, problems = _read(found, "model", Kind.MODEL)
     file = None
     if table:
-        file, faults = validate(schemas.ModelFile, table, found.shown)
-        problems += [*faults, *model_coherence.model_problems(table, found.shown)]
+        file, faults = validate(ModelFile, table, found.shown, model_coherence.file_faults)
+        problems += faults
     if file is None or problems:
         raise SpecError(problems)
     if not is_as_shipped(found.path):
         remark_model(file, found.shown)
-    model = build_model(file)
+    model = build_model(file, table)
     return known.of(model) if known else model
 
 
@@ -114,8 +115,8 @@ def load_cluster(name_or_path: str, *, asked_by: str = "--topology") -> ClusterS
         raise SpecError(problems)
     if "group" in table:
         raise SpecError([_no_cluster(found)])
-    file, faults = validate(schemas.ClusterFile, table, found.shown)
-    problems += [*faults, *coherence.cluster_problems(table, found.shown)]
+    file, faults = validate(ClusterFile, table, found.shown, coherence.file_faults)
+    problems += faults
     device, hint = None, ""
     try:
         device, faults = _device_of(table, found)
@@ -124,7 +125,7 @@ def load_cluster(name_or_path: str, *, asked_by: str = "--topology") -> ClusterS
         problems, hint = [*problems, *error.problems], error.hint
     if file is None or device is None or problems:
         raise SpecError(problems, hint=hint)
-    cluster = build_cluster(file, device)
+    cluster = build_cluster(file, table, device)
     if not is_as_shipped(found.path):
         remark_cluster(cluster, found.shown)
     return cluster
@@ -183,11 +184,11 @@ def _read_device(found: Found) -> tuple[DeviceSpec | None, list[Problem]]:
     table, problems = _read(found, "device", Kind.DEVICE)
     if not table:
         return None, problems
-    file, faults = validate(schemas.DeviceFile, table, found.shown)
-    problems += [*faults, *coherence.device_problems(table, found.shown)]
+    file, faults = validate(DeviceFile, table, found.shown, coherence.device_faults)
+    problems += faults
     if not is_as_shipped(found.path):
         remark_device(found.shown)
-    return (None if file is None else build_device(file)), problems
+    return (None if file is None else build_device(file, table)), problems
 
 
 def _device_of(table: Table, cluster: Found) -> tuple[DeviceSpec | None, list[Problem]]:

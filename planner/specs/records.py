@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 from planner.specs.models import (
     FORMAT_BYTES,
+    Format,
     MlaShape,
     ModelSpec,
     MoeShape,
@@ -18,6 +20,7 @@ from planner.specs.models import (
     WindowShape,
 )
 from planner.specs.provenance import ASSUMED, Provenance
+from planner.specs.validation.values import NOT_EMPTY, Date, Reader, Share, between, one_of
 from planner.specs.workload import Workload
 
 __all__ = [
@@ -43,6 +46,12 @@ __all__ = [
 ]
 
 
+Network = Annotated[
+    str, one_of("network convention", ("ring", "axis", "flat", "tree", "two-regime", "nccl"))
+]
+Algorithm = Annotated[str, one_of("algorithm", ("tree", "ring"))]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceSpec:
     """An accelerator: datasheet values, and the fractions of them that are attained.
@@ -52,16 +61,16 @@ class DeviceSpec:
 
     name: str
     title: str
-    peak_flop_per_s: Mapping[str, float]
+    peak_flop_per_s: Annotated[Mapping[Format, float], NOT_EMPTY]
     hbm_bytes: float
     hbm_bytes_per_s: float
     reserve_bytes: float
     usd_per_hour: float
-    price_date: str
+    price_date: Date
     compute_fraction: float
     hbm_fraction: float
     layer_overhead_s: float
-    roofline_exponent: float
+    roofline_exponent: Annotated[float, Reader(between(1, 100), of_all=True)]
     tdp_w: float | None = None
     provenance: tuple[Provenance, ...] = ()
 
@@ -103,9 +112,9 @@ class TorusFabric:
     link_bytes_per_s: float
     hop_s: float
     wrap_multiple: int
-    slice_dims: tuple[int, ...]
-    activation_network: str
-    bulk_network: str
+    slice_dims: Annotated[tuple[int, ...], NOT_EMPTY]
+    activation_network: Network
+    bulk_network: Network
     wraps_each_axis: bool = False
 
     @property
@@ -122,7 +131,7 @@ class TwoRegimes:
     device: gathered, before it is scattered, reduced, or exchanged.
     """
 
-    n_devices: tuple[int, ...]
+    n_devices: Annotated[tuple[int, ...], NOT_EMPTY]
     short_latency_s: tuple[float, ...]
     short_bytes_per_s: tuple[float, ...]
     long_latency_s: tuple[float, ...]
@@ -148,11 +157,11 @@ class NcclProtocol:
     """
 
     name: str
-    algorithm: str
+    algorithm: Algorithm
     scale_up_hop_s: float
     scale_out_hop_s: float
     base_s: float
-    bandwidth_fraction: float
+    bandwidth_fraction: Share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,8 +184,8 @@ class NodesFabric:
     scale_out_bytes_per_s: float
     scale_out_latency_s: float
     scale_out_fraction: float
-    activation_network: str
-    bulk_network: str
+    activation_network: Network
+    bulk_network: Network
     scale_up_pair_bytes_per_s: float | None = None
     scale_up_measured: MeasuredCollectives | None = None
     protocols: tuple[NcclProtocol, ...] = ()
@@ -207,10 +216,10 @@ class Link:
 class LinkedFabric:
     """Devices and links listed one by one, for what no pattern describes."""
 
-    devices: tuple[str, ...]
+    devices: Annotated[tuple[str, ...], NOT_EMPTY]
     links: tuple[Link, ...]
-    activation_network: str
-    bulk_network: str
+    activation_network: Network
+    bulk_network: Network
 
     @property
     def n_devices(self) -> int:

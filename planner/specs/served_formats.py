@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from planner.errors import Problem
+from planner.specs.validation.values import one_of
 
 STATIC = "_static"
 """Ending of a format whose inputs have scales in the checkpoint, none that is found on the way."""
@@ -21,6 +22,8 @@ RUN = (
     *("nvfp4", f"nvfp4{STATIC}", "mxfp4"),
 )
 """Formats of checkpoints, as kernels tell them apart."""
+
+RunFormat = Annotated[str, one_of("number format of a checkpoint", RUN)]
 
 _WORDS = {"nvfp4": "fp4"}
 """Other words of formats than those of models."""
@@ -57,8 +60,8 @@ class Checkpoint:
     """
 
     format: str
-    weights: str
-    experts: str
+    weights: RunFormat
+    experts: RunFormat
     repository: str = ""
     source: str = ""
 

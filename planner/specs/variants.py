@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from planner.errors import Problem
+from planner.specs.validation.values import one_of
 
 HOWS = ("pruned", "distilled", "quantized", "diffusion")
-"""Ways to make a variant."""
+How = Annotated[str, one_of("way to make a variant", HOWS)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +28,7 @@ class Variant:
     """
 
     of: str
-    how: str
+    how: How
     quality: str
     n_denoising_steps: int | None = None
     n_block_tokens: int | None = None

@@ -64,7 +64,7 @@ def test_a_fault_of_a_model(folder, only_problem, old, new, key, value, fact, re
         ('"800 GB/s"', '"800 GB"', "memory.hbm_bandwidth", "800 GB", "is a size (B), but a bandwidth (B/s) is wanted", "write `450 GB/s` or `400 Gb/s`"),
         ("hbm_bandwidth", "hbm_bandwith", "memory.hbm_bandwith", "", "unknown key", "did you mean `hbm_bandwidth`?"),
         ("bf16 =", "bf17 =", "peak.bf17", "bf17", "unknown number format", "did you mean `bf16`?"),
-        ('bf16 = { value = "100 TFLOP/s", source = "datasheet" }', "", "peak", "", "has 0 entries, but 1 are wanted", ""),
+        ('bf16 = { value = "100 TFLOP/s", source = "datasheet" }', "", "peak", "", "is empty", ""),
         ('"100 TFLOP/s"', '"1e99 FLOP/s"', "peak.bf16", "1e99 FLOP/s", "is beyond anything real, 1 kFLOP/s to 1e24 FLOP/s", "write `312 TFLOP/s`"),
         ("on_demand = {", "on_demand = 2 #", "price.on_demand", "", "has no source", NO_SOURCE),
         ('"$2/h"', "2", "price.on_demand", "2", "no unit", "write `2 USD/h`"),

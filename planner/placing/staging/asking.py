@@ -27,10 +27,10 @@ from planner.specs.kernels import EngineSpec
 from planner.specs.places import Kind, files
 from planner.specs.quality import as_published
 from planner.specs.reading import load_cluster, load_device
+from planner.specs.record_coherence import architecture_problems
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.served_formats import ServedFormats
 from planner.specs.stages_request import PHASES, StageGroup, StagesRequest, StageWork
-from planner.specs.tabling import architecture_problems
 from planner.specs.targets import Wanted
 from planner.specs.validation.arguments import arguments_checked, heed
 from planner.specs.variants import diffusion_problems

@@ -131,6 +131,16 @@ def conformed(
     return found.arguments
 
 
+def record_problems(record: object, where: str) -> list[Problem]:
+    """What the fields of a record cannot be by their types.
+
+    Args:
+        where: the argument that holds it.
+    """
+    found = _conformed({where: record}, {where: type(record)}, {})
+    return [*found.misfits, *found.faults]
+
+
 def _conformed(
     arguments: Mapping[str, object], hints: Mapping[str, Any], options: Mapping[str, str]
 ) -> Conformed:

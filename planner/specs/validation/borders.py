@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import (
     Annotated,
     Any,
@@ -28,7 +28,7 @@ class Border:
     """Makes validators of type hints, each once."""
 
     def __init__(self) -> None:
-        self._validators: dict[tuple[Any, str], SchemaValidator] = {}
+        self._validators: dict[Any, SchemaValidator] = {}
         self._records: dict[str, CoreSchema] = {}
 
     def validator(self, hint: Any, name: str = "") -> SchemaValidator:  # noqa: ANN401
@@ -37,13 +37,16 @@ class Border:
         Args:
             name: of the argument or key that has the value.
         """
-        found = self._validators.get((hint, name))
-        if found is None:
+        return self.compiled((hint, name), lambda: self.schema(hint, name))
+
+    def compiled(self, key: Any, make: Callable[[], CoreSchema]) -> SchemaValidator:  # noqa: ANN401
+        """The validator of a schema, with the records in it, which is made once."""
+        if key not in self._validators:
             self._records = {}
-            schema = self.schema(hint, name)
+            schema = make()
             whole = core_schema.definitions_schema(schema, list(self._records.values()))
-            found = self._validators[hint, name] = SchemaValidator(whole)
-        return found
+            self._validators[key] = SchemaValidator(whole)
+        return self._validators[key]
 
     def schema(self, hint: Any, name: str) -> CoreSchema:  # noqa: ANN401
         """The schema of a hint; numbers are held against their names."""

@@ -22,6 +22,7 @@ from planner.specs.validation.borders import Border
 from planner.specs.validation.hints import hints_of, is_array, is_list, is_mapping, kind_of
 from planner.specs.validation.numbers import FaultError, amount_fault, count_fault
 from planner.specs.validation.problems import OPTION, Fault, dotted, faults_of
+from planner.specs.validation.values import NotEmpty, Reader
 
 MOST_ITEMS = 2_000_000
 
@@ -161,6 +162,13 @@ class Calls(Border):
 
         return _plain_function(check)
 
+    def annotated(self, hint: Any, notes: Sequence[Any], name: str) -> CoreSchema:  # noqa: ANN401
+        schema = self.schema(hint, name)
+        for note in notes if self._has_ranges else ():
+            if isinstance(note, NotEmpty) or (isinstance(note, Reader) and note.of_all):
+                schema = core_schema.no_info_after_validator_function(_same(note.read), schema)
+        return schema
+
     def literal(self, words: Sequence[Any]) -> CoreSchema:
         del words  # which of them there are, who uses it says
 
@@ -267,6 +275,16 @@ class Calls(Border):
         if kind is Callable:
             return callable(value)
         return isinstance(value, kind)
+
+
+def _same(read: Callable[[Any], object]) -> Callable[[Any], object]:
+    """What hands a value on as it is, if it can be read."""
+
+    def check(value: Any) -> object:  # noqa: ANN401
+        read(value)
+        return value
+
+    return check
 
 
 def _plain_function(check: Callable[[Any, Any], object]) -> CoreSchema:

@@ -36,7 +36,12 @@ _MAY_BE_ZERO = frozenset(
 """Counts, amounts and fractions that may be 0; so may times, and numbers without a unit."""
 
 _MUST_TAKE_TIME = frozenset({"tpot_s", "ttft_s", "time_limit_s"})
-_BELOW_ONE = frozenset({"loss", "gap", "sort_price", "acceptance", "confidence", "hit_fraction"})
+_BELOW_ONE = frozenset(
+    (
+        *("loss", "gap", "sort_price", "acceptance", "confidence", "hit_fraction"),
+        *("quality_loss_fraction", "quality_losses", "kv_quality_losses"),
+    )
+)
 
 
 class FaultError(ValueError):
@@ -66,6 +71,16 @@ def may_be_zero(name: str) -> bool:
     is_unitless = dimension == "1" and not name.endswith("_fraction")
     is_time = dimension == "s" and name not in _MUST_TAKE_TIME
     return is_unitless or is_time or name in _MAY_BE_ZERO
+
+
+def is_below_one(name: str) -> bool:
+    """Whether a share of this name cannot be all."""
+    return name in _BELOW_ONE
+
+
+def count_may_be_zero(name: str) -> bool:
+    """Whether a whole number of this name may be 0."""
+    return name in _MAY_BE_ZERO
 
 
 def count_fault(name: str, value: int) -> str:

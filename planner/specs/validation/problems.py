@@ -43,6 +43,37 @@ class Fault(NamedTuple):
     is_misfit: bool = True
 
 
+class _Unsound(tuple[()]):
+    __slots__ = ()
+
+
+UNSOUND = _Unsound()
+"""In place of a value that is there and cannot be: nothing else is found of it."""
+
+
+class Finding(NamedTuple):
+    """What is wrong with a field of a record only together with others.
+
+    Args:
+        field: of the record, or of one within it: `moe.n_experts`.
+        value: that is said to be wrong; of the field where it is None.
+    """
+
+    field: str
+    fact: str
+    remedy: str = ""
+    value: Any = None
+
+
+def repeated(items: Iterable[Any], field: str) -> Iterator[Finding]:
+    """One finding for each item of a list that was in it before."""
+    seen: set[Any] = set()
+    for item in items:
+        if item in seen:
+            yield Finding(field, "is given twice", value=item)
+        seen.add(item)
+
+
 def faults_of(error: ValidationError) -> Iterator[Fault]:
     """All that is wrong, in the order in which it was found."""
     for detail in error.errors(include_url=False):

@@ -1,0 +1,221 @@
+"""Tables of TOML files as records: values in SI units, all faults at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from types import SimpleNamespace
+from typing import Annotated, Any, TypeVar, cast, get_args
+
+from pydantic_core import CoreSchema, ValidationError, core_schema
+
+from planner.errors import Problem
+from planner.specs.tables import Table, literal
+from planner.specs.validation.borders import Border
+from planner.specs.validation.hints import hints_of, is_mapping, kind_of
+from planner.specs.validation.keys import file_problems
+from planner.specs.validation.layouts import (
+    as_table,
+    key_of_field,
+    layout_of,
+    opened,
+    record_in,
+    sections_of,
+)
+from planner.specs.validation.numbers import FaultError, count_may_be_zero
+from planner.specs.validation.problems import UNSOUND, Finding, faults_of
+from planner.specs.validation.values import Reader, amount, count, line
+
+_T = TypeVar("_T")
+
+_plain = core_schema.no_info_plain_validator_function
+_after = core_schema.no_info_after_validator_function
+_before = core_schema.no_info_before_validator_function
+_key = core_schema.typed_dict_field
+
+_LINE = _plain(line)
+_SECTION = _plain(as_table)
+
+
+class Files(Border):
+    """Holds tables against records, and makes these."""
+
+    def scalar(self, kind: type, name: str) -> CoreSchema:
+        if kind is bool:
+            return core_schema.bool_schema(strict=True)
+        if kind is str:
+            return _plain(line)
+        if kind is float:
+            return _plain(amount(name))
+        allow_zero = count_may_be_zero(name)
+        return _plain(partial(count, allow_zero=allow_zero))
+
+    def annotated(self, hint: Any, notes: Sequence[Any], name: str) -> CoreSchema:  # noqa: ANN401
+        (note,) = notes
+        if isinstance(note, Reader):
+            return _plain(note.read)
+        return _after(note.read, self.schema(hint, name))
+
+    def mapping(self, keys: CoreSchema, values: CoreSchema, hint: Any) -> CoreSchema:  # noqa: ANN401
+        del hint
+        return core_schema.dict_schema(keys, values, strict=True)
+
+    def list(self, items: CoreSchema, hint: Any, name: str) -> CoreSchema:  # noqa: ANN401
+        del name
+        inner = get_args(hint)
+        if len(inner) < 2 or inner[-1] is Ellipsis:
+            return items
+
+        def sound(value: object) -> object:
+            if isinstance(value, list) and len(value) != len(inner):
+                raise FaultError(f"has {len(value)} entries, but {len(inner)} are wanted")
+            return value
+
+        return _before(sound, items)
+
+    def record(self, record: type) -> CoreSchema:
+        def built(said: Mapping[str, Any]) -> object:
+            return record(**said)
+
+        flat = _before(partial(opened, record), self.fields(record))
+        return _after(built, flat)
+
+    def fields(self, record: type, *, is_part: bool = False) -> CoreSchema:
+        """The schema of the values of a table by dotted key, which makes fields of them.
+
+        Args:
+            is_part: any may be missing.
+        """
+        layout, hints = layout_of(record), hints_of(record)
+        needed = {f.name for f in dataclasses.fields(record) if _is_needed(f) and not is_part}
+        schemas = {
+            place: _key(
+                self._sourced(hints[field], field) if sourced else self.schema(hints[field], field),
+                required=field in needed,
+            )
+            for place, (field, sourced) in layout.items()
+        }
+        for section in sections_of(record):
+            schemas[section] = _key(_SECTION, required=False)
+        for place in [place for place, one in layout.items() if one.sourced]:
+            source = f"{place.rpartition('.')[0]}.source".lstrip(".")
+            schemas.setdefault(source, _key(_LINE, required=False))
+
+        def said(found: Mapping[str, Any]) -> dict[str, Any]:
+            return {place.field: found[key] for key, place in layout.items() if key in found}
+
+        flat = core_schema.typed_dict_schema(schemas, extra_behavior="forbid")
+        return _after(said, flat)
+
+    def said(self, record: type, flat: Table, *, is_part: bool = False) -> dict[str, Any]:
+        """The fields of a record that the values of a table are.
+
+        Raises:
+            ValidationError: some cannot be.
+        """
+        schema = partial(self.fields, record, is_part=is_part)
+        return dict(self.compiled((record, is_part), schema).validate_python(flat))
+
+    def _sourced(self, hint: Any, name: str) -> CoreSchema:  # noqa: ANN401
+        """A value with its source, or a mapping of such values."""
+        if kind_of(hint) is Annotated and is_mapping(kind_of(get_args(hint)[0])):
+            inside, note = get_args(hint)
+            return _after(note.read, self._sourced(inside, name))
+        if is_mapping(kind_of(hint)):
+            keys, values = get_args(hint)
+            return self.mapping(self.key(keys), self._sourced(values, name), hint)
+        whole = core_schema.typed_dict_schema(
+            {
+                "value": _key(self.schema(hint, name)),
+                "source": _key(_LINE),
+                "note": _key(_LINE, required=False),
+            },
+            extra_behavior="forbid",
+        )
+        table = _before(_with_source, whole)
+        return _after(lambda found: found["value"], table)
+
+
+def _with_source(raw: object) -> object:
+    return raw if isinstance(raw, dict) else {"value": raw}
+
+
+def _is_needed(field: dataclasses.Field[Any]) -> bool:
+    missing = dataclasses.MISSING
+    return field.default is missing and field.default_factory is missing
+
+
+Coherent = Callable[[Mapping[str, Any]], Iterator[Finding]]
+"""What is wrong with fields of a record only together; those left out are not there."""
+
+
+def validate(
+    record: type[_T], table: Table, shown: str, coherent: Coherent | None = None
+) -> tuple[_T | None, list[Problem]]:
+    """The record that a table is, and no problems; or None, and every problem found."""
+    found, problems = _validated(cast("type", record), pickle.dumps(table), shown, coherent)
+    return cast("_T | None", found), list(problems)
+
+
+@lru_cache(maxsize=256)
+def _validated(
+    record: type, pickled: bytes, shown: str, coherent: Coherent | None
+) -> tuple[object, tuple[Problem, ...]]:
+    """What a table is, made once: records are frozen, and one command reads it many times."""
+    table, problems = pickle.loads(pickled), list[Problem]()
+    flat = opened(record, table)
+    try:
+        said = FILES.said(record, flat)
+    except ValidationError as error:
+        faults = [*faults_of(error)]
+        problems = list(file_problems(faults, record, shown))
+        said = _sound(record, flat, {fault.way[0] for fault in faults})
+    for found in coherent(said) if coherent else ():
+        key = key_of_field(found.field, record)
+        text = literal(_value_at(table, key) if found.value is None else found.value)
+        problems.append(
+            Problem(where=shown, key=key, value=text, fact=found.fact, remedy=found.remedy)
+        )
+    return (None if problems else record(**said)), tuple(problems)
+
+
+def _sound(record: type, flat: Table, wrong: Collection[int | str]) -> dict[str, Any]:
+    """The fields of a table that are sound, `UNSOUND` for others; those of records within too.
+
+    Args:
+        wrong: keys that have a fault, or something in them.
+    """
+    sound = {key: value for key, value in flat.items() if key not in wrong}
+    said = FILES.said(record, sound, is_part=True)
+    for key, place in layout_of(record).items():
+        if key in wrong and key in flat:
+            inner = record_in(hints_of(record)[place.field])
+            is_part = inner is not None and isinstance(flat[key], dict)
+            said[place.field] = _part(inner, flat[key]) if inner and is_part else UNSOUND
+    return said
+
+
+def _part(record: type, table: Table) -> SimpleNamespace:
+    """A record within another one, as far as it is sound."""
+    flat = opened(record, table)
+    try:
+        said = FILES.said(record, flat)
+    except ValidationError as error:
+        said = _sound(record, flat, {fault.way[0] for fault in faults_of(error)})
+    unsaid = {
+        one.name: UNSOUND if _is_needed(one) else one.default for one in dataclasses.fields(record)
+    }
+    return SimpleNamespace(**unsaid | said)
+
+
+def _value_at(table: Table, key: str) -> object:
+    """The value at a dotted key without its source; empty where there is none."""
+    found: object = table
+    for part in key.split("."):
+        found = found.get(part, "") if isinstance(found, dict) else ""
+    return found.get("value", "") if isinstance(found, dict) else found
+
+
+FILES = Files()

@@ -1,0 +1,162 @@
+"""Where a file has the values of a record: under which key, and whether with a source.
+
+A value of the world is a table `{ value = …, source = … }`. Where a whole section comes from one
+place, the section has the `source`, and its values may stand alone. A key is the name of a field
+without its unit: `hbm` for `hbm_bytes`, `hbm_bandwidth` for `hbm_bytes_per_s`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args
+
+from planner.specs.provenance import Provenance
+from planner.specs.tables import Table
+from planner.specs.validation.hints import hints_of, is_mapping, kind_of
+from planner.specs.validation.numbers import FaultError
+
+_T = TypeVar("_T")
+
+_UNIT = re.compile(r"_(bytes|s|w|flop_per_s|tokens_per_s)$")
+
+
+class Place(NamedTuple):
+    """Where a file has a value.
+
+    Args:
+        field: of the record that holds it.
+        sourced: it is a value of the world, with a source.
+    """
+
+    field: str
+    sourced: bool
+
+
+Layout = Mapping[str, Place]
+"""Where a file has the values of a record: by dotted key."""
+
+_LAYOUTS: dict[type, Layout] = {}
+
+
+class Section(NamedTuple):
+    """A part of a file, or the whole of it where it has no name.
+
+    Args:
+        keys: names of fields, `field` or `key=field`.
+    """
+
+    name: str
+    keys: str
+    sourced: bool = True
+
+
+def lay_out(record: type, *sections: Section) -> None:
+    """Say where a file has the fields of a record; one without a layout has its fields as keys."""
+    places = {}
+    for name, keys, sourced in sections:
+        for said in keys.split():
+            key, _, field = said.rpartition("=")
+            place = f"{name}.{key or key_of(field)}".lstrip(".")
+            places[place] = Place(field, sourced)
+    _LAYOUTS[record] = places
+
+
+def key_of(field: str) -> str:
+    """The key of a field: its name without the unit."""
+    return _UNIT.sub("", re.sub(r"bytes_per_s$", "bandwidth", field))
+
+
+@cache
+def layout_of(record: type) -> Layout:
+    """Where a file has the values of a record."""
+    names = (field.name for field in dataclasses.fields(record))
+    return _LAYOUTS.get(record) or {name: Place(name, sourced=False) for name in names}
+
+
+@cache
+def sections_of(record: type) -> frozenset[str]:
+    """Tables that a record has values in and that are no values themselves."""
+    layout = layout_of(record)
+    parts = [place.split(".") for place in layout]
+    above = (".".join(part[:n]) for part in parts for n in range(1, len(part)))
+    return frozenset(above) - layout.keys()
+
+
+def opened(record: type, raw: object) -> Table:
+    """The values of a table by dotted key, each with the source of its section."""
+    layout, sections = layout_of(record), sections_of(record)
+    flat = {}
+
+    def walk(table: Table, before: str) -> None:
+        source = table.get("source")
+        for key, said in table.items():
+            place, value = before + key, said
+            if place in sections and isinstance(value, dict):
+                walk(value, f"{place}.")
+            elif place in layout and isinstance(value, dict):
+                inner = {f"{place}.{one}": v for one, v in value.items()}
+                flat.update({one: v for one, v in inner.items() if one in layout})
+                value = {one: v for one, v in value.items() if f"{place}.{one}" not in layout}
+            elif place in layout and layout[place].sourced and isinstance(source, str):
+                value = {"value": value, "source": source}
+            flat[place] = value
+
+    walk(as_table(raw), "")
+    return flat
+
+
+def as_table(raw: object) -> Table:
+    if not isinstance(raw, dict):
+        raise FaultError("is not a table")
+    return raw
+
+
+def key_of_field(field: str, record: type) -> str:
+    """Where a file has a field, or one of a record within it: `nodes.scale_up.bandwidth`."""
+    name, _, rest = field.partition(".")
+    key = next((key for key, place in layout_of(record).items() if place.field == name), name)
+    inner = record_in(hints_of(record).get(name))
+    rest = key_of_field(rest, inner) if rest and inner else rest
+    return f"{key}.{rest}" if rest else key
+
+
+def record_in(hint: Any) -> type | None:  # noqa: ANN401
+    """The record of `Record`, `Record | None`, `tuple[Record, ...]` or `Mapping[str, Record]`."""
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return hint
+    found = (record_in(inner) for inner in get_args(hint))
+    return next((record for record in found if record is not None), None)
+
+
+def record_of(record: type[_T], said: object, **more: object) -> _T:
+    """A record of the fields that a file's has under the same names, and of more, which win."""
+    names = [one.name for one in dataclasses.fields(record) if one.name not in more]  # type: ignore[arg-type]
+    return record(**{name: getattr(said, name) for name in names if hasattr(said, name)}, **more)
+
+
+def provenance(record: type, table: Table, before: str = "") -> Iterator[Provenance]:
+    """Every value of a table that is sound with its source, under its dotted key."""
+    flat, hints = opened(record, table), hints_of(record)
+    for key, place in layout_of(record).items():
+        if key in flat:
+            yield from _sources(hints[place.field], flat[key], before + key)
+
+
+def _sources(hint: Any, value: Any, key: str) -> Iterator[Provenance]:  # noqa: ANN401
+    kind, inner = kind_of(hint), [one for one in get_args(hint) if one is not type(None)]
+    if kind in (Union, UnionType, Annotated):
+        yield from _sources(inner[0], value, key)
+    elif isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        yield from provenance(kind, value, f"{key}.")
+    elif is_mapping(kind):
+        for name, one in value.items():
+            yield from _sources(inner[1], one, f"{key}.{name}")
+    elif isinstance(value, dict):
+        yield Provenance(key=key, source=value["source"])
+    elif isinstance(value, list):
+        for i, one in enumerate(value):
+            yield from _sources(inner[0], one, f"{key}[{i}]")
