@@ -152,7 +152,7 @@ def wishes_for(
 
 def _refuse_strangers(said: Said, option: str, names: Sequence[str]) -> None:
     """Wishes for models that are not named, or for one of several that is not said."""
-    from planner.specs.values import did_you_mean
+    from planner.specs.validation.problems import did_you_mean
 
     for name in said.values[option.lstrip("-")] if names else ():
         if name and name not in names:

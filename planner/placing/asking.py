@@ -40,7 +40,7 @@ from planner.specs.records import (
 from planner.specs.request import DEFAULT_BATCHES, DEFAULT_WORKLOAD, SolverOptions, Targets
 from planner.specs.roles import ALL_TOGETHER, AskedRoles
 from planner.specs.state import FREE, State
-from planner.specs.values import did_you_mean
+from planner.specs.validation.problems import did_you_mean
 from planner.topology.costs import CostTable, GroupCosts
 from planner.topology.faults import validate_graph
 from planner.topology.graph import device_names, spec_of

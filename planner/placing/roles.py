@@ -10,7 +10,7 @@ from planner.errors import Problem, RequestError
 from planner.specs.connectors import USUAL_CONNECTOR, load_connector
 from planner.specs.placement_request import PlacementRequest
 from planner.specs.roles import APART, ASKED_ROLES, TOGETHER, AskedRoles, Connector
-from planner.specs.values import did_you_mean
+from planner.specs.validation.problems import did_you_mean
 
 
 def asked_roles(

@@ -17,7 +17,7 @@ from planner.specs.ledger import remark
 from planner.specs.placement_request import AnyModel, PlacementRequest, Serve
 from planner.specs.roles import PREFILL
 from planner.specs.runtimes import is_table, table_file
-from planner.specs.values import did_you_mean
+from planner.specs.validation.problems import did_you_mean
 from planner.topology.inventory import Kind
 
 MOST_NAMED = 4

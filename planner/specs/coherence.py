@@ -90,10 +90,12 @@ def _link_faults(
     pairs: dict[frozenset[str], int] = {}
     for i, link in enumerate(links):
         for key, end in zip("ab", (link.a, link.b), strict=True):
-            if end not in known:
+            if end and end not in known:
                 remedy = did_you_mean(end, known, otherwise="list it in `linked.devices`")
                 fact = "is neither a device nor a switch"
                 yield Finding(f"link[{i}].{key}", fact, remedy, value=end)
+        if not link.a or not link.b:
+            continue
         if link.a == link.b:
             yield Finding(f"link[{i}]", "joins a device to itself", "remove it", value=link.a)
         elif (first := pairs.setdefault(frozenset((link.a, link.b)), i)) != i:

@@ -20,7 +20,7 @@ from planner.specs.roles import DECODE, PREFILL, ROLES
 from planner.specs.runtimes import ROOFLINE, table_file
 from planner.specs.texts import UnreadError, csv_of, read_text
 from planner.specs.validation.arguments import arguments_checked
-from planner.specs.values import did_you_mean
+from planner.specs.validation.problems import did_you_mean
 from planner.units import RANGES
 
 MOST_BYTES = 64 * 2**20

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from planner.specs.engines.rules import EngineRule
 from planner.specs.provenance import Provenance
+from planner.specs.validation.values import NOT_EMPTY, Duration, Reader, Share, number
+
+MOST_ERROR = 10.0
+"""A closed form that misses its rows by more than this factor describes nothing [1]."""
+
+Constant = Annotated[float, Reader(number(1e300, "the SI unit of its name"))]
+Error = Annotated[float, Reader(number(MOST_ERROR, "shares, like `0.05` for 5 %"))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +34,10 @@ class Fit:
 
     source: str
     n_rows: int
-    median_error: float
-    p90_error: float
-    left_out_median_error: float | None = None
-    left_out_p90_error: float | None = None
+    median_error: Error
+    p90_error: Error
+    left_out_median_error: Error | None = None
+    left_out_p90_error: Error | None = None
     left_out: str = "shapes"
 
     @property
@@ -52,7 +60,7 @@ class Kernel:
 
     family: str
     format: str
-    constants: Mapping[str, float]
+    constants: Annotated[Mapping[str, Constant], NOT_EMPTY]
     fit: Fit
 
 
@@ -154,17 +162,17 @@ class EngineSpec:
     workspace_bytes: float
     n_block_tokens: int
     n_chunk_tokens: int
-    prefill_host_s: float
+    prefill_host_s: Duration
     n_small_kernels: int
-    decode_host_s: float = 0.0
-    layer_gap_s: float = 0.0
-    inner_norms_s: float = 0.0
-    prefill_experts_s: float = 0.0
-    prefill_scans_s: float = 0.0
+    decode_host_s: Duration = 0.0
+    layer_gap_s: Duration = 0.0
+    inner_norms_s: Duration = 0.0
+    prefill_experts_s: Duration = 0.0
+    prefill_scans_s: Duration = 0.0
     fuses_quantisation: bool = False
     needs_input_scales: bool = False
-    request_s: float = 0.0
-    request_token_s: float = 0.0
+    request_s: Duration = 0.0
+    request_token_s: Duration = 0.0
     n_polled_rounds: int = 1
     composes_ahead: bool = False
     n_own_blocks: int = 0
@@ -172,7 +180,7 @@ class EngineSpec:
     caches_prefixes: bool = False
     reserved_fraction: float = 1.0
     mixes_prefill: bool = True
-    message_share: float = 0.0
+    message_share: Share = 0.0
     n_balanced_groups: int = 0
     n_redundant_experts: int = 0
     started_version: str = ""

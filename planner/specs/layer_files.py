@@ -16,25 +16,26 @@ between = "61035 token/s"          # what each ordered pair of machines can carr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar
-
-from pydantic import BeforeValidator, Field
+from typing import Annotated, Any
 
 from planner.errors import Problem, SpecError
-from planner.specs.building import provenance, record_of
-from planner.specs.faults import validate
 from planner.specs.ledger import Use
 from planner.specs.provenance import Provenance
-from planner.specs.schemas import Section, Sourced, Strict
 from planner.specs.tables import read_table
 from planner.specs.validation.arguments import arguments_checked
-from planner.specs.values import Count, Text, TokensPerSecond, Unit, fault
+from planner.specs.validation.files import validate
+from planner.specs.validation.layouts import Section, key_of, lay_out, provenance, record_of
+from planner.specs.validation.problems import Finding
+from planner.specs.validation.values import NOT_EMPTY, Reader, number
 
 MOST_MACHINES = 2_000
 UNLIMITED_TOKENS_PER_S = 1e12
+
+Rate = Annotated[float, Reader(number(UNLIMITED_TOKENS_PER_S, "tokens a second, like 2045.6"))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +48,8 @@ class MachineType:
 
     type: str
     count: int
-    region: str
-    rates_tokens_per_s: tuple[float, ...]
+    region: str = "one"
+    rates_tokens_per_s: Annotated[tuple[Rate, ...], NOT_EMPTY]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +76,9 @@ class LayersSpec:
     between_tokens_per_s: float = UNLIMITED_TOKENS_PER_S
     across_tokens_per_s: float = UNLIMITED_TOKENS_PER_S
     coordinator_tokens_per_s: float = UNLIMITED_TOKENS_PER_S
-    matrix_tokens_per_s: tuple[tuple[float, ...], ...] = ()
-    from_coordinator_tokens_per_s: tuple[float, ...] = ()
-    to_coordinator_tokens_per_s: tuple[float, ...] = ()
+    matrix_tokens_per_s: tuple[tuple[Rate, ...], ...] = ()
+    from_coordinator_tokens_per_s: tuple[Rate, ...] = ()
+    to_coordinator_tokens_per_s: tuple[Rate, ...] = ()
     published_tokens_per_s: float | None = None
     provenance: tuple[Provenance, ...]
 
@@ -86,57 +87,40 @@ class LayersSpec:
         return sum(one.count for one in self.machines)
 
 
-def _rate(raw: object) -> float:
-    if isinstance(raw, bool) or not isinstance(raw, int | float):
-        raise fault("is not a number of tokens a second")
-    if not 0 <= raw <= UNLIMITED_TOKENS_PER_S:  # compared first: some integers are no floats
-        raise fault("is no rate", "write tokens a second, like 2045.6; 0 for none")
-    return float(raw)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineEntry(MachineType):
+    """Machines of one type as a file has them."""
+
+    source: str
+    note: str = ""
 
 
-_Rate = Annotated[float, BeforeValidator(_rate), Unit("token/s", "_tokens_per_s")]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayersFile(LayersSpec):
+    """Layers, machines and links as a file has them."""
 
-
-class LayersHead(Section):
-    plain = frozenset({"source", "name", "title", "enters_within"})
-
-    name: Text
-    title: Text = ""
-    n_layers: Sourced[Count]
+    title: str = ""
     enters_within: bool = False
+    machines: Annotated[tuple[MachineEntry, ...], NOT_EMPTY]
+    between_tokens_per_s: float | None = None  # type: ignore[assignment]
+    across_tokens_per_s: float | None = None  # type: ignore[assignment]
+    coordinator_tokens_per_s: float | None = None  # type: ignore[assignment]
+    provenance: tuple[Provenance, ...] = ()
 
 
-class MachineEntry(Strict):
-    type: Text
-    count: Count
-    region: Text = "one"
-    rates: list[_Rate] = Field(min_length=1)
-    source: Text
-    note: Text = ""
-
-
-class LinksEntry(Section):
-    plain = frozenset({"source", "matrix", "from_coordinator", "to_coordinator"})
-
-    between: Sourced[TokensPerSecond] | None = None
-    across: Sourced[TokensPerSecond] | None = None
-    coordinator: Sourced[TokensPerSecond] | None = None
-    matrix: list[list[_Rate]] = Field(default_factory=list)
-    from_coordinator: list[_Rate] = Field(default_factory=list)
-    to_coordinator: list[_Rate] = Field(default_factory=list)
-
-
-class PublishedEntry(Section):
-    named: ClassVar[Mapping[str, str]] = {"best": "published_tokens_per_s"}
-
-    best: Sourced[TokensPerSecond]
-
-
-class LayersFile(Strict):
-    layers: LayersHead
-    machine: list[MachineEntry] = Field(min_length=1)
-    links: LinksEntry | None = None
-    published: PublishedEntry | None = None
+lay_out(
+    LayersFile,
+    Section("layers", "name title enters_within", sourced=False),
+    Section("layers", "n_layers"),
+    Section("", "machine=machines", sourced=False),
+    Section("links", "between_tokens_per_s across_tokens_per_s coordinator_tokens_per_s"),
+    Section("links", "matrix_tokens_per_s from_coordinator_tokens_per_s", sourced=False),
+    Section("links", "to_coordinator_tokens_per_s", sourced=False),
+    Section("published", "best=published_tokens_per_s"),
+)
+lay_out(
+    MachineEntry, Section("", "type count region rates_tokens_per_s source note", sourced=False)
+)
 
 
 @arguments_checked()
@@ -148,89 +132,84 @@ def load_layers(path: str | Path) -> LayersSpec:
     """
     shown = str(path)
     table, unread = read_table(Path(path), shown, use=Use(kind="machines"))
-    file, faults = validate(LayersFile, table, shown) if table else (None, [])
-    problems = [*unread, *faults]
-    if file is not None:
-        problems += _incoherent(file, shown)
-    if file is None or problems:
-        raise SpecError(problems)
-    return _built(file)
+    file, faults = validate(LayersFile, table, shown, _incoherent) if table else (None, [])
+    if file is None or unread or faults:
+        raise SpecError([*unread, *faults])
+    rates = (
+        Provenance(key=f"machine[{i}].rates", source=one.source)
+        for i, one in enumerate(file.machines)
+    )
+    names = [f"{name}_tokens_per_s" for name in ("between", "across", "coordinator")]
+    return record_of(
+        LayersSpec,
+        file,
+        title=file.title or file.name,
+        machines=tuple(record_of(MachineType, one) for one in file.machines),
+        provenance=(*provenance(LayersFile, table), *rates),
+        **{name: getattr(file, name) or UNLIMITED_TOKENS_PER_S for name in names},
+    )
 
 
-def _incoherent(file: LayersFile, shown: str) -> Iterator[Problem]:
-    n_machines = sum(entry.count for entry in file.machine)
+def _incoherent(said: Mapping[str, Any]) -> Iterator[Finding]:
+    machines, n_layers = said.get("machines", ()), said.get("n_layers") or math.inf
+    n_machines = sum(entry.count or 0 for entry in machines)
     if n_machines > MOST_MACHINES:
         fact = f"are {n_machines} machines, more than {MOST_MACHINES}"
-        yield Problem(where=shown, key="machine", fact=fact)
-    for index, entry in enumerate(file.machine):
-        key, n_rates = f"machine[{index}].rates", len(entry.rates)
-        if not any(entry.rates):
-            yield Problem(where=shown, key=key, fact="are all zero")
-        if n_rates > file.layers.n_layers.value:
-            fact = f"has {n_rates} entries, but there are {file.layers.n_layers.value} layers"
-            yield Problem(where=shown, key=key, fact=fact, remedy="leave those beyond them out")
-    regions = {entry.region for entry in file.machine}
-    links = file.links
-    if links is None:
-        return
-    if links.across is None and links.between is not None and len(regions) > 1:
+        yield Finding("machines", fact, value="")
+    for index, entry in enumerate(machines):
+        field, n_rates = f"machine[{index}].rates", len(entry.rates_tokens_per_s)
+        if n_rates and not any(entry.rates_tokens_per_s):
+            yield Finding(field, "are all zero", value="")
+        if n_rates > n_layers:
+            fact = f"has {n_rates} entries, but there are {n_layers} layers"
+            yield Finding(field, fact, "leave those beyond them out", value="")
+    yield from _link_faults(said, n_machines, len({entry.region for entry in machines}))
+
+
+def _link_faults(said: Mapping[str, Any], n_machines: int, n_regions: int) -> Iterator[Finding]:
+    """Rates of links that are said too often, too seldom, or of too few machines."""
+    ones = {name: said.get(name, ()) for name in _ENDS}
+    if "across_tokens_per_s" not in said and "between_tokens_per_s" in said and n_regions > 1:
         remedy = 'write what pairs in two regions carry, like "700 token/s"'
-        yield Problem(where=shown, key="links.across", fact="is missing", remedy=remedy)
-    if links.across is not None and len(regions) == 1:
+        yield Finding("across_tokens_per_s", "is missing", remedy)
+    if "across_tokens_per_s" in said and n_regions == 1:
         fact, remedy = "is of pairs in two regions, and there is one", "leave it out"
-        yield Problem(where=shown, key="links.across", fact=fact, remedy=remedy)
-    ends = ("from_coordinator", "to_coordinator")
-    if links.coordinator is not None and any(getattr(links, name) for name in ends):
-        fact = "is said for each machine too"
-        yield Problem(where=shown, key="links.coordinator", fact=fact, remedy="leave one out")
-    ones = {f"links.{name}": getattr(links, name) for name in ends}
-    yield from _unequal(shown, ones, {}, n_machines)
-    if not links.matrix:
-        return
-    both = [name for name in ("between", "across") if getattr(links, name) is not None]
-    if both:
+        yield Finding("across_tokens_per_s", fact, remedy, value="")
+    if "coordinator_tokens_per_s" in said and any(ones.values()):
+        fact, remedy = "is said for each machine too", "leave one out"
+        yield Finding("coordinator_tokens_per_s", fact, remedy, value="")
+    yield from _unequal(ones, {}, n_machines)
+    matrix = said.get("matrix_tokens_per_s", ())
+    both = [key_of(name) for name in said if name.startswith(("between_", "across_"))]
+    if matrix and both:
         fact = f"says what `{both[0]}` says"
-        yield Problem(where=shown, key="links.matrix", fact=fact, remedy="leave one out")
+        yield Finding("matrix_tokens_per_s", fact, "leave one out", value="")
     if n_machines <= MOST_MACHINES:
-        yield from _unequal(shown, {}, {"links.matrix": links.matrix}, n_machines)
+        yield from _unequal({}, {"matrix_tokens_per_s": matrix}, n_machines)
+
+
+_ENDS = ("from_coordinator_tokens_per_s", "to_coordinator_tokens_per_s")
 
 
 def layers_problems(layers: LayersSpec, where: str) -> Iterator[Problem]:
     """What no file could say of the record, in numbers of machines: it may be altered."""
-    ends = ("from_coordinator_tokens_per_s", "to_coordinator_tokens_per_s")
-    ones = {name: getattr(layers, name) for name in ends}
+    ones = {name: getattr(layers, name) for name in _ENDS}
     matrix = {"matrix_tokens_per_s": layers.matrix_tokens_per_s}
-    yield from _unequal(where, ones, matrix, layers.n_machines)
+    for one in _unequal(ones, matrix, layers.n_machines):
+        yield Problem(where=where, key=one.field, fact=one.fact)
 
 
 def _unequal(
-    where: str,
     ones: Mapping[str, Sequence[float]],
     pairs: Mapping[str, Sequence[Sequence[float]]],
     n_machines: int,
-) -> Iterator[Problem]:
+) -> Iterator[Finding]:
     """Rates of each machine, or of each pair of them, that are not as many; none may be said."""
     lengths = {name: len(rates) for name, rates in {**ones, **pairs}.items() if len(rates)}
     rows = {
         f"{name}[{i}]": len(row) for name, matrix in pairs.items() for i, row in enumerate(matrix)
     }
-    for key, length in {**lengths, **rows}.items():
+    for field, length in {**lengths, **rows}.items():
         if length != n_machines:
             fact = f"has {length} entries, but there are {n_machines} machines"
-            yield Problem(where=where, key=key, fact=fact)
-
-
-def _built(file: LayersFile) -> LayersSpec:
-    rates = (
-        Provenance(key=f"machine[{i}].rates", source=one.source)
-        for i, one in enumerate(file.machine)
-    )
-    return record_of(
-        LayersSpec,
-        file.layers,
-        file.links,
-        file.published,
-        title=file.layers.title or file.layers.name,
-        machines=tuple(record_of(MachineType, one) for one in file.machine),
-        provenance=(*provenance(file), *rates),
-    )
+            yield Finding(field, fact, value="")

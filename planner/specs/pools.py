@@ -20,11 +20,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 from planner.errors import Problem, SpecError
-from planner.specs.building import record_of
-from planner.specs.fabric_schemas import FabricFile, Group
-from planner.specs.faults import validate
 from planner.specs.finding import Found, find, find_named
 from planner.specs.ledger import remark
 from planner.specs.patterns import fill, is_pattern, name_of, read_pattern, substitute
@@ -33,6 +31,9 @@ from planner.specs.reading import load_cluster
 from planner.specs.records import ClusterSpec, NodesFabric, Provenance, TorusFabric
 from planner.specs.tables import Table, read_table
 from planner.specs.validation.arguments import arguments_checked
+from planner.specs.validation.files import validate
+from planner.specs.validation.layouts import Section, lay_out, provenance, record_of
+from planner.specs.validation.values import NOT_EMPTY, Reader, between
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,42 @@ class PoolSpec:
     @property
     def n_devices(self) -> int:
         return sum(group.cluster.n_devices for group in self.groups)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupEntry:
+    """A group as a file has it: its servers are named."""
+
+    name: str
+    topology: str
+    n_nodes: int
+    n_nodes_per_leaf: int
+    n_rails: int
+    oversubscription: Annotated[float, Reader(between(1, 64))]
+    spine_latency_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FabricFile:
+    """A pool as its file has it."""
+
+    name: str
+    title: str
+    description: str = ""
+    examples: tuple[str, ...] = ()
+    group: Annotated[tuple[GroupEntry, ...], NOT_EMPTY]
+
+
+lay_out(
+    GroupEntry,
+    Section("", "name topology n_nodes", sourced=False),
+    Section("", "n_nodes_per_leaf n_rails oversubscription spine_latency_s"),
+)
+lay_out(
+    FabricFile,
+    Section("cluster", "name title description examples", sourced=False),
+    Section("", "group", sourced=False),
+)
 
 
 def pool_of(cluster: ClusterSpec) -> PoolSpec:
@@ -153,10 +190,10 @@ def load_pool(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec:
         _remark_spine(groups, found.shown)
     n_devices = sum(group.cluster.n_devices for group in groups)
     return PoolSpec(
-        name=file.cluster.name,
-        title=fill(file.cluster.title, {"n_devices": n_devices}),
+        name=file.name,
+        title=fill(file.title, {"n_devices": n_devices}),
         groups=tuple(groups),
-        provenance=tuple(_provenance(file, groups)),
+        provenance=tuple(_provenance(file, table, groups)),
     )
 
 
@@ -193,7 +230,7 @@ def _table_of(found: Found) -> tuple[Table, list[Problem]]:
     return substitute(table, found.values), []
 
 
-def _group(group: Group, shown: str, index: int) -> GroupSpec:
+def _group(group: GroupEntry, shown: str, index: int) -> GroupSpec:
     key = f"group[{index}].topology"
     if is_path(group.topology) and not exists(Path(group.topology)):
         fact = "no such file"
@@ -208,7 +245,7 @@ def _group(group: Group, shown: str, index: int) -> GroupSpec:
     return record_of(GroupSpec, group, cluster=replace(cluster, fabric=fabric))
 
 
-def _remark_nodes(group: Group, cluster: ClusterSpec, shown: str) -> None:
+def _remark_nodes(group: GroupEntry, cluster: ClusterSpec, shown: str) -> None:
     """A topology that the user wrote says how many nodes there are, and the group does too."""
     named = find(Kind.CLUSTER, group.topology, asked_by=shown)
     assert isinstance(cluster.fabric, NodesFabric)
@@ -240,10 +277,8 @@ def _duplicates(file: FabricFile, shown: str) -> Iterator[Problem]:
             yield Problem(where=shown, key=key, value=name, fact=fact, remedy=remedy)
 
 
-def _provenance(file: FabricFile, groups: list[GroupSpec]) -> Iterator[Provenance]:
-    for group, spec in zip(file.group, groups, strict=True):
-        for key in ("n_nodes_per_leaf", "n_rails", "oversubscription", "spine_latency"):
-            source = getattr(group, key).source
-            yield Provenance(key=f"group.{group.name}.{key}", source=source)
+def _provenance(file: FabricFile, table: Table, groups: list[GroupSpec]) -> Iterator[Provenance]:
+    for group, entry, spec in zip(file.group, table["group"], groups, strict=True):
+        yield from provenance(GroupEntry, entry, f"group.{group.name}.")
         yield from spec.cluster.provenance
         yield from spec.cluster.device.provenance

@@ -34,7 +34,7 @@ def unknown_kinds(prices: Mapping[str, float], sites: Sequence[SiteSpec]) -> Ite
     known = list(dict.fromkeys(name for site in sites for name in kinds_of(site)))
     for name in prices:
         if name not in (ALL, *known) and known:
-            from planner.specs.values import did_you_mean  # loads pydantic, for a mistake only
+            from planner.specs.validation.problems import did_you_mean
 
             remedy = did_you_mean(name, known, otherwise=f"there is {' and '.join(known)}")
             fact = "is no kind of device there"

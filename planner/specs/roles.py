@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 
 from planner.specs.provenance import Provenance
+from planner.specs.validation.values import Duration
 
 TOGETHER, PREFILL, DECODE = "together", "prefill", "decode"
 ROLES = (TOGETHER, PREFILL, DECODE)
@@ -41,7 +42,7 @@ class Connector:
 
     name: str
     title: str
-    latency_s: float
+    latency_s: Duration
     bytes_per_s: float | None = None
     provenance: tuple[Provenance, ...] = ()
 

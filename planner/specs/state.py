@@ -22,17 +22,19 @@ A name stands for a device, or for all devices below it: `node3` for `node3/gpu0
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Annotated
 
 from planner.errors import Problem, SpecError
-from planner.specs.fabric_schemas import StateFile
-from planner.specs.faults import validate
 from planner.specs.ledger import Use
 from planner.specs.places import exists
 from planner.specs.tables import literal, read_table
 from planner.specs.validation.arguments import arguments_checked
+from planner.specs.validation.files import validate
+from planner.specs.validation.layouts import Section, lay_out
+from planner.specs.validation.values import NOT_EMPTY, Share
 
 FREE, BUSY, FAILED, RESERVED = "free", "busy", "failed", "reserved"
 
@@ -41,7 +43,7 @@ FREE, BUSY, FAILED, RESERVED = "free", "busy", "failed", "reserved"
 class SlowDevices:
     """Devices, as written, that work at a fraction of their speed."""
 
-    devices: tuple[str, ...]
+    devices: Annotated[tuple[str, ...], NOT_EMPTY]
     speed_fraction: float
 
 
@@ -76,6 +78,38 @@ class State:
     shown: str = "state"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkEntry:
+    """Links as a file has them."""
+
+    nic: tuple[str, ...] = ()
+    scale_up: tuple[str, ...] = ()
+    uplink: tuple[str, ...] = ()
+    between: tuple[str, ...] = ()
+    down: bool = False
+    bandwidth: Share | None = None
+
+    def parts(self) -> list[tuple[str, tuple[str, ...]]]:
+        """What the entry names, by the part of the fabric."""
+        names = ("nic", "scale_up", "uplink", "between")
+        return [(name, named) for name in names if (named := getattr(self, name))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateFile:
+    """A state as its file has it."""
+
+    busy: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    reserved: tuple[str, ...] = ()
+    owners: Mapping[str, str] = field(default_factory=dict)
+    slow: tuple[SlowDevices, ...] = ()
+    link: tuple[LinkEntry, ...] = ()
+
+
+lay_out(SlowDevices, Section("", "devices speed=speed_fraction", sourced=False))
+
+
 @arguments_checked()
 def load_state(path: str | Path, *, asked_by: str = "--state") -> State:
     """Read a state file; its names are looked up by `naming.resolve_state`.
@@ -96,16 +130,14 @@ def load_state(path: str | Path, *, asked_by: str = "--state") -> State:
     if faults:
         raise SpecError(faults)
     return State(
-        busy=tuple(file.busy),
-        failed=tuple(file.failed),
-        reserved=tuple(file.reserved),
-        slow=tuple(
-            SlowDevices(devices=tuple(one.devices), speed_fraction=one.speed) for one in file.slow
-        ),
+        busy=file.busy,
+        failed=file.failed,
+        reserved=file.reserved,
+        slow=file.slow,
         links=tuple(
             LinkState(
                 part=part,
-                names=tuple(names),
+                names=names,
                 bandwidth_fraction=0.0 if one.down else (one.bandwidth or 1.0),
             )
             for one in file.link
@@ -118,7 +150,7 @@ def load_state(path: str | Path, *, asked_by: str = "--state") -> State:
 
 def _keys() -> str:
     """What a state may say, and a line that does."""
-    *others, last = (f"`{name}`" for name in StateFile.model_fields)
+    *others, last = (f"`{name}`" for name in (one.name for one in fields(StateFile)))
     line = 'busy = ["node0", "node1/gpu{0..3}"]'
     return f"a state has {', '.join(others)} and {last}, or some of them, like `{line}`"
 

@@ -74,9 +74,9 @@ def test_every_fault_is_named_at_once(tmp_path):
         (("rates = [3]", "rates = [0, 0]"), "machine[1].rates", "are all zero"),
         (('"7 token/s"', '"7 token/s"\nmatrix = [[1]]'), "links.matrix", "says what `between`"),
         (("count = 2", "count = 20000"), "machine", "more than 2000"),
-        (("rates = [3]", "rates = []"), "machine[1].rates", "entries"),
-        (("[3]", f"[{10**400}]"), "machine[1].rates[0]", "is no rate"),
-        (("[3]", "[nan]"), "machine[1].rates[0]", "is no rate"),
+        (("rates = [3]", "rates = []"), "machine[1].rates", "is empty"),
+        (("[3]", f"[{10**400}]"), "machine[1].rates[0]", "is above 1e+12"),
+        (("[3]", "[nan]"), "machine[1].rates[0]", "is not a number"),
     ],
 )
 def test_what_does_not_go_together_is_refused(tmp_path, change, key, fact):

@@ -69,7 +69,7 @@ def test_every_fault_of_a_fabric_file_is_told_at_once(tmp_path: Path) -> None:
         load_pool(str(file))
     text = str(caught.value)
     assert "group[0].n_rails `0`  is zero" in text
-    assert "is not between 1 and 64" in text
+    assert "group[0].oversubscription `0.5`  is below 1" in text
     assert "group[0].spine_latency  has no source" in text
 
 

@@ -25,7 +25,7 @@ from typing import Any
 from planner.commands.options.commands import typed
 from planner.errors import Problem, RequestError, SpecError
 from planner.specs.tables import literal, read_table
-from planner.specs.values import did_you_mean
+from planner.specs.validation.problems import did_you_mean
 
 SWEPT = ("plan", "place", "fleet")
 """Commands whose answer is a plan."""

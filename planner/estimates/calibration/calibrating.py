@@ -14,15 +14,14 @@ from planner.errors import Problem, RequestError
 from planner.estimates.calibration.fitting import Fitted, fewest_rows, fit
 from planner.estimates.calibration.gate import admit, peak_of
 from planner.estimates.calibration.infersim import is_infersim, read_infersim
-from planner.estimates.calibration.kernel_schemas import MOST_ERROR
 from planner.estimates.calibration.plain import read_plain
 from planner.estimates.calibration.silicon import is_silicon, read_silicon
 from planner.estimates.calibration.tables import FITTED, Measured, Reading, Refused
-from planner.specs.kernels import Fit, Kernel, KernelTable
+from planner.specs.kernels import MOST_ERROR, Fit, Kernel, KernelTable
 from planner.specs.places import exists
 from planner.specs.records import DeviceSpec
 from planner.specs.tables import literal
-from planner.specs.values import MOST_TEXT
+from planner.specs.validation.values import MOST_TEXT
 
 MOST_NAMED = 8
 """Tables that a kernel file names as the source of its rows; others are counted."""

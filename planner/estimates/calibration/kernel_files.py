@@ -2,7 +2,7 @@
 
 A device that no one measured has the kernels of `kernels/assumed.toml`, whose errors are wide.
 Every fault of a file is told at once: unknown families, formats and constants, constants that are
-missing or that no kernel has, beside what `specs.schemas` checks of any file.
+missing or that no kernel has, beside what its types say.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ from planner.equations.kernels.block_families import BLOCKS
 from planner.errors import Problem, RequestError, SpecError
 from planner.estimates.calibration.kernel_schemas import (
     EXPERTS,
-    KernelEntry,
     KernelFile,
-    kernel_problems,
+    file_faults,
 )
 from planner.specs.engines.files import misnamed
-from planner.specs.faults import validate
 from planner.specs.finding import Found, find
-from planner.specs.kernels import Fit, Kernel, KernelTable
+from planner.specs.kernels import Kernel, KernelTable
 from planner.specs.ledger import Use, remark
 from planner.specs.patterns import name_of
 from planner.specs.places import Kind, files, is_as_shipped, shipped_as, shown_path
@@ -32,7 +30,9 @@ from planner.specs.provenance import Provenance
 from planner.specs.tables import table_of, value_at
 from planner.specs.texts import UnreadError, read_text
 from planner.specs.validation.arguments import arguments_checked
-from planner.specs.values import did_you_mean
+from planner.specs.validation.files import validate
+from planner.specs.validation.layouts import record_of
+from planner.specs.validation.problems import did_you_mean
 
 ASSUMED = "assumed"
 """Name of the table of those devices and families that were not measured."""
@@ -117,8 +117,12 @@ def _experts_by(
         RequestError: they have none.
     """
     files = (file for one in found if (file := _read(one).file) is not None)
-    entries = [one for file in files if file.table.engine == engine for one in file.kernel]
-    chosen = {(one.family, one.format): _kernel(one) for one in entries if one.backend == backend}
+    entries = [one for file in files if file.engine == engine for one in file.kernel]
+    chosen = {
+        (one.family, one.format): record_of(Kernel, one)
+        for one in entries
+        if one.backend == backend
+    }
     if not chosen:
         known = sorted({one.backend for one in entries} - {""})
         raise RequestError([_unknown_backend(backend, known, f"{engine} on {device}")])
@@ -130,7 +134,7 @@ def backend_problems(backend: str, engine: str) -> Iterator[Problem]:
     entries = [
         one
         for path in files(Kind.KERNELS)
-        if (file := _read(_found(path)).file) is not None and file.table.engine == engine
+        if (file := _read(_found(path)).file) is not None and file.engine == engine
         for one in file.kernel
     ]
     known = {one.backend for one in entries} - {""}
@@ -246,7 +250,6 @@ def _table(found: Found) -> KernelTable:
     """
     read = _read(found, use=found.use(Kind.KERNELS))
     problems = [*read.unread, *read.faults, *misnamed(found, read.name, "table")]
-    problems += read.kernel_faults
     if read.file is None or read.table is None or problems:
         raise SpecError(problems)
     if not is_as_shipped(found.path):
@@ -261,7 +264,7 @@ class _Read:
     Args:
         name, device: that it gives itself, whatever they are.
         unread: why it is no TOML.
-        faults, kernel_faults: of its shape, and of its kernels.
+        faults: of its values.
         file, table: None where its shape is wrong.
     """
 
@@ -269,7 +272,6 @@ class _Read:
     device: object = None
     unread: tuple[Problem, ...] = ()
     faults: tuple[Problem, ...] = ()
-    kernel_faults: tuple[Problem, ...] = ()
     file: KernelFile | None = None
     table: KernelTable | None = None
 
@@ -285,39 +287,28 @@ def _read(found: Found, *, use: Use | None = None) -> _Read:
 @lru_cache(maxsize=256)  # a device has several tables, and each is wanted more than once
 def _read_of(text: str, shown: str) -> _Read:
     table, unread = table_of(text, shown)
-    file, faults = validate(KernelFile, table, shown) if table else (None, [])
+    file, faults = validate(KernelFile, table, shown, file_faults) if table else (None, [])
     return _Read(
         name=name_of(table, "table"),
         device=value_at(table, "table", "device"),
         unread=unread,
         faults=tuple(faults),
-        kernel_faults=tuple(kernel_problems(table, shown)),
         file=file,
-        table=None if file is None or faults else _table_of(file),
-    )
-
-
-def _kernel(entry: KernelEntry) -> Kernel:
-    return Kernel(
-        family=entry.family,
-        format=entry.format,
-        constants=dict(entry.constants),
-        fit=Fit(**entry.fit.model_dump()),
+        table=None if file is None else _table_of(file),
     )
 
 
 def _table_of(file: KernelFile) -> KernelTable:
-    head = file.table
     kernels: dict[tuple[str, str], Kernel] = {}
     for one in file.kernel:  # what has no backend is the engine's own choice, or else the first
         if not one.backend or (one.family, one.format) not in kernels:
-            kernels[one.family, one.format] = _kernel(one)
+            kernels[one.family, one.format] = record_of(Kernel, one)
     return KernelTable(
-        device=head.device,
-        engine=head.engine,
-        version=head.version,
+        device=file.device,
+        engine=file.engine,
+        version=file.version,
         kernels=kernels,
-        n_sms=head.n_sms.value if head.n_sms else 0,
+        n_sms=file.n_sms,
         provenance=_provenance(kernels),
     )
 

@@ -35,7 +35,7 @@ from planner.specs.state import State
 from planner.specs.targets import PROOFS
 from planner.specs.traffic.records import FleetTraffic
 from planner.specs.validation.arguments import arguments_checked, heed
-from planner.specs.values import did_you_mean
+from planner.specs.validation.problems import did_you_mean
 
 COMMAND = "fleet"
 NOTHING: Mapping[str, str] = {}

@@ -8,140 +8,43 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, ClassVar
-
-from pydantic import BeforeValidator, Field
 
 from planner.errors import Problem, SpecError
-from planner.specs.building import provenance, record_of
 from planner.specs.engines.rule_files import CUTS, with_rules
-from planner.specs.faults import validate
 from planner.specs.finding import Found, find
 from planner.specs.kernels import EngineSpec
 from planner.specs.meanings import misplaced
 from planner.specs.patterns import name_of
 from planner.specs.places import Kind, common_to_engines, shipped_file, shown_path
 from planner.specs.runtimes import is_table
-from planner.specs.schemas import Section, Sourced, Strict
-from planner.specs.tables import read_table
+from planner.specs.tables import Table, read_table
 from planner.specs.validation.arguments import arguments_checked
-from planner.specs.values import (
-    Bytes,
-    Count,
-    Fraction,
-    SpareCount,
-    SpareFraction,
-    Text,
-    Unit,
-    fault,
+from planner.specs.validation.files import validate
+from planner.specs.validation.layouts import Section, lay_out, provenance, record_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineFile(EngineSpec):
+    """An engine as its file has it: rules by the names of their files."""
+
+    description: str = ""
+    rules: tuple[str, ...] = (CUTS,)  # type: ignore[assignment]
+
+
+lay_out(
+    EngineFile,
+    Section("engine", "name title version rules description", sourced=False),
+    Section("memory", "fraction=memory_fraction workspace_bytes block=n_block_tokens"),
+    Section("memory", "reserved=reserved_fraction own_blocks=n_own_blocks"),
+    Section("memory", "watermark=watermark_fraction caches_prefixes"),
+    Section("steps", "chunk=n_chunk_tokens prefill_host_s small_kernels=n_small_kernels"),
+    Section("steps", "decode_host_s layer_gap_s inner_norms_s prefill_experts_s prefill_scans_s"),
+    Section("steps", "fuses_quantisation needs_input_scales request_s request_token_s"),
+    Section("steps", "polled=n_polled_rounds composes_ahead mixes_prefill message_share"),
+    Section("experts", "balanced_groups=n_balanced_groups redundant_experts=n_redundant_experts"),
 )
-from planner.units import UnitError, parse, show
-
-LONGEST_S = 60.0
-"""No engine spends more on anything that its file says; it is then a slip of the unit [s]."""
-
-
-def _spare_seconds(raw: object) -> float:
-    if isinstance(raw, bool) or not isinstance(raw, str):
-        raise fault("is not a duration", "write it like `2 ms`")
-    try:
-        value = parse(raw, "s", allow_zero=True)
-    except UnitError as error:
-        raise fault(error.fact, error.remedy) from None
-    if value > LONGEST_S:
-        raise fault(f"is above {show(LONGEST_S, 's')}", "write it like `2 ms`")
-    return value
-
-
-def _switch(raw: object) -> bool:
-    if not isinstance(raw, bool):
-        raise fault("is neither true nor false", "write `true` or `false`")
-    return raw
-
-
-_Switch = Annotated[bool, BeforeValidator(_switch)]
-SpareSeconds = Annotated[float, BeforeValidator(_spare_seconds), Unit("s", "_s")]
-
-
-class EngineHead(Strict):
-    name: Text
-    title: Text
-    version: Text
-    rules: list[Text] = Field(default_factory=lambda: [CUTS])
-    description: Text = ""
-
-
-class EngineMemory(Section):
-    named: ClassVar[Mapping[str, str]] = {
-        "fraction": "memory_fraction",
-        "block": "n_block_tokens",
-        "reserved": "reserved_fraction",
-        "own_blocks": "n_own_blocks",
-        "watermark": "watermark_fraction",
-    }
-
-    fraction: Sourced[Fraction]
-    workspace: Sourced[Bytes]
-    block: Sourced[Count]
-    reserved: Sourced[SpareFraction] | None = None
-    own_blocks: Sourced[SpareCount] | None = None
-    watermark: Sourced[SpareFraction] | None = None
-    caches_prefixes: Sourced[_Switch] | None = None
-
-
-class EngineSteps(Section):
-    named: ClassVar[Mapping[str, str]] = {
-        "chunk": "n_chunk_tokens",
-        "small_kernels": "n_small_kernels",
-        "polled": "n_polled_rounds",
-    }
-
-    chunk: Sourced[Count]
-    prefill_host: Sourced[SpareSeconds]
-    small_kernels: Sourced[SpareCount]
-    decode_host: Sourced[SpareSeconds] | None = None
-    layer_gap: Sourced[SpareSeconds] | None = None
-    inner_norms: Sourced[SpareSeconds] | None = None
-    prefill_experts: Sourced[SpareSeconds] | None = None
-    prefill_scans: Sourced[SpareSeconds] | None = None
-    fuses_quantisation: Sourced[_Switch] | None = None
-    needs_input_scales: Sourced[_Switch] | None = None
-    request: Sourced[SpareSeconds] | None = None
-    request_token: Sourced[SpareSeconds] | None = None
-    polled: Sourced[Count] | None = None
-    composes_ahead: Sourced[_Switch] | None = None
-    mixes_prefill: Sourced[_Switch] | None = None
-    message_share: Sourced[Fraction] | None = None
-
-
-class EngineExperts(Section):
-    named: ClassVar[Mapping[str, str]] = {
-        "balanced_groups": "n_balanced_groups",
-        "redundant_experts": "n_redundant_experts",
-    }
-
-    balanced_groups: Sourced[Count] | None = None
-    redundant_experts: Sourced[Count] | None = None
-
-
-class CommonSteps(Section):
-    layer_gap: Sourced[SpareSeconds]
-    inner_norms: Sourced[SpareSeconds]
-    request: Sourced[SpareSeconds]
-    request_token: Sourced[SpareSeconds]
-
-
-class CommonFile(Strict):
-    steps: CommonSteps
-
-
-class EngineFile(Strict):
-    engine: EngineHead
-    memory: EngineMemory
-    steps: EngineSteps
-    experts: EngineExperts = Field(default_factory=EngineExperts)
 
 
 Memory = tuple[float | None, float | None]
@@ -213,22 +116,22 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
         raise SpecError(list(misplaced({asked_by: name_or_path}, (name_or_path,), "predict")))
     found = find(Kind.ENGINE, name_or_path, asked_by=asked_by)
     table, unread = read_table(found.path, found.shown, use=found.use(Kind.ENGINE))
+    table = _completed(table)
     file, faults = validate(EngineFile, table, found.shown) if table else (None, [])
     problems = [*unread, *faults, *misnamed(found, name_of(table, "engine"), "engine")]
     if file is None or problems:
         raise SpecError(problems)
-    steps, asked = _completed(file.steps), _MEMORY.get()
-    fraction, workspace = asked.get(file.engine.name, asked.get("", (None, None)))
-    said = {"memory_fraction": fraction, "workspace_bytes": workspace}
-    sections = {"memory": file.memory, "steps": steps, "experts": file.experts}
+    memory = _MEMORY.get()
+    fraction, workspace = memory.get(file.name, memory.get("", (None, None)))
     engine = record_of(
         EngineSpec,
-        file.engine,
-        *sections.values(),
-        provenance=tuple(one for name, part in sections.items() for one in provenance(part, name)),
-        **{name: value for name, value in said.items() if value is not None},
+        file,
+        rules=(),
+        memory_fraction=file.memory_fraction if fraction is None else fraction,
+        workspace_bytes=file.workspace_bytes if workspace is None else workspace,
+        provenance=tuple(provenance(EngineFile, table)),
     )
-    return with_rules(engine, _as_shipped(found, file.engine.rules))
+    return with_rules(engine, _as_shipped(found, [*file.rules]))
 
 
 def _as_shipped(found: Found, names: list[str]) -> list[str]:
@@ -248,24 +151,15 @@ def _as_shipped(found: Found, names: list[str]) -> list[str]:
     raise SpecError([problem])
 
 
-def _completed(steps: EngineSteps) -> EngineSteps:
+def _completed(table: Table) -> Table:
     """With what every engine has, where the file says nothing of it."""
-    common = _common().steps
-    known = {key: getattr(common, key) for key in type(common).model_fields if key != "source"}
-    return steps.model_copy(
-        update={key: one for key, one in known.items() if getattr(steps, key) is None}
-    )
-
-
-@cache
-def _common() -> CommonFile:
-    path = common_to_engines()
-    shown = shown_path(path)
-    table, unread = read_table(path, shown)
-    file, faults = validate(CommonFile, table, shown) if table else (None, [])
-    if file is None or unread or faults:
-        raise SpecError([*unread, *faults])
-    return file
+    steps, path = table.get("steps"), common_to_engines()
+    if not isinstance(steps, dict):
+        return table
+    common, unread = read_table(path, shown_path(path))
+    if unread:
+        raise SpecError(unread)
+    return {**table, "steps": {**common["steps"], **steps}}
 
 
 def misnamed(found: Found, name: str, section: str) -> Iterator[Problem]:

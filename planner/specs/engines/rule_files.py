@@ -2,60 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Annotated
-
-from pydantic import BeforeValidator, Field
+from typing import Any
 
 from planner.errors import Problem, SpecError
-from planner.specs.engines.rules import EngineRule, parsed
-from planner.specs.faults import validate
-from planner.specs.finding import Found, find
+from planner.specs.engines.rules import EngineRule
+from planner.specs.finding import find
 from planner.specs.kernels import EngineSpec
 from planner.specs.places import Kind, is_as_shipped
-from planner.specs.schemas import Strict
 from planner.specs.tables import read_table
-from planner.specs.values import Text, did_you_mean, fault
+from planner.specs.validation.files import validate
+from planner.specs.validation.layouts import Section, lay_out
+from planner.specs.validation.problems import Finding, did_you_mean
 
 CUTS = "cuts"
 """The rules of cutting a model into equal parts, which every engine has."""
-
-
-def _condition(raw: object) -> str:
-    if not isinstance(raw, str):
-        raise fault("is not text", "write a condition like `pp == 1`")
-    try:
-        parsed(raw)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        said = error.msg if isinstance(error, SyntaxError) else "cannot be read"
-        remedy = "write a condition like `role != 'decode' or pp == 1`"
-        raise fault(f"is no condition: {said}", remedy) from None
-    return " ".join(raw.split())
-
-
-_Condition = Annotated[str, BeforeValidator(_condition)]
-
-
-class _Head(Strict):
-    engine: Text
-    version: Text = ""
-    lift: list[Text] = Field(default_factory=list)
-
-
-class _Rule(Strict):
-    name: Text
-    says: Text
-    require: _Condition
-    source: Text
-    when: _Condition = ""
-
-
-class _RulesFile(Strict):
-    rules: _Head
-    rule: list[_Rule] = Field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +32,19 @@ class RulesFile:
         lifted: names of rules that do not count, of a user's file.
     """
 
-    shown: str
+    shown: str = ""
     engine: str
-    version: str
-    rules: tuple[EngineRule, ...]
+    version: str = ""
+    rules: tuple[EngineRule, ...] = ()
     lifted: tuple[str, ...] = ()
+
+
+lay_out(
+    RulesFile,
+    Section("rules", "engine version lift=lifted", sourced=False),
+    Section("", "rule=rules", sourced=False),
+)
+lay_out(EngineRule, Section("", "name says require source when", sourced=False))
 
 
 _CHANGES: ContextVar[RulesFile | None] = ContextVar("changed rules of engines", default=None)
@@ -89,34 +61,18 @@ def load_rules(name_or_path: str, *, asked_by: str = "--rules") -> RulesFile:
         fact, remedy = "hides rules that ship", "rename it, and give it to `--rules`"
         raise SpecError([Problem(where=found.shown, fact=fact, remedy=remedy)])
     table, unread = read_table(found.path, found.shown, use=found.use(Kind.RULES))
-    file, faults = validate(_RulesFile, table, found.shown) if table else (None, [])
-    problems = [*unread, *faults, *(_twice(file, found) if file else ())]
-    if file is None or problems:
-        raise SpecError(problems)
+    file, faults = validate(RulesFile, table, found.shown, _named_twice) if table else (None, [])
+    if file is None or unread or faults:
+        raise SpecError([*unread, *faults])
     origin = "" if found.name else found.shown
-    return RulesFile(
-        shown=found.shown,
-        engine=file.rules.engine,
-        version=file.rules.version,
-        lifted=tuple(file.rules.lift),
-        rules=tuple(
-            EngineRule(
-                name=one.name,
-                says=one.says,
-                when=one.when,
-                require=one.require,
-                source=one.source,
-                origin=origin,
-            )
-            for one in file.rule
-        ),
-    )
+    rules = tuple(replace(one, origin=origin) for one in file.rules)
+    return replace(file, shown=found.shown, rules=rules)
 
 
-def _twice(file: _RulesFile, found: Found) -> Iterator[Problem]:
-    names = [one.name for one in file.rule]
-    for name in dict.fromkeys(name for name in names if names.count(name) > 1):
-        yield Problem(where=found.shown, key="rule.name", value=name, fact="is named twice")
+def _named_twice(said: Mapping[str, Any]) -> Iterator[Finding]:
+    names = [one.name for one in said.get("rules", ())]
+    for name in dict.fromkeys(name for name in names if name and names.count(name) > 1):
+        yield Finding("rule.name", "is named twice", value=name)
 
 
 def changed_rules(

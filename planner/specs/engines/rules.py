@@ -16,6 +16,10 @@ import ast
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
+from typing import Annotated
+
+from planner.specs.validation.numbers import FaultError
+from planner.specs.validation.values import Reader
 
 _DEGREES = {
     "tp": "devices that share the heads of an attention rank",
@@ -86,6 +90,22 @@ _NODES = (
 )
 
 
+def _condition(raw: object) -> str:
+    """A condition as a file has it, in one line."""
+    if not isinstance(raw, str):
+        raise FaultError("is not text", "write a condition like `pp == 1`")
+    try:
+        parsed(raw)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        said = error.msg if isinstance(error, SyntaxError) else "cannot be read"
+        remedy = "write a condition like `role != 'decode' or pp == 1`"
+        raise FaultError(f"is no condition: {said}", remedy) from None
+    return " ".join(raw.split())
+
+
+Condition = Annotated[str, Reader(_condition)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineRule:
     """One thing that an engine asks of what it starts.
@@ -100,9 +120,9 @@ class EngineRule:
 
     name: str
     says: str
-    require: str
+    require: Condition
     source: str
-    when: str = ""
+    when: Condition = ""
     origin: str = ""
 
     @property

@@ -46,7 +46,6 @@ from planner.errors import Problem, SpecError
 from planner.specs.collecting import Collected
 from planner.specs.connectors import load_connector
 from planner.specs.contexts import context_problems
-from planner.specs.faults import validate
 from planner.specs.ledger import Use, remark
 from planner.specs.placement_request import AnyModel
 from planner.specs.reading import load_architecture
@@ -65,6 +64,7 @@ from planner.specs.traffic.target_texts import read_targets
 from planner.specs.traffic.trace_files import load_parts
 from planner.specs.traffic.traces import Trace
 from planner.specs.validation.arguments import arguments_checked
+from planner.specs.validation.files import validate
 
 _T = TypeVar("_T")
 

@@ -61,7 +61,7 @@ def tokens_of(text: str) -> AnyTokens:
         return FixedTokens(n_tokens=_tokens(text, word))
     reader = _READERS.get(word.lower())
     if reader is None:
-        from planner.specs.values import did_you_mean  # loads pydantic, for a mistake only
+        from planner.specs.validation.problems import did_you_mean
 
         remedy = did_you_mean(word.lower(), _READERS, otherwise=_EXAMPLE)
         raise UnitError(text, f"has no distribution `{literal(word)}`", remedy)

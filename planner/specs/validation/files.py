@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from types import SimpleNamespace
@@ -191,9 +192,12 @@ def _sound(record: type, flat: Table, wrong: Collection[int | str]) -> dict[str,
     said = FILES.said(record, sound, is_part=True)
     for key, place in layout_of(record).items():
         if key in wrong and key in flat:
-            inner = record_in(hints_of(record)[place.field])
-            is_part = inner is not None and isinstance(flat[key], dict)
-            said[place.field] = _part(inner, flat[key]) if inner and is_part else UNSOUND
+            inner, value = record_in(hints_of(record)[place.field]), flat[key]
+            said[place.field] = UNSOUND
+            if inner and isinstance(value, dict):
+                said[place.field] = _part(inner, value)
+            elif inner and isinstance(value, list):
+                said[place.field] = [_part(inner, one) for one in value if isinstance(one, dict)]
     return said
 
 
@@ -213,8 +217,11 @@ def _part(record: type, table: Table) -> SimpleNamespace:
 def _value_at(table: Table, key: str) -> object:
     """The value at a dotted key without its source; empty where there is none."""
     found: object = table
-    for part in key.split("."):
-        found = found.get(part, "") if isinstance(found, dict) else ""
+    for part in re.split(r"[.\[\]]+", key.removesuffix("]")):
+        if isinstance(found, list) and part.isdecimal():
+            found = found[int(part)]
+        else:
+            found = found.get(part, "") if isinstance(found, dict) else ""
     return found.get("value", "") if isinstance(found, dict) else found
 
 

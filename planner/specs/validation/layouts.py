@@ -117,11 +117,12 @@ def as_table(raw: object) -> Table:
 
 def key_of_field(field: str, record: type) -> str:
     """Where a file has a field, or one of a record within it: `nodes.scale_up.bandwidth`."""
-    name, _, rest = field.partition(".")
+    whole, _, rest = field.partition(".")
+    name, bracket, index = whole.partition("[")
     key = next((key for key, place in layout_of(record).items() if place.field == name), name)
     inner = record_in(hints_of(record).get(name))
     rest = key_of_field(rest, inner) if rest and inner else rest
-    return f"{key}.{rest}" if rest else key
+    return ".".join(filter(None, (key + bracket + index, rest)))
 
 
 def record_in(hint: Any) -> type | None:  # noqa: ANN401

@@ -31,6 +31,7 @@ _MAY_BE_ZERO = frozenset(
         *("d_rope", "d_nope", "reserve_bytes", "rates_tokens_per_s", "matrix_tokens_per_s"),
         *("from_coordinator_tokens_per_s", "to_coordinator_tokens_per_s"),
         *("quality_loss_fraction", "bandwidth_fraction", "hit_fraction", "n_waves", "priority"),
+        *("n_small_kernels", "n_own_blocks", "reserved_fraction", "watermark_fraction", "n_rows"),
     )
 )
 """Counts, amounts and fractions that may be 0; so may times, and numbers without a unit."""

@@ -103,6 +103,33 @@ def _text(raw: str | float) -> str:
     return f"{raw:.15g}" if math.isfinite(raw) else "1e999"
 
 
+LONGEST_S = 60.0
+"""No engine spends more on anything that its file says; it is then a slip of the unit [s]."""
+
+
+def _duration(raw: object) -> float:
+    if isinstance(raw, bool) or not isinstance(raw, str):
+        raise FaultError("is not a duration", "write it like `2 ms`")
+    value = parse(raw, "s", allow_zero=True)
+    if value > LONGEST_S:
+        raise FaultError(f"is above {show(LONGEST_S, 's')}", "write it like `2 ms`")
+    return value
+
+
+def number(most: float, unit: str) -> Callable[[object], float]:
+    """What reads a number without a unit, from 0, where its name says the unit."""
+
+    def read(raw: object) -> float:
+        if isinstance(raw, bool) or not isinstance(raw, int | float):
+            raise FaultError("is not a number", f"write it in {unit}")
+        if not 0 <= raw <= most:  # compared first: some integers are no floats
+            fact = "is negative" if raw < 0 else f"is above {most:g}"
+            raise FaultError(fact if raw == raw else "is not a number", f"write it in {unit}")
+        return float(raw)
+
+    return read
+
+
 def count(raw: object, *, allow_zero: bool = False) -> int:
     """A whole number."""
     if isinstance(raw, bool) or not isinstance(raw, int):
@@ -156,6 +183,7 @@ def _gating(raw: object) -> int:
 
 
 Date = Annotated[str, Reader(_date)]
+Duration = Annotated[float, Reader(_duration)]
 FfnMatrices = Annotated[int, Reader(_gating, of_all=True)]
 Positive = Annotated[int, Reader(count, of_all=True)]
 Loss = Annotated[float, Reader(_loss, of_all=True)]
