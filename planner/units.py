@@ -183,7 +183,7 @@ def parse(
     >>> parse("30ms", "s"), parse("450 Gb/s", "B/s"), parse("$3.22/h", "USD/h")
     (0.03, 56250000000.0, 3.22)
     """
-    remedy = _write(example) if example else _write(*_EXAMPLES.get(dimension, ()))
+    remedy = examples(dimension, example or "")
     number, unit = _split(text, remedy)
     if unit == "":
         if dimension != "1":
@@ -268,7 +268,7 @@ def _unit(text: str, unit: str, dimension: str) -> tuple[int, int, str]:
     if words[0] in _RATES:
         words = [*_RATES[words[0]].split("/"), *words[1:]]
     if len(words) > 2:
-        raise UnitError(text, f"unknown unit `{unit}`", _write(*_EXAMPLES.get(dimension, ())))
+        raise UnitError(text, f"unknown unit `{unit}`", examples(dimension))
     for word in words:
         if word not in _WORDS:
             raise UnitError(text, f"unknown unit `{unit}`", _nearest(text, word, dimension))
@@ -297,6 +297,11 @@ def _called(dimension: str) -> str:
     return _CALLED.get(dimension, f"a quantity in {dimension}")
 
 
+def examples(dimension: str, example: str = "") -> str:
+    """What to write for a quantity of a dimension, in words."""
+    return _write(*([example] if example else _EXAMPLES.get(dimension, ())))
+
+
 def _write(*examples: str) -> str:
     return "write " + " or ".join(f"`{example}`" for example in examples) if examples else ""
 
@@ -304,7 +309,7 @@ def _write(*examples: str) -> str:
 def _unit_for(text: str, number: float, dimension: str) -> str:
     """The remedy for a number without a unit: the same number with likely units."""
     if not 1e-9 < abs(number) < RANGES[dimension][1]:
-        return _write(*_EXAMPLES.get(dimension, ()))
+        return examples(dimension)
     if dimension == "s":
         as_ms = number if abs(number) >= 1 else number * 1e3
         return _write(f"{as_ms:.6g}ms", f"{as_ms / 1e3:.6g}s")
@@ -329,6 +334,6 @@ def _nearest(text: str, word: str, dimension: str) -> str:
     close = get_close_matches(word, known, n=1, cutoff=0.5) if word else []
     found = [*by_case, *([spelled] if spelled in known else []), *close]
     if not found:
-        return _write(*_EXAMPLES.get(dimension, ()))
+        return examples(dimension)
     head, _, tail = text.rpartition(word)
     return f"did you mean `{head.lstrip()}{found[0]}{tail.rstrip()}`?"

@@ -21,7 +21,6 @@ from planner.errors import Problem
 from planner.report.answer_kinds import Path
 from planner.report.json_records import COLUMNS, DERIVED, JOINT, KINDS, RANGES, record_hints
 from planner.specs.validation.borders import Border
-from planner.specs.validation.hints import is_list, is_mapping, kind_of
 from planner.specs.validation.numbers import FaultError
 from planner.specs.validation.problems import Fault, faults_of
 
@@ -35,6 +34,9 @@ _FACTS = {
     "bool_type": "is not true or false",
     "int_type": "is not a whole number",
     "string_type": "is not a text",
+    "tuple_type": "is no list",
+    "list_type": "is no list",
+    "dict_type": "is no object",
     "extra_forbidden": "is not known",
 }
 _SCALARS: Mapping[type, CoreSchema] = {
@@ -77,9 +79,6 @@ class Answers(Border):
             core_schema.str_schema(strict=True) if is_text else core_schema.bool_schema(strict=True)
         )
 
-    def literal(self, words: Sequence[Any]) -> CoreSchema:
-        return _one_of(words, f"is none of {', '.join(map(str, words))}")
-
     def key(self, hint: Any) -> CoreSchema:  # noqa: ANN401
         n_parts = len(get_args(hint))
 
@@ -93,23 +92,6 @@ class Answers(Border):
 
         return core_schema.no_info_plain_validator_function(read)
 
-    def mapping(self, keys: CoreSchema, values: CoreSchema, hint: Any) -> CoreSchema:  # noqa: ANN401
-        return _of_type(dict, "is no object", super().mapping(keys, values, hint))
-
-    def list(self, items: CoreSchema, hint: Any, name: str) -> CoreSchema:  # noqa: ANN401
-        del name
-        inner = get_args(hint)
-        n_items = None if Ellipsis in inner or len(inner) < 2 else len(inner)
-
-        def sound(value: object) -> object:
-            if not isinstance(value, list):
-                raise FaultError("is no list")
-            if n_items and len(value) != n_items:
-                raise FaultError(f"has {len(value)} entries, not {n_items}")
-            return value
-
-        return core_schema.no_info_before_validator_function(sound, items)
-
     def record(self, record: type) -> CoreSchema:
         hints, named = record_hints(record), KINDS.get(record)
         fields = {
@@ -117,7 +99,7 @@ class Answers(Border):
             for field in dataclasses.fields(record)
         }
         schemas = {
-            **({named[0]: _one_of(named[1:], f"is not `{named[1]}`")} if named else {}),
+            **({named[0]: self.literal(named[1:])} if named else {}),
             **fields,
             **dict.fromkeys(DERIVED.get(record, ()), core_schema.any_schema()),
         }
@@ -135,8 +117,7 @@ class Answers(Border):
             {name: core_schema.typed_dict_field(one) for name, one in schemas.items()},
             extra_behavior="forbid",
         )
-        table = _of_type(dict, f"is no object of a {record.__name__}", whole)
-        return core_schema.with_info_after_validator_function(built, table)
+        return core_schema.with_info_after_validator_function(built, whole)
 
     def _field(self, record: type, name: str, hints: Mapping[str, Any]) -> CoreSchema:
         """The schema of a field, whose integers may be spans and whose arrays are texts."""
@@ -149,12 +130,6 @@ class Answers(Border):
         spans = core_schema.no_info_after_validator_function(lambda r: (*chain(*r),), runs)
         is_free = type(None) in get_args(hints[name])
         return core_schema.nullable_schema(spans) if is_free else spans
-
-    def looks_like(self, value: object, hint: Any) -> bool:  # noqa: ANN401
-        kind = kind_of(hint)
-        if is_list(kind) or is_mapping(kind):
-            return isinstance(value, list if is_list(kind) else dict)
-        return isinstance(value, int | float if kind is float else kind)
 
     def likeliest(self, value: object, hints: Sequence[Any]) -> Any:  # noqa: ANN401
         records = [hint for hint in hints if dataclasses.is_dataclass(hint)]
@@ -171,24 +146,6 @@ class Answers(Border):
 
 
 ANSWERS = Answers()
-
-
-def _of_type(kind: type, fact: str, inside: CoreSchema) -> CoreSchema:
-    def sound(value: object) -> object:
-        if not isinstance(value, kind):
-            raise FaultError(fact)
-        return value
-
-    return core_schema.no_info_before_validator_function(sound, inside)
-
-
-def _one_of(words: Sequence[Any], fact: str) -> CoreSchema:
-    def sound(value: object) -> object:
-        if value not in words:
-            raise FaultError(fact)
-        return value
-
-    return core_schema.no_info_plain_validator_function(sound)
 
 
 def _number(value: object) -> float:

@@ -8,13 +8,13 @@ from typing import Annotated
 
 from planner.specs.engines.rules import EngineRule
 from planner.specs.provenance import Provenance
-from planner.specs.validation.values import NOT_EMPTY, Duration, Reader, Share, number
+from planner.specs.validation.values import NOT_EMPTY, Duration, Share, number
 
 MOST_ERROR = 10.0
 """A closed form that misses its rows by more than this factor describes nothing [1]."""
 
-Constant = Annotated[float, Reader(number(1e300, "the SI unit of its name"))]
-Error = Annotated[float, Reader(number(MOST_ERROR, "shares, like `0.05` for 5 %"))]
+Constant = Annotated[float, number(1e300, "the SI unit of its name")]
+Error = Annotated[float, number(MOST_ERROR, "shares, like `0.05` for 5 %")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

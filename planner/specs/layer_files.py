@@ -30,12 +30,12 @@ from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import validate
 from planner.specs.validation.layouts import Section, key_of, lay_out, provenance, record_of
 from planner.specs.validation.problems import Finding
-from planner.specs.validation.values import NOT_EMPTY, Reader, number
+from planner.specs.validation.values import NOT_EMPTY, number
 
 MOST_MACHINES = 2_000
 UNLIMITED_TOKENS_PER_S = 1e12
 
-Rate = Annotated[float, Reader(number(UNLIMITED_TOKENS_PER_S, "tokens a second, like 2045.6"))]
+Rate = Annotated[float, number(UNLIMITED_TOKENS_PER_S, "tokens a second, like 2045.6")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

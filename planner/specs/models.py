@@ -9,14 +9,7 @@ from typing import Annotated
 from planner.specs.judged import ModelKind
 from planner.specs.provenance import Provenance
 from planner.specs.served_formats import Checkpoint
-from planner.specs.validation.values import (
-    NOT_EMPTY,
-    FfnMatrices,
-    Loss,
-    Number,
-    Positive,
-    one_of,
-)
+from planner.specs.validation.values import NOT_EMPTY, Check, Loss, Positive, one_of
 from planner.specs.variants import Variant
 
 FORMAT_BYTES: Mapping[str, float] = {
@@ -34,6 +27,11 @@ FORMAT_BYTES: Mapping[str, float] = {
 Format = Annotated[str, one_of("number format", FORMAT_BYTES)]
 SomeFormats = Annotated[tuple[Format, ...], NOT_EMPTY]
 Block = Annotated[str, one_of("block", ("parallel", "serial"))]
+
+
+def _gating(n_matrices: int) -> tuple[str, str]:
+    remedy = "write 3 for a gated FFN, 2 for a plain one"
+    return "" if n_matrices in (2, 3) else "is neither 2 nor 3", remedy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +98,7 @@ class MtpShape:
     """
 
     n_modules: int
-    n_params_published: Number | None = None
+    n_params_published: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,17 +147,17 @@ class ModelSpec:
     n_kv_heads: int
     d_head: int
     vocab_size: int
-    n_ffn_matrices: FfnMatrices
+    n_ffn_matrices: Annotated[int, Check(_gating)]
     block: Block
     tied_embeddings: bool
-    n_params_published: Number
+    n_params_published: float
     weights_formats: SomeFormats
     kv_format: Format
     activation_format: Format
     provenance: tuple[Provenance, ...] = ()
     published_weights: SomeFormats = ()
     kv_formats: SomeFormats = ()
-    n_active_params_published: Number | None = None
+    n_active_params_published: float | None = None
     moe: MoeShape | None = None
     mla: MlaShape | None = None
     window: WindowShape | None = None

@@ -33,7 +33,7 @@ from planner.specs.tables import Table, read_table
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import validate
 from planner.specs.validation.layouts import Section, lay_out, provenance, record_of
-from planner.specs.validation.values import NOT_EMPTY, Reader, between
+from planner.specs.validation.values import NOT_EMPTY, between
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class GroupEntry:
     n_nodes: int
     n_nodes_per_leaf: int
     n_rails: int
-    oversubscription: Annotated[float, Reader(between(1, 64))]
+    oversubscription: Annotated[float, between(1, 64)]
     spine_latency_s: float
 
 

@@ -20,7 +20,7 @@ from planner.specs.models import (
     WindowShape,
 )
 from planner.specs.provenance import ASSUMED, Provenance
-from planner.specs.validation.values import NOT_EMPTY, Date, Reader, Share, between, one_of
+from planner.specs.validation.values import NOT_EMPTY, Date, Share, between, one_of
 from planner.specs.workload import Workload
 
 __all__ = [
@@ -70,7 +70,7 @@ class DeviceSpec:
     compute_fraction: float
     hbm_fraction: float
     layer_overhead_s: float
-    roofline_exponent: Annotated[float, Reader(between(1, 100), of_all=True)]
+    roofline_exponent: Annotated[float, between(1, 100)]
     tdp_w: float | None = None
     provenance: tuple[Provenance, ...] = ()
 

@@ -82,7 +82,7 @@ def test_what_conforms_is_handed_on_in_plain_numbers(value, hint, result):
         ("bf16", Sequence[str], "value `'bf16'`  is no list of words: write `value=[\"bf16\"]`"),
         (iter([1]), Sequence[int], "is no list of whole numbers"),
         ([1, None], Sequence[int], "value: [1] `None`  is no whole number"),
-        ((1,), tuple[int, int], "value `(1,)`  has 1 entries, not 2"),
+        ((1,), tuple[int, int], "value: [1] `(1,)`  is missing"),
         (range(10**12), Sequence[int], "has more than 2,000,000 entries"),
         ([], Mapping[str, float], "value `[]`  is no mapping"),
         ({"a": "b"}, Mapping[str, float], "value: a `'b'`  is no number"),

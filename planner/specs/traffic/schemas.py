@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Annotated, Any, TypeVar
 
 from planner.specs.traffic.arrivals import Arrivals
@@ -13,7 +12,7 @@ from planner.specs.traffic.records import FREE_CUTS
 from planner.specs.traffic.texts import arrivals_of, tokens_of
 from planner.specs.validation.layouts import Section, lay_out
 from planner.specs.validation.numbers import FaultError
-from planner.specs.validation.values import NOT_EMPTY, Reader, Share, line, quantity
+from planner.specs.validation.values import NOT_EMPTY, Reader, Share, line, positive
 
 _T = TypeVar("_T")
 
@@ -56,7 +55,7 @@ class ClassEntry:
 
     name: str
     model: Annotated[tuple[str, ...], Reader(_models)]
-    rate: Annotated[float, Reader(partial(quantity, dimension="request/s"))] | None = None
+    rate: Annotated[float, positive("request/s")] | None = None
     input: Tokens | None = None
     output: Tokens | None = None
     total: Tokens | None = None
@@ -76,7 +75,7 @@ class KindEntry:
     device: str | None = None
     topology: str | None = None
     count: int | None = None
-    price: Annotated[float, Reader(partial(quantity, dimension="USD/h"))] | None = None
+    price: Annotated[float, positive("USD/h")] | None = None
     site: str = "one"
     busy: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()

@@ -21,7 +21,8 @@ from typing import (
 
 from pydantic_core import CoreSchema, SchemaValidator, core_schema
 
-from planner.specs.validation.hints import is_list, is_mapping, kind_of
+from planner.specs.validation.hints import is_list, is_mapping, kind_of, looks_like
+from planner.specs.validation.values import Check, Named
 
 
 class Border:
@@ -52,7 +53,8 @@ class Border:
         """The schema of a hint; numbers are held against their names."""
         kind, inner = kind_of(hint), get_args(hint)
         if kind is Annotated:
-            return self.annotated(inner[0], inner[1:], name)
+            note = inner[1]
+            return self.noted(inner[0], note, note.name if isinstance(note, Named) else name)
         if isinstance(kind, type) and dataclasses.is_dataclass(kind):
             return self._reference(kind)
         if kind in (Union, types.UnionType):
@@ -61,22 +63,20 @@ class Border:
             return self.scalar(kind, name)
         if kind is Literal:
             return self.literal(inner)
-        if is_mapping(kind):
-            keys, values = inner or (Any, Any)
-            return self.mapping(self.key(keys), self.schema(values, name), hint)
-        if is_list(kind):
-            return self.list(self._items(kind, inner, name), hint, name)
-        return self.other(hint)
-
-    def other(self, hint: Any) -> CoreSchema:  # noqa: ANN401
-        """The schema of what is no scalar, record, list or mapping."""
-        del hint
+        if is_mapping(kind) and inner:
+            return self.mapping(self.key(inner[0]), self.schema(inner[1], name))
+        if is_list(kind) and inner:  # of entries that may be anything there may be a million
+            each = [self.schema(one, name) for one in inner if one is not Ellipsis]
+            n_each = None if len(each) > 1 and Ellipsis not in inner else 0
+            return self.list(core_schema.tuple_schema(each, variadic_item_index=n_each))
         return core_schema.any_schema()
 
-    def annotated(self, hint: Any, notes: Sequence[Any], name: str) -> CoreSchema:  # noqa: ANN401
-        """The schema of a hint with notes of what its values may be."""
-        del notes
-        return self.schema(hint, name)
+    def noted(self, hint: Any, note: object, name: str) -> CoreSchema:  # noqa: ANN401
+        """The schema of a type of which a note says what its values may be."""
+        inside = self.schema(hint, name)
+        if isinstance(note, Check):
+            return core_schema.no_info_after_validator_function(note.checked, inside)
+        return inside
 
     def scalar(self, kind: type, name: str) -> CoreSchema:
         """The schema of `bool`, `int`, `float` or `str`."""
@@ -87,28 +87,24 @@ class Border:
         raise NotImplementedError
 
     def literal(self, words: Sequence[Any]) -> CoreSchema:
+        """The schema of one of a few words."""
         return core_schema.literal_schema(list(words))
 
     def key(self, hint: Any) -> CoreSchema:  # noqa: ANN401
         """The schema of a key of a mapping."""
         return self.schema(hint, "")
 
-    def mapping(self, keys: CoreSchema, values: CoreSchema, hint: Any) -> CoreSchema:  # noqa: ANN401
-        del hint
+    def mapping(self, keys: CoreSchema, values: CoreSchema) -> CoreSchema:
+        """The schema of a mapping of such keys and values."""
         return core_schema.dict_schema(keys, values, strict=True)
 
-    def list(self, items: CoreSchema, hint: Any, name: str) -> CoreSchema:  # noqa: ANN401
-        """The schema of a list, of that of its items in a tuple."""
-        del hint, name
+    def list(self, items: CoreSchema) -> CoreSchema:
+        """The schema of a list of items that are in a tuple."""
         return items
-
-    def looks_like(self, value: object, hint: Any) -> bool:  # noqa: ANN401
-        """Whether a value is of the kind of a hint, whatever is inside."""
-        raise NotImplementedError
 
     def likeliest(self, value: object, hints: Sequence[Any]) -> Any:  # noqa: ANN401
         """Of several hints the one that a value is meant to be of; None if it is of none."""
-        return next((hint for hint in hints if self.looks_like(value, hint)), None)
+        return next((hint for hint in hints if looks_like(value, hint)), None)
 
     def _reference(self, record: type) -> CoreSchema:
         """A record by its name: one that stands in several places is made once."""
@@ -143,16 +139,6 @@ class Border:
         """Fact and remedy of a value that is of none of several types."""
         del hints
         return {"fact": "is of no type that can stand here", "remedy": ""}
-
-    def _items(self, kind: Any, inner: tuple[Any, ...], name: str) -> CoreSchema:  # noqa: ANN401
-        if not inner:
-            return core_schema.any_schema()  # of entries that may be anything
-        if len(inner) > 1 and inner[-1] is not Ellipsis:
-            each = [self.schema(hint, name) for hint in inner]
-            return core_schema.tuple_schema(each, strict=False)
-        return core_schema.tuple_schema(
-            [self.schema(inner[0], name)], variadic_item_index=0, strict=False
-        )
 
 
 SCALARS = (bool, int, float, str)

@@ -9,20 +9,26 @@ from __future__ import annotations
 
 import dataclasses
 import reprlib
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from numbers import Integral, Real
+from collections.abc import Callable, Mapping, Sequence, Sized
 from types import UnionType
-from typing import Any, Literal, NamedTuple, Union, get_args
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args
 
 from pydantic_core import CoreSchema, ValidationError, core_schema
 
 from planner.errors import Problem
 from planner.quantities import limited
 from planner.specs.validation.borders import Border
-from planner.specs.validation.hints import hints_of, is_array, is_list, is_mapping, kind_of
-from planner.specs.validation.numbers import FaultError, amount_fault, count_fault
+from planner.specs.validation.hints import (
+    hints_of,
+    is_array,
+    is_list,
+    is_mapping,
+    kind_of,
+    looks_like,
+    unboxed,
+)
+from planner.specs.validation.numbers import FaultError, fault_of
 from planner.specs.validation.problems import OPTION, Fault, dotted, faults_of
-from planner.specs.validation.values import NotEmpty, Reader
 
 MOST_ITEMS = 2_000_000
 
@@ -126,10 +132,9 @@ class Calls(Border):
             options: of arguments, the option that says the same.
             known: arguments that conform and are not looked into again; others are added.
         """
-        found, known = Conformed({}, [], []), {} if known is None else known
+        found, known = Conformed({**arguments}, [], []), {} if known is None else known
         for name, value in arguments.items():
             hint, changes = hints.get(name, Any), _Changes()
-            found.arguments[name] = value
             if (id(value), hint) in known:
                 continue
             try:
@@ -144,108 +149,79 @@ class Calls(Border):
                     known[id(value), hint] = value
         return found
 
-    def scalar(self, kind: type, name: str) -> CoreSchema:
-        has_ranges, misfit = self._has_ranges, f"is no {_WORDS[kind]}"
-
-        def check(value: Any, info: Any) -> object:  # noqa: ANN401
-            number = _unboxed(value)
-            if not _is_scalar(number, kind):
-                raise FaultError(misfit, is_misfit=True)
-            if kind in (int, float):
-                number = _plain(number, kind)
-                fault = amount_fault if kind is float else count_fault
-                fact = fault(name, number) if has_ranges else ""
-                if fact:
-                    raise FaultError(fact)
-            info.context.n += number is not value
-            return number
-
-        return _plain_function(check)
-
-    def annotated(self, hint: Any, notes: Sequence[Any], name: str) -> CoreSchema:  # noqa: ANN401
-        schema = self.schema(hint, name)
-        for note in notes if self._has_ranges else ():
-            if isinstance(note, NotEmpty) or (isinstance(note, Reader) and note.of_all):
-                schema = core_schema.no_info_after_validator_function(_same(note.read), schema)
-        return schema
-
-    def literal(self, words: Sequence[Any]) -> CoreSchema:
-        del words  # which of them there are, who uses it says
-
-        def check(value: object, _: Any) -> object:  # noqa: ANN401
-            if not isinstance(value, str | int):
-                raise FaultError("is no word", is_misfit=True)
-            return value
-
-        return _plain_function(check)
-
-    def other(self, hint: Any) -> CoreSchema:  # noqa: ANN401
-        def check(value: object, _: Any) -> object:  # noqa: ANN401
-            if not self.looks_like(value, hint):
-                raise FaultError(f"is no {_called(hint)}", is_misfit=True)
-            return value
-
-        return super().other(hint) if kind_of(hint) is Any else _plain_function(check)
-
-    def mapping(self, keys: CoreSchema, values: CoreSchema, hint: Any) -> CoreSchema:  # noqa: ANN401
-        return self._kept(super().mapping(keys, values, hint), hint, "", dict)
-
-    def list(self, items: CoreSchema, hint: Any, name: str) -> CoreSchema:  # noqa: ANN401
-        example = _EXAMPLES.get(get_args(hint)[0]) if get_args(hint) else None
-        remedy = f"write `{name}={example}`" if example else ""
-        return self._kept(items, hint, remedy, tuple)
-
-    def _kept(
-        self,
-        inside: CoreSchema,
-        hint: Any,  # noqa: ANN401
-        remedy: str,
-        plain: Callable[[Any], object],
-    ) -> CoreSchema:
-        """Of a list or a mapping: as it was, unless something in it changes."""
-        inner, fact = get_args(hint), f"is no {_called(hint)}"
-        n_items = len(inner) if is_list(kind_of(hint)) and Ellipsis not in inner[1:] else 1
+    def schema(self, hint: Any, name: str) -> CoreSchema:  # noqa: ANN401
+        inside = super().schema(hint, name)
+        if kind_of(hint) in (Any, Annotated, Union, UnionType):
+            return inside
+        fact, remedy = f"is no {_called(hint)}", self._remedy(hint, name)
+        is_sized = is_list(kind_of(hint)) or is_mapping(kind_of(hint))
 
         def check(value: Any, handler: Callable[[object], object], info: Any) -> object:  # noqa: ANN401
-            if not self.looks_like(value, hint):
+            if not looks_like(value, hint):
                 raise FaultError(fact, remedy, is_misfit=True)
-            if isinstance(value, Sized) and len(value) > MOST_ITEMS:
+            if is_sized and isinstance(value, Sized) and len(value) > MOST_ITEMS:
                 raise FaultError(f"has more than {MOST_ITEMS:,} entries", is_misfit=True)
-            if not inner:
-                return value  # of entries that may be anything there may be a million
-            items: Any = plain(value)
-            if n_items > 1 and len(items) != n_items:
-                raise FaultError(f"has {len(items)} entries, not {n_items}", is_misfit=True)
             n_before = info.context.n
-            found = handler(items)
+            found = handler(value)
             return value if info.context.n == n_before else found
 
         return core_schema.with_info_wrap_validator_function(check, inside)
 
+    def _remedy(self, hint: Any, name: str) -> str:  # noqa: ANN401
+        maker, inner = self._makers.get(getattr(hint, "__name__", "")), get_args(hint)
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+            return f"`{maker}` makes one of a name" if maker else f"write `{hint.__name__}(...)`"
+        example = _EXAMPLES.get(inner[0]) if inner and is_list(kind_of(hint)) else None
+        return f"write `{name}={example}`" if example else ""
+
+    def scalar(self, kind: type, name: str) -> CoreSchema:
+        def plain(value: object, info: Any) -> object:  # noqa: ANN401
+            number = _plain(unboxed(value), kind)
+            fact = fault_of(name, number) if has_ranges else ""
+            if fact:
+                raise FaultError(fact)
+            info.context.n += number is not value
+            return number
+
+        has_ranges = self._has_ranges
+        is_number = kind in (int, float)
+        plain_schema = core_schema.with_info_plain_validator_function(plain)
+        return plain_schema if is_number else core_schema.any_schema()
+
+    def noted(self, hint: Any, note: object, name: str) -> CoreSchema:  # noqa: ANN401
+        return super().noted(hint, note if self._has_ranges else None, name)
+
+    def literal(self, words: Sequence[Any]) -> CoreSchema:
+        del words  # which of them there are, who uses it says
+        return core_schema.any_schema()
+
+    def mapping(self, keys: CoreSchema, values: CoreSchema) -> CoreSchema:
+        inside = super().mapping(keys, values)
+        return core_schema.no_info_before_validator_function(dict, inside)
+
+    def list(self, items: CoreSchema) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(tuple, items)
+
     def record(self, record: type) -> CoreSchema:
-        maker = self._makers.get(record.__name__)
-        remedy = f"`{maker}` makes one of a name" if maker else f"write `{record.__name__}(...)`"
-        keys, schemas = {}, {}
-        had_ranges = self._has_ranges
+        if record.__module__.endswith(_OPAQUE):
+            return core_schema.any_schema()
+        had_ranges, keys, schemas = self._has_ranges, {}, {}
         self._has_ranges = had_ranges and not record.__module__.endswith(_ANSWERS)
-        for name, hint in () if record.__module__.endswith(_OPAQUE) else hints_of(record).items():
+        for name, hint in hints_of(record).items():
             option = self._fields.get(f"{record.__name__}.{name}")
             key = keys[name] = f"{name}{OPTION}{option}" if option else name
             schemas[key] = core_schema.typed_dict_field(self.schema(hint, name))
         self._has_ranges = had_ranges
 
-        def check(value: Any, handler: Callable[[object], Any], info: Any) -> object:  # noqa: ANN401
-            if not isinstance(value, record):
-                raise FaultError(f"is no {record.__name__}", remedy, is_misfit=True)
+        def rebuilt(value: Any, handler: Callable[[object], Any], info: Any) -> object:  # noqa: ANN401
             n_before = info.context.n
             found = handler({key: getattr(value, name) for name, key in keys.items()})
             if info.context.n == n_before:
                 return value
-            return dataclasses.replace(value, **{n: found[key] for n, key in keys.items()})  # type: ignore[type-var]
+            return dataclasses.replace(value, **{n: found[key] for n, key in keys.items()})
 
-        return core_schema.with_info_wrap_validator_function(
-            check, core_schema.typed_dict_schema(schemas)
-        )
+        whole = core_schema.typed_dict_schema(schemas)
+        return core_schema.with_info_wrap_validator_function(rebuilt, whole)
 
     def named(self, record: type) -> str:
         return f"{super().named(record)}{'' if self._has_ranges else ' as answered'}"
@@ -256,67 +232,15 @@ class Calls(Border):
         remedy = f"{' or '.join(f'`{maker}`' for maker in makers)} makes one" if makers else ""
         return {"fact": f"is no {', '.join(some)} or {last}", "remedy": remedy}
 
-    def looks_like(self, value: object, hint: Any) -> bool:  # noqa: ANN401
-        kind = kind_of(hint)
-        if kind in (Union, UnionType):
-            return any(self.looks_like(value, inner) for inner in get_args(hint))
-        if kind is Any:
-            return True
-        if kind is Literal:
-            return isinstance(value, str | int)
-        if kind in (int, float):
-            return _is_scalar(_unboxed(value), kind)
-        if is_array(kind):
-            return getattr(getattr(value, "dtype", None), "kind", "") in ("i", "u", "f")
-        if is_mapping(kind):
-            return isinstance(value, Mapping)
-        if is_list(kind):
-            return _is_readable_list(value)
-        if kind is Callable:
-            return callable(value)
-        return isinstance(value, kind)
-
-
-def _same(read: Callable[[Any], object]) -> Callable[[Any], object]:
-    """What hands a value on as it is, if it can be read."""
-
-    def check(value: Any) -> object:  # noqa: ANN401
-        read(value)
-        return value
-
-    return check
-
-
-def _plain_function(check: Callable[[Any, Any], object]) -> CoreSchema:
-    return core_schema.with_info_plain_validator_function(check)
-
 
 def _problem(fault: Fault, where: str) -> Problem:
     """A fault of an argument, or of the option that says the same as a field of a record."""
     way = fault.way[:-2] if fault.way[-1:] == ("[key]",) else fault.way
     for i, part in enumerate(way):
         if isinstance(part, str) and OPTION in part:
-            where, way = part.partition(OPTION)[2], way[i + 1 :]
-            return _problem(fault._replace(way=way), where)
-    return Problem(
-        where=where,
-        key=dotted(way),
-        value=_shown(fault.value),
-        fact=fault.fact,
-        remedy=fault.remedy,
-    )
-
-
-def _unboxed(value: Any) -> Any:  # noqa: ANN401
-    """A number of numpy as Python's."""
-    is_scalar = hasattr(value, "dtype") and getattr(value, "shape", None) == ()
-    return value.item() if is_scalar and hasattr(value, "item") else value
-
-
-def _is_scalar(value: object, kind: type) -> bool:
-    if kind not in (int, float):
-        return isinstance(value, kind)
-    return isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
+            return _problem(fault._replace(way=way[i + 1 :]), part.partition(OPTION)[2])
+    key, value = dotted(way), _shown(fault.value)
+    return Problem(where=where, key=key, value=value, fact=fault.fact, remedy=fault.remedy)
 
 
 def _plain(value: Any, kind: type) -> Any:  # noqa: ANN401
@@ -333,13 +257,6 @@ def _plain(value: Any, kind: type) -> Any:  # noqa: ANN401
     return value if type(value) is kind else kind(value)
 
 
-def _is_readable_list(value: object) -> bool:
-    """Whether it has entries in a row that can be read again and again."""
-    if isinstance(value, str | bytes | bytearray | Mapping) or not isinstance(value, Iterable):
-        return False
-    return iter(value) is not value
-
-
 def _called(hint: Any) -> str:  # noqa: ANN401
     """What a hint asks for, in words."""
     kind, inside = kind_of(hint), get_args(hint)
@@ -351,6 +268,8 @@ def _called(hint: Any) -> str:  # noqa: ANN401
         return f"list of {_SEVERAL.get(inside[0], 'such records')}" if inside else "list"
     if kind is Callable:
         return "function"
+    if kind is Literal:
+        return "word"
     return _WORDS.get(kind, getattr(kind, "__name__", str(kind)))
 
 
@@ -362,7 +281,7 @@ _SHORT.maxstring = _SHORT.maxother = _LONGEST
 def _shown(value: object) -> str:
     """A value in short, whatever it is."""
     try:
-        return _SHORT.repr(_unboxed(value))[:_LONGEST]
+        return _SHORT.repr(unboxed(value))[:_LONGEST]
     except Exception:  # of a stranger's own, or of a number of thousands of digits
         return f"a {type(value).__name__}"
 

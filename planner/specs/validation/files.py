@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pickle
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache, partial
 from types import SimpleNamespace
 from typing import Annotated, Any, TypeVar, cast, get_args
@@ -25,9 +25,8 @@ from planner.specs.validation.layouts import (
     record_in,
     sections_of,
 )
-from planner.specs.validation.numbers import FaultError, count_may_be_zero
 from planner.specs.validation.problems import UNSOUND, Finding, faults_of
-from planner.specs.validation.values import Reader, amount, count, line
+from planner.specs.validation.values import Reader, line, number_of
 
 _T = TypeVar("_T")
 
@@ -46,35 +45,10 @@ class Files(Border):
     def scalar(self, kind: type, name: str) -> CoreSchema:
         if kind is bool:
             return core_schema.bool_schema(strict=True)
-        if kind is str:
-            return _plain(line)
-        if kind is float:
-            return _plain(amount(name))
-        allow_zero = count_may_be_zero(name)
-        return _plain(partial(count, allow_zero=allow_zero))
+        return _plain(line if kind is str else number_of(name, kind))
 
-    def annotated(self, hint: Any, notes: Sequence[Any], name: str) -> CoreSchema:  # noqa: ANN401
-        (note,) = notes
-        if isinstance(note, Reader):
-            return _plain(note.read)
-        return _after(note.read, self.schema(hint, name))
-
-    def mapping(self, keys: CoreSchema, values: CoreSchema, hint: Any) -> CoreSchema:  # noqa: ANN401
-        del hint
-        return core_schema.dict_schema(keys, values, strict=True)
-
-    def list(self, items: CoreSchema, hint: Any, name: str) -> CoreSchema:  # noqa: ANN401
-        del name
-        inner = get_args(hint)
-        if len(inner) < 2 or inner[-1] is Ellipsis:
-            return items
-
-        def sound(value: object) -> object:
-            if isinstance(value, list) and len(value) != len(inner):
-                raise FaultError(f"has {len(value)} entries, but {len(inner)} are wanted")
-            return value
-
-        return _before(sound, items)
+    def noted(self, hint: Any, note: object, name: str) -> CoreSchema:  # noqa: ANN401
+        return _plain(note.read) if isinstance(note, Reader) else super().noted(hint, note, name)
 
     def record(self, record: type) -> CoreSchema:
         def built(said: Mapping[str, Any]) -> object:
@@ -123,10 +97,10 @@ class Files(Border):
         """A value with its source, or a mapping of such values."""
         if kind_of(hint) is Annotated and is_mapping(kind_of(get_args(hint)[0])):
             inside, note = get_args(hint)
-            return _after(note.read, self._sourced(inside, name))
+            return _after(note.checked, self._sourced(inside, name))
         if is_mapping(kind_of(hint)):
             keys, values = get_args(hint)
-            return self.mapping(self.key(keys), self._sourced(values, name), hint)
+            return self.mapping(self.key(keys), self._sourced(values, name))
         whole = core_schema.typed_dict_schema(
             {
                 "value": _key(self.schema(hint, name)),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any, get_origin, get_type_hints
+from numbers import Integral, Real
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 
 @cache
@@ -51,3 +53,30 @@ def is_array(kind: object) -> bool:
 def is_list(kind: object) -> bool:
     is_iterable = isinstance(kind, type) and issubclass(kind, Iterable)
     return is_iterable and not is_mapping(kind) and kind is not str and not is_array(kind)
+
+
+def unboxed(value: Any) -> Any:  # noqa: ANN401
+    """A number of numpy as Python's."""
+    is_scalar = hasattr(value, "dtype") and getattr(value, "shape", None) == ()
+    return value.item() if is_scalar and hasattr(value, "item") else value
+
+
+def looks_like(value: object, hint: Any) -> bool:  # noqa: ANN401
+    """Whether a value is of the kind of a hint, whatever is inside."""
+    kind = kind_of(hint)
+    if kind in (Union, UnionType):
+        return any(looks_like(value, inner) for inner in get_args(hint))
+    if kind is Any:
+        return True
+    if kind in (int, float):
+        number = unboxed(value)
+        is_bool = isinstance(number, bool)
+        return isinstance(number, Integral if kind is int else Real) and not is_bool
+    if is_array(kind):
+        return getattr(getattr(value, "dtype", None), "kind", "") in ("i", "u", "f")
+    if is_list(kind):  # that can be read again and again
+        is_other = isinstance(value, str | bytes | bytearray | Mapping)
+        return isinstance(value, Iterable) and not is_other and iter(value) is not value
+    if kind is Callable:
+        return callable(value)
+    return isinstance(value, str | int if kind is Literal else kind)

@@ -36,7 +36,9 @@ _MAY_BE_ZERO = frozenset(
 )
 """Counts, amounts and fractions that may be 0; so may times, and numbers without a unit."""
 
-_MUST_TAKE_TIME = frozenset({"tpot_s", "ttft_s", "time_limit_s"})
+_NEVER_ZERO = frozenset(
+    ("tpot_s", "ttft_s", "time_limit_s", "n_params_published", "n_active_params_published")
+)
 _BELOW_ONE = frozenset(
     (
         *("loss", "gap", "sort_price", "acceptance", "confidence", "hit_fraction"),
@@ -65,46 +67,34 @@ def dimension_of(name: str) -> str:
     return next((dimension for end, dimension in _DIMENSIONS if name.endswith(end)), "1")
 
 
-@cache
-def may_be_zero(name: str) -> bool:
-    """Whether an amount of this name may be 0."""
-    dimension = dimension_of(name)
-    is_unitless = dimension == "1" and not name.endswith("_fraction")
-    is_time = dimension == "s" and name not in _MUST_TAKE_TIME
-    return is_unitless or is_time or name in _MAY_BE_ZERO
+def may_be_zero(name: str, kind: type = float) -> bool:
+    """Whether a number of this name may be 0: some counts, times, what has no unit."""
+    if name in _MAY_BE_ZERO or kind is int:
+        return name in _MAY_BE_ZERO
+    is_free = dimension_of(name) in ("1", "s") and not name.endswith("_fraction")
+    return is_free and name not in _NEVER_ZERO
 
 
-def is_below_one(name: str) -> bool:
-    """Whether a share of this name cannot be all."""
-    return name in _BELOW_ONE
+def is_share(name: str) -> bool:
+    """Whether a number of this name is a share."""
+    return name.endswith("_fraction") or name in _BELOW_ONE
 
 
-def count_may_be_zero(name: str) -> bool:
-    """Whether a whole number of this name may be 0."""
-    return name in _MAY_BE_ZERO
-
-
-def count_fault(name: str, value: int) -> str:
-    """What is wrong with a whole number of this name; empty if nothing is."""
-    most = MOST_PARAMETERS if name.endswith("_params") else MOST_COUNT
-    most = LARGEST_SEED if name == "seed" else most
-    if value < 0:
-        return "is negative"
-    if value == 0 and name not in _MAY_BE_ZERO:
-        return "is zero"
-    return f"is above {most:,}" if value > most else ""
-
-
-def amount_fault(name: str, value: float) -> str:
+def fault_of(name: str, value: float) -> str:
     """What is wrong with a number of this name; empty if nothing is."""
     if not math.isfinite(value):
         return "is not a finite number"
     if value < 0:
         return "is negative"
     if value == 0:
-        return "" if may_be_zero(name) else "is zero"
-    is_fraction = name.endswith("_fraction") or name in _BELOW_ONE
-    if is_fraction and (value > 1 or (value == 1 and name in _BELOW_ONE)):
-        return "is not below 1" if name in _BELOW_ONE else "is above 1"
+        return "" if may_be_zero(name, type(value)) else "is zero"
+    if isinstance(value, int):
+        most = MOST_PARAMETERS if name.endswith("_params") else MOST_COUNT
+        most = LARGEST_SEED if name == "seed" else most
+        return f"is above {most:,}" if value > most else ""
+    if name in _BELOW_ONE and value >= 1:
+        return "is not below 1"
+    if name.endswith("_fraction") and value > 1:
+        return "is above 1"
     low, high, words = RANGES[dimension_of(name)]
     return "" if low <= value <= high else f"is beyond anything real, {words}"

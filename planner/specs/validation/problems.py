@@ -86,9 +86,10 @@ def faults_of(error: ValidationError) -> Iterator[Fault]:
             is_misfit = getattr(found, "is_misfit", False)
         elif kind == "no_choice":
             fact, remedy = context["fact"], context["remedy"]
-        elif kind in ("too_short", "too_long"):
-            wanted = context.get("min_length", context.get("max_length"))
-            fact = f"has {context['actual_length']} entries, but {wanted} are wanted"
+        elif kind == "too_long":
+            fact = f"has {context['actual_length']} entries, not {context['max_length']}"
+        elif kind == "literal_error":
+            fact = f"is not {context['expected']}"
         fact = fact or detail["msg"][:1].lower() + detail["msg"][1:]
         yield Fault(kind, way, detail["input"], fact, remedy, is_misfit)
 
