@@ -11,7 +11,7 @@ from planner.report.delivery import Answer
 
 def stages(said: Said) -> Answer:
     """A model cut into pipeline stages."""
-    from planner.placing.staging.asking import cut_stages, read_groups, word_problems
+    from planner.placing.staging.asking import cut_stages, read_groups
     from planner.specs.engines.files import load_engine
     from planner.specs.reading import load_architecture
     from planner.specs.records import Workload
@@ -21,7 +21,6 @@ def stages(said: Said) -> Answer:
     groups = None
     if said.groups is not None and engine is not None:
         groups = said.collect(lambda: read_groups(said.groups, engine))
-    said.problems += word_problems(phase=said.phase, objective=said.objective, solver=said.solver)
     said.check()
     assert model is not None
     assert groups is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import cast
+from typing import Annotated, cast
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from planner.specs.expert_loads import load_problem, placement_copies
 from planner.specs.experts_request import USUAL_GAP, ExpertsRequest, ExpertWeights
 from planner.specs.targets import Wanted
 from planner.specs.validation.arguments import arguments_checked, heed
+from planner.specs.validation.values import one_of
 from planner.verifier.expert_plans import checks_of, judge_experts
 from planner.verifier.findings import refuse
 
@@ -59,7 +60,7 @@ def place_experts(
     n_slots: int | None = None,
     n_nodes: int = 1,
     n_groups: int = 0,
-    split: str = "equal",
+    split: Annotated[str, one_of("way to split", SPLITS)] = "equal",
     present: Sequence[Sequence[int]] | None = None,
     move_price: float = 0.0,
     coactivation: Sequence[Sequence[float]] | FloatArray | None = None,
@@ -99,7 +100,6 @@ def place_experts(
     problems = [problem] if problem else []
     n_slots = len(load) // max(n_ranks, 1) + 1 if n_slots is None else n_slots
     problems += _shape_problems(load, (n_ranks, n_slots, n_nodes), n_groups)
-    problems += _number_problems(split, move_price, slack, gap)
     heed(problems)
     there, pairs = _tables(load, (n_ranks, n_slots), present, coactivation)
     program = ExpertProgram(
@@ -140,12 +140,10 @@ def place_experts(
 
 def _shape_problems(load: FloatArray, shape: tuple[int, int, int], n_groups: int) -> list[Problem]:
     """Whether experts fit ranks, ranks nodes, and groups both."""
-    (n_ranks, n_slots, n_nodes), n_experts, problems = shape, load.size, []
-    for where, value in (("--ranks", n_ranks), ("--slots", n_slots), ("--nodes", n_nodes)):
-        if value < 1:
-            problems.append(Problem(where=where, value=str(value), fact="has to be at least 1"))
-    if problems:
-        return problems
+    (n_ranks, n_slots, n_nodes), n_experts = shape, load.size
+    problems: list[Problem] = []
+    if min(shape) < 1:
+        return problems  # it is told of the argument
     if n_ranks % n_nodes:
         fact = f"does not divide the {n_ranks} ranks"
         problems.append(Problem(where="--nodes", value=str(n_nodes), fact=fact))
@@ -167,17 +165,6 @@ def _shape_problems(load: FloatArray, shape: tuple[int, int, int], n_groups: int
             problems.append(
                 Problem(where="--groups", value=str(n_groups), fact=fact, remedy=remedy)
             )
-    return problems
-
-
-def _number_problems(split: str, move_price: float, slack: float, gap: float) -> list[Problem]:
-    problems = []
-    if split not in SPLITS:
-        remedy = f"it is {' or '.join(SPLITS)}"
-        problems.append(Problem(where="--split", value=split, fact="no such way", remedy=remedy))
-    for where, value in (("--move-price", move_price), ("--slack", slack), ("--gap", gap)):
-        if not 0.0 <= value < float("inf"):
-            problems.append(Problem(where=where, value=str(value), fact="is no share from 0"))
     return problems
 
 

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import Annotated
 
 import numpy as np
 
@@ -17,15 +18,15 @@ from planner.estimates.serving.drafting import KINDS as DRAFTERS
 from planner.estimates.serving.drafting import has_drafter, rounds_of
 from planner.estimates.serving.kernels import KernelClock, backend_problems, unmeasured
 from planner.estimates.serving.networks import serving_network
-from planner.estimates.serving.operations import KNOWN_FORMATS
+from planner.estimates.serving.operations import KNOWN_FORMATS, KnownFormat
 from planner.estimates.serving.refusals import chunk_problems
 from planner.estimates.serving.rules import Run, faults
 from planner.programs.engine import KNOWN
-from planner.quantities import QUANTITIES, lacking, objective_of, refused
+from planner.quantities import lacking, objective_of, refused
 from planner.runtimes.predicting import Machines
 from planner.specs.acceptance import acceptance_text
 from planner.specs.architecture import Architecture
-from planner.specs.checking import confidence_problems, demand_problems
+from planner.specs.checking import demand_problems
 from planner.specs.commands import confidence_text, limit_options
 from planner.specs.contexts import context_problems
 from planner.specs.defaults import (
@@ -43,6 +44,8 @@ from planner.specs.engine_request import (
     AskedModel,
     AskedPool,
     EngineRequest,
+    Overlap,
+    Preference,
 )
 from planner.specs.engines.files import load_engine, memory_options
 from planner.specs.kernels import EngineSpec, KernelTable
@@ -55,8 +58,9 @@ from planner.specs.roles import TOGETHER
 from planner.specs.served_formats import ServedFormats, as_run
 from planner.specs.serving_records import ServingRecords
 from planner.specs.spans import span_text
-from planner.specs.targets import DEGREE_OPTIONS
+from planner.specs.targets import DEGREE_OPTIONS, Confidence
 from planner.specs.validation.arguments import arguments_checked, heed
+from planner.specs.validation.values import one_of
 
 _OBJECTIVES = tuple(name for name in OBJECTIVES if objective_of(name).program in KNOWN)
 
@@ -127,16 +131,16 @@ def engine_request(
     workload: Workload,
     hit_fraction: float,
     targets: Targets,
-    weights_formats: Sequence[str] | None,
-    kv_formats: Sequence[str] | None,
+    weights_formats: Sequence[KnownFormat] | None,
+    kv_formats: Sequence[KnownFormat] | None,
     batches: Sequence[int] | None,
     chunks: Sequence[int] | None,
-    objective: str,
-    confidence: float | None,
-    prefer: str,
+    objective: Annotated[str, one_of("objective", _OBJECTIVES)],
+    confidence: Confidence | None,
+    prefer: Preference,
     options: SolverOptions,
     variants: Sequence[Architecture] = (),
-    overlaps: Sequence[str] = OVERLAPS[:1],
+    overlaps: Sequence[Overlap] = OVERLAPS[:1],
     drafting: AskedDrafting | None = None,
 ) -> EngineRequest:
     """A request with its defaults filled in; variants that lose too much are left out.
@@ -283,33 +287,9 @@ def _drafting_problems(model: Architecture, request: EngineRequest) -> Iterator[
     elif not has_drafter(model, drafting.kind):
         fact = f"{model.name} has no layer that predicts further tokens"
         yield Problem(where="--draft", value=drafting.kind, fact=fact, remedy="write `eagle`")
-    rates = drafting.acceptance
-    if not rates or not all(0.0 <= rate < 1.0 for rate in rates):
-        value, fact = acceptance_text(rates), "is not a probability below 1"
-        yield Problem(where="--acceptance", value=value, fact=fact)
-    if min(drafting.lookaheads, default=0) < 1:
-        yield Problem(where="--lookahead", fact="is below one")
 
 
 def _problems(request: EngineRequest) -> Iterator[Problem]:
-    for where, value, known in (
-        ("--objective", request.objective, _OBJECTIVES),
-        ("--prefer", request.prefer, PREFERENCES),
-        *(("--overlap", one, OVERLAPS) for one in request.overlaps),
-        *(("--weights", one.weights, KNOWN_FORMATS) for one in request.formats),
-        *(("--kv", one.cache, KNOWN_FORMATS) for one in request.formats),
-    ):
-        if value not in known:
-            remedy = f"it is {', '.join(known[:-1])} or {known[-1]}"
-            yield Problem(where=where, value=value, fact="is none that is known", remedy=remedy)
-    yield from confidence_problems(request.confidence)
-    if not 0.0 <= request.hit_fraction < 1.0:
-        fact, remedy = "is not a share below 1", "write `90%` or `0.9`"
-        value = f"{request.hit_fraction:g}"
-        yield Problem(where="--hit-rate", value=value, fact=fact, remedy=remedy)
-    for where, counts in (("--batch", request.batches), ("--chunk", request.chunks)):
-        if min(counts) < 1:
-            yield Problem(where=where, value=str(min(counts)), fact="is below one")
     if request.workload.n_output_tokens < 2:
         fact, remedy = "is the prompt's own token, so that no pass decodes", "write `--output 2`"
         value = str(request.workload.n_output_tokens)
@@ -317,10 +297,6 @@ def _problems(request: EngineRequest) -> Iterator[Problem]:
     yield from misplaced(request.targets.said(), (request.engine,))
     asked = request.targets.limits()
     yield from refused(asked, KNOWN, request.engine, {})
-    for name, limit in asked.items():
-        if not limit > 0.0:
-            option = QUANTITIES[name].option
-            yield Problem(where=option, value=f"{limit:g}", fact="is not above zero")
 
 
 def _chunk_problems(

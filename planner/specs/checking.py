@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-import difflib
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from planner.errors import Problem
-from planner.quantities import lacking, limited, objective_of
+from planner.quantities import lacking, objective_of
 from planner.specs.contexts import context_problems
 from planner.specs.ledger import remark
 from planner.specs.model_errors import why_unmeasured
 from planner.specs.quality import quality_problems
 from planner.specs.targets import (
-    ATTENTIONS,
-    CONVENTIONS,
     DEGREE_OPTIONS,
     OBJECTIVES,
-    PREFILL_POLICIES,
-    SOLVERS,
-    SolverOptions,
-    Speculation,
     Targets,
 )
 from planner.specs.variants import diffusion_problems
 
 if TYPE_CHECKING:
     from planner.specs.request import Request
-
-MOST_TOKENS = 10**8
-MOST_LOOKAHEAD = 64
-MOST_SEQUENCES = 10**6
-MOST_THREADS = 1024
 
 MOST_PADDING = 128
 """Rows that two vocabularies of one tokenizer may differ by: Qwen2.5 has 151,936 and 152,064.
@@ -45,14 +32,9 @@ def request_problems(request: Request) -> list[Problem]:
     """Everything in a request that cannot be planned for, whatever the program says."""
     problems = [
         *_record_problems(request),
-        *_choice_problems(request),
-        *_count_problems(request),
-        *_target_problems(request.targets, request.options),
         *lacking(request.targets.limits(), request.cluster.device),
-        *_speculation_problems(request.speculation),
         *_vocabulary_problems(request),
         *_degree_problems(request),
-        *_layout_problems(request),
         *demand_problems(request.targets, request.objective),
         *_context_problems(request),
         *_decoding_problems(request),
@@ -97,19 +79,8 @@ def _format_problems(request: Request) -> Iterator[Problem]:
         yield Problem(where="--topology", value=request.cluster.name, fact=fact)
 
 
-def confidence_problems(share: float | None) -> Iterator[Problem]:
-    """A share of cases that is none, or of which predictions hold by themselves."""
-    fact = "" if share is None or 0.0 <= share < 1.0 else "is not a share below 1"
-    if share is not None and 0.0 < share < 0.5:
-        fact = "is less than the half of all cases in which predictions hold"
-    if fact:
-        remedy = "write `90%`, or `0` for what is predicted"
-        yield Problem(where="--confidence", value=f"{share:g}", fact=fact, remedy=remedy)
-
-
 def _confidence_problems(request: Request) -> Iterator[Problem]:
     """An interval of times of which nobody measured how far off they are."""
-    yield from confidence_problems(request.confidence)
     fact = why_unmeasured(request.cluster.device)
     if request.confidence and fact:
         value, remedy = f"{request.confidence:g}", "leave it out, or name an engine"
@@ -120,25 +91,13 @@ def _degree_problems(request: Request) -> Iterator[Problem]:
     """Degrees that are no counts, or that a dense model does not have."""
     for name, degree in request.targets.degrees.fixed().items():
         option = DEGREE_OPTIONS[name]
-        if not 1 <= degree <= MOST_SEQUENCES:
-            fact = f"is not between 1 and {MOST_SEQUENCES}"
-            yield Problem(where=option, value=str(degree), fact=fact)
-        elif request.model.moe is None and name == "expert":
+        if request.model.moe is None and name == "expert":
             fact = f"`{request.model.name}` is dense, it has no experts to divide"
             yield Problem(where=option, value=str(degree), fact=fact, remedy="leave it out")
         elif request.model.moe is None and name == "data" and degree > 1:
             fact = f"`{request.model.name}` is dense: copies of its attention are whole replicas"
             remedy = "leave it out; `--demand` decides how many replicas there are"
             yield Problem(where=option, value=str(degree), fact=fact, remedy=remedy)
-
-
-def _layout_problems(request: Request) -> Iterator[Problem]:
-    """What attention is never cut over."""
-    for phase, asked in request.targets.layouts.fixed().items():
-        if asked.attention not in (None, *ATTENTIONS):
-            remedy = " or ".join(f"`{one}`" for one in ATTENTIONS)
-            fact = f"attention of {phase} is not cut over this"
-            yield Problem(where="--layout", value=str(asked.attention), fact=fact, remedy=remedy)
 
 
 def demand_problems(targets: Targets, objective: str) -> Iterator[Problem]:
@@ -166,71 +125,6 @@ def _decoding_problems(request: Request) -> Iterator[Problem]:
         yield from diffusion_problems(request.speculation.draft, "--draft")
 
 
-def _choice_problems(request: Request) -> list[Problem]:
-    choices = (
-        ("--objective", request.objective, OBJECTIVES),
-        ("--prefill", request.prefill, PREFILL_POLICIES),
-        ("--solver", request.options.solver, SOLVERS),
-    )
-    return [
-        Problem(where=option, value=value, fact="no such choice", remedy=_one_of(value, known))
-        for option, value, known in choices
-        if value not in known
-    ]
-
-
-def _one_of(value: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(value, known, 1)
-    names = ", ".join(f"`{name}`" for name in known)
-    return f"did you mean `{near[0]}`?" if near else f"one of {names}"
-
-
-def _count_problems(request: Request) -> list[Problem]:
-    limits = request.targets.limits()
-    counts = (
-        ("--input", (request.workload.n_input_tokens,), MOST_TOKENS),
-        ("--output", (request.workload.n_output_tokens,), MOST_TOKENS),
-        ("--batch", request.batches, MOST_SEQUENCES),
-        ("--prefill-batch", request.prefill_batches, MOST_SEQUENCES),
-        *(
-            (one.option, (limits.get(one.name),), MOST_SEQUENCES)
-            for one in limited()
-            if one.is_count
-        ),
-        ("--threads", (request.options.threads,), MOST_THREADS),
-    )
-    problems = []
-    for option, values, most in counts:
-        if not values:
-            problems.append(Problem(where=option, fact="nothing to choose from"))
-        for value in values:
-            if value is not None and not 1 <= value <= most:
-                fact = f"is not between 1 and {most}"
-                problems.append(Problem(where=option, value=str(value), fact=fact))
-                break
-    return problems
-
-
-def _speculation_problems(speculation: Speculation | None) -> list[Problem]:
-    if speculation is None:
-        return []
-    problems = []
-    if not 0 <= speculation.acceptance < 1:
-        fact = "is not a probability below 1"
-        value = f"{speculation.acceptance:g}"
-        problems.append(Problem(where="--acceptance", value=value, fact=fact))
-    wrong = [n for n in speculation.lookaheads if not 1 <= n <= MOST_LOOKAHEAD]
-    if wrong or not speculation.lookaheads:
-        fact = f"is not between 1 and {MOST_LOOKAHEAD}"
-        value = ",".join(map(str, wrong))
-        problems.append(Problem(where="--lookahead", value=value, fact=fact))
-    if speculation.convention not in CONVENTIONS:
-        remedy = _one_of(speculation.convention, CONVENTIONS)
-        value, fact = speculation.convention, "no such choice"
-        problems.append(Problem(where="--speculation", value=value, fact=fact, remedy=remedy))
-    return problems
-
-
 def _vocabulary_problems(request: Request) -> Iterator[Problem]:
     """A draft whose tokens are not those of the model: what it proposes says nothing there.
 
@@ -249,24 +143,3 @@ def _vocabulary_problems(request: Request) -> Iterator[Problem]:
     elif apart:
         fact = f"has a vocabulary of {both}: taken for one, padded differently; vLLM refuses it"
         remark(Problem(where="--draft", value=draft.name, fact=fact))
-
-
-def _target_problems(targets: Targets, options: SolverOptions) -> list[Problem]:
-    asked = targets.limits()
-    amounts = [
-        *((one.option, asked.get(one.name)) for one in limited() if not one.is_count),
-        ("--time-limit", options.time_limit_s),
-    ]
-    problems = [
-        Problem(where=option, value=f"{value:g}", fact="is not a positive, finite amount")
-        for option, value in amounts
-        if value is not None and not (math.isfinite(value) and value > 0)
-    ]
-    loss = targets.quality_loss_fraction
-    if loss is not None and not 0 <= loss < 1:
-        fact = "is not a fraction from 0 up to 1"
-        problems.append(Problem(where="--max-quality-loss", value=f"{loss:g}", fact=fact))
-    if not 0 <= options.gap < 1:
-        fact = "is not a fraction from 0 up to 1"
-        problems.append(Problem(where="--gap", value=f"{options.gap:g}", fact=fact))
-    return problems

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from planner.specs.judged import ModelKind
 from planner.specs.records import Workload
@@ -12,6 +12,8 @@ from planner.specs.served_formats import ServedFormats
 
 if TYPE_CHECKING:
     from planner.specs.serving_records import ServingRecords
+from planner.specs.targets import Lookahead
+from planner.specs.validation.values import NOT_EMPTY, one_of
 
 PREFERENCES = ("simplest", "objective")
 
@@ -27,6 +29,10 @@ OVERLAPS = ("none", "two-batch")
 
 LOOKAHEADS = (1, 2, 3, 4)
 """Tokens drafted at once to choose from; `assumed`."""
+
+
+Overlap = Annotated[str, one_of("overlap", OVERLAPS)]
+Preference = Annotated[str, one_of("preference", PREFERENCES)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +70,8 @@ class AskedDrafting:
     """
 
     kind: str
-    acceptance: tuple[float, ...]
-    lookaheads: tuple[int, ...]
+    acceptance: Annotated[tuple[float, ...], NOT_EMPTY]
+    lookaheads: Annotated[tuple[Lookahead, ...], NOT_EMPTY]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
-from planner.specs.checking import MOST_SEQUENCES, MOST_TOKENS, request_problems
+from planner.specs.checking import request_problems
 from planner.specs.commands import command_of
 from planner.specs.defaults import (
     DEFAULT_BATCHES,
@@ -25,12 +26,17 @@ from planner.specs.targets import (
     SOLVERS,
     USUAL_ACCEPTANCE,
     USUAL_LOOKAHEADS,
+    Confidence,
     Degrees,
+    Objective,
+    PrefillPolicy,
     SolverOptions,
     Speculation,
     Targets,
 )
 from planner.specs.validation.arguments import arguments_checked, heed
+from planner.specs.validation.values import MOST_SEQUENCES, NOT_EMPTY, Sequences
+from planner.specs.workload import MOST_TOKENS
 
 __all__ = [
     "CONVENTIONS",
@@ -59,6 +65,9 @@ __all__ = [
     "repriced",
     "request_problems",
 ]
+
+
+Batches = Annotated[Sequence[Sequences], NOT_EMPTY]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,15 +150,15 @@ def make_request(
     *,
     workload: Workload,
     targets: Targets,
-    objective: str,
+    objective: Objective,
     options: SolverOptions,
     weights_formats: Sequence[str] | None = None,
     kv_formats: Sequence[str] | None = None,
-    batches: Sequence[int] | None = None,
-    prefill_batches: Sequence[int] | None = None,
-    prefill: str | None = None,
+    batches: Batches | None = None,
+    prefill_batches: Batches | None = None,
+    prefill: PrefillPolicy | None = None,
     speculation: Speculation | None = None,
-    confidence: float | None = None,
+    confidence: Confidence | None = None,
 ) -> Request:
     """A request with its defaults filled in.
 

@@ -4,17 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from planner.quantities import limited, objectives
 from planner.specs.models import ModelSpec
+from planner.specs.validation.values import NOT_EMPTY, Check, Named, Sequences, between, one_of
 
 OBJECTIVES = objectives()
 PREFILL_POLICIES = ("latency", "cost")
 SOLVERS = ("highs", "cpsat", "exhaustive")
 CONVENTIONS = ("usual", "capped")
+MOST_LOOKAHEAD = 64
+MOST_THREADS = 1024
 USUAL_ACCEPTANCE = 0.8
 USUAL_LOOKAHEADS = (2, 3, 4, 5)
+
+ATTENTIONS = ("heads", "batch")
+"""What attention may be cut over."""
+
+Objective = Annotated[str, one_of("objective", OBJECTIVES)]
+PrefillPolicy = Annotated[str, one_of("policy of prefill", PREFILL_POLICIES)]
+Wanted = Literal["two", "one"]
+PROOFS: tuple[Wanted, ...] = ("two", "one")
+"""How many provers have to vouch for an answer before it is called optimal."""
+
+
+def _holding(share: float) -> tuple[str, str]:
+    """A share of cases in which predictions do not hold by themselves."""
+    fact = "is less than the half of all cases in which predictions hold"
+    return fact if 0.0 < share < 0.5 else "", "write `90%`, or `0` for what is predicted"
+
+
+Confidence = Annotated[float, Check(_holding)]
+Limit = Annotated[float, Named("limit")]
+Lookahead = Annotated[int, between(1, MOST_LOOKAHEAD)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +55,10 @@ class Degrees:
             models with experts.
     """
 
-    tensor: int | None = None
-    pipeline: int | None = None
-    expert: int | None = None
-    data: int | None = None
+    tensor: Sequences | None = None
+    pipeline: Sequences | None = None
+    expert: Sequences | None = None
+    data: Sequences | None = None
 
     def fixed(self) -> dict[str, int]:
         """Those that are set, by name."""
@@ -52,10 +75,6 @@ OF_ONE_MODEL = frozenset({"--weights", "--kv", "--max-quality-loss", *DEGREE_OPT
 FREE = Degrees()
 
 
-ATTENTIONS = ("heads", "batch")
-"""What attention may be cut over."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseLayout:
     """The layout of one phase, where the user says so; `None` leaves it free.
@@ -67,7 +86,7 @@ class PhaseLayout:
     """
 
     name: str | None = None
-    attention: str | None = None
+    attention: Annotated[str, one_of("cut of attention", ATTENTIONS)] | None = None
 
     def is_met(self, name: str, attention: str) -> bool:
         """Whether a layout is the one that is asked for."""
@@ -131,15 +150,17 @@ class Targets:
     tpot_s: float | None = None
     ttft_s: float | None = None
     usd_per_token: float | None = None
-    n_devices: int | None = None
-    min_batch: int | None = None
-    n_replicas: int | None = None
+    n_devices: Sequences | None = None
+    min_batch: Sequences | None = None
+    n_replicas: Sequences | None = None
     demand_tokens_per_s: float | None = None
     max_utilisation: float = 1.0
     quality_loss_fraction: float | None = None
     degrees: Degrees = FREE
     layouts: Layouts = ANY_LAYOUTS
-    further: Mapping[str, float] = field(default_factory=dict, hash=False)
+    further: Mapping[str, Annotated[float, Named("limit")]] = field(
+        default_factory=dict, hash=False
+    )
 
     def limit(self, name: str) -> float | None:
         """What is asked of a quantity, SI; `None` leaves it free."""
@@ -183,13 +204,8 @@ class Speculation:
 
     draft: ModelSpec
     acceptance: float = USUAL_ACCEPTANCE
-    lookaheads: tuple[int, ...] = USUAL_LOOKAHEADS
-    convention: str = CONVENTIONS[0]
-
-
-Wanted = Literal["two", "one"]
-PROOFS: tuple[Wanted, ...] = ("two", "one")
-"""How many provers have to vouch for an answer before it is called optimal."""
+    lookaheads: Annotated[tuple[Lookahead, ...], NOT_EMPTY] = USUAL_LOOKAHEADS
+    convention: Annotated[str, one_of("convention", CONVENTIONS)] = CONVENTIONS[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,10 +220,10 @@ class SolverOptions:
         most_sorts: most sorts of replicas; None is any number.
     """
 
-    solver: str = "highs"
+    solver: Annotated[str, one_of("solver", SOLVERS)] = "highs"
     time_limit_s: float | None = None
     gap: float = 0.0
-    threads: int = 1
+    threads: Annotated[int, between(1, MOST_THREADS)] = 1
     seed: int = 0
     proof: Wanted = "two"
     sort_price: float = 0.01

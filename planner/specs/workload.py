@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from planner.specs.validation.values import between
+
+MOST_TOKENS = 10**8
+Tokens = Annotated[int, between(1, MOST_TOKENS)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
     """What a request looks like: tokens read, tokens written."""
 
-    n_input_tokens: int
-    n_output_tokens: int
+    n_input_tokens: Tokens
+    n_output_tokens: Tokens
 
     @property
     def n_decode_steps(self) -> int:

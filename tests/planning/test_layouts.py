@@ -76,7 +76,7 @@ def test_a_frontier_has_the_layout_at_every_point():
     [
         (asking(decode=("WS 3D", None)), "is called so"),
         (asking(decode=("WG XYZ", "heads")), "no layout of this name cuts attention so"),
-        (asking(prefill=(None, "tokens")), "attention of prefill is not cut over this"),
+        (asking(prefill=(None, "tokens")), "unknown cut of attention"),
     ],
 )
 def test_a_layout_that_there_is_not_is_refused_by_name(targets, fact):

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
+from planner.specs.validation.values import one_of
 
 Part = Literal["project", "attend", "feed", "share", "dispatch", "combine", "reduce", "model"]
 """What an operation belongs to, for the phases that overlap:
@@ -62,6 +63,8 @@ quantises them, so that the product has neither a quantising kernel nor its laun
 
 KNOWN_FORMATS = (*FORMAT_BYTES, *(name + STATIC for name in ("fp8", "nvfp4")))
 """Formats that something may be served in."""
+
+KnownFormat = Annotated[str, one_of("number format", KNOWN_FORMATS)]
 
 
 def number_bytes(number_format: str) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Annotated
 
 from planner.errors import Problem, RequestError
 from planner.placing.asking import AnySite, checked_limits, named_engines, site_spec
@@ -27,15 +28,15 @@ from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.pools import PoolSpec
 from planner.specs.prices import priced, unknown_kinds
 from planner.specs.records import ClusterSpec, DeviceSpec
-from planner.specs.request import SOLVERS, SolverOptions
+from planner.specs.request import SolverOptions
 from planner.specs.roles import FREE, TOGETHER, AskedRoles, Connector
 from planner.specs.routers import LEAST_PRESENT, ROUTERS
 from planner.specs.runtimes import is_table
 from planner.specs.state import State
-from planner.specs.targets import PROOFS
 from planner.specs.traffic.records import FleetTraffic
 from planner.specs.validation.arguments import arguments_checked, heed
 from planner.specs.validation.problems import did_you_mean
+from planner.specs.validation.values import between, one_of
 
 COMMAND = "fleet"
 NOTHING: Mapping[str, str] = {}
@@ -60,7 +61,7 @@ def fleet_request(
     prefill_devices: int | None = None,
     decode_devices: int | None = None,
     sharing: bool = True,
-    router: str = LEAST_PRESENT,
+    router: Annotated[str, one_of("router", ROUTERS)] = LEAST_PRESENT,
     weights_formats: Sequence[str] | None = None,
     kv_formats: Sequence[str] | None = None,
     batches: Sequence[int] | None = None,
@@ -68,7 +69,7 @@ def fleet_request(
     most_devices: int | None = None,
     limits: Mapping[str, float] | None = None,
     quality_loss_fraction: float | None = None,
-    n_simulated: int = N_SIMULATED,
+    n_simulated: Annotated[int, between(LEAST_SIMULATED, MOST_SIMULATED)] = N_SIMULATED,
     options: SolverOptions = _DEFAULT_OPTIONS,
     confidence: float | None = None,
 ) -> FleetRequest:
@@ -102,7 +103,6 @@ def fleet_request(
         problems=[
             *traffic_problems(traffic.classes, traffic.shown),
             *_contradictions(traffic, {"--topology": site, "--state": state, "--count": counts}),
-            *_number_problems(router, n_simulated, options),
         ]
     )
     names = named_engines(engines)
@@ -155,20 +155,6 @@ def _contradictions(traffic: FleetTraffic, said: Mapping[str, object]) -> Iterat
     if not is_supplied and said["--topology"] is None:
         remedy = "name a topology, or write `[[kind]]` in the file of the traffic"
         yield Problem(where="--topology", fact="is missing: nothing serves", remedy=remedy)
-
-
-def _number_problems(router: str, n_simulated: int, options: SolverOptions) -> Iterator[Problem]:
-    for where, word, known in (
-        ("--router", router, ROUTERS),
-        ("--solver", options.solver, SOLVERS),
-        ("--proof", options.proof, PROOFS),
-    ):
-        if word not in known:
-            remedy = did_you_mean(word, known, otherwise=f"one of {', '.join(known)}")
-            yield Problem(where=where, value=word, fact="is none that is known", remedy=remedy)
-    if not LEAST_SIMULATED <= n_simulated <= MOST_SIMULATED:
-        fact = f"is not between {LEAST_SIMULATED:,} and {MOST_SIMULATED:,}"
-        yield Problem(where="--simulated", value=str(n_simulated), fact=fact)
 
 
 def engine_problems(names: Sequence[str], said: Mapping[str, str] = NOTHING) -> list[Problem]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Annotated
 
 from planner.errors import Problem, RequestError
 from planner.estimates.calibration.kernel_files import kernel_table
 from planner.estimates.serving.kernels import cache_problems
 from planner.estimates.serving.networks import serving_network
-from planner.estimates.serving.operations import FORMAT_BYTES, STATIC
+from planner.estimates.serving.operations import KnownFormat
 from planner.estimates.serving.rules import faults
 from planner.estimates.serving.stages import group_table
 from planner.placing.staging.cutting import cut_groups
@@ -33,10 +34,10 @@ from planner.specs.served_formats import ServedFormats
 from planner.specs.stages_request import PHASES, StageGroup, StagesRequest, StageWork
 from planner.specs.targets import Wanted
 from planner.specs.validation.arguments import arguments_checked, heed
+from planner.specs.validation.values import one_of
 from planner.specs.variants import diffusion_problems
 
 OBJECTIVES: tuple[Objective, ...] = ("bottleneck", "latency")
-KNOWN_FORMATS = (*FORMAT_BYTES, *(name + STATIC for name in ("fp8", "nvfp4")))
 MOST_GROUPS = 1024
 OPTIONS = {
     "groups": "--groups",
@@ -66,12 +67,12 @@ def cut_stages(
     workload: Workload | None = None,
     batch: int = 1,
     n_microbatches: int | None = None,
-    phase: str = "decode",
-    weights_format: str | None = None,
-    experts_format: str | None = None,
-    cache_format: str | None = None,
+    phase: Annotated[str, one_of("phase", PHASES)] = "decode",
+    weights_format: KnownFormat | None = None,
+    experts_format: KnownFormat | None = None,
+    cache_format: KnownFormat | None = None,
     objective: Objective = "bottleneck",
-    solver: str = "highs",
+    solver: Annotated[str, one_of("solver", STAGE_SOLVERS)] = "highs",
     time_limit_s: float | None = None,
     proof: Wanted = "two",
 ) -> StagePlan:
@@ -110,9 +111,6 @@ def cut_stages(
         n_output_tokens=usual.n_output_tokens,
     )
     problems = [
-        *word_problems(phase=phase, objective=objective, solver=solver),
-        *_counts(batch=batch, n_microbatches=n_microbatches),
-        *(format_problems(formats)),
         *architecture_problems(model, "model"),
         *context_problems(model, usual.n_input_tokens, usual.n_output_tokens),
         *diffusion_problems(model, "--model"),
@@ -143,30 +141,6 @@ def _tokens(usual: Workload) -> dict[str, int]:
     return {"n_input_tokens": usual.n_input_tokens, "n_output_tokens": usual.n_output_tokens}
 
 
-def word_problems(**said: str) -> list[Problem]:
-    """Words that are none of those known: of `phase`, `objective` and `solver`."""
-    known = {"phase": PHASES, "objective": OBJECTIVES, "solver": tuple(STAGE_SOLVERS)}
-    return [
-        Problem(
-            where=f"--{name}",
-            value=value,
-            fact=f"no such {name}",
-            remedy=f"it is {', '.join(known[name][:-1])} or {known[name][-1]}",
-        )
-        for name, value in said.items()
-        if value not in known[name]
-    ]
-
-
-def _counts(**said: int) -> list[Problem]:
-    options = {"batch": "--batch", "n_microbatches": "--micro-batches"}
-    return [
-        Problem(where=options[name], value=str(value), fact="is below one")
-        for name, value in said.items()
-        if value < 1
-    ]
-
-
 def served_formats(
     model: Architecture, weights: str | None, experts: str | None, cache: str | None
 ) -> ServedFormats:
@@ -175,19 +149,6 @@ def served_formats(
     return ServedFormats(
         weights=weights, experts=experts or weights, cache=cache or model.kv_format
     )
-
-
-def format_problems(formats: ServedFormats) -> list[Problem]:
-    """Formats that no kernel table knows."""
-    said = {"--weights": formats.weights, "--experts": formats.experts, "--kv": formats.cache}
-    remedy = f"it is {', '.join(KNOWN_FORMATS[:-1])} or {KNOWN_FORMATS[-1]}"
-    found = [
-        Problem(where=option, value=name, fact="no such number format", remedy=remedy)
-        for option, name in said.items()
-        if name not in KNOWN_FORMATS
-    ]
-    # experts take the format of the weights: what both have is said of the weights
-    return list({problem.value: problem for problem in reversed(found)}.values())[::-1]
 
 
 def unfit(group: StageGroup, asked: StagesRequest) -> list[Problem]:

@@ -41,6 +41,8 @@ _OPTIONS = MappingProxyType(
         "experts_backend": "--experts-backend",
         "confidence": "--confidence",
         "prefer": "--prefer",
+        "router": "--router",
+        "n_simulated": "--simulated",
     }
 )
 """Arguments by the option that says the same."""

@@ -28,10 +28,11 @@ from planner.specs.validation.hints import (
     unboxed,
 )
 from planner.specs.validation.numbers import FaultError, fault_of
-from planner.specs.validation.problems import OPTION, Fault, dotted, faults_of
+from planner.specs.validation.problems import OPTION, Fault, did_you_mean, dotted, faults_of
 
 MOST_ITEMS = 2_000_000
 
+_LIMITS = {one.name: one.option for one in limited()}
 FIELDS = {
     "Workload.n_input_tokens": "--input",
     "Workload.n_output_tokens": "--output",
@@ -192,8 +193,18 @@ class Calls(Border):
         return super().noted(hint, note if self._has_ranges else None, name)
 
     def literal(self, words: Sequence[Any]) -> CoreSchema:
-        del words  # which of them there are, who uses it says
-        return core_schema.any_schema()
+        known = {word: str(word) for word in words}
+
+        def sound(word: object) -> object:
+            if word not in known:
+                otherwise = f"it is {', '.join(known.values())}"
+                remedy = did_you_mean(str(word), known.values(), otherwise=otherwise)
+                raise FaultError("is none that is known", remedy)
+            return word
+
+        is_free = not self._has_ranges
+        plain = core_schema.no_info_plain_validator_function(sound)
+        return core_schema.any_schema() if is_free else plain
 
     def mapping(self, keys: CoreSchema, values: CoreSchema) -> CoreSchema:
         inside = super().mapping(keys, values)
@@ -239,6 +250,8 @@ def _problem(fault: Fault, where: str) -> Problem:
     for i, part in enumerate(way):
         if isinstance(part, str) and OPTION in part:
             return _problem(fault._replace(way=way[i + 1 :]), part.partition(OPTION)[2])
+    if way[-2:-1] == ("further",):  # limits by the names of their quantities
+        where, way = _LIMITS.get(str(way[-1]), where), ()
     key, value = dotted(way), _shown(fault.value)
     return Problem(where=where, key=key, value=value, fact=fault.fact, remedy=fault.remedy)
 

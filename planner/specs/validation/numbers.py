@@ -37,7 +37,7 @@ _MAY_BE_ZERO = frozenset(
 """Counts, amounts and fractions that may be 0; so may times, and numbers without a unit."""
 
 _NEVER_ZERO = frozenset(
-    ("tpot_s", "ttft_s", "time_limit_s", "n_params_published", "n_active_params_published")
+    ("tpot_s", "ttft_s", "time_limit_s", "n_params_published", "n_active_params_published", "limit")
 )
 _BELOW_ONE = frozenset(
     (

@@ -57,12 +57,12 @@ class Reader:
 
 def between(low: float, high: float) -> Check:
     """A number in a range."""
-    remedy = f"write a number from {low:g} to {high:g}"
+    remedy = f"write a number from {low:,} to {high:,}"
 
     def fault(value: float) -> tuple[str, str]:
         if low <= value <= high:
             return "", ""
-        return f"is below {low:g}" if value < low else f"is above {high:g}", remedy
+        return f"is below {low:,}" if value < low else f"is above {high:,}", remedy
 
     return Check(fault)
 
@@ -176,6 +176,10 @@ def _date(raw: object) -> str:
         raise FaultError("is not a date", 'write it like "2026-05" or "undated"')
     return text
 
+
+MOST_SEQUENCES = 10**6
+Sequences = Annotated[int, between(1, MOST_SEQUENCES)]
+"""Of a batch, replicas, devices: as many as anybody has."""
 
 Date = Annotated[str, Reader(_date)]
 Duration = Annotated[float, Check(_duration)]

@@ -22,7 +22,13 @@ SOLVER = (
         usual="highs",
         sets="SolverOptions.solver",
     ),
-    Option("--solver NAME", "highs, cpsat or exhaustive.", of=("stages",), usual="highs"),
+    Option(
+        "--solver NAME",
+        "highs, cpsat or exhaustive.",
+        read.word_of("solver", "solvers.stages.STAGE_SOLVERS"),
+        of=("stages",),
+        usual="highs",
+    ),
     Option(
         "--time-limit TIME",
         "Stop after this, with the best so far and its gap, like 10s.",

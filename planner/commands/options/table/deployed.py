@@ -71,6 +71,7 @@ DEPLOYED = (
     Option(
         "--phase PHASE",
         "Which passes to cut for: decode or prefill.",
+        read.word_of("phase", "specs.stages_request.PHASES"),
         usual="decode",
     ),
     Option(

@@ -53,6 +53,7 @@ OBJECTIVES = (
     Option(
         "--objective WHAT",
         "bottleneck: the slowest stage; latency: a pass through all.",
+        read.word_of("objective", "placing.staging.asking.OBJECTIVES"),
         of=("stages",),
         usual="bottleneck",
     ),
