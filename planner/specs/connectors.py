@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.errors import SpecError
-from planner.specs.engines.files import misnamed
 from planner.specs.finding import find
-from planner.specs.patterns import name_of
 from planner.specs.places import Kind
+from planner.specs.reading import read_named
 from planner.specs.roles import Connector
-from planner.specs.tables import read_table
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import validate
 from planner.specs.validation.layouts import Section, lay_out, provenance
@@ -34,9 +32,8 @@ def load_connector(name_or_path: str, *, asked_by: str = "--connector") -> Conne
         SpecError: there is no such connector, or its file has faults; all are listed.
     """
     found = find(Kind.CONNECTOR, name_or_path, asked_by=asked_by)
-    table, unread = read_table(found.path, found.shown, use=found.use(Kind.CONNECTOR))
+    table, problems = read_named(found, "connector", Kind.CONNECTOR)
     connector, faults = validate(Connector, table, found.shown) if table else (None, [])
-    problems = [*unread, *faults, *misnamed(found, name_of(table, "connector"), "connector")]
     if connector is None or problems:
-        raise SpecError(problems)
+        raise SpecError([*faults, *problems])
     return replace(connector, provenance=tuple(provenance(Connector, table)))

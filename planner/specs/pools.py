@@ -25,9 +25,9 @@ from typing import Annotated
 from planner.errors import Problem, SpecError
 from planner.specs.finding import Found, find, find_named
 from planner.specs.ledger import remark
-from planner.specs.patterns import fill, is_pattern, name_of, read_pattern, substitute
+from planner.specs.patterns import fill
 from planner.specs.places import Kind, exists, folders, is_as_shipped, is_path, shown_path
-from planner.specs.reading import load_cluster
+from planner.specs.reading import load_cluster, read_named
 from planner.specs.records import ClusterSpec, NodesFabric, Provenance, TorusFabric
 from planner.specs.tables import Table, read_table
 from planner.specs.validation.arguments import arguments_checked
@@ -168,7 +168,7 @@ def load_pool(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec:
     found = _fabric_file(name_or_path)
     if found is None:
         return pool_of(load_cluster(name_or_path, asked_by=asked_by))
-    table, problems = _table_of(found)
+    table, problems = read_named(found, "cluster", Kind.FABRIC)
     if not table:
         raise SpecError(problems)
     file, faults = validate(FabricFile, table, found.shown)
@@ -212,22 +212,6 @@ def _fabric_file(name_or_path: str) -> Found | None:
 def _has_groups(path: Path) -> bool:
     table, problems = read_table(path, str(path))
     return not problems and "group" in table
-
-
-def _table_of(found: Found) -> tuple[Table, list[Problem]]:
-    table, problems = read_table(found.path, found.shown, use=found.use(Kind.FABRIC))
-    if problems or not is_pattern(table):
-        return table, list(problems)
-    pattern, problems = read_pattern(table, found.shown)
-    if pattern is None:
-        return {}, list(problems)
-    if not found.values:
-        fact, remedy = "describes many pools", f"name one, like `{pattern.some_names(1)[0]}`"
-        value = name_of(table)
-        where = found.shown
-        problem = Problem(where=where, key="cluster.name", value=value, fact=fact, remedy=remedy)
-        return {}, [problem]
-    return substitute(table, found.values), []
 
 
 def _group(group: GroupEntry, shown: str, index: int) -> GroupSpec:

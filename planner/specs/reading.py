@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
 
 from planner.errors import Problem, SpecError
 from planner.specs import coherence, model_coherence
@@ -29,11 +28,6 @@ from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec
 from planner.specs.tables import Table, read_table
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import validate
-
-
-class _Read(NamedTuple):
-    table: Table
-    problems: list[Problem]
 
 
 @arguments_checked()
@@ -57,7 +51,7 @@ def load_model(name_or_path: str, *, asked_by: str = "--model") -> ModelSpec:
         architecture = read_config(name_or_path, asked_by=asked_by)
         return model_spec_of(architecture, asked_by=asked_by, written=name_or_path)
     found = find(Kind.MODEL, known.file if known else name_or_path, asked_by=asked_by)
-    table, problems = _read(found, "model", Kind.MODEL)
+    table, problems = read_named(found, "model", Kind.MODEL)
     file = None
     if table:
         file, faults = validate(ModelFile, table, found.shown, model_coherence.file_faults)
@@ -110,7 +104,7 @@ def load_cluster(name_or_path: str, *, asked_by: str = "--topology") -> ClusterS
             faults; all are listed.
     """
     found = find(Kind.CLUSTER, name_or_path, asked_by=asked_by)
-    table, problems = _read(found, "cluster", Kind.CLUSTER)
+    table, problems = read_named(found, "cluster", Kind.CLUSTER)
     if not table:
         raise SpecError(problems)
     if "group" in table:
@@ -144,26 +138,31 @@ def cluster_examples() -> Iterator[ClusterSpec]:
             yield cluster
 
 
-def _read(found: Found, section: str, kind: Kind) -> _Read:
-    """The table of a file, that of one cluster if it describes many; empty if it has none."""
+def read_named(found: Found, section: str, kind: Kind) -> tuple[Table, list[Problem]]:
+    """The table of a file, that of one cluster if it describes many, and what is wrong with it.
+
+    Args:
+        section: that has the name of what it describes.
+    """
     table, problems = read_table(found.path, found.shown, use=found.use(kind))
     if problems:
-        return _Read({}, list(problems))
+        return {}, list(problems)
     if section == "cluster" and is_pattern(table):
         pattern, problems = read_pattern(table, found.shown)
         if pattern is None:
-            return _Read({}, list(problems))
+            return {}, list(problems)
         if not found.values:
-            return _Read({}, [_one_of_many(pattern, table, found.shown)])
+            return {}, [_one_of_many(pattern, table, found.shown)]
         table = substitute(table, found.values)
-    name = name_of(table, section)
+    return table, list(misnamed(found, name_of(table, section), section))
+
+
+def misnamed(found: Found, name: str, section: str) -> Iterator[Problem]:
+    """One problem if a file that was found by its name calls itself something else."""
     if found.name and name and name != found.name:
         fact, remedy = "is not the name of the file", f"write `{found.name}`, or rename the file"
-        problem = Problem(
-            where=found.shown, key=f"{section}.name", value=name, fact=fact, remedy=remedy
-        )
-        return _Read(table, [problem])
-    return _Read(table, [])
+        key = f"{section}.name"
+        yield Problem(where=found.shown, key=key, value=name, fact=fact, remedy=remedy)
 
 
 def _one_of_many(pattern: Pattern, table: Table, shown: str) -> Problem:
@@ -181,7 +180,7 @@ def _no_cluster(found: Found) -> Problem:
 
 
 def _read_device(found: Found) -> tuple[DeviceSpec | None, list[Problem]]:
-    table, problems = _read(found, "device", Kind.DEVICE)
+    table, problems = read_named(found, "device", Kind.DEVICE)
     if not table:
         return None, problems
     file, faults = validate(DeviceFile, table, found.shown, coherence.device_faults)

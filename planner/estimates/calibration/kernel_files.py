@@ -20,13 +20,13 @@ from planner.estimates.calibration.kernel_schemas import (
     KernelFile,
     file_faults,
 )
-from planner.specs.engines.files import misnamed
 from planner.specs.finding import Found, find
 from planner.specs.kernels import Kernel, KernelTable
 from planner.specs.ledger import Use, remark
 from planner.specs.patterns import name_of
 from planner.specs.places import Kind, files, is_as_shipped, shipped_as, shown_path
 from planner.specs.provenance import Provenance
+from planner.specs.reading import misnamed
 from planner.specs.tables import table_of, value_at
 from planner.specs.texts import UnreadError, read_text
 from planner.specs.validation.arguments import arguments_checked

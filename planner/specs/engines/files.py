@@ -16,8 +16,8 @@ from planner.specs.engines.rule_files import CUTS, with_rules
 from planner.specs.finding import Found, find
 from planner.specs.kernels import EngineSpec
 from planner.specs.meanings import misplaced
-from planner.specs.patterns import name_of
 from planner.specs.places import Kind, common_to_engines, shipped_file, shown_path
+from planner.specs.reading import read_named
 from planner.specs.runtimes import is_table
 from planner.specs.tables import Table, read_table
 from planner.specs.validation.arguments import arguments_checked
@@ -115,12 +115,11 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
     if is_table(name_or_path):  # no engine, and it is told apart from one that is not known
         raise SpecError(list(misplaced({asked_by: name_or_path}, (name_or_path,), "predict")))
     found = find(Kind.ENGINE, name_or_path, asked_by=asked_by)
-    table, unread = read_table(found.path, found.shown, use=found.use(Kind.ENGINE))
+    table, problems = read_named(found, "engine", Kind.ENGINE)
     table = _completed(table)
     file, faults = validate(EngineFile, table, found.shown) if table else (None, [])
-    problems = [*unread, *faults, *misnamed(found, name_of(table, "engine"), "engine")]
     if file is None or problems:
-        raise SpecError(problems)
+        raise SpecError([*faults, *problems])
     memory = _MEMORY.get()
     fraction, workspace = memory.get(file.name, memory.get("", (None, None)))
     engine = record_of(
@@ -160,12 +159,3 @@ def _completed(table: Table) -> Table:
     if unread:
         raise SpecError(unread)
     return {**table, "steps": {**common["steps"], **steps}}
-
-
-def misnamed(found: Found, name: str, section: str) -> Iterator[Problem]:
-    """One problem if a file that was found by its name calls itself something else."""
-    if found.name and name and name != found.name:
-        remedy = f"write `{found.name}`, or rename the file"
-        fact = "is not the name of the file"
-        key = f"{section}.name"
-        yield Problem(where=found.shown, key=key, value=name, fact=fact, remedy=remedy)

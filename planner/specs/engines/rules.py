@@ -18,8 +18,7 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Annotated
 
-from planner.specs.validation.numbers import FaultError
-from planner.specs.validation.values import Reader
+from planner.specs.validation.values import FaultError, Reader
 
 _DEGREES = {
     "tp": "devices that share the heads of an attention rank",

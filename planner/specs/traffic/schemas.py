@@ -11,8 +11,7 @@ from planner.specs.traffic.distributions import AnyTokens
 from planner.specs.traffic.records import FREE_CUTS
 from planner.specs.traffic.texts import arrivals_of, tokens_of
 from planner.specs.validation.layouts import Section, lay_out
-from planner.specs.validation.numbers import FaultError
-from planner.specs.validation.values import NOT_EMPTY, Reader, Share, line, positive
+from planner.specs.validation.values import NOT_EMPTY, FaultError, Reader, Share, line, positive
 
 _T = TypeVar("_T")
 

@@ -41,13 +41,19 @@ class Border:
         return self.compiled((hint, name), lambda: self.schema(hint, name))
 
     def compiled(self, key: Any, make: Callable[[], CoreSchema]) -> SchemaValidator:  # noqa: ANN401
-        """The validator of a schema, with the records in it, which is made once."""
+        """The validator of a schema, which is made once."""
         if key not in self._validators:
-            self._records = {}
-            schema = make()
-            whole = core_schema.definitions_schema(schema, list(self._records.values()))
-            self._validators[key] = SchemaValidator(whole)
+            self._validators[key] = SchemaValidator(self._with_records(make))
         return self._validators[key]
+
+    def whole(self, hint: Any) -> CoreSchema:  # noqa: ANN401
+        """The schema of a hint, with those of the records in it."""
+        return self._with_records(lambda: self.schema(hint, ""))
+
+    def _with_records(self, make: Callable[[], CoreSchema]) -> CoreSchema:
+        self._records = {}
+        schema = make()
+        return core_schema.definitions_schema(schema, list(self._records.values()))
 
     def schema(self, hint: Any, name: str) -> CoreSchema:  # noqa: ANN401
         """The schema of a hint; numbers are held against their names."""

@@ -27,8 +27,8 @@ from planner.specs.validation.hints import (
     looks_like,
     unboxed,
 )
-from planner.specs.validation.numbers import FaultError, fault_of
 from planner.specs.validation.problems import OPTION, Fault, did_you_mean, dotted, faults_of
+from planner.specs.validation.values import FaultError, fault_of
 
 MOST_ITEMS = 2_000_000
 
@@ -185,9 +185,9 @@ class Calls(Border):
             return number
 
         has_ranges = self._has_ranges
-        is_number = kind in (int, float)
-        plain_schema = core_schema.with_info_plain_validator_function(plain)
-        return plain_schema if is_number else core_schema.any_schema()
+        if kind not in (int, float):
+            return core_schema.any_schema()
+        return core_schema.with_info_plain_validator_function(plain)
 
     def noted(self, hint: Any, note: object, name: str) -> CoreSchema:  # noqa: ANN401
         return super().noted(hint, note if self._has_ranges else None, name)
@@ -202,9 +202,8 @@ class Calls(Border):
                 raise FaultError("is none that is known", remedy)
             return word
 
-        is_free = not self._has_ranges
         plain = core_schema.no_info_plain_validator_function(sound)
-        return core_schema.any_schema() if is_free else plain
+        return plain if self._has_ranges else core_schema.any_schema()
 
     def mapping(self, keys: CoreSchema, values: CoreSchema) -> CoreSchema:
         inside = super().mapping(keys, values)
@@ -286,15 +285,14 @@ def _called(hint: Any) -> str:  # noqa: ANN401
     return _WORDS.get(kind, getattr(kind, "__name__", str(kind)))
 
 
-_LONGEST = 60
 _SHORT = reprlib.Repr()
-_SHORT.maxstring = _SHORT.maxother = _LONGEST
+_SHORT.maxstring = _SHORT.maxother = 60
 
 
 def _shown(value: object) -> str:
     """A value in short, whatever it is."""
     try:
-        return _SHORT.repr(unboxed(value))[:_LONGEST]
+        return _SHORT.repr(unboxed(value))[:60]
     except Exception:  # of a stranger's own, or of a number of thousands of digits
         return f"a {type(value).__name__}"
 

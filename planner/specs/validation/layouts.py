@@ -17,7 +17,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args
 from planner.specs.provenance import Provenance
 from planner.specs.tables import Table
 from planner.specs.validation.hints import hints_of, is_mapping, kind_of
-from planner.specs.validation.numbers import FaultError
+from planner.specs.validation.values import FaultError
 
 _T = TypeVar("_T")
 
