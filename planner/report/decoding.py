@@ -13,7 +13,7 @@ import math
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 from pydantic_core import CoreSchema, ValidationError, core_schema
 
@@ -21,8 +21,8 @@ from planner.errors import Problem
 from planner.report.answer_kinds import Path
 from planner.report.json_records import COLUMNS, DERIVED, JOINT, KINDS, RANGES, record_hints
 from planner.specs.validation.borders import Border
-from planner.specs.validation.numbers import FaultError
 from planner.specs.validation.problems import Fault, faults_of
+from planner.specs.validation.values import FaultError
 
 MOST_IN_SPANS = 1_000_000
 """Integers that spans may stand for, all together."""
@@ -44,6 +44,14 @@ _SCALARS: Mapping[type, CoreSchema] = {
     int: core_schema.int_schema(strict=True),
     str: core_schema.str_schema(strict=True),
 }
+_NUMBER = core_schema.nullable_schema(core_schema.float_schema())
+_RUN = core_schema.list_schema(core_schema.int_schema(), min_length=3, max_length=3)
+
+
+def _plain(read: Callable[[Any], object], written: CoreSchema) -> CoreSchema:
+    """What reads a value, of which schemas of JSON say how it is written."""
+    plain = core_schema.no_info_plain_validator_function
+    return plain(read, json_schema_input_schema=written)
 
 
 class _Reading:
@@ -70,14 +78,7 @@ class Answers(Border):
 
     def scalar(self, kind: type, name: str) -> CoreSchema:
         del name
-        if kind is float:
-            return core_schema.no_info_plain_validator_function(_number)
-        if kind is int:
-            return core_schema.int_schema(strict=True)
-        is_text = kind is str
-        return (
-            core_schema.str_schema(strict=True) if is_text else core_schema.bool_schema(strict=True)
-        )
+        return _plain(_number, _NUMBER) if kind is float else _SCALARS[kind]
 
     def key(self, hint: Any) -> CoreSchema:  # noqa: ANN401
         n_parts = len(get_args(hint))
@@ -90,7 +91,7 @@ class Answers(Border):
                 raise FaultError(f"is no key of {n_parts} parts")
             return parts if n_parts else name
 
-        return core_schema.no_info_plain_validator_function(read)
+        return _plain(read, _SCALARS[str])
 
     def record(self, record: type) -> CoreSchema:
         hints, named = record_hints(record), KINDS.get(record)
@@ -101,7 +102,7 @@ class Answers(Border):
         schemas = {
             **({named[0]: self.literal(named[1:])} if named else {}),
             **fields,
-            **dict.fromkeys(DERIVED.get(record, ()), core_schema.any_schema()),
+            **{name: self._derived(record, name) for name in DERIVED.get(record, ())},
         }
 
         def built(found: Mapping[str, Any], info: Any) -> object:  # noqa: ANN401
@@ -115,6 +116,7 @@ class Answers(Border):
 
         whole = core_schema.typed_dict_schema(
             {name: core_schema.typed_dict_field(one) for name, one in schemas.items()},
+            cls=record,
             extra_behavior="forbid",
         )
         return core_schema.with_info_after_validator_function(built, whole)
@@ -123,13 +125,19 @@ class Answers(Border):
         """The schema of a field, whose integers may be spans and whose arrays are texts."""
         code = COLUMNS.get(record, {}).get(name)
         if code is not None:
-            return core_schema.no_info_plain_validator_function(_column(code))
+            return _plain(_column(code), _SCALARS[str])
         if name not in RANGES:
             return self.schema(hints[name], name)
-        runs = core_schema.list_schema(core_schema.with_info_plain_validator_function(_run))
+        run = core_schema.with_info_plain_validator_function(_run, json_schema_input_schema=_RUN)
+        runs = core_schema.list_schema(run)
         spans = core_schema.no_info_after_validator_function(lambda r: (*chain(*r),), runs)
         is_free = type(None) in get_args(hints[name])
         return core_schema.nullable_schema(spans) if is_free else spans
+
+    def _derived(self, record: type, name: str) -> CoreSchema:
+        """The schema of what a record computes from its fields: whatever is there is not read."""
+        returned = get_type_hints(getattr(record, name).fget)["return"]
+        return _plain(lambda value: value, self.schema(returned, name))
 
     def likeliest(self, value: object, hints: Sequence[Any]) -> Any:  # noqa: ANN401
         records = [hint for hint in hints if dataclasses.is_dataclass(hint)]
