@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable
 from html import escape as escape_marks
 
-from planner.specs.visible import visible
+from planner.specs.texts import visible
 
 LABEL = 14  # columns of a label, indent included
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from planner.errors import OutOfTimeError, Problem, RequestError, SolverError, UnsettledError
 from planner.report.lines import wrapped
-from planner.specs.visible import visible
+from planner.specs.texts import visible
 from planner.units import show
 
 if TYPE_CHECKING:

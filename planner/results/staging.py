@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from planner.specs.certificates import Certificate
-from planner.specs.layers_request import LayersRequest
 from planner.specs.provenance import Provenance
-from planner.specs.stages_request import StagesRequest
+from planner.specs.stages_request import LayersRequest, StagesRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,7 @@ from planner.specs.kernels import EngineTables
 from planner.specs.pools import PoolSpec
 from planner.specs.records import ClusterSpec
 from planner.specs.request import SolverOptions
-from planner.specs.roles import ALL_TOGETHER, AskedRoles
-from planner.specs.routers import LEAST_PRESENT
+from planner.specs.roles import ALL_TOGETHER, LEAST_PRESENT, AskedRoles
 from planner.specs.state import State
 from planner.specs.traffic.records import TrafficClass
 
@@ -32,7 +31,7 @@ class FleetRequest:
         state: what is busy, failed, reserved, slow or narrow; None for nothing.
         roles: that replicas may have, and what hands caches over.
         sharing: whether classes of one model may share replicas.
-        router: of `planner.specs.routers`.
+        router: of `planner.specs.roles`.
         weights_formats, kv_formats: to choose from; None leaves those that are usual.
         batches, chunks: most sequences of a rank and tokens of a pass, to choose from.
         most_devices: of one replica; None for the usual most.

@@ -5,11 +5,12 @@ The figures are in `judged.csv`, which `python -m tests.papers.judged` makes of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import csv
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from functools import cache
-from typing import Literal
-
-from planner.specs.packaged_rows import packaged_rows
+from importlib.resources import files
+from typing import Any, Literal, TypeVar
 
 ModelKind = Literal["dense", "mixture"]
 
@@ -59,3 +60,23 @@ def judged_on(runtime: str, device: str, kind: ModelKind) -> tuple[Judged, ...]:
     """What a runtime was judged on; empty where nothing was measured on the device."""
     wanted = (runtime, device, kind)
     return tuple(one for one in judgements() if (one.runtime, one.device, one.kind) == wanted)
+
+
+_Row = TypeVar("_Row")
+
+_READ: Mapping[str, Callable[[str], Any]] = {"int": int, "float": float}
+"""What reads a cell, by the hint of its field; any other is text."""
+
+
+def packaged_rows(file: str, record: type[_Row]) -> tuple[_Row, ...]:
+    """All rows of a file beside the modules of `planner.specs`, in its order.
+
+    Args:
+        record: a dataclass whose fields are the columns.
+    """
+    text = files("planner.specs").joinpath(file).read_text(encoding="utf-8")
+    read = {one.name: _READ.get(str(one.type), str) for one in fields(record)}  # type: ignore[arg-type]
+    return tuple(
+        record(**{name: of(row[name]) for name, of in read.items()})
+        for row in csv.DictReader(text.splitlines())
+    )

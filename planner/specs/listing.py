@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from planner.specs.patterns import is_pattern, name_of, read_pattern
 from planner.specs.places import Kind, files, shown_path
 from planner.specs.tables import Table, read_table
-from planner.specs.visible import visible
+from planner.specs.texts import visible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from planner.specs.judged import ModelKind
-from planner.specs.packaged_rows import packaged_rows
+from planner.specs.judged import ModelKind, packaged_rows
 from planner.specs.records import DeviceSpec
 from planner.specs.region import Outside, further_deviation
 from planner.specs.runtimes import ROOFLINE

@@ -96,3 +96,9 @@ def handover_s(handed_bytes: float, connector: Connector, *wires_bytes_per_s: fl
     """
     most = math.inf if connector.bytes_per_s is None else connector.bytes_per_s
     return connector.latency_s + handed_bytes / min(most, *wires_bytes_per_s)
+
+
+LEAST_PRESENT, ROUND_ROBIN, AT_RANDOM = "least", "round-robin", "random"
+ROUTERS = (LEAST_PRESENT, ROUND_ROBIN, AT_RANDOM)
+"""The replica with the fewest requests, of those with as few the one that waited longest for one;
+each in turn; any."""

@@ -1,4 +1,4 @@
-"""What is asked of a cut into pipeline stages: a model, groups of devices, what flows through."""
+"""What is asked of models over unequal devices: a cut into stages, or layers on machines."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from planner.specs.architecture import Architecture
 from planner.specs.kernels import EngineSpec, KernelTable
+from planner.specs.layer_files import LayersSpec
 from planner.specs.records import ClusterSpec
 from planner.specs.served_formats import ServedFormats
 from planner.specs.targets import Wanted
@@ -80,4 +81,23 @@ class StagesRequest:
     objective: str = "bottleneck"
     solver: str = "highs"
     time_limit_s: float | None = None
+    proof: Wanted = "two"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayersRequest:
+    """One request for a placement of layers, defaults filled in.
+
+    Args:
+        layers: of which model, on which machines, over which links.
+        gap: relative distance of rate and bound at which to stop.
+        time_limit_s: of the search.
+        seed: of the search.
+        proof: how many solvers have to vouch for what solvers prove.
+    """
+
+    layers: LayersSpec
+    gap: float = 1e-4
+    time_limit_s: float | None = None
+    seed: int = 0
     proof: Wanted = "two"

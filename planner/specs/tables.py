@@ -9,8 +9,7 @@ from typing import Any
 
 from planner.errors import Problem
 from planner.specs.ledger import Use
-from planner.specs.texts import UnreadError, read_text, toml_of
-from planner.specs.visible import visible
+from planner.specs.texts import UnreadError, read_text, toml_of, visible
 
 Table = dict[str, Any]
 

@@ -225,3 +225,20 @@ def _too_deep() -> UnreadError:
 
 def _too_long() -> UnreadError:
     return UnreadError("has a number of thousands of digits")
+
+
+def visible(text: str, *, keeps: str = "") -> str:
+    """Text whose every character prints as itself.
+
+    Args:
+        text: from wherever.
+        keeps: characters that stay although they do not print, like line ends.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keeps else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    r"""As a string of Python or JSON writes it: `\x1b`, `\u202e`."""
+    return character.encode("unicode_escape").decode("ascii")

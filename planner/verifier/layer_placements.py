@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from planner.results.staging import LayerPlacement, MachineLine
 from planner.specs.layer_files import LayersSpec, MachineType
-from planner.specs.layers_request import LayersRequest
+from planner.specs.stages_request import LayersRequest
 from planner.verifier.certificates import Counts, certified
 from planner.verifier.findings import Finding, Path, with_differences
 from planner.verifier.flows import Network

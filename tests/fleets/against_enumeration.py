@@ -32,8 +32,7 @@ from planner.placing.fleets.streams import Stream, streams_of
 from planner.placing.fleets.targets import held_to
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.reading import load_model
-from planner.specs.roles import TOGETHER
-from planner.specs.routers import LEAST_PRESENT
+from planner.specs.roles import LEAST_PRESENT, TOGETHER
 from planner.specs.stations import Station
 from planner.specs.traffic.arrivals import in_bursts
 from planner.specs.traffic.lengths import IndependentLengths, Lengths, TraceLengths

@@ -20,7 +20,7 @@ import numpy as np
 
 from planner.estimates.simulation.arrays import PoolOfReplicas, Routes, Sent, serve
 from planner.estimates.simulation.core import is_compiled
-from planner.specs.routers import LEAST_PRESENT
+from planner.specs.roles import LEAST_PRESENT
 from tests.schedulers.recorded import RECORDED, SOURCE, differing, driven
 from tests.schedulers.stations import differs, readme_station
 from tests.schedulers.workloads import by_arrays, by_verifier, workload

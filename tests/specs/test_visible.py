@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.specs.visible import visible
+from planner.specs.texts import visible
 
 
 @pytest.mark.parametrize(

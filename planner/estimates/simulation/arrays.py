@@ -12,8 +12,7 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.simulation.core import FIELDS, NOBODY, core, is_compiled
-from planner.specs.roles import PREFILL
-from planner.specs.routers import AT_RANDOM, LEAST_PRESENT, ROUTERS
+from planner.specs.roles import AT_RANDOM, LEAST_PRESENT, PREFILL, ROUTERS
 from planner.specs.stations import Station
 
 N_BINS = 5200
@@ -52,7 +51,7 @@ class PoolOfReplicas:
 
     Args:
         station: one rank of a replica.
-        router: of `planner.specs.routers`.
+        router: of `planner.specs.roles`.
         chances: that a router which chooses at random takes, (N,); empty of others.
     """
 

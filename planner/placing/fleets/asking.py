@@ -16,7 +16,6 @@ from planner.placing.fleets.supply import MergedSupply, merged
 from planner.placing.roles import asked_roles
 from planner.placing.table_rows import asked_rows
 from planner.quantities import lacking
-from planner.specs.collecting import Collected
 from planner.specs.defaults import N_SIMULATED
 from planner.specs.deployment_rows import DeploymentTable
 from planner.specs.deployment_tables import load_table
@@ -29,13 +28,12 @@ from planner.specs.pools import PoolSpec
 from planner.specs.prices import priced, unknown_kinds
 from planner.specs.records import ClusterSpec, DeviceSpec
 from planner.specs.request import SolverOptions
-from planner.specs.roles import FREE, TOGETHER, AskedRoles, Connector
-from planner.specs.routers import LEAST_PRESENT, ROUTERS
+from planner.specs.roles import FREE, LEAST_PRESENT, ROUTERS, TOGETHER, AskedRoles, Connector
 from planner.specs.runtimes import is_table
 from planner.specs.state import State
 from planner.specs.traffic.records import FleetTraffic
 from planner.specs.validation.arguments import arguments_checked, heed
-from planner.specs.validation.problems import did_you_mean
+from planner.specs.validation.problems import Collected, did_you_mean
 from planner.specs.validation.values import between, one_of
 
 COMMAND = "fleet"
@@ -87,7 +85,7 @@ def fleet_request(
         roles, connector, prefill_devices, decode_devices: as `place` takes them; where `traffic`
             names a connector the program chooses roles.
         sharing: whether classes of one model may share replicas.
-        router: which replica of a pool gets a request, of `planner.specs.routers`.
+        router: which replica of a pool gets a request, of `planner.specs.roles`.
         weights_formats, kv_formats, batches, chunks: to choose from; None leaves them usual.
         most_devices: of one replica; None for the usual most.
         limits: most `rent` [USD/h], `devices` and `power` [W], of all replicas together.

@@ -14,8 +14,7 @@ from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.program import Pools
 from planner.placing.fleets.targets import HandedOver, held_to, link_rate
 from planner.running.deadlines import is_over
-from planner.specs.roles import PREFILL, Connector
-from planner.specs.routers import LEAST_PRESENT
+from planner.specs.roles import LEAST_PRESENT, PREFILL, Connector
 
 _LESS = 1.0 - 1e-9
 """Of a rate that another way is known to serve, where this one serves less."""

@@ -24,8 +24,7 @@ from planner.estimates.simulation.drawing import merged, seeds_of
 from planner.placing.fleets.outcomes import Goal, Run, Sample, edges_of
 from planner.placing.fleets.streams import Stream
 from planner.running.deadlines import is_over
-from planner.specs.roles import DECODE
-from planner.specs.routers import AT_RANDOM
+from planner.specs.roles import AT_RANDOM, DECODE
 from planner.specs.stations import Station
 from planner.specs.traffic.percentiles import (
     ITL,

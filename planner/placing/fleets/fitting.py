@@ -19,7 +19,6 @@ from planner.placing.fleets.classes import Spoken
 from planner.runtimes.engine_requests import engine_request, machines_of
 from planner.runtimes.predicting import Machines
 from planner.specs.architecture import Architecture
-from planner.specs.collecting import Collected
 from planner.specs.engine_request import EngineRequest
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.ledger import remark
@@ -27,6 +26,7 @@ from planner.specs.records import NodesFabric, Workload
 from planner.specs.runtimes import ENGINES
 from planner.specs.targets import Targets
 from planner.specs.traffic.records import TrafficClass
+from planner.specs.validation.problems import Collected
 from planner.topology.inventory import Kind
 from planner.units import show
 

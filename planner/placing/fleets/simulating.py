@@ -38,7 +38,7 @@ class PlannedPool:
         configuration: as it is known.
         n_replicas: of it.
         rate_per_s: requests that are sent to all of them.
-        router: before them, of `planner.specs.routers`.
+        router: before them, of `planner.specs.roles`.
     """
 
     name: str

@@ -15,7 +15,6 @@ from typing import Any
 
 from planner.errors import Problem, RequestError
 from planner.placing.fabrics.site import graph_in
-from planner.specs.collecting import Collected
 from planner.specs.graphs import GraphSpec
 from planner.specs.ledger import recording
 from planner.specs.placement_request import SiteSpec
@@ -24,6 +23,7 @@ from planner.specs.provenance import Provenance
 from planner.specs.records import ClusterSpec, NodesFabric
 from planner.specs.state import FREE, State
 from planner.specs.traffic.records import SuppliedKind, Supply
+from planner.specs.validation.problems import Collected
 from planner.topology.graph import device_names
 from planner.topology.pools import SPINE_SWITCH
 

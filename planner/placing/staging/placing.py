@@ -15,7 +15,7 @@ from planner.solvers.machines import PlacementSolution, place
 from planner.solvers.machines.known import Tries
 from planner.solvers.solution import Status
 from planner.specs.layer_files import LayersSpec, layers_problems
-from planner.specs.layers_request import LayersRequest
+from planner.specs.stages_request import LayersRequest
 from planner.specs.targets import Wanted
 from planner.specs.validation.arguments import arguments_checked
 from planner.verifier.findings import refuse

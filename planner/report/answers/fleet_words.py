@@ -9,8 +9,7 @@ from planner.report.lines import percent
 from planner.results.arrivals import Percentile
 from planner.results.fleets import FleetPlan, FleetPool, ServedClass
 from planner.results.placements import Recipe
-from planner.specs.roles import role_words
-from planner.specs.routers import AT_RANDOM, LEAST_PRESENT, ROUND_ROBIN
+from planner.specs.roles import AT_RANDOM, LEAST_PRESENT, ROUND_ROBIN, role_words
 from planner.specs.runtimes import runtime_of
 from planner.specs.traffic.arrivals import BURSTS, CONSTANT, POISSON, REPLAYED, Arrivals
 from planner.specs.traffic.percentiles import GOODPUT, GoodputTarget

@@ -6,7 +6,7 @@ import csv
 import io
 
 from planner.report.documents.blocks import Document
-from planner.specs.visible import visible
+from planner.specs.texts import visible
 
 _FORMULAS = ("=", "+", "-", "@")
 

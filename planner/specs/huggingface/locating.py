@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.errors import Problem, SpecError
-from planner.specs.texts import UnreadError, read_text
-from planner.specs.visible import visible
+from planner.specs.texts import UnreadError, read_text, visible
 
 CONFIG = "config.json"
 

@@ -16,8 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from planner.specs.judged import ModelKind
-from planner.specs.packaged_rows import packaged_rows
+from planner.specs.judged import ModelKind, packaged_rows
 
 PROPERTIES = (
     "tp",

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from planner.errors import Problem
-from planner.specs.collecting import Collected
 from planner.specs.placement_request import AnyModel
 from planner.specs.traffic.arrivals import Arrivals, arriving
 from planner.specs.traffic.distributions import TokenDistribution
@@ -19,6 +18,7 @@ from planner.specs.traffic.texts import arrivals_of, tokens_of
 from planner.specs.traffic.trace_files import load_trace
 from planner.specs.traffic.traces import Trace
 from planner.specs.validation.arguments import arguments_checked
+from planner.specs.validation.problems import Collected
 from planner.units import UnitError
 
 _T = TypeVar("_T")

@@ -43,7 +43,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from planner.errors import Problem, SpecError
-from planner.specs.collecting import Collected
 from planner.specs.connectors import load_connector
 from planner.specs.contexts import context_problems
 from planner.specs.ledger import Use, remark
@@ -65,6 +64,7 @@ from planner.specs.traffic.trace_files import load_parts
 from planner.specs.traffic.traces import Trace
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import validate
+from planner.specs.validation.problems import Collected
 
 _T = TypeVar("_T")
 

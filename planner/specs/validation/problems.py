@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from planner.errors import Problem, RequestError, SpecError
 
 if TYPE_CHECKING:
     from pydantic_core import ValidationError
@@ -118,3 +121,33 @@ def did_you_mean(word: str, known: Iterable[str], *, otherwise: str = "") -> str
     longer = [name for name in names if word and name.startswith(f"{word}-")]
     close = longer or get_close_matches(word, names, n=1)
     return f"did you mean `{close[0]}`?" if close else otherwise
+
+
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True, kw_only=True)
+class Collected:
+    """What is wrong so far, and what may help."""
+
+    problems: list[Problem] = field(default_factory=list)
+    hints: list[str] = field(default_factory=list)
+
+    def collect(self, read: Callable[[], _T]) -> _T | None:
+        """What is read, or None, and why it cannot be."""
+        try:
+            return read()
+        except RequestError as error:
+            self.problems += error.problems
+            self.hints += filter(None, (error.hint,))
+        return None
+
+    def settle(self, error: type[RequestError] = SpecError) -> None:
+        """Go on only if nothing is wrong.
+
+        Raises:
+            RequestError: of that class, with every problem once.
+        """
+        if self.problems:
+            hint = "\n".join(dict.fromkeys(self.hints))
+            raise error(list(dict.fromkeys(self.problems)), hint=hint)

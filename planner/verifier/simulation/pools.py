@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from planner.specs.routers import AT_RANDOM, LEAST_PRESENT
+from planner.specs.roles import AT_RANDOM, LEAST_PRESENT
 from planner.specs.stations import Station
 from planner.verifier.simulation.log import Log
 from planner.verifier.simulation.rank import Rank

@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.results.arrivals import Load, Percentile
-from planner.specs.roles import PREFILL
-from planner.specs.routers import LEAST_PRESENT
+from planner.specs.roles import LEAST_PRESENT, PREFILL
 from planner.specs.stations import Station
 from planner.specs.traffic.distributions import FixedTokens
 from planner.specs.traffic.lengths import IndependentLengths

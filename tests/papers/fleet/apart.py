@@ -31,8 +31,7 @@ from itertools import combinations
 import numpy as np
 
 from planner.specs.connectors import load_connector
-from planner.specs.roles import DECODE, PREFILL, TOGETHER
-from planner.specs.routers import ROUND_ROBIN
+from planner.specs.roles import DECODE, PREFILL, ROUND_ROBIN, TOGETHER
 from planner.specs.stations import Station
 from planner.specs.traffic.records import Arriving
 from planner.verifier.simulation.fleets import simulate

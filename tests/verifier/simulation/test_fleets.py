@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.specs.roles import DECODE, PREFILL
-from planner.specs.routers import AT_RANDOM, LEAST_PRESENT, ROUND_ROBIN
+from planner.specs.roles import AT_RANDOM, DECODE, LEAST_PRESENT, PREFILL, ROUND_ROBIN
 from planner.specs.stations import Station
 from planner.specs.traffic.arrivals import POISSON_ARRIVALS, replaying
 from planner.specs.traffic.distributions import FixedTokens

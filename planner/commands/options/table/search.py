@@ -6,7 +6,7 @@ from planner.commands.options import counts, gathering
 from planner.commands.options import readers as read
 from planner.commands.options.option import Option
 from planner.quantities import objectives
-from planner.specs.routers import LEAST_PRESENT, ROUTERS
+from planner.specs.roles import LEAST_PRESENT, ROUTERS
 
 GIVEN = ("predict", "stages")
 ON_SERVERS = ("place", "repair")
