@@ -53,6 +53,7 @@ def _head_faults(said: Said) -> Iterator[Finding]:
 def _part_faults(said: Said) -> Iterator[Finding]:
     """Faults of experts and of latent attention, of which parameters are counted."""
     yield from _moe_faults(said)
+    yield from _routing_faults(said)
     yield from _mla_faults(said)
 
 
@@ -68,15 +69,20 @@ def _moe_faults(said: Said) -> Iterator[Finding]:
     if n_layers and n_dense >= n_layers:
         fact = f"leaves none of {n_layers} layers to experts"
         yield Finding("moe.n_dense_layers", fact, "write fewer, or leave [moe] out")
+    if said.get("moe") is None and said.get("n_active_params_published") is not None:
+        fact, remedy = "is of models with experts", "describe them in [moe], or leave it out"
+        yield Finding("n_active_params_published", fact, remedy)
+
+
+def _routing_faults(said: Said) -> Iterator[Finding]:
+    """Groups of experts that do not divide them, or are chosen more than once."""
+    (n_experts,) = _counts(said, "moe.n_experts")
     n_groups, n_chosen = _counts(said, "moe.n_groups", "moe.n_active_groups")
     if n_experts and n_groups and n_experts % n_groups:
         yield Finding("moe.n_groups", f"does not divide n_experts, {n_experts}")
     if n_chosen and n_chosen > (n_groups or 1):
         fact = f"is more than n_groups, {n_groups or 1}"
         yield Finding("moe.n_active_groups", fact, "routing is limited to some of them")
-    if said.get("moe") is None and said.get("n_active_params_published") is not None:
-        fact, remedy = "is of models with experts", "describe them in [moe], or leave it out"
-        yield Finding("n_active_params_published", fact, remedy)
 
 
 def _variant_faults(said: Said) -> Iterator[Finding]:
@@ -130,7 +136,8 @@ def _checkpoint_faults(said: Said) -> Iterator[Finding]:
             yield Finding(f"checkpoints.{name}", fact, "list it there", value=name)
 
 
-def _count_faults(said: Said) -> Iterator[Finding]:
+def _model_of(said: Said) -> ModelSpec | None:
+    """The model as far as its parameters are counted; None if what counts is missing or unsound."""
     filled: dict[str, Any] = dict.fromkeys(
         ("name", "title", "kv_format", "activation_format", "block"), ""
     )
@@ -139,11 +146,17 @@ def _count_faults(said: Said) -> Iterator[Finding]:
     sound = {name: value for name, value in said.items() if name in kept and value != ()}
     parts = [said.get(name) for name in ("moe", "mla", "mtp")]
     if not all(part is None or is_dataclass(part) for part in parts):
-        return  # a part that counts is not sound
+        return None
     try:
-        model = ModelSpec(**filled | sound, n_heads_served=sound.get("n_heads", 0))
+        return ModelSpec(**filled | sound, n_heads_served=sound.get("n_heads", 0))
     except TypeError:
-        return  # or is missing
+        return None
+
+
+def _count_faults(said: Said) -> Iterator[Finding]:
+    model = _model_of(said)
+    if model is None:
+        return
     tolerance = said.get("tolerance") or DEFAULT_TOLERANCE
     counts = (
         ("n_params_published", "", model.n_params, tolerance),

@@ -69,13 +69,17 @@ class Border:
             return self.scalar(kind, name)
         if kind is Literal:
             return self.literal(inner)
-        if is_mapping(kind) and inner:
+        return self._container(kind, inner, name) if inner else core_schema.any_schema()
+
+    def _container(self, kind: Any, inner: Sequence[Any], name: str) -> CoreSchema:  # noqa: ANN401
+        """The schema of a mapping or a list; what is neither may be anything."""
+        if is_mapping(kind):
             return self.mapping(self.key(inner[0]), self.schema(inner[1], name))
-        if is_list(kind) and inner:  # of entries that may be anything there may be a million
-            each = [self.schema(one, name) for one in inner if one is not Ellipsis]
-            n_each = None if len(each) > 1 and Ellipsis not in inner else 0
-            return self.list(core_schema.tuple_schema(each, variadic_item_index=n_each))
-        return core_schema.any_schema()
+        if not is_list(kind):
+            return core_schema.any_schema()
+        each = [self.schema(one, name) for one in inner if one is not Ellipsis]
+        n_each = None if len(each) > 1 and Ellipsis not in inner else 0
+        return self.list(core_schema.tuple_schema(each, variadic_item_index=n_each))
 
     def noted(self, hint: Any, note: object, name: str) -> CoreSchema:  # noqa: ANN401
         """The schema of a type of which a note says what its values may be."""

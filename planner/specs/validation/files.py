@@ -175,13 +175,17 @@ def _sound(record: type, flat: Table, wrong: Collection[int | str]) -> dict[str,
     said = FILES.said(record, sound, is_part=True)
     for key, place in layout_of(record).items():
         if key in wrong and key in flat:
-            inner, value = record_in(hints_of(record)[place.field]), flat[key]
-            said[place.field] = UNSOUND
-            if inner and isinstance(value, dict):
-                said[place.field] = _part(inner, value)
-            elif inner and isinstance(value, list):
-                said[place.field] = [_part(inner, one) for one in value if isinstance(one, dict)]
+            said[place.field] = _parts(record_in(hints_of(record)[place.field]), flat[key])
     return said
+
+
+def _parts(record: type | None, value: object) -> object:
+    """Records within another one, as far as they are sound; `UNSOUND` if it is none of them."""
+    if record and isinstance(value, dict):
+        return _part(record, value)
+    if record and isinstance(value, list):
+        return [_part(record, one) for one in value if isinstance(one, dict)]
+    return UNSOUND
 
 
 def _part(record: type, table: Table) -> SimpleNamespace:
@@ -252,10 +256,7 @@ def _shallowest(fault: Fault) -> Way:
 def _meant(fault: Fault, faults: list[Fault], record: type) -> str:
     """The key that a misspelt one was meant to be; empty if none is near."""
     *outer, place = fault.way
-    inside: type | None = record
-    for part in outer:
-        field = layout_of(inside).get(str(part)) if inside and isinstance(part, str) else None
-        inside = record_in(hints_of(inside)[field.field]) if inside and field else inside
+    inside = _record_at(outer, record)
     section, _, word = str(place).rpartition(".")
     before = f"{section}." if section else ""
     missing = [one.way[-1] for one in faults if one.kind == "missing" and one.way[:-1] == (*outer,)]
@@ -263,6 +264,15 @@ def _meant(fault: Fault, faults: list[Fault], record: type) -> str:
     beside = [one[len(before) :].partition(".")[0] for one in known if one.startswith(before)]
     remedy = did_you_mean(word, dict.fromkeys(beside))
     return before + remedy.split("`")[1] if remedy else ""
+
+
+def _record_at(way: Collection[int | str], record: type) -> type | None:
+    """The record at the end of a way into another one."""
+    inside: type | None = record
+    for part in way:
+        field = layout_of(inside).get(str(part)) if inside and isinstance(part, str) else None
+        inside = record_in(hints_of(inside)[field.field]) if inside and field else inside
+    return inside
 
 
 def _section_with(key: str, record: type) -> str:

@@ -61,6 +61,16 @@ def unboxed(value: Any) -> Any:  # noqa: ANN401
     return value.item() if is_scalar and hasattr(value, "item") else value
 
 
+def _is_number(value: object, kind: type) -> bool:
+    return isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
+
+
+def _is_read_again(value: object) -> bool:
+    """Whether a value has items, again and again."""
+    is_other = isinstance(value, str | bytes | bytearray | Mapping)
+    return isinstance(value, Iterable) and not is_other and iter(value) is not value
+
+
 def looks_like(value: object, hint: Any) -> bool:  # noqa: ANN401
     """Whether a value is of the kind of a hint, whatever is inside."""
     kind = kind_of(hint)
@@ -69,14 +79,11 @@ def looks_like(value: object, hint: Any) -> bool:  # noqa: ANN401
     if kind is Any:
         return True
     if kind in (int, float):
-        number = unboxed(value)
-        is_bool = isinstance(number, bool)
-        return isinstance(number, Integral if kind is int else Real) and not is_bool
+        return _is_number(unboxed(value), kind)
     if is_array(kind):
         return getattr(getattr(value, "dtype", None), "kind", "") in ("i", "u", "f")
-    if is_list(kind):  # that can be read again and again
-        is_other = isinstance(value, str | bytes | bytearray | Mapping)
-        return isinstance(value, Iterable) and not is_other and iter(value) is not value
+    if is_list(kind):
+        return _is_read_again(value)
     if kind is Callable:
         return callable(value)
     return isinstance(value, str | int if kind is Literal else kind)

@@ -96,10 +96,16 @@ def fault_of(name: str, value: float) -> str:
         return "is negative"
     if value == 0:
         return "" if may_be_zero(name, type(value)) else "is zero"
-    if isinstance(value, int):
-        most = MOST_PARAMETERS if name.endswith("_params") else MOST_COUNT
-        most = LARGEST_SEED if name == "seed" else most
-        return f"is above {most:,}" if value > most else ""
+    return _too_many(name, value) if isinstance(value, int) else _out_of_range(name, value)
+
+
+def _too_many(name: str, value: int) -> str:
+    most = MOST_PARAMETERS if name.endswith("_params") else MOST_COUNT
+    most = LARGEST_SEED if name == "seed" else most
+    return f"is above {most:,}" if value > most else ""
+
+
+def _out_of_range(name: str, value: float) -> str:
     if name in _BELOW_ONE and value >= 1:
         return "is not below 1"
     if name.endswith("_fraction") and value > 1:
