@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from planner.results.engines import EngineAudit
     from planner.results.experts import ExpertPlan
     from planner.results.fleets import FleetPlan, FleetStaircase
-    from planner.results.placements import Placement, PlacementConflict
+    from planner.results.obstacles import PlacementConflict
+    from planner.results.placements import Placement
     from planner.results.repairs import Repair
     from planner.results.staging import LayerPlacement, StagePlan, StagingConflict
     from planner.results.surveys import Comparison, Curve, Frontier, FrontierPoint
@@ -76,7 +77,7 @@ _HOMES = {
     "Repair": "planner.results.repairs",
     "Serve": "planner.specs.placement_request",
     "Placement": "planner.results.placements",
-    "PlacementConflict": "planner.results.placements",
+    "PlacementConflict": "planner.results.obstacles",
     "PoolSpec": "planner.specs.pools",
     "load_pool": "planner.specs.pools",
     "State": "planner.specs.state",

@@ -22,15 +22,15 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 114_425,
-    "lines of code": 78_123,
-    "modules": 742,
+    "lines": 115_220,
+    "lines of code": 78_690,
+    "modules": 741,
     "entries of the largest folder below": 67,
     "modules of more than 300 lines": 46,
     "files that options touch": 115,
     "… the widest of them": 33,
     "… on average, in tenths": 66,
-    "files that limits touch": 117,
+    "files that limits touch": 116,
     "entries at the top": 20,
     "functions of more than 10 branches": 130,
     "builders of certificates": 3,

@@ -39,7 +39,7 @@ from planner.specs.ledger import Ledger, recording
 
 if TYPE_CHECKING:
     from planner.results import Conflict
-    from planner.results.placements import PlacementConflict
+    from planner.results.obstacles import PlacementConflict
     from planner.results.staging import StagingConflict
 
     AnyConflict = Conflict | PlacementConflict | StagingConflict

@@ -3,38 +3,57 @@
 Many placements cost the least, since replicas are whole devices. Of these a placement takes what
 `plan` takes of its deployments (`planner.programs.amounts.Fleet`): all replicas of one sort, the
 smallest, then the one cut into fewest stages and rows, then the one that could serve most, over no
-more nodes. Only where no sort by itself is as good are they mixed.
+more nodes. Only where no sort by itself is as good are they mixed. Of objectives that are predicted
+the simplest within their error is taken where that is asked for.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from planner.equations.arrays import FloatArray
+from planner.estimates.serving.deployments import kind_of
 from planner.placing.configurations import AnyConfiguration, Sort, sort_of
-from planner.placing.program import KTOKEN
+from planner.placing.program import KTOKEN, Columns
 from planner.placing.searching import Asked, Choice, Search, capacity_for, solved
-from planner.programs.layout import RELATIVE_TOLERANCE, exceeds
-from planner.programs.placement import Counts, PlacementProgram, total
+from planner.programs.layout import RELATIVE_TOLERANCE, ceiling, exceeds
+from planner.programs.placement import (
+    Counts,
+    PlacementProgram,
+    keeping,
+    limited,
+    n_sorts,
+    placement_objective,
+    total,
+)
+from planner.results.engines import EngineDeployment
 from planner.running.deadlines import is_over
-from planner.solvers.placement import PlacementSolution
+from planner.runtimes.engines import WITHOUT_ERROR
+from planner.runtimes.registry import layers_of
+from planner.solvers.placement import N_ALWAYS, PlacementSolution
+from planner.specs.engine_request import SIMPLEST
+from planner.specs.model_errors import kernels_share
 from planner.specs.roles import TOGETHER
 
-OBJECTIVES = ("rent", "devices")
-"""Those that many placements are equally good in."""
 
-
-def alike(asked: Asked, search: Search) -> Search:
-    """The search with the simplest of its optima whose replicas are all of one sort, if any is.
-
-    Of several models, and where the optimum is not known, what was found stays.
-    """
-    solution, is_one = search.solution, len(asked.wanted) == 1
-    if asked.request.objective not in OBJECTIVES or not is_one or not solution.status.is_final:
+def preferred(asked: Asked, search: Search) -> Search:
+    """The search with what is preferred of placements as good as each other, if that is known."""
+    solution = search.solution
+    if solution.answer is None or search.is_nothing or not solution.status.is_final:
         return search
-    if solution.answer is None or search.is_nothing:
-        return search
+    if asked.request.objective in WITHOUT_ERROR:
+        return _alike(asked, search) if len(asked.wanted) == 1 else search
+    return _simplest(asked, search) if asked.request.prefer == SIMPLEST else search
+
+
+def _alike(asked: Asked, search: Search) -> Search:
+    """The simplest of the optima whose replicas are all of one sort, if any is."""
+    solution = search.solution
     once = replace(asked.options, proof="one", gap=0.0)
     for sort in _sorts(asked, search.offered.configurations, solution.objective):
         if is_over():
@@ -47,6 +66,62 @@ def alike(asked: Asked, search: Search) -> Search:
             assert found.answer is not None
             return replace(search, choice=Choice(posed=posed, counts=found.answer))
     return search
+
+
+def _simplest(asked: Asked, search: Search) -> Search:
+    """The simplest of all that lose less of the objective than its error.
+
+    Fewest sorts of replicas, then devices, then stages and rows of these, then the best objective:
+    each a program of its own over what those before leave, and over no more nodes and leaves.
+    """
+    program, columns, counts = search.posed.program, search.posed.columns, search.solution.answer
+    assert counts is not None
+    cuts, once = _cuts(columns), replace(asked.options, proof="one", gap=0.0)
+    error = _error(asked, columns, counts)
+    ties = (cuts[0], *program.ties)
+    within = keeping(replace(program, ties=ties, ties_within=error), counts)
+    for tie in program.ties[:N_ALWAYS]:
+        within = limited(within, tie, ceiling(total(tie, counts)))
+    for most in range(1, n_sorts(program, counts) + 1):
+        within = replace(within, most_sorts=most)
+        if solved(within, once).answer is not None:
+            break
+    for column in (*cuts, program.objective):
+        found = solved(replace(within, objective=column), once)
+        if found.answer is None or not found.status.is_final:
+            return search
+        within, counts = limited(within, column, ceiling(total(column, found.answer))), found.answer
+    value = placement_objective(program, counts)
+    if abs(value / search.solution.objective - 1.0) > _error(asked, columns, counts):
+        return search  # its own error is smaller
+    simpler = replace(search.solution, answer=counts, objective=value)
+    return replace(search, solution=simpler, steps=())
+
+
+def _error(asked: Asked, columns: Columns, counts: Counts) -> float:
+    """Of an objective that is predicted, its relative standard deviation: replicas err together."""
+    copies = columns.replicas(counts.copies)
+    used = [(columns.configurations[int(columns.which[j])], n) for j, n in copies]
+    is_slow = asked.request.objective == "latency"
+    weights = [n * (one.tpot_s if is_slow else one.output_tokens_per_s) for one, n in used]
+    errors = [_of_kernels(asked, one) for one, _ in used]
+    return math.fsum(map(operator.mul, weights, errors)) / math.fsum(weights)
+
+
+def _of_kernels(asked: Asked, one: AnyConfiguration) -> float:
+    it = one.deployment()
+    assert isinstance(it, EngineDeployment)
+    kind = kind_of(layers_of(asked.wanted[one.model].model))
+    error = it.tpot_s.high / it.tpot_s.value - 1.0
+    return kernels_share(error, it.engine, kind, "TPOT", it.outside)
+
+
+def _cuts(columns: Columns) -> FloatArray:
+    """What replicas had rather have few of, what matters most first, of each column (K, J)."""
+    patterns = [columns.configurations[i].pattern for i in columns.which.tolist()]
+    each = np.array([one.simplicity for one in patterns], dtype=float).reshape(len(patterns), -1)
+    each[:, 1:] -= 1.0
+    return np.concatenate([np.zeros((columns.n_parts, each.shape[1])), each]).T
 
 
 def _is_as_good(program: PlacementProgram, found: PlacementSolution, search: Search) -> bool:

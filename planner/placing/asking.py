@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import Problem, RequestError
@@ -12,10 +12,12 @@ from planner.placing.roles import role_problems
 from planner.placing.sites import Site
 from planner.placing.tori.site import Torus
 from planner.quantities import lacking, placed
+from planner.runtimes.engines import WITHOUT_ERROR
 from planner.specs.architecture import Architecture
 from planner.specs.deployment_rows import DeploymentTable
+from planner.specs.engine_request import BEST, SIMPLEST
 from planner.specs.graphs import GraphSpec
-from planner.specs.meanings import misplaced
+from planner.specs.meanings import LEAVE_OUT, misplaced
 from planner.specs.placement_request import (
     LIMITS,
     OBJECTIVES,
@@ -38,7 +40,7 @@ from planner.specs.records import (
     Workload,
 )
 from planner.specs.request import DEFAULT_BATCHES, DEFAULT_WORKLOAD, SolverOptions, Targets
-from planner.specs.roles import ALL_TOGETHER, AskedRoles
+from planner.specs.roles import ALL_TOGETHER, TOGETHER, AskedRoles
 from planner.specs.state import FREE, State
 from planner.specs.validation.problems import did_you_mean
 from planner.topology.costs import CostTable, GroupCosts
@@ -70,6 +72,7 @@ def placement_request(
     devices: Mapping[str, DeviceSpec] | None = None,
     costs: GroupCosts | CostTable | None = None,
     confidence: float | None = None,
+    prefer: str = BEST,
     roles: AskedRoles = ALL_TOGETHER,
     options: SolverOptions,
 ) -> PlacementRequest:
@@ -102,6 +105,7 @@ def placement_request(
         deployments=tuple(deployments),
         costs=_table_costs(costs),
         confidence=confidence,
+        prefer=prefer,
         roles=roles,
         options=options,
     )
@@ -253,11 +257,25 @@ def wish_problems(request: PlacementRequest, site: Site) -> list[Problem]:
     """What is wrong with what is asked of all replicas together."""
     problems = _problems(request.models, request.targets, objective=request.objective)
     problems += role_problems(request)
-    if request.confidence:
-        problems += misplaced({"--confidence": f"{request.confidence:g}"}, request.engines)
+    said = {"--confidence": f"{request.confidence:g}"} if request.confidence else {}
+    if request.prefer == SIMPLEST:
+        said["--prefer"] = SIMPLEST
+        problems += _unpredicted(request)
+    problems += misplaced(said, request.engines)
     for cluster in site.clusters.values() or [site.cluster]:
         problems += lacking(request.limits, cluster.device)
     return list(dict.fromkeys(problems))
+
+
+def _unpredicted(request: PlacementRequest) -> Iterator[Problem]:
+    """Why nothing is as good as the best within an error."""
+    facts = {
+        f"is within an error, and nothing of {request.objective} is predicted": request.objective
+        in WITHOUT_ERROR,
+        "is of replicas that do both phases": request.roles.name != TOGETHER,
+    }
+    for fact in (fact for fact, is_so in facts.items() if is_so):
+        yield Problem(where="--prefer", value=SIMPLEST, fact=fact, remedy=LEAVE_OUT)
 
 
 def _problems(wanted: Sequence[Serve], targets: Targets, *, objective: str) -> list[Problem]:

@@ -17,6 +17,7 @@ from planner.results.placements import AnyDeployment
 from planner.specs.architecture import Architecture
 from planner.specs.engines.rules import EngineRule
 from planner.specs.records import DeviceSpec
+from planner.specs.region import BELIEFS
 from planner.specs.roles import TOGETHER
 
 
@@ -110,6 +111,7 @@ class Configuration(Generic[P]):
             where a replica does both phases.
         handover_s: that its own links and the connector take for that.
         pairing: of an engine's; None where any may hand over to any.
+        beliefs: by which it may be taken, of `specs.region`.
     """
 
     model: int
@@ -126,6 +128,7 @@ class Configuration(Generic[P]):
     handed_bytes: float = 0.0
     handover_s: float = 0.0
     pairing: Pairing | None = None
+    beliefs: tuple[str, ...] = BELIEFS
 
     @property
     def n_devices(self) -> int:

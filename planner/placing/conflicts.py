@@ -18,7 +18,7 @@ from planner.programs.handover import Handover
 from planner.programs.placement import PlacementProgram, most_copies, served
 from planner.quantities import QUANTITIES
 from planner.results import Obstacle
-from planner.results.placements import PlacementConflict
+from planner.results.obstacles import PlacementConflict
 from planner.results.plans import UNEXPLAINED
 from planner.solvers.placement.answers import PlacementSolution
 from planner.solvers.solution import Status

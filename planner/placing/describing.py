@@ -24,8 +24,8 @@ from planner.results.placements import (
 )
 from planner.solvers.certify import certified, screens_of
 from planner.solvers.placement import PlacementSolution
-from planner.specs.certificates import FEWER_NODES, OPTIMAL, Certificate, SortStep
-from planner.specs.defaults import NEAR_SHARE
+from planner.specs.certificates import CLOSER, OPTIMAL, SIMPLER, Certificate, SortStep
+from planner.specs.engine_request import BEST, SIMPLEST
 from planner.specs.roles import TOGETHER
 from planner.specs.targets import SolverOptions
 from planner.verifier.placements import checks_of
@@ -106,6 +106,7 @@ def placement_of(asked: Asked, chosen: Chosen, *, began_s: float) -> Placement:
             verified=checks_of(asked.site.checks, recipes),
             began_s=began_s,
             options=asked.options,
+            prefer=asked.request.prefer,
         ),
         provenance=tuple(dict.fromkeys(provenance)),
         further={
@@ -209,6 +210,7 @@ def certificate_of(
     verified: tuple[str, ...],
     began_s: float,
     options: SolverOptions,
+    prefer: str = BEST,
 ) -> Certificate:
     """The proof in numbers, in SI units."""
     considered = chosen.considered
@@ -224,11 +226,11 @@ def certificate_of(
         verified=verified,
         wall_s=time.perf_counter() - began_s,
     )
-    is_near = found.status == OPTIMAL and options.gap < found.gap <= NEAR_SHARE
+    is_near = found.status == OPTIMAL and found.gap > options.gap
     steps = [(n, in_si(objective, value), in_si(objective, at)) for n, value, at in chosen.steps]
     return replace(
         found,
         sorts=tuple(SortStep(n_sorts=n, objective=value, bound=at) for n, value, at in steps),
         sort_price=options.sort_price if steps else None,
-        given_up_for=FEWER_NODES if is_near else "",
+        given_up_for=(SIMPLER if prefer == SIMPLEST else CLOSER) if is_near else "",
     )

@@ -32,13 +32,14 @@ from planner.results.engines import EngineDeployment
 from planner.runtimes.engine_describing import describe_choice
 from planner.runtimes.engine_requests import clock_of, engine_request, machines_of
 from planner.runtimes.predicting import Machines
+from planner.runtimes.registry import layers_of
 from planner.specs.architecture import Architecture
-from planner.specs.correspondence import architecture_of
 from planner.specs.engine_request import EngineRequest
 from planner.specs.kernels import EngineTables
 from planner.specs.ledger import remark
-from planner.specs.placement_request import AnyModel, PlacementRequest, Serve
+from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.records import ClusterSpec, DeviceSpec
+from planner.specs.region import BELIEFS, MEDIAN
 from planner.specs.roles import TOGETHER
 from planner.specs.runtimes import ROOFLINE
 from planner.topology.inventory import Kind
@@ -67,6 +68,12 @@ class EngineSource:
     def device(self) -> DeviceSpec:
         return self.machines.device
 
+    def believing(self, belief: str) -> EngineSource:
+        """Its deployments as a belief has them."""
+        confidence = 0.0 if belief == MEDIAN else self.request.confidence
+        request = replace(self.request, confidence=confidence)
+        return replace(self, request=request, choices=self.choices.believing(belief))
+
     def handed_bytes(self, cache_format: str) -> float:
         """Of the cache of one request that was read, in whole blocks of the engine."""
         return handed_bytes(
@@ -94,8 +101,7 @@ class EngineSource:
             ),
             n_stages=int(table.n_stages[row]),
         )
-        workspace = self.machines.engine.workspace_bytes
-        return sharding, float(self.choices.fixed_bytes[row]) - workspace
+        return sharding, float(self.choices.fixed_bytes[row]) - self.machines.engine.workspace_bytes
 
 
 def serving_engine(name: str, request: PlacementRequest, one: Serve, site: Site) -> ServingEngine:
@@ -128,13 +134,9 @@ def serving_engine(name: str, request: PlacementRequest, one: Serve, site: Site)
         machines=machines,
         requests=requests,
         by_latency=request.objective == "latency",
+        by_belief=request.has_region,
         roles=request.roles.roles,
     )
-
-
-def layers_of(model: AnyModel) -> Architecture:
-    """The model layer by layer."""
-    return model if isinstance(model, Architecture) else architecture_of(model)
 
 
 def _asked(
@@ -175,6 +177,7 @@ class ServingEngine:
         machines: of each kind of devices that its kernels were measured on, as if all were well.
         requests: what is asked on each of them.
         by_latency: whether the quickest replica is the best, not the one that serves most.
+        by_belief: whether the best by each belief is offered, and not only by the request's.
         roles: that replicas may have.
     """
 
@@ -182,6 +185,7 @@ class ServingEngine:
     machines: Mapping[Kind, Machines]
     requests: Mapping[Kind, EngineRequest]
     by_latency: bool
+    by_belief: bool = False
     roles: tuple[str, ...] = (TOGETHER,)
 
     @property
@@ -204,16 +208,16 @@ class ServingEngine:
             return
         for role in self.roles:
             source = self.source(domain, role)
-            targets = source.request.targets
-            rows = [
-                *wanted_choices(source.choices, targets, by_latency=self.by_latency, whole=whole)
-            ]
-            # of all others nothing is asked again: a source keeps a few of its many choices
-            kept = np.zeros(len(source.choices), np.bool_)
-            kept[rows] = True
-            few = replace(source, choices=source.choices.take(kept))
-            for row in (np.cumsum(kept) - 1)[rows].tolist():
-                yield configuration_of(few, model, domain, row)
+            is_one = whole or not self.by_belief or not source.choices.outside_error.any()
+            for beliefs in [BELIEFS] if is_one else [(one,) for one in BELIEFS]:
+                found = source.believing(beliefs[0])
+                asked, is_quick = found.request.targets, self.by_latency
+                rows = [*wanted_choices(found.choices, asked, by_latency=is_quick, whole=whole)]
+                # of all others nothing is asked again: a source keeps a few of its many choices
+                kept = np.isin(np.arange(len(found.choices)), rows)
+                few = replace(found, choices=found.choices.take(kept))
+                for row in (np.cumsum(kept) - 1)[rows].tolist():
+                    yield replace(configuration_of(few, model, domain, row), beliefs=beliefs)
 
     def on_torus(self, model: int, openings: Openings, *, whole: bool = False) -> OfferedOnTorus:
         """Never asked: `serving_engine` refuses a torus."""
@@ -222,11 +226,8 @@ class ServingEngine:
     def source(self, domain: Domain, role: str) -> EngineSource:
         """All deployments of a role on a domain."""
         cluster = domain.cluster
-        machines = replace(
-            self.machines[domain.kind],
-            device=cluster.device,
-            network=serving_network(cluster.fabric),
-        )
+        known, network = self.machines[domain.kind], serving_network(cluster.fabric)
+        machines = replace(known, device=cluster.device, network=network)
         request = self.requests[domain.kind]
         pool = replace(
             request.cluster, n_devices=domain.n_devices, n_devices_per_node=domain.per_node

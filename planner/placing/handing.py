@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray, IntArray
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.estimates.serving.rules import pairs_start
 from planner.placing.configurations import AnyConfiguration, Configuration
-from planner.placing.pairing import may_hand_over
 from planner.placing.program import KTOKEN, Aim, Columns
 from planner.programs.handover import Handover
 from planner.programs.layout import ceiling
@@ -135,6 +135,37 @@ def _pairs(of_column: Sequence[AnyConfiguration], aim: Aim) -> tuple[IntArray, I
     fits &= may_hand_over(of_column)[np.ix_(before, after)]
     p, d = np.nonzero(fits & (of_kind[before][:, None] == of_kind[after]))
     return before[p], after[d]
+
+
+def may_hand_over(configurations: Sequence[AnyConfiguration]) -> BoolArray:
+    """Whether a configuration that reads prompts may hand over to one that decodes, (N, N).
+
+    Of others, and of those of different models or engines, nothing is said: it is True.
+    """
+    found = np.ones((len(configurations), len(configurations)), dtype=np.bool_)
+    alike: dict[tuple[int, str], list[int]] = {}
+    for number, one in enumerate(configurations):
+        if one.pairing is not None and one.role in (PREFILL, DECODE):
+            alike.setdefault((one.model, one.engine), []).append(number)
+    for numbers in alike.values():
+        ends = [
+            np.array([n for n in numbers if configurations[n].role == role], np.int64)
+            for role in (PREFILL, DECODE)
+        ]
+        first = configurations[numbers[0]].pairing
+        assert first is not None
+        degrees = [_degrees([configurations[n] for n in end.tolist()]) for end in ends]
+        found[np.ix_(*ends)] = pairs_start(first.rules, first.model, *degrees)
+    return found
+
+
+def _degrees(some: Sequence[AnyConfiguration]) -> dict[str, Any]:
+    known = [one.pairing for one in some if one.pairing is not None]
+    return {
+        "tp": np.array([it.n_tensor for it in known], np.int64),
+        "dp": np.array([it.n_data for it in known], np.int64),
+        "pp": np.array([it.n_stages for it in known], np.int64),
+    }
 
 
 def _ceilings(most_s: FloatArray) -> FloatArray:

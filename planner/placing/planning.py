@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from planner.errors import NoPlanError, Problem, RequestError
 from planner.estimates.serving.usual_engines import engines_of
-from planner.placing.alike import alike
+from planner.placing.alike import preferred
 from planner.placing.asking import placement_request, site_of, wish_problems
+from planner.placing.beliefs import beside
 from planner.placing.conflicts import conflict_of
 from planner.placing.describing import chosen_of, placement_of
 from planner.placing.engines import serving_engine
@@ -24,6 +25,7 @@ from planner.results.placements import Placement
 from planner.running.deadlines import out_of_time, timed
 from planner.solvers.solution import Status
 from planner.specs.deployment_rows import DeploymentTable
+from planner.specs.engine_request import BEST
 from planner.specs.graphs import GraphSpec
 from planner.specs.placement_request import (
     AnyModel,
@@ -70,6 +72,7 @@ def place(
     layout_first: bool = False,
     deployments: Sequence[DeploymentTable] = (),
     confidence: float | None = None,
+    prefer: str = BEST,
     roles: str | None = None,
     connector: Connector | None = None,
     prefill_devices: int | None = None,
@@ -107,6 +110,8 @@ def place(
             what planners do that give degrees. To compare with; the joint choice is never worse.
         deployments: rows of the tables that `engine` names, in place of what their files say.
         confidence: of the interval whose upper end an engine's replicas are counted on.
+        prefer: `objective`, or `simplest`: of all placements that lose less of an objective that
+            is predicted than its error, the one of fewest sorts of replicas, then devices.
         roles: `together`: every replica does both phases; `apart`: each does prefill or decode,
             and caches are handed over; `free`: the program chooses, and may mix them.
         connector: what hands caches over, see `load_connector`; `nixl`, as measured.
@@ -138,6 +143,7 @@ def place(
         devices=devices,
         costs=group_costs,
         confidence=confidence,
+        prefer=prefer,
         roles=asked_roles(
             roles, connector, prefill_devices=prefill_devices, decode_devices=decode_devices
         ),
@@ -150,7 +156,8 @@ def place(
         asked = replace(asked, sorts=chosen_first(replace(asked, site=well)))
     search = searched(asked)
     refuse_none(asked, search)
-    found = placement_of(asked, chosen_of(alike(asked, search)), began_s=began_s)
+    found = placement_of(asked, chosen_of(preferred(asked, search)), began_s=began_s)
+    found = beside(asked, search, found)
     if recorded is not None:
         found = replace(found, request=replace(found.request, costs=recorded.asked))
     refuse(judge_placement(found)[1])

@@ -169,9 +169,9 @@ def offered(asked: Asked, *, whole: bool = False) -> Offered:
     return found if asked.sorts is None else found.only(asked.sorts)
 
 
-def searched(asked: Asked) -> Search:
-    """Make the configurations, pose the placement, solve it."""
-    found = offered(asked)
+def searched(asked: Asked, found: Offered | None = None) -> Search:
+    """Make the configurations, if there are none yet, pose the placement, solve it."""
+    found = found or offered(asked)
     pose = cache(lambda: found.posed(asked.aim()))
 
     def solve(most_sorts: int | None) -> Search:
@@ -238,9 +238,9 @@ def mastered(
 def solved(
     program: PlacementProgram, options: SolverOptions, *, most_direct: int = MOST_DIRECT
 ) -> PlacementSolution:
-    """Solve; large packings are narrowed whatever the backend."""
-    is_free = not program.ties and program.most_sorts is None
-    is_packing = is_free and bool((program.uses.amount > 0).all())
+    """Solve; large packings of cells are narrowed whatever the backend."""
+    is_of_cells = bool((program.free == 1).all() and (program.uses.amount > 0).all())
+    is_packing = is_of_cells and program.most_sorts is None
     solver = "narrowing" if is_packing and program.n_columns > most_direct else options.solver
     return solve_placement(program, solver=solver, effort=effort_of(options), proof=options.proof)
 

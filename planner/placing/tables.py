@@ -13,7 +13,6 @@ from planner.errors import Problem, RequestError
 from planner.estimates.serving.memory import handed_bytes
 from planner.estimates.serving.operations import number_bytes
 from planner.placing.configurations import Configuration
-from planner.placing.engines import layers_of
 from planner.placing.fabrics.domains import Domain, largest_piece
 from planner.placing.fabrics.patterns import LEAF, NODE, NodeConfiguration, NodePattern
 from planner.placing.sites import Site
@@ -22,6 +21,7 @@ from planner.placing.table_rows import asked_lengths, is_of, is_on, lengths_of
 from planner.placing.tori.slices import OfferedOnTorus
 from planner.programs.layout import ceiling
 from planner.results.table_deployments import TableDeployment
+from planner.runtimes.registry import layers_of
 from planner.specs.deployment_rows import DeploymentRow
 from planner.specs.kernels import EngineTables
 from planner.specs.ledger import remark

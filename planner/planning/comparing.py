@@ -32,7 +32,8 @@ from planner.specs.validation.arguments import arguments_checked, conformed
 from planner.units import show
 
 if TYPE_CHECKING:
-    from planner.results.placements import Placement, PlacementConflict
+    from planner.results.obstacles import PlacementConflict
+    from planner.results.placements import Placement
 
 _T = TypeVar("_T")
 _Keywords = dict[str, Any]

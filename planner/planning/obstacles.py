@@ -9,9 +9,10 @@ from planner.quantities import QUANTITIES
 from planner.results import AnyDeployment, Deployment, Obstacle
 from planner.results.engines import EngineDeployment
 from planner.results.obstacles import beyond_text
-from planner.runtimes.candidates import MEDIAN, Aim, Among, has_region
+from planner.runtimes.candidates import Aim, Among, has_region
 from planner.solvers.search import is_feasible
 from planner.specs.model_errors import Quantity, roofline_error
+from planner.specs.region import MEDIAN
 from planner.specs.request import Request
 from planner.specs.runtimes import ROOFLINE
 from planner.units import show

@@ -15,11 +15,12 @@ from planner.programs.simplicity import SIMPLICITY
 from planner.results import Alternative, AnyDeployment, Rival
 from planner.results.engines import EngineDeployment
 from planner.running.deadlines import is_over
-from planner.runtimes.candidates import INSIDE, MEDIAN, Aim, Among, has_region
+from planner.runtimes.candidates import Aim, Among, has_region
 from planner.solvers.certify import in_si
 from planner.solvers.search import N_ALTERNATIVES, Found, search
-
-SIMPLEST = "simplest"
+from planner.specs.engine_request import SIMPLEST
+from planner.specs.model_errors import Quantity, common_error
+from planner.specs.region import FACTOR, INSIDE, MEDIAN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -107,22 +108,46 @@ def _rival(
         deployment=deployment,
         objective=in_si(aim.objective, value),
         loss_fraction=(value - least) / abs(least) if least else 0.0,
-        error_fraction=_apart_error(aim.objective, leader, deployment),
+        error_fraction=_apart_error(among, aim.objective, leader, deployment),
     )
 
 
-def _apart_error(objective: str, one: AnyDeployment, other: AnyDeployment) -> float:
+def _apart_error(among: Among, objective: str, one: AnyDeployment, other: AnyDeployment) -> float:
     """What one loses of another under another engine, below which the two are a tie [1].
 
-    Predictions of one engine err together, so that its own deployments are compared without.
+    Predictions of one engine err together, so that its own deployments are compared without. What
+    two engines err alike by where they cut a model alike, and run about as much, is none of it.
     """
     if not isinstance(one, EngineDeployment) or not isinstance(other, EngineDeployment):
         return 0.0
     is_rent = objective == "cost" and one.demand_tokens_per_s is not None
     if one.engine == other.engine or is_rent or objective in ("rent", "devices"):
         return 0.0
-    times = ((it.ttft_s if objective == "ttft" else it.tpot_s) for it in (one, other))
-    return undecided(math.hypot(*(it.high / it.value - 1.0 for it in times)))
+    name: Quantity = "TTFT" if objective == "ttft" else "TPOT"
+    first, second = _off(one, name), _off(other, name)
+    common = _common(among, name, one) if _is_alike(one, other) else 0.0
+    return undecided(math.sqrt(first**2 + second**2 - 2.0 * common * first * second))
+
+
+def _off(one: EngineDeployment, name: Quantity) -> float:
+    times = one.ttft_s if name == "TTFT" else one.tpot_s
+    return times.high / times.value - 1.0
+
+
+def _common(among: Among, name: Quantity, one: EngineDeployment) -> float:
+    """The correlation of errors of two engines that run a deployment's model alike."""
+    kinds = {it.name: it.kind for part in among.requests for it in getattr(part, "models", ())}
+    return common_error(kinds[one.model], name)
+
+
+def _is_alike(one: EngineDeployment, other: EngineDeployment) -> bool:
+    """Whether two deployments are cut alike, of the same formats, and run about as much."""
+    cuts = [
+        (it.model, it.formats, it.n_tensor, it.n_data, it.n_stages, it.n_expert_parallel)
+        for it in (one, other)
+    ]
+    loads = sorted((one.batch, other.batch))
+    return cuts[0] == cuts[1] and loads[1] <= FACTOR * loads[0]
 
 
 def beliefs_of(

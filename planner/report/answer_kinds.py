@@ -150,7 +150,7 @@ ANSWER_KINDS: tuple[AnswerKind, ...] = (
         name="conflict", of="plans.Conflict", module="answers.conflicts", request=("request",)
     ),
     AnswerKind(
-        name="placement-conflict", of="placements.PlacementConflict", module="answers.conflicts"
+        name="placement-conflict", of="obstacles.PlacementConflict", module="answers.conflicts"
     ),
     AnswerKind(name="staging-conflict", of="staging.StagingConflict", module="answers.conflicts"),
     AnswerKind(name="verification", of="verifications.Verification", module="answers.verification"),

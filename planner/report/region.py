@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from planner.report.lines import percent
 from planner.report.words import amount
-from planner.results import EnginePlan
+from planner.results import Alternative, EnginePlan
 from planner.results.engines import EngineDeployment
+from planner.specs.architecture import Architecture, Experts
 from planner.specs.judged import ModelKind
 from planner.specs.region import (
     CONFIDENCE,
@@ -20,7 +24,13 @@ from planner.specs.region import (
     measured,
     settings,
 )
+from planner.specs.runtimes import runtime_of
 from planner.units import show
+
+if TYPE_CHECKING:
+    from planner.results.fleets import FleetPlan, OtherFleet
+    from planner.results.placements import OtherPlacement, Placement, Recipe
+    from planner.specs.placement_request import AnyModel
 
 _WORDS = {
     "tp": "TP {}",
@@ -76,28 +86,66 @@ def region_rows(plan: EnginePlan) -> list[tuple[str, str]]:
     def words(one: EngineDeployment) -> str:
         return deployment_words(one, device, kinds[one.model])
 
+    def by(found: Alternative[EngineDeployment]) -> str:
+        one, engine = found.deployment, f"{found.deployment.engine}: " if plan.rivals else ""
+        beyond = f"; {words(one)}" if one.outside and one != plan.deployment else ""
+        return f"{engine}{one.summary}{beyond}"
+
     best = plan.deployment
     said = [("this plan", f"outside: {words(best)}" if best.outside else "inside")]
     if plan.request.confidence is None:
-        said += _beside(plan, words)
+        said += _beside(plan, plan.certificate.dimension, by)
     return said
 
 
+def replicas_region_rows(answer: Placement | FleetPlan) -> list[tuple[str, str]]:
+    """The same of replicas, with how many of each recipe stand beside them."""
+    if not answer.request.has_region:
+        return []
+    kinds = {one.name: model_kind(one) for one in answer.request.every_model}
+    devices = {one.kind: one.device for one in answer.kinds}
+
+    def words(recipes: Iterable[Recipe]) -> str:
+        each = (
+            outside_words(it.deployment.outside, it.engine, devices[it.kind], kinds[it.model])
+            for it in recipes
+            if isinstance(it.deployment, EngineDeployment)
+        )
+        return "; ".join(dict.fromkeys(chain.from_iterable(each)))
+
+    own = words(answer.recipes)
+
+    def by(found: OtherPlacement | OtherFleet) -> str:
+        n_of = Counter(one.recipe for one in found.replicas)
+        each = [
+            f"{n_of[i]} × {it.deployment.summary}, on {it.kind} under {runtime_of(it.engine).title}"
+            for i, it in enumerate(found.recipes)
+        ]
+        beyond = words(found.recipes)
+        return "; ".join([*each, *[beyond] * (beyond not in ("", own))])
+
+    said = [("as planned", f"outside: {own}" if own else "inside")]
+    return [*said, *_beside(answer, answer.certificate.dimension, by)]
+
+
 def _beside(
-    plan: EnginePlan, words: Callable[[EngineDeployment], str]
+    answer: EnginePlan | Placement | FleetPlan, dimension: str, by: Callable[[Any], str]
 ) -> Iterator[tuple[str, str]]:
     """The best of what was measured, and the best if all that is predicted held."""
-    dimension = plan.certificate.dimension
-    for label, found in (("inside", plan.inside), ("as predicted", plan.anywhere)):
+    for label, found in (("inside", answer.inside), ("as predicted", answer.anywhere)):
         if found is None:
             yield label, "none is known to hold all limits"
             continue
-        one, lost = found.deployment, found.loss_fraction
+        lost = found.loss_fraction
         change = f"{percent(abs(lost))} {'worse' if lost > 0 else 'better'}" if lost else "as good"
-        engine = f"{one.engine}: " if plan.rivals else ""
-        beyond = f"; {words(one)}" if one.outside and one != plan.deployment else ""
-        value = show(found.objective, dimension)
-        yield label, f"{value}, {change}, by {engine}{one.summary}{beyond}"
+        yield label, f"{show(found.objective, dimension)}, {change}, by {by(found)}"
+
+
+def model_kind(model: AnyModel) -> ModelKind:
+    """Whether it has experts to be dealt."""
+    if not isinstance(model, Architecture):
+        return model.kind
+    return "mixture" if any(isinstance(one.ffn, Experts) for one in model.layers) else "dense"
 
 
 def _value(one: Outside) -> str:

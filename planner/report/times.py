@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 from planner.estimates.serving.usual_engines import why_no_engine
 from planner.report.documents.blocks import Note, notes
 from planner.report.lines import percent
-from planner.report.region import outside_words
+from planner.report.region import model_kind, outside_words
 from planner.report.words import plural
 from planner.results import AnyDeployment, AnyRequest, runtime_name
 from planner.results.engines import EngineDeployment
-from planner.specs.architecture import Architecture, Experts
 from planner.specs.economics.request import EconomicsRequest
 from planner.specs.judged import Judged, ModelKind, judged_on
 from planner.specs.records import ClusterSpec
@@ -189,7 +188,7 @@ def _curves(answer: object) -> Iterable[Curve]:
 def _of_frontier(answer: Frontier) -> Iterator[Times]:
     """Of every runtime that a point is of."""
     if answer.cost_model.name == ERDIL2025.name and isinstance(answer.request, Request):
-        yield _of(ERDIL2025.name, "", _kind(answer.request.model))
+        yield _of(ERDIL2025.name, "", model_kind(answer.request.model))
         return
     names = {runtime_name(point.deployment) for point in answer.points}
     for request in (answer.request, *answer.other_requests):
@@ -203,7 +202,7 @@ def _of_request(request: AnyRequest, used: AnyDeployment | None = None) -> Itera
         return
     if isinstance(request, Request):
         device, why = request.cluster.device.name, why_no_engine(request.model, request.cluster)
-        yield _of(ROOFLINE.name, device, _kind(request.model), why=why)
+        yield _of(ROOFLINE.name, device, model_kind(request.model), why=why)
         return
     outside = used.outside if isinstance(used, EngineDeployment) else ()
     for kind in dict.fromkeys(one.kind for one in request.models):
@@ -222,7 +221,7 @@ def _of_recipes(answer: Placement | FleetPlan, served: Iterable[AnyModel]) -> It
         (one.engine.name, one.kernels.device): one.kernels.measured_by for one in request.tables
     }
     for one in answer.recipes:
-        kind, device = _kind(models[one.model]), devices[one.kind]
+        kind, device = model_kind(models[one.model]), devices[one.kind]
         if isinstance(one.deployment, TableDeployment):
             yield _of_table(one.deployment.table, made_by[one.deployment.table], device, kind)
         elif one.engine == ROOFLINE.name:
@@ -232,12 +231,6 @@ def _of_recipes(answer: Placement | FleetPlan, served: Iterable[AnyModel]) -> It
             outside = used.outside if isinstance(used, EngineDeployment) else ()
             measured_by = measured.get((one.engine, device), ())
             yield _of_engine(one.engine, device, kind, measured_by, outside)
-
-
-def _kind(model: AnyModel) -> ModelKind:
-    if not isinstance(model, Architecture):
-        return model.kind
-    return "mixture" if any(isinstance(one.ffn, Experts) for one in model.layers) else "dense"
 
 
 def _of(

@@ -198,6 +198,26 @@ class FleetAlternative:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OtherFleet:
+    """The cheapest fleet if something else were believed of times.
+
+    Args:
+        objective: its rent [USD/h].
+        loss_fraction: what it costs more than the fleet that it stands beside, of that one's rent.
+        recipes, replicas, pools, handovers, classes, simulated: as a fleet has them.
+    """
+
+    objective: float
+    loss_fraction: float
+    recipes: tuple[Recipe, ...]
+    replicas: tuple[Replica, ...]
+    pools: tuple[FleetPool, ...]
+    handovers: tuple[FleetHandover, ...]
+    classes: tuple[ServedClass, ...]
+    simulated: Simulated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FleetPlan:
     """Pools of replicas for traffic, with a bound on both sides.
 
@@ -219,6 +239,8 @@ class FleetPlan:
         most_factor: times today's traffic, of all classes alike, that the same rent serves; None
             where nobody says.
         provenance: of the inputs.
+        inside, anywhere: the cheapest of what was measured, and the cheapest if all that is
+            predicted held; None where a share of cases is asked for, or none is known.
     """
 
     request: FleetRequest
@@ -236,6 +258,8 @@ class FleetPlan:
     alternatives: tuple[FleetAlternative, ...] = ()
     most_factor: float | None = None
     provenance: tuple[Provenance, ...] = ()
+    inside: OtherFleet | None = None
+    anywhere: OtherFleet | None = None
 
     @property
     def usd_per_hour(self) -> float:

@@ -9,7 +9,6 @@ from typing import Protocol
 
 from planner.quantities import QUANTITIES
 from planner.results.engines import EngineDeployment
-from planner.results.obstacles import Obstacle
 from planner.results.phase_deployments import LayoutDeployment
 from planner.results.table_deployments import TableDeployment
 from planner.specs.certificates import Certificate
@@ -215,6 +214,24 @@ class Placed(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OtherPlacement:
+    """What would be placed if something else were believed of times.
+
+    Args:
+        objective: SI.
+        loss_fraction: what it loses of the objective of the placement that it stands beside.
+        recipes, replicas, served, handovers: as a placement has them.
+    """
+
+    objective: float
+    loss_fraction: float
+    recipes: tuple[Recipe, ...]
+    replicas: tuple[Replica, ...]
+    served: tuple[Served, ...]
+    handovers: tuple[Handover, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
     """Which devices serve, and which rank is where.
 
@@ -230,6 +247,8 @@ class Placement:
         provenance: of the inputs.
         further: what all replicas come to in limited quantities that no field tells, SI.
         handovers: which replicas hand caches over to which; none where each does both phases.
+        inside, anywhere: the best of what was measured, and the best if all that is predicted
+            held; None where a share of cases is asked for, or none is known.
     """
 
     request: PlacementRequest
@@ -243,6 +262,8 @@ class Placement:
     provenance: tuple[Provenance, ...] = ()
     further: Mapping[str, float] = field(default_factory=dict)
     handovers: tuple[Handover, ...] = ()
+    inside: OtherPlacement | None = None
+    anywhere: OtherPlacement | None = None
 
     def used(self, name: str) -> float:
         """What all replicas come to in a quantity that is limited of them together, SI."""
@@ -271,25 +292,3 @@ class Placement:
             f"{len(self.replicas)} replicas on {self.n_used} of {self.n_free} free devices, "
             f"{show(self.output_tokens_per_s, 'token/s')}; {proof.status}, gap {proof.gap:.3g}"
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementConflict:
-    """Why nothing can be placed: wishes that cannot hold together, none of which can go.
-
-    Args:
-        pool: name of the cluster.
-        n_free, n_devices: devices that are free, and all of them.
-        obstacles: the irreducible set.
-        verified: how it was confirmed.
-    """
-
-    pool: str
-    n_free: int
-    n_devices: int
-    obstacles: tuple[Obstacle, ...]
-    verified: tuple[str, ...]
-
-    def __str__(self) -> str:
-        names = ", ".join(dict.fromkeys(obstacle.name for obstacle in self.obstacles))
-        return f"no placement exists: {names} cannot hold together"

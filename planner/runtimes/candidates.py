@@ -19,10 +19,6 @@ from planner.specs.engine_request import EngineRequest
 from planner.specs.provenance import Provenance
 from planner.specs.targets import Targets
 
-INSIDE, MEDIAN = "inside", "median"
-"""Beliefs beside which an answer stands: no deployment but those that were measured; all of them as
-they are predicted, measured or not."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aim:

@@ -19,16 +19,14 @@ from planner.programs.posed import NO_RELIEFS, NOTHING, PosedProgram
 from planner.programs.reduction import MOST_WHOLE, loosened
 from planner.quantities import MEMORY, QUANTITIES
 from planner.running.deadlines import is_over, out_of_time
-from planner.runtimes.candidates import INSIDE, MEDIAN, Aim
+from planner.runtimes.candidates import Aim
+from planner.specs.region import BELIEFS, INSIDE
 
 MOST_TIMED = 3 * MOST_WHOLE // 2
 """Candidates that are all timed, so that no bound has to be believed: of these some do not fit."""
 
 CUTS_AT_ONCE = 256
 """Of which all deployments are in memory at once."""
-
-BELIEFS = ("", INSIDE, MEDIAN)
-"""What may be believed; programs number their columns' `variant` so."""
 
 
 def limits_on(objective: str, aim: Aim) -> tuple[float, tuple[tuple[str, float], ...]]:
@@ -179,7 +177,7 @@ class EngineSource:
 
     def _posed(self, found: EngineChoices, memory_scale: float, belief: str) -> PosedProgram:
         aim = self._aim
-        found = believed(found, belief).within(memory_scale)
+        found = found.believing(belief).within(memory_scale)
         return pose_engine(
             found,
             self._offered.timer.request,
@@ -256,10 +254,3 @@ class EngineSource:
         for name, relief in reliefs.items() if is_loose else ():
             posed = loosened(posed, name, relief)
         return posed
-
-
-def believed(found: EngineChoices, belief: str) -> EngineChoices:
-    """Choices as a belief has them, timed as they are."""
-    if belief == MEDIAN:
-        return replace(found, confidence=0.0)
-    return found.take(found.outside_error == 0.0) if belief == INSIDE else found

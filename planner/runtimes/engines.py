@@ -28,7 +28,7 @@ from planner.runtimes.engine_requests import (
     engine_request,
     machines_of,
 )
-from planner.runtimes.engine_source import BELIEFS, EngineSource, Offered, believed
+from planner.runtimes.engine_source import EngineSource, Offered
 from planner.runtimes.predicting import Machines
 from planner.runtimes.shortfall import larger_pools
 from planner.specs.architecture import Architecture
@@ -37,6 +37,7 @@ from planner.specs.engines.rules import EngineRule
 from planner.specs.model_errors import Quantity, kernels_share, model_error
 from planner.specs.provenance import Provenance
 from planner.specs.records import ClusterSpec
+from planner.specs.region import BELIEFS
 from planner.specs.targets import Targets
 from planner.verifier.engine_deployments import CHECKS
 from planner.verifier.plans import checked
@@ -189,7 +190,8 @@ class EngineCandidates:
         row, n_drafted = row_of(number, arm, self.request.formats)
         (drafts,) = (one for one in timer.drafts if timer.n_drafted(one) == n_drafted)
         row, _ = timer.offered(row, drafts)
-        found = believed(timer.exact(row, drafts, math.inf), BELIEFS[int(posed.variant[column])])
+        exact = timer.exact(row, drafts, math.inf)
+        found = exact.believing(BELIEFS[int(posed.variant[column])])
         one = self.described(found, 0)
         n_replicas, demand = posed.fleet(1, assignment, self.request.targets)
         return as_fleet(self.request, one, n_replicas=n_replicas, demand=demand)

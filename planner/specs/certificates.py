@@ -13,7 +13,8 @@ Outcome = Literal["optimal", "infeasible", "stopped", "refused"]
 _LINEAGES = ("highs", "cpsat", "scip")
 """Solvers, by the family of their code; any other prover is the project's own arithmetic."""
 
-FEWER_NODES = "replicas over fewer nodes"
+CLOSER = "replicas that lie closer together"
+SIMPLER = "simpler replicas within the error of what is predicted"
 """What up to `planner.specs.defaults.NEAR_SHARE` of a placement's objective is given up for."""
 
 OPTIMAL, UNCONFIRMED, FEASIBLE, LEAST_MOVED = "optimal", "unconfirmed", "feasible", "least-moved"

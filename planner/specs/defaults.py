@@ -25,7 +25,8 @@ The sizes that vLLM captures CUDA graphs for are among them, and its `max_num_se
 """
 
 NEAR_SHARE = 0.005
-"""Of its objective that a placement gives up at most for replicas over fewer nodes and leaves."""
+"""Of its objective that a placement gives up at most for replicas over fewer nodes and leaves, and
+for compact slices."""
 
 RULE_SHARE = 0.05
 """Of its objective that a plan has to gain without a rule of the engine for an answer to say so."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 from planner.specs.targets import Lookahead
 from planner.specs.validation.values import NOT_EMPTY, one_of
 
-PREFERENCES = ("simplest", "objective")
+PREFERENCES = SIMPLEST, BEST = "simplest", "objective"
 
 SMALL_CHUNKS = (256, 512, 1024)
 """Most tokens of a pass where prompts hold answers up for too long; `assumed`."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from planner.specs.architecture import Architecture
 from planner.specs.defaults import N_SIMULATED
 from planner.specs.deployment_rows import DeploymentTable
 from planner.specs.graphs import GraphSpec
 from planner.specs.kernels import EngineTables
 from planner.specs.pools import PoolSpec
-from planner.specs.records import ClusterSpec
+from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.request import SolverOptions
 from planner.specs.roles import ALL_TOGETHER, LEAST_PRESENT, AskedRoles
+from planner.specs.runtimes import ENGINES
 from planner.specs.state import State
 from planner.specs.traffic.records import TrafficClass
 
@@ -65,6 +67,15 @@ class FleetRequest:
     confidence: float | None = None
     tables: tuple[EngineTables, ...] = ()
     deployments: tuple[DeploymentTable, ...] = ()
+
+    @property
+    def has_region(self) -> bool:
+        """Whether what was measured, and nothing that is asked for, says what is believed."""
+        return self.confidence is None and all(name in ENGINES for name in self.engines)
+
+    @property
+    def every_model(self) -> tuple[ModelSpec | Architecture, ...]:
+        return tuple(it for one in self.classes for it in one.models)
 
     @property
     def rate_per_s(self) -> float:

@@ -42,6 +42,8 @@ class ModelError:
         n_rows: measurements that it is of.
         n_groups: models on devices among them.
         source: where they are from.
+        common_fraction: of any runtime, the correlation of the errors of two engines that run a
+            model on a device alike; 0 where no such pairs were measured [1].
     """
 
     runtime: str
@@ -52,6 +54,7 @@ class ModelError:
     n_rows: int
     n_groups: int
     source: str
+    common_fraction: float = 0.0
 
 
 @cache
@@ -65,6 +68,11 @@ def model_error(runtime: str, kind: ModelKind, quantity: Quantity) -> float:
     """Relative standard deviation of a runtime's times beyond its kernels' [1]."""
     of = _of(kind, quantity)
     return (of.get((runtime, ANY)) or of[ANY, ANY]).deviation_fraction
+
+
+def common_error(kind: ModelKind, quantity: Quantity) -> float:
+    """The correlation of errors of two engines that run a model on a device alike [1]."""
+    return _of(kind, quantity)[ANY, ANY].common_fraction
 
 
 def roofline_error(device: DeviceSpec, kind: ModelKind, quantity: Quantity) -> float | None:

@@ -10,12 +10,14 @@ from planner.specs.architecture import Architecture
 from planner.specs.correspondence import model_spec_of
 from planner.specs.defaults import DEFAULT_BATCHES, DEFAULT_WORKLOAD
 from planner.specs.deployment_rows import DeploymentTable
+from planner.specs.engine_request import BEST
 from planner.specs.graphs import GraphSpec
 from planner.specs.kernels import EngineTables
 from planner.specs.pools import PoolSpec
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import Request, SolverOptions, Targets, make_request
 from planner.specs.roles import AskedRoles
+from planner.specs.runtimes import ENGINES
 from planner.specs.state import State
 
 OBJECTIVES = ("throughput", "share", "rent", "devices", "latency", "cost")
@@ -91,6 +93,8 @@ class PlacementRequest:
         tables: of the engines, on the kinds of devices that they have kernels of.
         deployments: of the tables that are named, what may be placed.
         roles: that replicas may have.
+        prefer: of what is predicted `objective`, or `simplest`: of all placements that lose less of
+            it than its error.
     """
 
     site: SiteSpec
@@ -111,6 +115,17 @@ class PlacementRequest:
     tables: tuple[EngineTables, ...] = ()
     deployments: tuple[DeploymentTable, ...] = ()
     roles: AskedRoles = field(default_factory=AskedRoles)
+    prefer: str = BEST
+
+    @property
+    def every_model(self) -> tuple[AnyModel, ...]:
+        return tuple(one.model for one in self.models)
+
+    @property
+    def has_region(self) -> bool:
+        """Whether what was measured, and nothing that is asked for, says what is believed."""
+        is_free = self.confidence is None and not self.layout_first
+        return is_free and all(name in ENGINES for name in self.engines)
 
 
 def layout_request(asked: PlacementRequest, one: Serve, cluster: ClusterSpec) -> Request:

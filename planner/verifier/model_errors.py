@@ -11,21 +11,22 @@ from planner.specs.records import DeviceSpec
 
 
 @cache
-def _deviations() -> dict[tuple[str, str, str, str], float]:
-    """Relative standard deviations by runtime, device, kind of model and quantity [1]."""
+def _rows() -> dict[tuple[str, ...], dict[str, str]]:
+    """Rows by runtime, device, kind of model and quantity."""
     text = (files("planner.specs") / "model_errors.csv").read_text(encoding="utf-8")
     names = ("runtime", "device", "kind", "quantity")
-    return {
-        tuple(row[name] for name in names): float(row["deviation_fraction"])  # type: ignore[misc]
-        for row in csv.DictReader(text.splitlines())
-    }
+    return {tuple(row[it] for it in names): row for row in csv.DictReader(text.splitlines())}
+
+
+def correlation(kind: str, quantity: str) -> float:
+    """Of the errors of two engines that run a model on a device alike [1]."""
+    return float(_rows()["any", "any", kind, quantity]["common_fraction"])
 
 
 def deviation(runtime: str, kind: str, quantity: str) -> float:
     """Of a runtime's times; of any runtime's where nothing was measured on its own [1]."""
-    of = _deviations()
-    own = of.get((runtime, "any", kind, quantity))
-    return of["any", "any", kind, quantity] if own is None else own
+    rows, names = _rows(), (runtime, "any", kind, quantity)
+    return float(rows[names if names in rows else ("any", *names[1:])]["deviation_fraction"])
 
 
 def roofline_deviation(device: DeviceSpec, kind: str, quantity: str) -> float | None:
@@ -33,8 +34,8 @@ def roofline_deviation(device: DeviceSpec, kind: str, quantity: str) -> float | 
     assumed = {one.key for one in device.provenance if one.is_assumed}
     if {"attainable.compute_fraction", "attainable.hbm_fraction"} <= assumed:
         return None
-    own = _deviations().get(("roofline", device.name, kind, quantity))
-    return deviation("roofline", kind, quantity) if own is None else own
+    own = _rows().get(("roofline", device.name, kind, quantity))
+    return float(own["deviation_fraction"]) if own else deviation("roofline", kind, quantity)
 
 
 def deviations(share: float) -> float:

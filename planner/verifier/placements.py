@@ -10,8 +10,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
+from planner.results.engines import EngineDeployment
 from planner.results.phase_deployments import LayoutDeployment, PhaseDeployment
 from planner.results.placements import (
     AnyDeployment,
@@ -24,6 +26,7 @@ from planner.results.placements import (
     Served,
 )
 from planner.results.table_deployments import TableDeployment
+from planner.specs.architecture import Experts
 from planner.specs.certificates import LEAST_MOVED, OPTIMAL, UNCONFIRMED
 from planner.specs.defaults import NEAR_SHARE
 from planner.specs.placement_request import PlacementRequest, Serve, layout_request
@@ -31,11 +34,13 @@ from planner.specs.records import ClusterSpec, Provenance
 from planner.specs.request import Request
 from planner.specs.roles import TOGETHER
 from planner.specs.runtimes import ROOFLINE
+from planner.verifier.beliefs import judged_others
 from planner.verifier.certificates import RECOUNTED, STATUSES, Counts, certified
 from planner.verifier.deployments import Ground as Standing
 from planner.verifier.engines import counted_engine, n_block_tokens
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, with_differences
 from planner.verifier.handovers import Ends, judged_handovers
+from planner.verifier.model_errors import deviation
 from planner.verifier.parts import pieces_of
 from planner.verifier.quantities import MEASURES, further_of
 from planner.verifier.runtimes.layouts import (
@@ -120,7 +125,12 @@ def stand_of(request: PlacementRequest) -> Stand:
 
 def judge_placement(placement: Placement) -> tuple[Placement, list[Finding]]:
     """The placement that is true of its choice, and everything in this one that is not so."""
-    return judged(placement, stand_of(placement.request))
+    stand, name = stand_of(placement.request), placement.request.objective
+    truth, wrong = judged(placement, stand)
+    truth, more = judged_others(
+        placement, truth, partial(judged, stand=stand), is_rate=name in RATES
+    )
+    return truth, with_differences([*wrong, *more], placement, truth)
 
 
 def judged(
@@ -170,7 +180,7 @@ def judged(
         objective=_reached(request, served, recipes, known),
         dimension=DIMENSIONS[request.objective],
         is_rate=request.objective in RATES,
-        gap=max(request.options.gap, NEAR_SHARE),
+        gap=max(request.options.gap, NEAR_SHARE, _error(request, wishes, recipes, known)),
         checks=checks_of(stand.checks, recipes),
         counts=stand.counts.of_a_repair() if is_repaired else stand.counts,
         statuses=(OPTIMAL, UNCONFIRMED, LEAST_MOVED) if is_repaired else STATUSES,
@@ -181,6 +191,7 @@ def judged(
         recipes,
         replace(request.options, most_sorts=None) if is_repaired else request.options,
         is_rate=request.objective in RATES,
+        prefer=request.prefer,
     )
     wrong += of_sorts
     connector = request.roles.connector
@@ -201,6 +212,8 @@ def judged(
         ),
         further=further,
         handovers=handovers,
+        inside=placement.inside,
+        anywhere=placement.anywhere,
     )
     return truth, with_differences(wrong, placement, truth)
 
@@ -408,6 +421,32 @@ def _reached(
         "latency": math.fsum(recipes[one.recipe].tpot_s for one in replicas),
         "cost": math.fsum(map(_usd_per_token, served)),
     }[request.objective]
+
+
+def _error(
+    request: PlacementRequest,
+    wishes: Mapping[str, Serve],
+    recipes: Sequence[Recipe],
+    replicas: Sequence[Replica],
+) -> float:
+    """What simpler replicas may lose of an objective: its relative standard deviation.
+
+    Replicas err together; what all deployments of a model err alike by is none of it.
+    """
+    if request.prefer != "simplest":
+        return 0.0
+    sums = [0.0, 0.0]
+    for one in (recipes[it.recipe] for it in replicas):
+        best = one.deployment
+        assert isinstance(best, EngineDeployment)
+        layers = layers_of(wishes[one.model].model).layers
+        kind = "mixture" if any(isinstance(it.ffn, Experts) for it in layers) else "dense"
+        alike = [it.deviation_fraction for it in best.outside]
+        alike.append(deviation(one.engine, kind, "TPOT"))
+        own = (best.tpot_s.high / best.tpot_s.value - 1) ** 2 - math.fsum(it**2 for it in alike)
+        weight = one.tpot_s if request.objective == "latency" else best.output_tokens_per_s
+        sums = [sums[0] + weight, sums[1] + weight * math.sqrt(max(0.0, own))]
+    return sums[1] / sums[0] if sums[0] else 0.0
 
 
 def _usd_per_token(one: Served) -> float:

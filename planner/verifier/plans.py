@@ -15,11 +15,12 @@ from planner.results import (
     LimitUse,
     runtime_name,
 )
+from planner.verifier.beliefs import judged_beliefs
 from planner.verifier.certificates import certified
 from planner.verifier.findings import Finding, Path, refuse, with_differences
 from planner.verifier.mixes import judged_mix
 from planner.verifier.quantities import HBM, MEASURES, Measure, limits_of, measure_of
-from planner.verifier.rivals import judged_beliefs, judged_costs, judged_rivals
+from planner.verifier.rivals import judged_costs, judged_rivals
 from planner.verifier.runtimes.counting import (
     Countings,
     counting_of,
@@ -78,7 +79,8 @@ def judge_plan(plan: AnyPlan) -> tuple[AnyPlan, list[Finding]]:
     others = tuple(
         _alternative(scale, says, one) for says, one in zip(plan.alternatives, found, strict=True)
     )
-    rivals, more = judged_rivals(plan.rivals, among, listed, scale, leader)
+    kinds = {it.name: it.kind for one in requests for it in getattr(one, "models", ())}
+    rivals, more = judged_rivals(plan.rivals, among, listed, scale, leader, kinds)
     believed, of_beliefs = judged_beliefs(plan, leader, scale)
     costs, of_rules = judged_costs(plan, scale)
     wrong += [*of_beliefs, *of_rules]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from planner.results import (
-    Alternative,
     AnyDeployment,
     AnyPlan,
     Rival,
@@ -19,6 +18,7 @@ from planner.results.engines import EngineDeployment
 from planner.specs.engine_request import EngineRequest
 from planner.specs.engines.rules import EngineRule
 from planner.verifier.findings import Finding, Path
+from planner.verifier.model_errors import correlation
 from planner.verifier.quantities import Measure
 from planner.verifier.runtimes.counting import Countings
 
@@ -46,6 +46,7 @@ def judged_rivals(
     listed: Sequence[AnyDeployment],
     scale: Scale,
     leader: AnyDeployment,
+    kinds: Mapping[str, str],
 ) -> tuple[Rivals, list[Finding]]:
     """The rivals that are true of their deployments, and what cannot be of them.
 
@@ -53,6 +54,7 @@ def judged_rivals(
         listed: the plan and the next best ones, counted: none may be better than the best of
             its own runtime.
         leader: the best of them.
+        kinds: of models, by name.
     """
     wrong = list(_unasked(says, among))
     found: list[Rival[AnyDeployment]] = []
@@ -71,83 +73,40 @@ def judged_rivals(
                 deployment=best,
                 objective=one.objective if is_so else value,
                 loss_fraction=scale.lost(best),
-                error_fraction=_error_between(scale.measure, leader, best),
+                error_fraction=_error_between(scale.measure, leader, best, kinds),
             )
         )
     return tuple(found), wrong
 
 
-def _error_between(measure: Measure, leader: AnyDeployment, other: AnyDeployment) -> float:
+def _error_between(
+    measure: Measure, leader: AnyDeployment, other: AnyDeployment, kinds: Mapping[str, str]
+) -> float:
     """What one loses of another engine's while it is two to one at most which is better.
 
     Of rent there is no error. The law of errors, t of two degrees, says one third of all cases
-    where q / √(1 − q²) of its deviations does, q its share of both sides.
+    where q / √(1 − q²) of its deviations does, q its share of both sides. Errors of deployments
+    that are cut alike, at batches within a factor of two, are correlated.
     """
     if not isinstance(leader, EngineDeployment) or not isinstance(other, EngineDeployment):
         return 0.0
     is_rent = measure.name == "cost" and leader.demand_tokens_per_s is not None
     if leader.engine == other.engine or is_rent or measure.name in ("rent", "devices"):
         return 0.0
-    name = "ttft_s" if measure.name == "ttft" else "tpot_s"
-    first, second = getattr(leader, name), getattr(other, name)
-    deviation = math.sqrt(
-        (first.high / first.value - 1) ** 2 + (second.high / second.value - 1) ** 2
-    )
+    name = "TTFT" if measure.name == "ttft" else "TPOT"
+    first, second = ((it.ttft_s if name == "TTFT" else it.tpot_s) for it in (leader, other))
+    a, b = first.high / first.value - 1, second.high / second.value - 1
+    both = correlation(kinds[leader.model], name) if _are_alike(leader, other) else 0.0
+    deviation = math.sqrt(a * a + b * b - 2 * both * a * b)
     one = math.erf(math.sqrt(0.5))  # of all cases are within one deviation
     return deviation * math.sqrt((1 / 9) / (8 / 9) / (one**2 / (1 - one**2)))
 
 
-def judged_beliefs(
-    plan: AnyPlan, leader: AnyDeployment, scale: Scale
-) -> tuple[AnyPlan, list[Finding]]:
-    """What stands beside a plan: the best inside the region, and if predictions held anywhere.
-
-    Each by a recount at what it believes. The plan may be either; neither may be beaten by it.
-    """
-    requests = (plan.request, *plan.other_requests)
-    median = [replace(one, confidence=0.0) for one in requests if isinstance(one, EngineRequest)]
-    found: dict[str, Alternative[AnyDeployment] | None] = {"inside": None, "anywhere": None}
-    wrong: list[Finding] = []
-    asked = [getattr(one, "confidence", None) for one in requests]
-    if len(median) < len(requests) or asked != [None] * len(asked):
-        return replace(plan, inside=None, anywhere=None), wrong  # it is said what to believe
-    among = Countings.of(median)
-    as_predicted, _ = among.counted(leader, ("deployment",))
-    lost = scale.lost(as_predicted)
-    ends = {"inside": (0.0, 0.0 if _is_inside(leader) else math.inf), "anywhere": (-math.inf, lost)}
-    for name, (least, most) in ends.items():
-        says = getattr(plan, name)
-        if says is not None:
-            best, more = among.counted(says.deployment, (name, "deployment"))
-            found[name] = _believed(says, best, scale)
-            wrong += [*more, *_disbelieved(name, says, best, (least, scale.lost(best), most))]
-    return replace(plan, **found), wrong  # type: ignore[arg-type] # no other fields
-
-
-def _believed(
-    says: Alternative[AnyDeployment], best: AnyDeployment, scale: Scale
-) -> Alternative[AnyDeployment]:
-    """What stands beside a plan, true of its deployment."""
-    value = scale.measure.of(best)
-    is_so = math.isclose(says.objective, value, rel_tol=CLOSE)
-    objective = says.objective if is_so else value
-    return Alternative(deployment=best, objective=objective, loss_fraction=scale.lost(best))
-
-
-def _disbelieved(
-    name: str,
-    says: Alternative[AnyDeployment],
-    best: AnyDeployment,
-    lost: tuple[float, float, float],
-) -> Iterator[Finding]:
-    """What is not inside, or loses less or more than what is known to be there."""
-    if name == "inside" and not _is_inside(best):
-        fact = "is outside of what was measured"
-        yield Finding(path=(name, "deployment"), says=best.summary, fact=fact)
-    least, mine, most = lost
-    if not least - CLOSE <= mine <= most + CLOSE:
-        fact = f"is not between {least!r} and {most!r} of the plan"
-        yield Finding(path=(name, "loss_fraction"), says=says.loss_fraction, fact=fact)
+def _are_alike(one: EngineDeployment, other: EngineDeployment) -> bool:
+    """Whether two are cut alike, of one model and formats, at batches within a factor of two."""
+    names = ("model", "formats", "n_tensor", "n_data", "n_stages", "n_expert_parallel")
+    is_near = max(one.batch, other.batch) <= 2 * min(one.batch, other.batch)
+    return is_near and all(getattr(one, name) == getattr(other, name) for name in names)
 
 
 def judged_costs(plan: AnyPlan, scale: Scale) -> tuple[tuple[RuleCost, ...], list[Finding]]:
@@ -207,10 +166,6 @@ def _costs_out_of_order(found: Sequence[RuleCost]) -> Iterator[Finding]:
             yield Finding(path=path, says=one.gain_fraction, fact=fact)
         met.add(key)
         before = one.gain_fraction
-
-
-def _is_inside(one: AnyDeployment) -> bool:
-    return isinstance(one, EngineDeployment) and not one.outside
 
 
 def _unasked(says: Rivals, among: Countings) -> Iterator[Finding]:

@@ -40,6 +40,7 @@ from planner.results.fleets import (
     FleetPool,
     FleetStaircase,
     Goodput,
+    OtherFleet,
     Refuted,
     Round,
     ServedClass,
@@ -50,6 +51,7 @@ from planner.results.placements import (
     Channel,
     Handover,
     KindUse,
+    OtherPlacement,
     Placement,
     Rank,
     Recipe,
@@ -267,9 +269,16 @@ FIELDS: Mapping[type, Judged] = {
     Provenance: Judged(counted="key source", how="as the records of the request have them"),
     Placement: Judged(
         asked="request",
-        counted="pool title served kinds certificate provenance further",
+        counted="pool title served kinds certificate provenance further inside anywhere",
         chosen="recipes replicas handovers",
         how="the graph of the cluster in its state, vertex by vertex and link by link",
+    ),
+    OtherPlacement: Judged(
+        counted="objective loss_fraction served",
+        chosen="recipes replicas handovers",
+        how="as a placement, counted at what it believes: inside all recipes are, and none beats "
+        "the bound; anywhere it is no worse than the placement as predicted; that it is the best "
+        "is proved",
     ),
     Recipe: Judged(
         chosen="model engine kind span speed_fraction counted_bytes_per_s",
@@ -308,12 +317,18 @@ FIELDS: Mapping[type, Judged] = {
     ),
     FleetPlan: Judged(
         asked="request",
-        counted="title pools classes kinds certificate simulated provenance",
+        counted="title pools classes kinds certificate simulated provenance inside anywhere",
         chosen="recipes replicas handovers rounds",
         proved="fluid_usd_per_hour alternatives most_factor",
         how="the graph of the cluster in its state; deployments for the request that their "
         "pool calls usual; the requests served again, one by one, with the same seed, and with "
         "another, which has to meet the same targets within both intervals",
+    ),
+    OtherFleet: Judged(
+        counted="objective loss_fraction pools classes simulated",
+        chosen="recipes replicas handovers",
+        how="as a fleet, tried at what it believes: inside all recipes are, and none beats the "
+        "bound; anywhere it costs no more than the fleet; that it is the cheapest is proved",
     ),
     FleetPool: Judged(
         chosen="name recipe replicas classes above_tokens upto_tokens then rate_per_s usual",

@@ -9,8 +9,7 @@ from dataclasses import replace
 
 from planner.results.phase_deployments import LayoutDeployment
 from planner.results.placements import Recipe
-from planner.specs.certificates import FEWER_NODES, OPTIMAL, Certificate
-from planner.specs.defaults import NEAR_SHARE
+from planner.specs.certificates import CLOSER, OPTIMAL, SIMPLER, Certificate
 from planner.specs.targets import SolverOptions
 from planner.verifier.certificates import CLOSE
 from planner.verifier.findings import Finding, Path, Refused
@@ -20,17 +19,22 @@ PATH: Path = ("certificate", "sorts")
 
 
 def judged_sorts(
-    says: Certificate, recipes: Sequence[Recipe], options: SolverOptions, *, is_rate: bool
+    says: Certificate,
+    recipes: Sequence[Recipe],
+    options: SolverOptions,
+    *,
+    is_rate: bool,
+    prefer: str = "objective",
 ) -> tuple[Certificate, list[Finding]]:
     """The certificate with the price that was asked for, and what is wrong with its sorts.
 
     That none of a number of sorts is better than is said follows from a new search alone.
     """
-    is_near = says.status == OPTIMAL and options.gap < says.gap <= NEAR_SHARE
+    is_near = says.status == OPTIMAL and says.gap > options.gap
     truth = replace(
         says,
         sort_price=options.sort_price if says.sorts else None,
-        given_up_for=FEWER_NODES if is_near else "",
+        given_up_for=(SIMPLER if prefer == "simplest" else CLOSER) if is_near else "",
     )
     n_used = len({(one.model, one.engine, one.role, one.kind, _cut(one)) for one in recipes})
     most, wrong = options.most_sorts, []

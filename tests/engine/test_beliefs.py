@@ -12,7 +12,9 @@ from scipy.stats import norm, t
 from planner import load_architecture, load_topology, plan, verify
 from planner.equations.tails import sigmas
 from planner.errors import NoPlanError
+from planner.planning import ties
 from planner.report.as_json import answer_json, digest_of
+from planner.specs.model_errors import common_error
 from planner.specs.records import Workload
 from planner.specs.region import settings
 from planner.specs.targets import Degrees, Targets
@@ -100,7 +102,13 @@ def test_engines_closer_than_their_errors_are_a_tie_with_the_run_that_would_deci
     for it in one.rivals:
         errors.append(it.deployment.tpot_s.high / it.deployment.tpot_s.value - 1.0)
     law = t(2)  # one deviation, of errors of servers, is within what 68 % of all cases are
-    reach = law.ppf(norm.cdf(1.0)) * other.error_fraction / math.hypot(*errors)
+    first, second = (it.deployment for it in one.rivals)
+    assert ties._is_alike(first, second)
+    assert not ties._is_alike(first, replace(second, n_tensor=4))
+    assert not ties._is_alike(first, replace(second, batch=3 * first.batch))
+    both = common_error("dense", "TPOT")
+    joint = math.sqrt(math.hypot(*errors) ** 2 - 2.0 * both * math.prod(errors))
+    reach = law.ppf(norm.cdf(1.0)) * other.error_fraction / joint
     assert law.cdf(reach) == pytest.approx(2 / 3)
     assert other.is_tie == (other.loss_fraction < other.error_fraction)
     text = " ".join(report_text(one, 100).split())

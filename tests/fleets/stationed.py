@@ -15,8 +15,9 @@ from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import NODE, NodeConfiguration, NodePattern
 from planner.placing.fabrics.site import Fabric, graph_in
 from planner.placing.fleets.market import Market, market_among
-from planner.placing.fleets.offering import QueuedSource, Ways
+from planner.placing.fleets.offering import QueuedSource
 from planner.placing.fleets.streams import Stream, streams_of
+from planner.placing.fleets.ways import Ways
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.kernels import EngineTables
 from planner.specs.pools import GroupSpec, PoolSpec

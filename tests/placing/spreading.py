@@ -2,10 +2,12 @@
 
     python -m tests.placing.spreading [N] [SEED]      N placements, 60 where nothing is said
 
-Servers are empty or in use in part. What a replica of a shape does on so many nodes is taken from
-the planner; which replicas lie where is tried by hand: all of them, node by node, by dynamic
-programming over what is left of each node. A placement is spread further than it needs if some
-other within 0.5 % of the best has fewer nodes beyond one a replica.
+Servers are empty or in use in part; in every fourth case each replica does one phase. What a
+replica of a shape and role does on so many nodes is taken from the planner; where replicas lie is
+tried by hand: all of them, node by node, by dynamic programming over what is left of each node.
+Of phases apart the less is served: tokens that are written, and those for which prompts are read.
+A placement is spread further than it needs if some other within 0.5 % of the best has fewer
+nodes beyond one a replica.
 """
 
 from __future__ import annotations
@@ -21,9 +23,12 @@ import numpy as np
 from planner import Placement, Serve, SolverOptions, Targets, Workload, load_architecture, place
 from planner.errors import NoPlanError
 from planner.placing.asking import placement_request
-from planner.placing.fabrics.site import configurations_of
+from planner.placing.handing import may_hand_over
 from planner.placing.planning import asked_of
+from planner.placing.roles import asked_roles
+from planner.placing.searching import offered
 from planner.specs.pools import load_site
+from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.state import State
 
 NEAR = 0.005
@@ -37,6 +42,8 @@ class Case:
 
     Args:
         demand_tokens_per_s: None asks for the most that can be served.
+        roles: `together`, or `apart`: under vLLM and without a target on TTFT, so that each may
+            hand over to each.
     """
 
     model: str
@@ -45,6 +52,11 @@ class Case:
     busy: tuple[int, ...]
     tpot_s: float
     demand_tokens_per_s: float | None
+    roles: str = "together"
+
+    @property
+    def is_apart(self) -> bool:
+        return self.roles == "apart"
 
     @property
     def free(self) -> tuple[int, ...]:
@@ -60,10 +72,11 @@ class Case:
         return {
             "engine": self.engine,
             "workload": Workload(n_input_tokens=1000, n_output_tokens=300),
-            "targets": Targets(tpot_s=self.tpot_s, ttft_s=3.0),
+            "targets": Targets(tpot_s=self.tpot_s, ttft_s=None if self.is_apart else 3.0),
             "state": self.state,
             "objective": "throughput" if self.demand_tokens_per_s is None else "devices",
             "batches": (1, 4, 16, 64, 256),
+            "roles": self.roles,
         }
 
     @property
@@ -76,13 +89,15 @@ def drawn(seed: int) -> Case:
     """A case of two servers, empty or half filled."""
     rng = np.random.default_rng(seed)
     busy = [(0, 0), (4, 4), (2, 6), (5, 5), (3, 3), (7, 1), (6, 6), (1, 1)][int(rng.integers(8))]
+    is_apart = seed % 4 == 1
     return Case(
         model=str(rng.choice(MODELS)),
-        engine=str(rng.choice(["vllm", "sglang"])),
+        engine=str(rng.choice(["vllm", "vllm" if is_apart else "sglang"])),
         topology=str(rng.choice(["h100-nvl8-x2", "h200-nvl8-x2"])),
         busy=busy,
         tpot_s=float(rng.choice([0.02, 0.05, 0.1])),
         demand_tokens_per_s=None if rng.random() < 0.5 else float(rng.choice([500, 2000, 6000])),
+        roles="apart" if is_apart else "together",
     )
 
 
@@ -90,49 +105,62 @@ def placed(case: Case) -> Placement:
     return place(load_site(case.topology), case.serve, options=OPTIONS, **case.asked)
 
 
-def rates(case: Case) -> dict[tuple[int, int], float]:
-    """The most tokens a second of a replica of so many devices on each of so many nodes."""
+Rates = tuple[float, float]
+"""Tokens a second for which prompts are read, and that are written."""
+
+
+def rates(case: Case) -> list[tuple[int, int, Rates]]:
+    """Replicas of so many devices on each of so many nodes: the most tokens a second, by role."""
+    said = {**case.asked}
+    roles = asked_roles(str(said.pop("roles")), None, prefill_devices=None, decode_devices=None)
     asked = placement_request(
         load_site(case.topology),
         case.serve,
         limits=None,
         most_devices=None,
         options=OPTIONS,
-        **case.asked,
+        roles=roles,
+        **said,
     )
-    found = asked_of(asked, None)
-    ((runtime,),), site = found.runtimes, found.site
-    best: dict[tuple[int, int], float] = {}
-    for kind in site.inventory.kinds:
-        for one in configurations_of(runtime, 0, kind, site.ground, several=False, whole=True):
-            pieces = one.pattern.pieces
-            assert len({*pieces}) == 1
-            key = pieces[0], len(pieces)
-            best[key] = max(best.get(key, 0.0), one.output_tokens_per_s)
-    return best
+    found = [*offered(asked_of(asked, None), whole=True).configurations]
+    best: dict[tuple[int, int, str], float] = {}
+    for one in found:
+        assert len({*one.pattern.pieces}) == 1
+        key = one.pattern.pieces[0], len(one.pattern.pieces), one.role
+        best[key] = max(best.get(key, 0.0), one.output_tokens_per_s)
+    apart = [one for one in found if one.role != TOGETHER]
+    may = may_hand_over(apart)
+    reads = np.array([one.role == PREFILL for one in apart], bool)
+    assert may[np.ix_(reads, ~reads)].all(), "a pair is not let"
+    does = {TOGETHER: (1.0, 1.0), PREFILL: (1.0, 0.0), DECODE: (0.0, 1.0)}
+    return [
+        (size, n_nodes, (rate * does[role][0], rate * does[role][1]))
+        for (size, n_nodes, role), rate in sorted(best.items())
+    ]
 
 
 def fewest_nodes(case: Case) -> tuple[float, int] | None:
     """The best objective, and the fewest nodes beyond one a replica within 0.5 % of it."""
-    options = sorted(rates(case).items())
+    options = rates(case)
     demand = case.demand_tokens_per_s or np.inf
 
     @cache
-    def ways(left: tuple[int, ...], first: int) -> dict[tuple[int, int], float]:
-        """The most that replicas from the first option on serve, by devices and further nodes."""
-        best = {(0, 0): 0.0}
+    def ways(left: tuple[int, ...], first: int) -> dict[tuple[int, int], list[Rates]]:
+        """What replicas from the first option on do, by devices and further nodes: no less."""
+        best: dict[tuple[int, int], list[Rates]] = {(0, 0): [(0.0, 0.0)]}
         for i in range(first, len(options)):
-            (size, n_nodes), rate = options[i]
+            size, n_nodes, rate = options[i]
             for nodes in combinations(range(len(left)), n_nodes):
                 if any(left[n] < size for n in nodes):
                     continue
                 rest = tuple(f - size * (n in nodes) for n, f in enumerate(left))
-                for (devices, further), value in ways(rest, i).items():
+                for (devices, further), others in ways(rest, i).items():
                     key = devices + size * n_nodes, further + n_nodes - 1
-                    best[key] = max(best.get(key, 0.0), value + rate)
+                    both = [(read + rate[0], wrote + rate[1]) for read, wrote in others]
+                    best[key] = _most([*best.get(key, []), *both])
         return best
 
-    found = ways(case.free, 0)
+    found = {key: max(map(min, each)) for key, each in ways(case.free, 0).items()}
     if case.demand_tokens_per_s is None:
         most = max(found.values())
         near = [k for (_, k), value in found.items() if value >= most * (1 - NEAR) * (1 - 1e-9)]
@@ -142,6 +170,15 @@ def fewest_nodes(case: Case) -> tuple[float, int] | None:
         return None
     least = min(devices for devices, _ in enough)
     return float(least), min(k for devices, k in enough if devices <= least * (1 + NEAR))
+
+
+def _most(some: list[Rates]) -> list[Rates]:
+    """Those of which none does more of both."""
+    kept: list[Rates] = []
+    for one in sorted(set(some), reverse=True):
+        if not kept or one[1] > kept[-1][1]:
+            kept.append(one)
+    return kept
 
 
 def further_nodes(placement: Placement) -> int:
@@ -185,7 +222,7 @@ class Looked:
         asked = case.demand_tokens_per_s or "most"
         word = "right" if self.is_right else "WRONG"
         return (
-            f"{word} {case.model} {case.engine} {case.topology} free {case.free} "
+            f"{word} {case.roles} {case.model} {case.engine} {case.topology} free {case.free} "
             f"{case.tpot_s * 1e3:.0f} ms {asked}: {got}, {nodes}; by hand {self.best}"
         )
 

@@ -46,11 +46,11 @@ def _asked(engine="vllm", model="qwen3-8b", targets=TARGETS, workload=CHAT, obje
 
 @cache
 def _offered(**keywords):
-    """All configurations of every role."""
+    """All configurations of every role, as the request has them."""
     asked = _asked(**keywords)
     ((runtime,),) = asked.runtimes
     (kind,) = asked.site.clusters
-    timed = replace(runtime, roles=ROLES)
+    timed = replace(runtime, roles=ROLES, by_belief=False)
     return list(configurations_of(timed, 0, kind, asked.site.ground, several=False, whole=False))
 
 

@@ -109,7 +109,8 @@ def test_every_replica_is_walked_among_holes_and_failed_links(seed):
         ),
     )
     found = place(pool, _serve(), state=state, batches=BATCHES, options=OPTIONS)
-    assert found.certificate.gap == pytest.approx(0, abs=1e-12)
+    assert found.certificate.status == "optimal"
+    assert found.certificate.gap <= 0.005  # for compact slices
     devices = [rank.device for one in found.replicas for rank in one.ranks]
     assert len(devices) == len(set(devices)) > 0
     assert not set(devices) & set(state.busy)
@@ -188,3 +189,55 @@ def test_the_floorplan_of_a_torus_has_every_device_in_its_state():
     assert (plan.pool, plan.n_devices) == ((4, 4, 8), 128)
     assert plan.spots[0].state == "busy"
     assert plan.spots[(1 * 4 + 2) * 8 + 3].state == "failed"
+
+
+def _boxes(n_devices):
+    shapes = np.array(np.meshgrid(*[range(1, n_devices + 1)] * 3)).reshape(3, -1).T
+    return [tuple(one) for one in shapes.tolist() if np.prod(one) == n_devices]
+
+
+def _surface(box):
+    a, b, c = box
+    return 2 * (a * b + b * c + c * a)
+
+
+@pytest.mark.parametrize("busy", [(), ("0,0,0", "1,3,0"), ("0,1,1",), ("0,0,2", "1,1,0", "0,3,3")])
+def test_of_slices_that_serve_as_much_the_most_compact_are_taken(busy):
+    """Beside every packing of 2×4×4 devices, where all slices of as many devices are alike."""
+    cluster = replace(_pool(), name="tiny")
+    cluster = replace(cluster, fabric=replace(cluster.fabric, shape=(2, 4, 4)))
+    asked = PlacementRequest(site=cluster, models=(_serve(),), batches=BATCHES)
+    request = layout_request(asked, asked.models[0], cluster)
+    graph = with_state(build_graph(cluster), State(busy=busy))
+    found = openings(cluster.fabric, torus_state(cluster.fabric, graph))
+    found = found.take(np.flatnonzero(np.isin(found.n_devices, (4, 8))))
+    offered = slice_configurations(request, 0, found)
+    alike = [
+        replace(one, output_tokens_per_s=float(one.n_devices)) for one in offered.configurations
+    ]
+    offered = replace(offered, configurations=tuple(alike))
+    aim = Aim(wanted=(Wanted(name=MODEL),), objective="throughput")
+    posed = pose_on_torus(found, [offered], aim)
+    shapes = [posed.configurations[i].pattern.dimensions for i in posed.which.tolist()]
+    extra = [_surface(one) - min(map(_surface, _boxes(int(np.prod(one))))) for one in shapes]
+    cells = [
+        sum(1 << int(r) for r in posed.program.uses.resource[posed.program.uses.column == j])
+        for j in range(posed.program.n_columns)
+    ]
+    best = {}
+
+    def packed(taken, first, n_devices, spread):
+        if best.get(n_devices, spread + 1) > spread:
+            best[n_devices] = spread
+        for j in range(first, len(cells)):
+            if not taken & cells[j] and spread + extra[j] <= 8:
+                packed(
+                    taken | cells[j], j + 1, n_devices + int(np.prod(shapes[j])), spread + extra[j]
+                )
+
+    chosen = solve_placement(posed.program, solver="narrowing").answer
+    mine = [(int(np.prod(shapes[j])), extra[j]) for j, _ in chosen.chosen]
+    packed(0, 0, 0, 0)
+    most = max(best)
+    assert sum(n for n, _ in mine) == most
+    assert sum(spread for _, spread in mine) == best[most]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.results import Obstacle
+from planner.results.obstacles import PlacementConflict
 from planner.results.placements import (
     Channel,
     KindUse,
     Placement,
-    PlacementConflict,
     Rank,
     Recipe,
     Replica,

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.placing.sorting import with_few_sorts
+from planner.placing.sorting import with_few_sorts, without_proof
 from planner.programs.mixed import as_mps
 from planner.programs.placement import (
     UNLIMITED,
@@ -139,6 +139,23 @@ def test_two_sorts_have_to_pay_for_the_second() -> None:
     assert (cheap.answer.copies, steps) == ((1, 1, 0), ((1, 120.0, 120.0), (2, 100.0, 100.0)))
     dear, *_ = with_few_sorts(solve, weighed, 1, SolverOptions(sort_price=0.2))
     assert (dear.answer.copies, dear.objective) == ((0, 4, 0), 120.0)
+
+
+def test_where_time_ends_a_step_has_the_bound_that_is_vouched_for() -> None:
+    """As the answer has it, that goes out without a proof."""
+    program = two()
+    one_sort = solve_placement(replace(program, most_sorts=1))
+    best = solve_placement(program)
+    alone = replace(best.vouched, bound=90.0, alone=100.0)
+    best = replace(best, status=Status.UNCONFIRMED, vouched=alone)
+    late = replace(one_sort, status=Status.UNKNOWN, answer=None)
+    solved = {None: (best, 3), 1: (one_sort, 1), 2: (late, 0)}
+    (found, _), steps, is_weighed = with_few_sorts(
+        solved.__getitem__, lambda one: one, 1, SolverOptions()
+    )
+    assert not is_weighed
+    assert steps == ((1, 120.0, 120.0), (3, 100.0, 90.0))
+    assert without_proof(found).bound == 90.0
 
 
 def _text() -> str:

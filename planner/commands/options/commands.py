@@ -144,7 +144,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             module="placements",
             usage="--model NAME [OPTIONS]",
             words="Choose replicas, layouts and devices together, on a cluster as it is.",
-            names=_OF_PLACEMENTS,
+            names=(*_OF_PLACEMENTS, "--prefer"),
         ),
         "repair": Command(
             module="repairs",

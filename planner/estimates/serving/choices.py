@@ -19,6 +19,7 @@ from planner.estimates.serving.times import place_s
 from planner.estimates.serving.traffic import Traffic
 from planner.specs.architecture import Architecture
 from planner.specs.engine_request import EngineRequest
+from planner.specs.region import INSIDE, MEDIAN
 from planner.specs.roles import TOGETHER
 
 
@@ -93,6 +94,12 @@ class EngineChoices:
         ttft_s, tpot_s = self.ttft_high_s, self.tpot_high_s
         stay_s = place_s(self.traffic, ttft_s=ttft_s, tpot_s=tpot_s, prompt_s=prompt_s)
         return np.asarray(stay_s / self.traffic.n_output_tokens)
+
+    def believing(self, belief: str) -> EngineChoices:
+        """As a belief has them, timed as they are."""
+        if belief == MEDIAN:
+            return replace(self, confidence=0.0)
+        return self.take(self.outside_error == 0.0) if belief == INSIDE else self
 
     def within(self, memory_scale: float) -> EngineChoices:
         """Those that fit so many times what the engine may take of a device."""

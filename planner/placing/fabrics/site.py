@@ -34,6 +34,7 @@ from planner.specs.graphs import GraphSpec
 from planner.specs.pools import PoolSpec
 from planner.specs.provenance import Provenance
 from planner.specs.records import ClusterSpec, DeviceSpec, NodesFabric
+from planner.specs.region import BELIEFS
 from planner.specs.roles import TOGETHER, AskedRoles
 from planner.specs.state import State
 from planner.topology.costs import CostTable, GroupCosts, as_callable, recosted
@@ -165,14 +166,16 @@ class Fabric:
                 ends = wires[kind], served.n_output_tokens
                 found += [one for it in made if (one := handed(it, roles, *ends)) is not None]
                 is_cut |= is_over()
-        return OfferedOnNodes(
+        every = OfferedOnNodes(
             ground=self.ground,
             configurations=tuple(found),
+            of_all_beliefs=tuple(found),
             several=np.array([served.several for served in models]),
             by_latency=by_latency,
             is_cut=is_cut,
             uplinks=uplinks_of(self.graph, self.ground),
         )
+        return every.believing(BELIEFS[0])
 
     def laid(self, located: LocatedOnNodes) -> Laid:
         """Nodes, leaves and ranks of a replica, and its channels read off the graph."""
@@ -229,6 +232,7 @@ class OfferedOnNodes:
 
     Args:
         several: whether a model may have any number of replicas, by model.
+        of_all_beliefs: the same, and those that other beliefs take.
         uplinks: links of each leaf to all others.
     """
 
@@ -237,6 +241,7 @@ class OfferedOnNodes:
     several: BoolArray
     by_latency: bool
     is_cut: bool
+    of_all_beliefs: tuple[NodeConfiguration, ...] = ()
     uplinks: Mapping[int, Uplink] = field(default_factory=dict)
 
     @cached_property
@@ -246,6 +251,11 @@ class OfferedOnNodes:
 
     def only(self, sorts: Collection[Sort]) -> OfferedOnNodes:
         some = tuple(one for one in self.configurations if sort_of(one) in sorts)
+        return replace(self, configurations=some)
+
+    def believing(self, belief: str) -> OfferedOnNodes:
+        """Those that a belief takes."""
+        some = tuple(one for one in self.of_all_beliefs if belief in one.beliefs)
         return replace(self, configurations=some)
 
     def anywhere(self, aim: Aim) -> PlacementProgram | None:

@@ -10,8 +10,9 @@ import numpy as np
 
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import STAGE, NodeConfiguration
-from planner.placing.fleets.offering import N_BEYOND, QueuedSource, ways_of
+from planner.placing.fleets.offering import QueuedSource
 from planner.placing.fleets.streams import Stream
+from planner.placing.fleets.ways import N_BEYOND, ways_of
 from planner.placing.runtimes import Roofline, Runtime
 from planner.placing.sites import Site
 from planner.placing.standing import Sharding

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from planner.equations.arrays import BoolArray, FloatArray
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fleets.capacity import MOST_POOLED, Capacities, Judged
-from planner.placing.fleets.offering import source_of
+from planner.placing.fleets.offering import is_measured, source_of
 from planner.placing.fleets.program import Pools
 from planner.placing.fleets.targets import HandedOver, held_to, link_rate
 from planner.running.deadlines import is_over
@@ -52,6 +52,7 @@ class Book:
         pools: how many replicas of configurations there are.
         looked: by configuration, and the replicas of a pool.
         cheapest: of each stream and role, the least rent per token that was found.
+        lowered: configurations that were taken for less than they carry by themselves.
     """
 
     capacities: Capacities
@@ -61,6 +62,7 @@ class Book:
     pools: Pools = field(default_factory=Pools)
     looked: dict[tuple[int, int], Looked] = field(default_factory=dict)
     cheapest: dict[Key, float] = field(default_factory=dict)
+    lowered: set[int] = field(default_factory=set)
 
     def _key(self, one: NodeConfiguration) -> tuple[int, int]:
         """Of what is known: the configuration, and the replicas of a pool."""
@@ -71,6 +73,30 @@ class Book:
         """Replicas of the largest pool that is simulated."""
         n_free = self.n_free.get(one.pattern.kind_name, 0)
         return max(1, min(MOST_POOLED, n_free // one.n_devices)) if self.router else 1
+
+    def anew(self, pairs: Iterable[tuple[NodeConfiguration, NodeConfiguration]]) -> Book:
+        """What is still known where other ways, or times, of configurations are believed.
+
+        Args:
+            pairs: as they were offered, and as they are believed; of those that are the same all
+                is known, of others bounds of the ways that were measured.
+        """
+        book = replace(self, pools=Pools(), looked={}, lowered=set(), cheapest={**self.cheapest})
+        for one, other in pairs:
+            known = self.looked.get((id(one), self._widest(one)))
+            if known is None or id(one) in self.lowered:
+                continue
+            rates, is_found = known.rates.copy(), known.is_found.copy()
+            if one is not other:
+                before, ways = source_of(one).ways.rows, source_of(other).ways
+                at = np.searchsorted(before, ways.rows).clip(max=len(before) - 1)
+                is_same = (before[at] == ways.rows) & is_measured(one, ways.rows)
+                # of a way that serves less than the best nothing but a bound is known
+                is_found &= rates == rates[is_found].max(initial=0.0)
+                rates = np.where(is_same, rates[at], ways.bounds)
+                is_found = (is_found[at] & is_same) | (rates == 0.0)
+            book.looked[id(other), self._widest(one)] = Looked(rates=rates, is_found=is_found)
+        return book
 
     def is_known(self, one: NodeConfiguration) -> bool:
         """Whether what it serves was found."""
@@ -183,6 +209,7 @@ class Book:
         """Take replicas of a way for no more than this each."""
         known, way = self._opened(one, self.handed(one)), _way(one, row)
         known.rates[way] = min(rate_per_s, known.rates[way])
+        self.lowered.add(id(one))
 
     def handed(self, one: NodeConfiguration) -> HandedOver:
         """What handing a cache over takes of it."""

@@ -13,11 +13,11 @@ from planner.errors import Problem
 from planner.estimates.serving.choices import degrees
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.usual_engines import engines_of
-from planner.placing.engines import layers_of
 from planner.placing.fabrics.site import MOST_DEVICES, Fabric
 from planner.placing.fleets.classes import Spoken
 from planner.runtimes.engine_requests import engine_request, machines_of
 from planner.runtimes.predicting import Machines
+from planner.runtimes.registry import layers_of
 from planner.specs.architecture import Architecture
 from planner.specs.engine_request import EngineRequest
 from planner.specs.fleet_request import FleetRequest

@@ -11,6 +11,7 @@ import numpy as np
 from planner.placing.engines import serving_engine
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fabrics.site import Fabric, OfferedOnNodes
+from planner.placing.fabrics.wires import wire_of
 from planner.placing.fleets.accounts import accounts_of
 from planner.placing.fleets.book import Book
 from planner.placing.fleets.capacity import Capacities
@@ -19,16 +20,19 @@ from planner.placing.fleets.offering import (
     CHUNKS,
     ModelOffers,
     QueuedEngine,
+    believing,
     source_of,
-    ways_of,
 )
 from planner.placing.fleets.streams import Stream, streams_of
+from planner.placing.fleets.ways import ways_of
+from planner.placing.handing import handed
 from planner.placing.runtimes import Runtime
 from planner.placing.sites import Served
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.meanings import ENGINES, family_of
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.records import Workload
+from planner.specs.region import MEDIAN
 from planner.specs.targets import Targets
 
 _FEW = BATCHES[:1] + BATCHES[3::4]
@@ -94,6 +98,23 @@ def market_among(
     offered = site.offered(served, request.roles, by_latency=False, whole=False, in_part=False)
     book = _book(request, site)
     return Market(request=request, site=site, streams=tuple(streams), offered=offered, book=book)
+
+
+def market_believing(market: Market, belief: str) -> Market:
+    """The same streams and devices, where something else is believed of times."""
+    request, site = market.request, market.site
+    wires = {kind: wire_of(site.ground, kind) for kind in site.inventory.kinds}
+    pairs = []
+    for one in market.offered.configurations:
+        other, stream = believing(one, belief), market.streams[one.model]
+        if other is not None and other is not one:
+            wire = wires[one.pattern.kind]
+            other = handed(other, request.roles, wire, stream.n_output_tokens)
+        pairs += [(one, other)] if other is not None else []
+    offered = replace(market.offered, configurations=tuple(other for _, other in pairs))
+    if belief == MEDIAN:
+        request = replace(request, confidence=0.0)
+    return replace(market, request=request, offered=offered, book=market.book.anew(pairs))
 
 
 def asked_again(market: Market, request: FleetRequest) -> Market:

@@ -13,31 +13,27 @@ nothing is left to look at, nothing else can be better.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from planner.equations.arrays import BoolArray, IntArray
-from planner.estimates.queues.rates import fluid_rate
-from planner.estimates.serving.deployments import has_experts
 from planner.estimates.serving.memory import handed_bytes
-from planner.estimates.serving.serving import Serving
-from planner.estimates.serving.stations import RequestShape, stations
 from planner.placing.engines import EngineSource, ServingEngine, configuration_of
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import STAGE, NodeConfiguration
 from planner.placing.fleets.streams import Stream
+from planner.placing.fleets.ways import Key, Stationed, Ways, ways_by_shape, ways_of
 from planner.placing.standing import Sharding
 from planner.placing.tori.slices import OfferedOnTorus
 from planner.results.placements import AnyDeployment
-from planner.runtimes.engine_requests import clock_of
 from planner.specs.kernels import EngineTables
 from planner.specs.records import DeviceSpec, Workload
-from planner.specs.roles import PREFILL, TOGETHER
+from planner.specs.region import INSIDE
+from planner.specs.roles import TOGETHER
 from planner.specs.stations import Station
-from planner.specs.traffic.percentiles import ITL, TPOT
 from planner.topology.openings import Openings
 
 if TYPE_CHECKING:
@@ -46,29 +42,8 @@ if TYPE_CHECKING:
 BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 """Most sequences of a rank to choose from, where nobody says: two to each doubling."""
 
-STAGES = tuple(1 << k for k in range(10))
-"""Stages of a pipeline to choose from."""
-
 CHUNKS = (2048, 8192)
 """Most tokens of a pass to choose from, where nobody says: those that vLLM takes by itself."""
-
-N_BEYOND = 1
-"""Batches that are looked at beyond the last that keeps a target of TPOT when it is full."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ways:
-    """The deployments of one shape and role that may serve a stream.
-
-    Args:
-        rows: of the choices of their source, (W,).
-        stations: of each.
-        bounds: requests a second that no scheduler exceeds on a replica of each.
-    """
-
-    rows: IntArray
-    stations: Sequence[Station]
-    bounds: Sequence[float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,11 +51,17 @@ class QueuedSource:
     """Where a configuration of a stream comes from: who timed it, and its ways.
 
     `choice` of its configurations is a row of the engine's choices, or the number of a replica.
+
+    Args:
+        stationed: of an engine, what makes stations of its choices.
+        key: of its ways.
     """
 
     made_by: EngineSource | Listed
     stream: Stream
     ways: Ways
+    stationed: Stationed | None = None
+    key: Key = ()
 
     @property
     def n_candidates(self) -> int:
@@ -119,47 +100,6 @@ def source_of(one: NodeConfiguration) -> QueuedSource:
     """Where a configuration of a stream comes from."""
     assert isinstance(one.source, QueuedSource)
     return one.source
-
-
-@dataclass(slots=True, kw_only=True)
-class Stationed:
-    """Deployments of an engine on a domain in one role, and those stations that were asked for."""
-
-    source: EngineSource
-    n_longest_tokens: int
-    _made: dict[int, Station] = field(default_factory=dict)
-
-    def stations(self, rows: IntArray) -> list[Station]:
-        """Stations of choices, those of each pair of formats at once."""
-        source, table = self.source, self.source.choices.table
-        clock = clock_of(source.machines)
-        new = np.array([row for row in rows.tolist() if row not in self._made], dtype=np.int64)
-        for index in np.unique(table.format_index[new]).tolist():
-            mine = new[table.format_index[new] == index]
-            serving = Serving(
-                model=source.model, formats=table.formats[index], engine=clock.engine, clock=clock
-            )
-            made = stations(
-                serving,
-                table.take(mine),
-                RequestShape(
-                    n_input_tokens=float(source.request.workload.n_input_tokens),
-                    n_longest_tokens=float(self.n_longest_tokens),
-                ),
-                names=[""] * len(mine),
-                hbm_bytes=clock.device.hbm_bytes,
-                role=source.choices.role,
-            )
-            beyond = source.choices.beyond
-            slower, later = (
-                1.0 + (beyond * errors)[mine]
-                for errors in (source.choices.tpot_error, source.choices.ttft_error)
-            )
-            self._made |= {
-                int(row): one.slowed(decode=decode, reading=reading)
-                for row, one, decode, reading in zip(mine, made, slower, later, strict=True)
-            }
-        return [self._made[row] for row in rows.tolist()]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -208,17 +148,16 @@ class QueuedEngine:
             return
         for role in serving.roles:
             here = self.offers.on(domain, role)
-            for ways in _ways(here, self.stream):
-                most = max(ways.bounds)
-                if most > 0.0:
+            for key, ways in ways_by_shape(here, self.stream):
+                if max(ways.bounds) > 0.0:
                     found = configuration_of(here.source, model, domain, int(ways.rows[0]))
-                    yield self._queued(found, here.source, ways, most)
+                    yield self._queued(found, here, ways, key)
 
     def _queued(
-        self, one: NodeConfiguration, source: EngineSource, ways: Ways, rate_per_s: float
+        self, one: NodeConfiguration, here: Stationed, ways: Ways, key: Key
     ) -> NodeConfiguration:
-        """A configuration for the stream, at a rate of requests."""
-        n_bytes = 0.0
+        """A configuration for the stream, at the rate of requests that none of its ways exceeds."""
+        n_bytes, source = 0.0, here.source
         if one.role != TOGETHER:
             n_bytes = handed_bytes(
                 source.model,
@@ -228,10 +167,12 @@ class QueuedEngine:
             )
         return replace(
             one,
-            output_tokens_per_s=rate_per_s * self.stream.n_output_tokens,
+            output_tokens_per_s=max(ways.bounds) * self.stream.n_output_tokens,
             ttft_s=0.0,  # what is left of the target after it is what the queue is held to
             handed_bytes=n_bytes,
-            source=QueuedSource(made_by=source, stream=self.stream, ways=ways),
+            source=QueuedSource(
+                made_by=source, stream=self.stream, ways=ways, stationed=here, key=key
+            ),
         )
 
     def on_torus(self, model: int, openings: Openings, *, whole: bool = False) -> OfferedOnTorus:
@@ -239,58 +180,27 @@ class QueuedEngine:
         raise AssertionError(openings)
 
 
-def _ways(here: Stationed, stream: Stream) -> Iterator[Ways]:
-    """Deployments of each shape, whose longest request has room; caches of a format if apart."""
-    choices = here.source.choices
-    table, role = choices.table, choices.role
-    rows = np.flatnonzero(_worth_a_look(here.source, stream))
-    of_row = here.stations(rows)
-    kept = [i for i, one in enumerate(of_row) if _holds(one, stream, role)]
-    alike = [table.n_tensor, table.n_data, table.n_stages]
-    if role != TOGETHER:
-        caches = np.array([one.cache for one in table.formats])
-        alike.append(np.unique(caches, return_inverse=True)[1][table.format_index])
-    keys = np.stack(alike, axis=1)[rows]
-    for key in np.unique(keys[kept], axis=0):
-        mine = [i for i in kept if (keys[i] == key).all()]
-        yield ways_of(rows[mine], [of_row[i] for i in mine], stream)
+def is_measured(one: NodeConfiguration, rows: IntArray | int | None = None) -> BoolArray:
+    """Whether ways of a configuration are inside of the measured region; or else its choice."""
+    rows = one.choice if rows is None else rows
+    return np.asarray(source_of(one).engine.choices.outside_error[rows] == 0.0)
 
 
-def ways_of(rows: IntArray, stations: Sequence[Station], stream: Stream) -> Ways:
-    """Choices with what no scheduler exceeds on each."""
-    bounds = [fluid_rate(one, stream.load) * one.n_ranks for one in stations]
-    return Ways(rows=rows, stations=stations, bounds=bounds)
-
-
-def _worth_a_look(source: EngineSource, stream: Stream) -> BoolArray:
-    """Choices that others of their shape do not stand for.
-
-    Copies of a dense model behind one router are replicas. Of choices that differ in nothing but
-    the most sequences there may be, the one with most serves no less where no TPOT is asked for;
-    where one is, also the last that keeps it when it is full, and the next.
-    """
-    choices, table = source.choices, source.choices.table
-    kept = np.isin(table.n_stages, STAGES)
-    if not len(table):
-        return kept
-    if not has_experts(source.model):
-        kept &= table.n_data == 1
-    limits = [one.target.at_most_s for one in stream.targets if one.target.quantity in (TPOT, ITL)]
-    degrees = [table.n_tensor, table.n_data, table.n_stages, table.n_expert_parallel]
-    alike = np.stack([*degrees, table.format_index, table.chunk_tokens], axis=1)
-    order = np.lexsort([table.batch, *alike.T[::-1]])
-    fits = choices.tpot_s <= max(limits, default=np.inf)
-    found = np.zeros(len(table), dtype=np.bool_)
-    starts = np.flatnonzero(np.any(np.diff(alike[order], axis=0), axis=1)) + 1
-    for rows in np.split(order, starts):  # by ascending batch
-        n_fitting = int(np.sum(fits[rows]))
-        found[rows[-1]] = True
-        if limits and choices.role != PREFILL:
-            found[rows[max(0, n_fitting - 1) : n_fitting + N_BEYOND]] = True
-    return np.asarray(kept & found)
-
-
-def _holds(station: Station, stream: Stream, role: str) -> bool:
-    """Whether the longest request has room."""
-    n_tokens = stream.n_longest_input if role == PREFILL else stream.n_longest_tokens
-    return station.held_bytes(n_tokens) <= station.room_bytes
+def believing(one: NodeConfiguration, belief: str) -> NodeConfiguration | None:
+    """A configuration as a belief has it: itself, if all of it was measured; None without a way."""
+    source, here = source_of(one), source_of(one).stationed
+    if here is None or is_measured(one, source.ways.rows).all():
+        return one
+    if belief == INSIDE:
+        ways = here.measured_ways(source.stream).get(source.key)
+    else:
+        here, rows = here.at_median(), source.ways.rows
+        ways = ways_of(rows, here.stations(rows), source.stream)
+    if ways is None or max(ways.bounds) <= 0.0:
+        return None
+    return replace(
+        one,
+        choice=int(ways.rows[0]),
+        output_tokens_per_s=max(ways.bounds) * source.stream.n_output_tokens,
+        source=replace(source, made_by=here.source, ways=ways, stationed=here),
+    )

@@ -2,29 +2,48 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 from planner.errors import OutOfTimeError
+from planner.placing.configurations import Sort, sort_of
+from planner.placing.engines import EngineSource
 from planner.placing.fabrics.site import Fabric, graph_in
 from planner.placing.fleets.alternatives import alternatives_of, most_factor
 from planner.placing.fleets.describing import Answered, fleet_plan
-from planner.placing.fleets.market import Market, market_of
-from planner.placing.fleets.searching import as_offered, settled
+from planner.placing.fleets.incumbents import more_looked_at
+from planner.placing.fleets.market import Market, market_believing, market_of
+from planner.placing.fleets.offering import is_measured, source_of
+from planner.placing.fleets.refuting import usd_per_hour
+from planner.placing.fleets.searching import RENT, as_offered, settled
 from planner.placing.fleets.shortage import shared_out, unreachable
+from planner.placing.fleets.simulating import PlannedFleet
 from planner.placing.fleets.streams import streams_of
-from planner.placing.fleets.telling import told
 from planner.placing.fleets.trying import LESS, Confirmed, OnRound, Tries, weighed
-from planner.results.fleets import FleetPlan, Round
+from planner.report.launch.telling import with_commands_of
+from planner.results.fleets import FleetPlan, OtherFleet, Round
 from planner.running.deadlines import out_of_time, share, timed
 from planner.specs.fleet_request import FleetRequest
+from planner.specs.kernels import EngineTables
 from planner.specs.pools import pool_of
 from planner.specs.records import ClusterSpec
+from planner.specs.region import INSIDE, MEDIAN
 from planner.verifier.findings import refuse
 from planner.verifier.fleets.judging import recounted
 
 SEARCH_SHARE = 0.8
 """Of the time that is left, that looking for the cheapest may take: the rest is to try what is
 known by then."""
+
+
+LESS_RENT = 1.0 - 1e-6
+"""Of a rent, what is less for sure."""
+
+N_SOON = 2
+"""Times that some of what seems cheap is looked at, before all that could be cheaper is."""
 
 
 @timed
@@ -44,24 +63,134 @@ def fleet(request: FleetRequest, *, on_round: OnRound | None = None) -> FleetPla
         SolverError: provers contradict each other.
     """
     began_s = time.perf_counter()
-    one = _found(opened(request), on_round or _nothing)
+    market = opened(request)
+    one = _found(market, on_round or _nothing)
+    others = {belief: _other(market, one, belief) for belief in (INSIDE, MEDIAN)}
+    fleets = [it.fleet for it in (one, *others.values()) if it is not None]
     fluid = one.fluid.solution.vouched.bound if one.fluid.is_found else None
-    found = fleet_plan(
-        Answered(
-            asked=request,
-            fleet=one.fleet,
-            outcome=one.outcome,
-            rounds=one.rounds,
-            served_fraction=one.served,
-            fluid_usd_per_hour=fluid,
-            alternatives=alternatives_of(one.fleet),
-            most_factor=most_factor(one.fleet),
-            began_s=began_s,
-        )
+    made = Answered(
+        asked=request,
+        fleet=one.fleet,
+        outcome=one.outcome,
+        rounds=one.rounds,
+        served_fraction=one.served,
+        fluid_usd_per_hour=fluid,
+        alternatives=alternatives_of(one.fleet),
+        most_factor=most_factor(one.fleet),
+        began_s=began_s,
     )
-    found = told(found, one.fleet.pools)
+    found = _told(fleet_plan(made), fleets)
+    asked = {INSIDE: request, MEDIAN: replace(request, confidence=0.0)}
+    beside = {
+        belief: _other_fleet(
+            replace(made, asked=asked[belief], fleet=it.fleet, outcome=it.outcome),
+            found,
+            fleets,
+        )
+        for belief, it in others.items()
+        if it is not None
+    }
+    found = replace(found, inside=beside.get(INSIDE), anywhere=beside.get(MEDIAN))
     refuse(recounted(found)[1])
     return found
+
+
+def _other(market: Market, one: Confirmed, belief: str) -> Confirmed | None:
+    """The cheapest fleet by a belief; None where there is none, or nobody knows."""
+    is_known = one.fleet.chosen.solution.status.is_final and one.is_whole
+    if not market.request.has_region or not is_known:
+        return None
+    used = [pool.configuration for pool in one.fleet.pools]
+    if belief == INSIDE and all(map(bool, map(is_measured, used))):
+        return one  # nothing inside is cheaper
+    with suppress(OutOfTimeError):
+        return _believed(market_believing(market, belief), {*map(sort_of, used)})
+    return None
+
+
+def _believed(market: Market, used: Collection[Sort]) -> Confirmed | None:
+    """The cheapest of what is believed.
+
+    First the cheapest of the sorts of replicas that the fleet has, and what is soon known to be
+    cheaper: little is left then that could be.
+    """
+    best = _cheaper(replace(market, offered=market.offered.only(used)), None)
+    for _ in range(N_SOON):
+        best = _cheaper(market, best, soon=True) or best
+    last = _cheaper(market, best)
+    if last is None:  # nothing is cheaper
+        return best
+    return last if last.fleet.chosen.solution.status.is_final else None
+
+
+def _cheaper(market: Market, than: Confirmed | None, *, soon: bool = False) -> Confirmed | None:
+    """The cheapest fleet for all traffic, if it is cheaper than another, sorts priced.
+
+    Args:
+        soon: of few replicas that seem cheap, and of which something is known.
+    """
+    options, limits = market.request.options, {**market.request.limits}
+    most = math.inf if than is None else _priced(than)
+    if than is not None:
+        least = most / (1.0 + options.sort_price) * LESS_RENT
+        limits[RENT] = min(least, limits.get(RENT, math.inf))
+    within = replace(market, request=replace(market.request, limits=limits))
+    tries, fluid = Tries(on_round=_nothing), settled(within, now=as_offered)
+    if not fluid.is_found:
+        return None
+    if soon:
+        more_looked_at(fluid)
+        known = settled(within, now=market.book.sure)
+        chosen = known if known.is_found and tries.is_confirmed(known) else None
+    else:
+        chosen = tries.confirmed(weighed(within))
+    if chosen is None:
+        return None
+    found = tries.answer(fluid, chosen, {one.name: 1.0 for one in market.request.classes})
+    return found if _priced(found) < most else None
+
+
+def _priced(one: Confirmed) -> float:
+    """The rent of a fleet, with what its sorts of replicas count."""
+    price, pools = one.fleet.chosen.market.request.options.sort_price, one.fleet.pools
+    return usd_per_hour(pools) * (1.0 + price * len({sort_of(it.configuration) for it in pools}))
+
+
+def _told(plan: FleetPlan, fleets: Sequence[PlannedFleet]) -> FleetPlan:
+    """A fleet whose request holds the kernels of engines, with commands that start them.
+
+    Args:
+        fleets: whose engines they are.
+    """
+    listed = {}
+    for one in (pool for fleet in fleets for pool in fleet.pools):
+        made_by = source_of(one.configuration).made_by
+        if not isinstance(made_by, EngineSource):
+            continue
+        machines = made_by.machines
+        kernels = replace(machines.kernels, rivals={})
+        tables = EngineTables(engine=machines.engine, kernels=kernels)
+        listed[machines.engine.name, kernels.device] = tables
+    request = replace(plan.request, tables=tuple(listed.values()))
+    found = with_commands_of(replace(plan, request=request))
+    assert isinstance(found, FleetPlan)
+    return found
+
+
+def _other_fleet(one: Answered, beside: FleetPlan, fleets: Sequence[PlannedFleet]) -> OtherFleet:
+    """A fleet that stands beside another, with commands by the engines of all of them."""
+    found = _told(fleet_plan(one), fleets)
+    rent, least = found.usd_per_hour, beside.usd_per_hour
+    return OtherFleet(
+        objective=rent,
+        loss_fraction=(rent - least) / least if least else 0.0,
+        recipes=found.recipes,
+        replicas=found.replicas,
+        pools=found.pools,
+        handovers=found.handovers,
+        classes=found.classes,
+        simulated=found.simulated,
+    )
 
 
 def _found(market: Market, on_round: OnRound) -> Confirmed:

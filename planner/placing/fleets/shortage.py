@@ -14,8 +14,7 @@ from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.searching import SHARE, Chosen, as_offered, settled
 from planner.placing.fleets.streams import targets_of
 from planner.results.engines import EngineDeployment
-from planner.results.obstacles import Obstacle, beyond_text
-from planner.results.placements import PlacementConflict
+from planner.results.obstacles import Obstacle, PlacementConflict, beyond_text
 from planner.running.deadlines import check
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.traffic.percentiles import TTFT, PercentileTarget

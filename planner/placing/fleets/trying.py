@@ -56,10 +56,14 @@ class Confirmed:
     served: Mapping[str, float]
 
     @property
+    def is_whole(self) -> bool:
+        """Whether all traffic is served."""
+        return all(one == 1.0 for one in self.served.values())
+
+    @property
     def is_best(self) -> bool:
         """Whether all traffic is served at the rent that none is below, percentiles aside."""
-        is_whole = all(one == 1.0 for one in self.served.values())
-        return is_whole and self.fleet.chosen.solution.status is Status.OPTIMAL
+        return self.is_whole and self.fleet.chosen.solution.status is Status.OPTIMAL
 
 
 def unproved(chosen: Chosen, fluid: Chosen) -> Chosen:

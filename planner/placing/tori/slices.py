@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import permutations
 from math import ceil, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray, IntArray
+from planner.equations.arrays import BoolArray, IntArray, divisors
 from planner.errors import Problem, RequestError
 from planner.estimates.networks import network_table
 from planner.estimates.steps import Machine
@@ -28,6 +29,7 @@ from planner.programs.cells import cell_rows
 from planner.programs.handover import Handover
 from planner.programs.placement import Counts, PlacementProgram
 from planner.running.deadlines import is_over
+from planner.specs.defaults import NEAR_SHARE
 from planner.specs.records import TorusFabric
 from planner.specs.request import Request
 from planner.specs.roles import TOGETHER, AskedRoles
@@ -351,14 +353,29 @@ def pose_on_torus(openings: Openings, offered: Sequence[OfferedOnTorus], aim: Ai
         uses=cells.uses,
     )
     columns = Columns(configurations=configurations, which=which)
+    spread = np.array([_spread(one.pattern.dimensions) for one in configurations], dtype=float)
+    program = placement_program(rooms, columns, aim, ties=(spread[which],))
     return PosedOnTorus(
-        program=placement_program(rooms, columns, aim),
+        program=replace(program, ties_within=NEAR_SHARE),
         columns=columns,
         openings=openings,
         configurations=tuple(configurations),
         opening=opening,
         network=network_of(columns, aim),
     )
+
+
+@cache
+def _spread(shape: Shape) -> int:
+    """Devices on the faces of a slice beyond those of the most compact box of as many."""
+    n = prod(shape)
+    boxes = ((a, b, n // a // b) for a in divisors(n) for b in divisors(n // a))
+    return _faces(shape) - min(map(_faces, boxes))
+
+
+def _faces(box: Shape) -> int:
+    a, b, c = box
+    return 2 * (a * b + b * c + c * a)
 
 
 def locate_slices(posed: PosedOnTorus, counts: Counts) -> tuple[LocatedSlice, ...]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
 
 from planner.running.deadlines import is_set, left_s
 from planner.specs.certificates import OPTIMAL, Certificate, Proof
@@ -100,6 +101,25 @@ def _leaves(says: object, found: object, path: Path) -> Iterator[Finding]:
             yield from _leaves(*pair, (*path, str(i)))
     else:
         yield from same(says, found, path)
+
+
+def known_best(
+    says: Mapping[str, Any], found: Mapping[str, Any], limit_s: float | None, *path: str
+) -> Iterator[Finding]:
+    """What stands beside an answer: as good as a search finds, where both had the time to see.
+
+    Args:
+        says, found: records with objectives, by name; None of what is not known.
+    """
+    for name, one in says.items():
+        pair = (one and one.objective, (other := found.get(name)) and other.objective)
+        if limit_s is None or None not in pair:
+            yield from same(*pair, (*path, name, "objective"))
+
+
+def beliefs_of(answer: Any) -> dict[str, Any]:  # noqa: ANN401 a plan, a placement or a fleet
+    """What stands beside an answer if something else is believed of times."""
+    return {name: getattr(answer, name) for name in ("inside", "anywhere")}
 
 
 def is_better(value: float, than: float, *, is_rate: bool) -> bool:

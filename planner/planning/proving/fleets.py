@@ -10,7 +10,9 @@ from planner.errors import NoPlanError
 from planner.planning.proving.comparing import (
     Again,
     again,
+    beliefs_of,
     certificate_findings,
+    known_best,
     limit_of,
     proved_fields,
     same,
@@ -33,6 +35,7 @@ def fleet_again(says: FleetPlan) -> Again:
     limit_s = limit_of(says.request.options.time_limit_s)
     findings = [
         *certificate_findings(says.certificate, found.certificate, limit_s),
+        *known_best(beliefs_of(says), beliefs_of(found), limit_s),
     ]
     is_whole = limit_s is None or says.certificate.status == found.certificate.status == OPTIMAL
     if is_whole and _pool_names(says) == _pool_names(found):

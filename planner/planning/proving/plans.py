@@ -12,7 +12,9 @@ from planner.planning.proving.comparing import (
     CLOSE,
     Again,
     again,
+    beliefs_of,
     certificate_findings,
+    known_best,
     limit_of,
     same,
     subset_findings,
@@ -48,11 +50,13 @@ def plan_again(says: AnyPlan) -> Again:
             was_cut = is_over()  # before all was seen that stands beside the best
     except NoPlanError:
         return unanswered(("certificate", "status"), says.certificate.status)
+    limit_s = limit_of(asked_s)
     findings = [
-        *certificate_findings(says.certificate, found.certificate, limit_of(asked_s)),
+        *certificate_findings(says.certificate, found.certificate, limit_s),
         *_gains(says, found, was_cut=was_cut),
         *(() if was_cut else _runners_up(says, found)),
-        *_rivals(says, found),
+        *known_best(_rivals(says), _rivals(found), limit_s, "rivals"),
+        *(() if was_cut else known_best(beliefs_of(says), beliefs_of(found), limit_s)),
         *_rules(says, found),
     ]
     if says.mix is not None:
@@ -119,14 +123,9 @@ def _of_subset(says: AnyPlan, requests: Sequence[AnyRequest], subset: Subset) ->
     )
 
 
-def _rivals(says: AnyPlan, found: AnyPlan) -> Iterator[Finding]:
-    """The best of each runtime: as good as a search finds, where both had the time to see."""
-    again = {one.runtime: one.objective for one in found.rivals}
-    for i, one in enumerate(says.rivals):
-        here, best = ("rivals", str(i), "objective"), again.get(one.runtime)
-        is_whole = limit_of(says.request.options.time_limit_s) is None
-        if is_whole or None not in (one.objective, best):
-            yield from same(one.objective, best, here)
+def _rivals(plan: AnyPlan) -> dict[str, Any]:
+    """The best of each runtime, by where it stands in the answer."""
+    return {str(i): one for i, one in enumerate(plan.rivals)}
 
 
 def _gains(says: AnyPlan, found: AnyPlan, *, was_cut: bool) -> Iterator[Finding]:

@@ -10,8 +10,10 @@ from planner.planning.proving.comparing import (
     CLOSE,
     Again,
     again,
+    beliefs_of,
     certificate_findings,
     counts,
+    known_best,
     limit_of,
     proved_fields,
     provers_words,
@@ -34,9 +36,11 @@ def placement_again(says: Placement) -> Again:
     except NoPlanError:
         return unanswered(("certificate", "status"), says.certificate.status)
     limit_s = limit_of(says.request.options.time_limit_s)
-    return again(
-        [*certificate_findings(says.certificate, found.certificate, limit_s)], found.certificate
-    )
+    findings = [
+        *certificate_findings(says.certificate, found.certificate, limit_s),
+        *known_best(beliefs_of(says), beliefs_of(found), limit_s),
+    ]
+    return again(findings, found.certificate)
 
 
 def placed_again(asked: PlacementRequest) -> Placement:
@@ -65,6 +69,7 @@ def placed_again(asked: PlacementRequest) -> Placement:
         layout_first=asked.layout_first,
         group_costs=costs_of(asked),
         confidence=asked.confidence,
+        prefer=asked.prefer,
         **said_of(asked.roles),
         options=asked.options,
     )

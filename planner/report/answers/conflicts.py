@@ -26,7 +26,7 @@ from planner.report.outlines import headline_of
 from planner.report.times import times_notes
 from planner.report.words import limit_label, limit_text
 from planner.results import Conflict, Obstacle
-from planner.results.placements import PlacementConflict
+from planner.results.obstacles import PlacementConflict
 from planner.results.staging import StagingConflict
 from planner.specs.economics.request import EconomicsRequest
 from planner.units import show

@@ -53,6 +53,7 @@ from planner.report.drawings.fleets import N_COLOURS, waits
 from planner.report.drawings.floorplans import Groups, number_of, runs
 from planner.report.launch.commands import recipes_section
 from planner.report.proof import certificate_section
+from planner.report.region import replicas_region_rows
 from planner.report.times import times_notes
 from planner.report.words import plural
 from planner.results.engines import EngineDeployment
@@ -101,6 +102,7 @@ def document(
             section("hand-over", *_handovers(plan)),
             section("for users", *_waits(plan), percentiles(plan)),
             section("costs", costs(plan), Note(COST_WORDS, kind="faint")),
+            section("measured region", Pairs(replicas_region_rows(plan))),
             section("bounds", Pairs(bound_rows(plan))),
             section("rounds", _rounds(plan)),
             section("simulation", Pairs(simulation_rows(plan))),

@@ -22,6 +22,7 @@ from planner.report.drawings.maps import placement_map
 from planner.report.launch.commands import recipes_section
 from planner.report.lines import percent
 from planner.report.proof import certificate_section
+from planner.report.region import replicas_region_rows
 from planner.report.times import times_notes
 from planner.report.words import plural
 from planner.results.floorplans import FloorPlan
@@ -81,6 +82,7 @@ def placed_sections(
         section("models", _models(placement)),
         section("limits", Table(rows=_limit_rows(placement), align="<>")),
         section("recipes", recipe_table(placement)),
+        section("measured region", Pairs(replicas_region_rows(placement))),
         section("hand-over", *_handovers(placement)),
         map_section(placement, floorplan),
         replicas_section(placement, is_whole=is_whole),

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 
 from planner.errors import SolverError
@@ -72,8 +73,8 @@ def solve_placement(
     """Place copies at the least objective, with proof; among optima, at the least ties.
 
     The certificate is of the objective. Ties may take as long as the proof did, and `LEAST_TIED_S`
-    where that is more; then the choice that is in hand stays. Of a program of more than `MOST_TIED`
-    columns only the first `N_ALWAYS` ties are broken.
+    where that is more, or where a packing is narrowed; then the choice that is in hand stays. Of a
+    program of more than `MOST_TIED` columns only the first `N_ALWAYS` ties are broken.
 
     Args:
         program: what to place, and on what.
@@ -95,20 +96,25 @@ def solve_placement(
     if solver == "narrowing":
         known.append(import_module(f"{__name__}.greedy").at_even_prices(program))
     if known and is_closed(known[0].proof.value, known[0].proof.bound, effort.gap):
-        return prove((), effort, wanted=proof, known=known)
-    provers = _provers(program, solver, effort)
-
-    def rows() -> MixedProgram:
-        stated: MixedProgram = import_module(f"{__name__}.highs").build(program)
-        return stated
-
-    solution = prove(provers, effort, wanted=proof, known=known, rows=rows)
+        solution = prove((), effort, wanted=proof, known=known)
+    else:
+        provers, rows = _provers(program, solver, effort), partial(_rows, program)
+        solution = prove(provers, effort, wanted=proof, known=known, rows=rows)
     if program.ties and solution.answer is not None and solution.status.is_final:
-        spent_s = time.perf_counter() - began_s
-        left = replace(_time_left(effort, began_s), on_progress=None, gap=0.0)
-        most_s = min(max(LEAST_TIED_S, spent_s), left.time_limit_s or math.inf)
-        solution = _settled(program, solution, solver, replace(left, time_limit_s=most_s))
+        solution = _settled(program, solution, solver, _time_of_ties(effort, solver, began_s))
     return solution
+
+
+def _time_of_ties(effort: Effort, solver: str, began_s: float) -> Effort:
+    spent_s = 0.0 if solver == "narrowing" else time.perf_counter() - began_s
+    left = replace(_time_left(effort, began_s), on_progress=None, gap=0.0)
+    most_s = min(max(LEAST_TIED_S, spent_s), left.time_limit_s or math.inf)
+    return replace(left, time_limit_s=most_s)
+
+
+def _rows(program: PlacementProgram) -> MixedProgram:
+    stated: MixedProgram = import_module(f"{__name__}.highs").build(program)
+    return stated
 
 
 def _provers(program: PlacementProgram, solver: str, effort: Effort) -> list[Prover[Counts]]:

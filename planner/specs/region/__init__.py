@@ -45,6 +45,12 @@ CONFIDENCE = 0.9
 """Share of cases in which what is planned outside holds, where nobody asks for another."""
 
 
+INSIDE, MEDIAN = "inside", "median"
+BELIEFS = ("", INSIDE, MEDIAN)
+"""What may be believed of deployments, by number of a program's `variant`: as a request says; no
+others than those that were measured; all of them as they are predicted, measured or not."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Setting:
     """Measurements of one setting on one device; those of one run are not independent.

@@ -21,6 +21,7 @@ from planner.specs.records import ClusterSpec
 from planner.specs.targets import Targets
 from planner.specs.traffic.percentiles import TPOT, TTFT
 from planner.specs.traffic.records import TrafficClass
+from planner.verifier.beliefs import judged_others
 from planner.verifier.certificates import certified
 from planner.verifier.findings import TOLERANCE, Finding, Path, with_differences
 from planner.verifier.fleets.counting import (
@@ -58,6 +59,15 @@ def judge_fleet(says: FleetPlan) -> tuple[FleetPlan, list[Finding]]:
     truth, wrong = recounted(says)
     if wrong:  # of which requests would be served by something else
         return truth, wrong
+    truth, wrong = _served_again(says, truth)
+    truth, more = judged_others(
+        says, truth, lambda one: _served_again(one, recounted(one)[0]), is_rate=False
+    )
+    return truth, with_differences([*wrong, *more], says, truth)
+
+
+def _served_again(says: FleetPlan, truth: FleetPlan) -> tuple[FleetPlan, list[Finding]]:
+    """A fleet with what its requests get when they are served again, with its seed and another."""
     truth = tried_again(truth)
     return truth, with_differences([*missed_elsewhere(says)], says, truth)
 
@@ -78,6 +88,8 @@ def recounted(says: FleetPlan) -> tuple[FleetPlan, list[Finding]]:
     further = further_used(asked, truth.replicas, truth.recipes, it.stand, by_model)
     wrong += _beyond(says, used, {**further, "rent": rent, "devices": float(sum(used.values()))})
     wrong += _unbelievable(says, rent)
+    truth, more = judged_others(says, truth, recounted, is_rate=False)
+    wrong += more
     return truth, with_differences(wrong, says, truth)
 
 

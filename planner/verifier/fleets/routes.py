@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from planner.results.fleets import FleetPlan, FleetPool
 from planner.specs.roles import DECODE
+from planner.specs.traffic.records import TrafficClass
 from planner.verifier.findings import Finding, Path
-from planner.verifier.fleets.traffic import requests_per_s
 
 CLOSE = 1e-6
 """Relative, of rates: sums of what solvers say."""
@@ -118,3 +118,21 @@ def _unbalanced(
         if is_end and not math.isclose(one.rate_per_s, moved, rel_tol=CLOSE):
             fact = f"is not what it {does}, {moved!r}"
             yield Finding(path=("pools", str(i), "rate_per_s"), says=one.rate_per_s, fact=fact)
+
+
+def requests_per_s(plan: FleetPlan, pool: FleetPool) -> float:
+    """Requests that a pool, and those beside it for the same, are for: those that are served."""
+    served = {one.name: one.rate_per_s * one.served_fraction for one in plan.classes}
+    return math.fsum(
+        served[one.name] * _share_between(one, pool.above_tokens, pool.upto_tokens)
+        for one in plan.request.classes
+        if one.name in pool.classes
+    )
+
+
+def _share_between(one: TrafficClass, above: float, upto: float) -> float:
+    """Share of a class's requests whose prompts are above one length, up to another."""
+    longest = one.lengths.most_input_tokens
+    cells = one.lengths.cells(cuts=[cut for cut in (above, upto) if 0.0 < cut < longest])
+    both = zip(cells.weight, cells.n_input, strict=True)
+    return math.fsum(weight for weight, n_input in both if above < n_input <= upto)

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,11 +30,11 @@ from tests.papers.records import as_csv
 from tests.papers.sets.constants import out_of_fold, tells
 from tests.papers.sets.folds import fold_of
 from tests.papers.sets.predicted import Compared
+from tests.papers.sets.ranking import SHARES, common, engines
 
 FILE = Path(__file__).parents[3] / "planner" / "specs" / "model_errors.csv"
 SOURCE = "fitted: aiconfigurator-core 0.12.0 and InferenceX, all folds: tests/data/serving"
 
-SHARES = (0.67, 0.9, 0.95)
 LEAST_GROUPS = 4
 
 
@@ -83,7 +84,14 @@ def deviation(found: Missed) -> float:
 
 
 def table(found: Sequence[Compared]) -> list[ModelError]:
-    return list(_rows(found))
+    """With what errors of two engines side by side have in common, where there are such pairs."""
+    rows = list(_rows(found))
+    pairs = engines(found, partial(errors_of(rows), quantity="TPOT"))
+    for i, one in enumerate(rows):
+        mine = [it for it in pairs if _kind(it[0].row) == one.kind]
+        if mine and (one.runtime, one.quantity) == (ANY, "TPOT"):
+            rows[i] = replace(one, common_fraction=round(common(mine), 2))
+    return rows
 
 
 def _rows(found: Sequence[Compared]) -> Iterator[ModelError]:

@@ -14,6 +14,11 @@ days, of harnesses that say how they send requests. A pair is decided where time
 that the lower prediction is right in two of three cases by the law of both errors, as in answers,
 and in three of four. Else it is a tie, and what choosing the lower prediction loses is printed.
 Predictions are out of fold.
+
+Errors of two engines at one configuration are correlated, as kernels of one device and lengths of
+one load are: by so much that of differences of errors as many are within what hypot(a, b) without
+that part says as of all times, in shares of `SHARES`. The correlation by which a pair is decided is
+that of pairs of its kind without its model on its device.
 """
 
 from __future__ import annotations
@@ -26,11 +31,15 @@ from itertools import combinations
 import numpy as np
 
 from planner.equations.tails import DECIDED, sigmas
+from planner.specs.judged import ModelKind
 from planner.specs.model_errors import model_error
 from tests.papers.sets.constants import out_of_fold
 from tests.papers.sets.folds import formats_of
 from tests.papers.sets.peer import peer_times
 from tests.papers.sets.predicted import Compared
+
+SHARES = (0.67, 0.9, 0.95)
+"""Of all cases, by which intervals are fitted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,16 +59,26 @@ class Timed:
     error: float
 
 
-def timed(one: Compared) -> Timed:
-    row, kind = one.row, "dense" if one.row.series.is_dense else "mixture"
-    theirs = peer_times().get(row.name)
-    tpot_error = model_error(row.series.engine, kind, "TPOT")
+def own_error(one: Compared) -> float:
+    """The model's error of a row's TPOT, by the packaged table."""
+    return model_error(one.row.series.engine, _kind(one), "TPOT")
+
+
+def _kind(one: Compared) -> ModelKind:
+    return "dense" if one.row.series.is_dense else "mixture"
+
+
+Pair = tuple[Timed, Timed]
+
+
+def timed(one: Compared, error: Callable[[Compared], float] = own_error) -> Timed:
+    row, theirs = one.row, peer_times().get(one.row.name)
     return Timed(
         row=one,
         measured_s=_request_s(one, row.ttft_ms, row.tpot_ms),
         predicted_s=_request_s(one, one.ttft_ms, one.tpot_ms),
         peer_s=_request_s(one, *theirs) if theirs else None,
-        error=float(np.hypot(one.tpot_deviation, tpot_error)),
+        error=float(np.hypot(one.tpot_deviation, error(one))),
     )
 
 
@@ -99,7 +118,9 @@ def regrets(
     return np.array(lost)
 
 
-def engines(found: Iterable[Compared]) -> list[tuple[Timed, Timed]]:
+def engines(
+    found: Iterable[Compared], error: Callable[[Compared], float] = own_error
+) -> list[Pair]:
     """Two engines at one configuration, each by the geometric mean of its days."""
     groups: dict[tuple[object, ...], dict[str, list[Timed]]] = defaultdict(
         lambda: defaultdict(list)
@@ -110,7 +131,7 @@ def engines(found: Iterable[Compared]) -> list[tuple[Timed, Timed]]:
             continue
         what = (series.model, series.gpu, formats_of(series), series.harness)
         at = (row.n_input, row.n_output, row.in_flight)
-        groups[(*what, *at, *_degrees(one))][series.engine].append(timed(one))
+        groups[(*what, *at, *_degrees(one))][series.engine].append(timed(one, error))
     return [
         pair
         for by_engine in groups.values()
@@ -133,11 +154,45 @@ def _mean(some: Sequence[Timed]) -> Timed:
     )
 
 
-def is_decided(one: Timed, other: Timed, right: float) -> bool:
+def joint_errors(pairs: Sequence[Pair], common: float) -> np.ndarray:
+    """Of the difference of two errors, one relative standard deviation (N,)."""
+    first, second = np.array([[it.error for it in pair] for pair in pairs]).T
+    return np.sqrt(first**2 + second**2 - 2.0 * common * first * second)
+
+
+def common(pairs: Sequence[Pair]) -> float:
+    """The correlation of errors by which differences are nearest to what they say; 0 of none."""
+    if not pairs:
+        return 0.0
+    logs = np.log([[it.predicted_s / it.measured_s for it in pair] for pair in pairs])
+    off = np.expm1(np.abs(logs[:, 0] - logs[:, 1]))
+    tried = np.linspace(0.0, 0.95, 96)
+    gaps = [
+        sum((np.mean(off <= sigmas(share) * wide) - share) ** 2 for share in SHARES)
+        for wide in (joint_errors(pairs, it) for it in tried)
+    ]
+    return float(tried[int(np.argmin(gaps))])
+
+
+def common_without(pairs: Sequence[Pair]) -> list[float]:
+    """Of each pair the correlation of those of its kind, but for its model on its device."""
+    cells = [(_kind(it.row), it.row.row.series.model, it.row.row.series.gpu) for it, _ in pairs]
+    found = {
+        cell: common([p for p, of in zip(pairs, cells, strict=True) if _is_beside(of, cell)])
+        for cell in dict.fromkeys(cells)
+    }
+    return [found[cell] for cell in cells]
+
+
+def _is_beside(cell: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    return cell[0] == other[0] and cell != other
+
+
+def is_decided(pair: Pair, right: float, common: float) -> bool:
     """Whether the lower prediction is the lower time in more than a share of all cases."""
-    ratio = one.predicted_s / other.predicted_s
-    joint = sigmas(2.0 * right - 1.0) * float(np.hypot(one.error, other.error))
-    return max(ratio, 1.0 / ratio) - 1.0 > joint
+    ratio = pair[0].predicted_s / pair[1].predicted_s
+    joint = sigmas(2.0 * right - 1.0) * joint_errors([pair], common)[0]
+    return bool(max(ratio, 1.0 / ratio) - 1.0 > joint)
 
 
 def lost(one: Timed, other: Timed) -> float:
@@ -170,14 +225,16 @@ def _regret_text(lost: np.ndarray) -> str:
 
 def engines_text(found: Sequence[Compared], right: float) -> str:
     every = engines(found)
+    alike = dict(zip(map(id, every), common_without(every), strict=True))
     head = f"engines [%], {100 * right:.0f} % sure"
     lines = [f"{head:34s} pairs  decided  right   ties: right  lost: mean  90th"]
     named = defaultdict(list)
     for pair in every:
         named[" ".join(one.row.row.series.engine for one in pair)].append(pair)
     for name, pairs in {"all": every, **named}.items():
-        decided = [pair for pair in pairs if is_decided(*pair, right)]
-        ties = [pair for pair in pairs if not is_decided(*pair, right)]
+        known = [is_decided(pair, right, alike[id(pair)]) for pair in pairs]
+        decided = [pair for pair, is_so in zip(pairs, known, strict=True) if is_so]
+        ties = [pair for pair, is_so in zip(pairs, known, strict=True) if not is_so]
         held = np.mean([lost(*pair) == 0.0 for pair in decided]) if decided else np.nan
         losses = np.array([lost(*pair) for pair in ties] or [0.0])
         lines.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.equations.tails import sigmas
+from planner.equations.tails import DECIDED, sigmas
 from planner.specs.model_errors import (
     ANY,
     ModelError,
@@ -21,6 +21,7 @@ from tests.papers.records import as_csv
 from tests.papers.sets import intervals, rooflines
 from tests.papers.sets.constants import out_of_fold
 from tests.papers.sets.intervals import SHARES, Missed, deviation
+from tests.papers.sets.ranking import Timed, common, common_without, engines, is_decided, lost
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +47,36 @@ def test_what_is_beyond_kernels_is_found_again():
     for share in SHARES:
         assert some.held(0.15, share) == pytest.approx(share, abs=0.02)
         assert some.held(0.3, share) > share > some.held(0.05, share)
+
+
+def test_what_two_engines_err_alike_is_found_again():
+    draw = np.random.default_rng(4)
+    both, *own = draw.standard_t(2, size=(3, 3000)) / 1.321
+    for share in (0.0, 0.6):
+        # of errors of 10 %, of which so much is that of both
+        first, second = (
+            np.exp(0.1 * (np.sqrt(share) * both + np.sqrt(1.0 - share) * one)) for one in own
+        )
+        pairs = [
+            tuple(
+                Timed(row=None, measured_s=1.0, predicted_s=it, peer_s=None, error=0.1)
+                for it in pair
+            )
+            for pair in zip(first, second, strict=True)
+        ]
+        assert common(pairs) == pytest.approx(share, abs=0.25)
+        assert not is_decided(pairs[0], 0.999, 0.0)
+    assert common([]) == 0.0
+
+
+def test_engines_are_told_apart_as_often_as_is_asked_for(found):
+    """Three pairs of five, and of these three of four rightly; by other models on devices."""
+    pairs = engines(found)
+    alike = common_without(pairs)
+    decided = [p for p, it in zip(pairs, alike, strict=True) if is_decided(p, DECIDED, it)]
+    assert len(pairs) == 388
+    assert len(decided) >= 0.6 * len(pairs)
+    assert np.mean([lost(*pair) == 0.0 for pair in decided]) >= 0.75
 
 
 def test_a_runtime_that_was_measured_on_too_little_has_the_error_of_all():

@@ -81,7 +81,7 @@ OBJECTIVES = (
     Option(
         "--prefer WHAT",
         "simplest: of an engine's plans closer than their error, the one with fewest devices; or "
-        "objective, to the last percent. [simplest]",
+        "objective, to the last percent. [simplest; of placements objective]",
         read.word_of("preference", "specs.engine_request.PREFERENCES"),
         sets="prefer",
     ),
