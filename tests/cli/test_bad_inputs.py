@@ -193,7 +193,7 @@ BAD_MODELS = {
     "a fraction": (edited(MODEL, "n_heads = 16", "n_heads = 16.5"), ["shape.n_heads", "16.5"]),
     "a text": (edited(MODEL, "d_ff = 8192", 'd_ff = "big"'), ["shape.d_ff", "big"]),
     "nan": (edited(MODEL, "value = 1.014e9", "value = nan"), ["check.n_params"]),
-    "unknown format": (edited(MODEL, '"int8"', '"int9"'), ["formats.weights", "int9"]),
+    "unknown format": (edited(MODEL, '"int8"', '"int9"'), ["formats.published.weights", "int9"]),
     "another size": (edited(MODEL, "value = 1.014e9", "value = 7e9"), ["check.n_params"]),
     "no source": (
         edited(MODEL, 'value = 1.014e9, source = "assumed" }', "value = 1.014e9 }"),

@@ -17,7 +17,7 @@ import pytest
 from tests.benchmarks.interrupts import hear_ctrl_c
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("numpy", "highspy", "ortools", "networkx", "pydantic", "pandas")
+HEAVY = ("numpy", "highspy", "ortools", "networkx", "pydantic_core", "pandas")
 HELP_CPU_S = 0.30
 
 _LOADED = """\
@@ -54,9 +54,9 @@ def test_nothing_heavy_is_loaded_to_help(argv):
 
 @pytest.mark.parametrize("command", ["models", "topologies"])
 def test_lists_read_files_and_load_no_solver(command):
-    """What is known of each name is read off its file, which pydantic checks."""
+    """What is known of each name is read off its file, which pydantic's schemas check."""
     ran = spawn(command, code=_LOADED.format(heavy=HEAVY))
-    assert ran.stderr.splitlines()[-1] == "['pydantic']"
+    assert ran.stderr.splitlines()[-1] == "['pydantic_core']"
 
 
 def test_help_takes_little_processor_time():
