@@ -205,7 +205,8 @@ def _repaired(asked: Asked, request: RepairRequest, began_s: float) -> Repair:
     if not _is_best(found.chosen, found.best):
         is_proved = Status.OPTIMAL is found.of_best.status is found.of_bytes.status
         status = LEAST_MOVED if is_proved else UNCONFIRMED
-        placed = replace(placed, certificate=replace(placed.certificate, status=status))
+        proof = replace(placed.certificate, status=status, given_up_for="")
+        placed = replace(placed, certificate=proof)
     changes, moves, dropped = changes_of(placed, standing)
     moved_bytes = sum(move.n_bytes for move in moves)
     counted = found.chosen.moved * BYTES_OF_GIB

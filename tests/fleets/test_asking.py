@@ -77,8 +77,8 @@ def test_wrong_arguments_are_said_at_once():
     )
     assert places(found) == [
         "--router `nearest`",
-        "--solver `gurobi`",
         "--simulated `3`",
+        "--solver `gurobi`",
         "--engine `erdil2025`",
         "--engine `no-such`",
         "--roles `both`",

@@ -6,14 +6,13 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from planner.report.fleets.page import fleet_page
-from planner.report.fleets.text import fleet_text
 
 from planner import fleet, load_architecture, load_pool, traffic_class, verify
 from planner.placing.floorplans import floorplan_of
 from planner.planning.proving.comparing import beliefs_of, known_best
 from planner.report.as_json import answer_json, digest_of
 from planner.verifier.fleets.judging import recounted
+from tests.report.rendering import report_page, report_text
 
 CHAT = traffic_class(
     "chat",
@@ -108,10 +107,10 @@ def test_one_that_was_not_measured_is_not_inside_and_dearer_ones_are_not_the_bes
 
 def test_reports_say_what_stands_beside():
     best = found()
-    page = fleet_page(best, floorplan=floorplan_of(load_pool("h100-nvl8-x2"), None))
-    for text in (" ".join(fleet_text(best, 100).split()), page):
+    page = report_page(best, floorplan=floorplan_of(load_pool("h100-nvl8-x2"), None))
+    for text in (" ".join(report_text(best, 100).split()), page):
         assert "easured region" in text
         assert "outside: 256 requests in flight: nearest judged" in text
         assert "$23.6/h, 33.3 % worse, by 4 × 2 devices TP 2, fp8 weights" in text
         assert "$11.8/h, 33.3 % better, by 1 × 4 devices TP 4, fp8 weights" in text
-    assert "measured region" not in fleet_text(found(confidence=0.0), 100)
+    assert "measured region" not in report_text(found(confidence=0.0), 100)

@@ -6,8 +6,6 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from planner.report.floorplan_page import placement_page
-from planner.report.placement import placement_text
 
 from planner import load_architecture, load_topology, place, plan, verify
 from planner.estimates.serving.timer import Timer
@@ -17,6 +15,7 @@ from planner.specs.placement_request import Serve
 from planner.specs.pools import load_site
 from planner.specs.records import Workload
 from planner.specs.request import Targets
+from tests.report.rendering import report_page, report_text
 
 MODEL = "llama-3.1-70b"
 ASKED = {
@@ -144,11 +143,11 @@ def test_a_worse_one_beside_a_placement_is_refused_by_a_new_search():
 
 def test_reports_say_what_stands_beside():
     found = placed()
-    page = placement_page(found, floorplan_of(load_site("h100-nvl8-x2"), None))
-    for text in (" ".join(placement_text(found, 100).split()), page):
+    page = report_page(found, floorplan=floorplan_of(load_site("h100-nvl8-x2"), None))
+    for text in (" ".join(report_text(found, 100).split()), page):
         assert "easured region" in text
         assert "as planned" in text
         assert "outside: " in text
         assert "$35.4/h, 50 % worse, by 6 × 2 devices TP 2, fp8 weights" in text
         assert "$20.7/h, 12.5 % better, by 1 × 7 devices PP 7, fp8 weights" in text
-    assert "measured region" not in placement_text(placed(confidence=0.5), 100)
+    assert "measured region" not in report_text(placed(confidence=0.5), 100)

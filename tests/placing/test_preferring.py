@@ -6,7 +6,6 @@ import itertools
 from dataclasses import replace
 
 import pytest
-from planner.report.placement import placement_text
 
 from planner import Serve, SolverOptions, Targets, Workload, load_architecture, place, verify
 from planner.errors import RequestError
@@ -24,6 +23,7 @@ from planner.programs.placement import (
 from planner.specs.pools import load_site
 from planner.specs.state import State
 from planner.verifier.placements import judge_placement
+from tests.report.rendering import report_text
 
 
 def asked(busy, model="llama-3.1-70b", engine="vllm", objective="throughput"):
@@ -93,7 +93,7 @@ def test_it_is_proved_again():
     assert "simpler replicas" in found.certificate.given_up_for
     again = verify(found, prove=True)
     assert again.is_true
-    text = placement_text(found, 100)
+    text = report_text(found, 100)
     assert "of the best, given up for simpler replicas within the error" in " ".join(text.split())
 
 

@@ -45,10 +45,11 @@ def test_replicas_that_are_chosen_before_their_places_are_as_good(monkeypatch, i
     monkeypatch.setattr(searching, "_as_good_as_anywhere", watched)
     monkeypatch.setattr(site, "pose_by_kinds", loose)
     monkeypatch.setattr(site, "MOST_NODES", 0)
-    for seed in (3, 14, 20):
+    for seed, is_accepted in ((3, not is_loose), (14, False), (20, not is_loose)):
+        accepted.clear()
         one = looked(drawn(seed))
         assert one.is_right, one.line
-    assert accepted == [not is_loose, False, not is_loose]
+        assert accepted[0] == is_accepted  # others are of what stands beside it
 
 
 @cache

@@ -251,8 +251,10 @@ def _problem(fault: Fault, where: str) -> Problem:
             return _problem(fault._replace(way=way[i + 1 :]), part.partition(OPTION)[2])
     if way[-2:-1] == ("further",):  # limits by the names of their quantities
         where, way = _LIMITS.get(str(way[-1]), where), ()
-    key, value = dotted(way), _shown(fault.value)
-    return Problem(where=where, key=key, value=value, fact=fault.fact, remedy=fault.remedy)
+    value = _shown(fault.value)
+    if isinstance(fault.value, str) and not fault.is_misfit:  # a word, which no number is
+        value = value.strip("'\"")
+    return Problem(where=where, key=dotted(way), value=value, fact=fault.fact, remedy=fault.remedy)
 
 
 def _plain(value: Any, kind: type) -> Any:  # noqa: ANN401
