@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from planner.commands.options.parsing import Said
 from planner.commands.reporting import reported
 from planner.errors import Problem
 from planner.report.delivery import Answer
+from planner.specs.runtimes import ROOFLINE
 
 if TYPE_CHECKING:
     from planner.estimates.serving.deployments import DeploymentTable
@@ -23,8 +25,12 @@ def predict(said: Said) -> Answer:
     from planner.runtimes.predicting import drafts_for, impossible
     from planner.runtimes.predicting import predict as evaluate
     from planner.specs.reading import load_architecture
+    from planner.specs.runtimes import LAYOUT_RUNTIMES
 
+    said.values["engine"] = said.engine or _usual_engine(said)
     said.refuse_under((said.engine,))
+    if said.engine in LAYOUT_RUNTIMES:
+        return _of_layouts(said)
     _refuse_loops(said)
     model = with_expert_loads(said.collect(lambda: load_architecture(said.model)), said)
     machines = _machines(said)
@@ -71,14 +77,65 @@ _NUMBERS = {
 """Options without which nothing can be said of a deployment as a whole."""
 
 
+def _usual_engine(said: Said) -> str:
+    """The usual engine; layouts on a pool of devices on which no engine was measured."""
+    from planner.errors import RequestError
+    from planner.estimates.serving.usual_engines import engines_on
+    from planner.specs.reading import load_cluster
+
+    with suppress(RequestError):  # which is told where the pool is loaded
+        if said.topology and not engines_on(load_cluster(said.topology)):
+            return ROOFLINE.name
+    return "vllm"
+
+
+def _of_layouts(said: Said) -> Answer:
+    """Layouts, or the reference model: a plan of what is given, of the rest the fastest."""
+    from planner.commands.options.readers import one_of
+    from planner.planning.plans import plan
+    from planner.runtimes.layout_predicting import prediction_of
+    from planner.specs.reading import load_cluster, load_model
+    from planner.specs.records import FORMAT_BYTES
+    from planner.specs.targets import DEGREE_OPTIONS, Degrees, Layouts, Targets
+    from planner.specs.workload import Workload
+
+    if not said.topology:
+        remedy = "name a pool: `--topology tpu-v4-4x4x4`, see `plan topologies`"
+        said.refuse("--topology", "is not given", remedy, value="")
+    model = said.collect(lambda: load_model(said.model))
+    cluster = said.collect(lambda: load_cluster(said.topology)) if said.topology else None
+    formats = one_of("number format", tuple(FORMAT_BYTES))
+    weights, cache = (said.read_as(name, formats) for name in ("--weights", "--kv"))
+    said.check()
+    assert model is not None
+    assert cluster is not None
+    batch = said.batch or 1
+    given = {n: said.values[one[2:]] for n, one in DEGREE_OPTIONS.items() if said.is_given(one)}
+    is_decode = said.engine != ROOFLINE.name
+    found = plan(
+        model,
+        cluster,
+        said.engine,
+        workload=Workload(n_input_tokens=said.input, n_output_tokens=said.output),
+        targets=Targets(degrees=Degrees(**given), layouts=said.layout or Layouts()),
+        weights_formats=weights and (weights,),
+        kv_formats=cache and (cache,),
+        batches=(batch,),
+        prefill_batches=None if is_decode else (said.prefill_batch or batch,),
+        objective="latency" if is_decode else "throughput",
+    )
+    return reported(said, prediction_of(found))
+
+
 def _refuse_loops(said: Said) -> None:
     """Numbers of requests in flight that exclude each other."""
-    if said.is_given("--in-flight") and said.is_given("--batch"):
-        fact, remedy = "says what `--batch` says of each rank", "write one of the two"
-        said.refuse("--in-flight", fact, remedy)
-    if said.is_given("--in-flight") and said.is_given("--rate"):
-        fact, remedy = "is of a closed loop, and `--rate` is of none", "write one of the two"
-        said.refuse("--in-flight", fact, remedy)
+    facts = {
+        "--batch": "says what `--batch` says of each rank",
+        "--rate": "is of a closed loop, and `--rate` is of none",
+    }
+    for name, fact in facts.items():
+        if said.is_given("--in-flight") and said.is_given(name):
+            said.refuse("--in-flight", fact, "write one of the two")
 
 
 def _batch(said: Said, n_ranks: int) -> int:
@@ -105,6 +162,7 @@ def _say_how_they_arrive(rate: float) -> None:
 def _machines(said: Said) -> Machines | None:
     from planner.estimates.calibration.kernel_files import backend_problems, kernel_table
     from planner.estimates.serving.networks import serving_network
+    from planner.estimates.serving.usual_engines import usual_servers
     from planner.runtimes.predicting import Machines
     from planner.specs.engines.files import load_engine
     from planner.specs.reading import load_cluster, load_device
@@ -125,7 +183,7 @@ def _machines(said: Said) -> Machines | None:
     else:
         name = str(said.device)
         device = said.collect(lambda: load_device(name))
-        usual = _usual_servers(device.name) if device else None
+        usual = usual_servers(device.name) if device else None
         cluster = load_cluster(usual) if usual else None
     if device is None or engine is None:
         return None
@@ -151,17 +209,6 @@ def _machines(said: Said) -> Machines | None:
         cluster=replace(cluster, device=device),
         n_devices=cluster.n_devices if said.topology else None,
     )
-
-
-def _usual_servers(device: str) -> str | None:
-    """The topology of a device's usual servers, with as many of them as it allows."""
-    from planner.specs.finding import patterns
-    from planner.specs.places import Kind
-
-    for _, pattern in patterns(Kind.CLUSTER):
-        if pattern.name.startswith(f"{device.removesuffix('-sxm')}-nvl"):
-            return pattern.fill({key: values[-1] for key, values in pattern.allowed.items()})
-    return None
 
 
 def _table(

@@ -31,14 +31,11 @@ from planner.layouts.degrees import have_degrees
 from planner.layouts.geometry import Pass, geometry
 from planner.layouts.layer import resident_weight_bytes
 from planner.layouts.named import have_name
-from planner.layouts.options import all_layouts, n_offered, offered
+from planner.layouts.options import MICROBATCHES, all_layouts, n_offered, offered
 from planner.layouts.table import LayoutTable
 from planner.specs.records import FORMAT_BYTES, ClusterSpec, ModelSpec, Workload
 from planner.specs.targets import ANY_LAYOUTS, FREE, Degrees, Layouts, Speculation
 from planner.topology.meshes import MeshTable, mesh_table
-
-MICROBATCHES = (1, 2, 4, 8, 16, 32, 64)
-"""Parts that a pass through a pipeline may be cut into."""
 
 BLOCK = 262_144
 """Candidates of a block: they are evaluated, screened and forgotten together."""

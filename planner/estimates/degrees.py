@@ -10,8 +10,8 @@ from planner.equations.arrays import BoolArray, IntArray
 from planner.errors import Problem, RequestError
 from planner.estimates.steps import Machine
 from planner.layouts.degrees import degrees_of, have_degrees
-from planner.layouts.named import names_of
-from planner.layouts.options import all_layouts
+from planner.layouts.named import have_name, names_of
+from planner.layouts.options import MICROBATCHES, all_layouts
 from planner.layouts.table import LayoutTable
 from planner.specs.request import Request
 from planner.specs.targets import DEGREE_OPTIONS
@@ -36,7 +36,8 @@ def degree_problems(request: Request, machine: Machine) -> list[Problem]:
     fixed, named = request.targets.degrees.fixed(), request.targets.layouts.fixed()
     if not fixed and not named:
         return []
-    layouts = all_layouts(machine.meshes, moe=request.model.moe)
+    parts = MICROBATCHES if named else (1,)
+    layouts = all_layouts(machine.meshes, microbatches=parts, moe=request.model.moe)
     problems = _undivided(request, machine, layouts) if fixed else []
     if problems or not named:
         return problems
@@ -50,13 +51,16 @@ def _unnamed(request: Request, machine: Machine, layouts: LayoutTable) -> list[P
     known = sorted({name for name, _ in names})
     problems = []
     for phase, asked in request.targets.layouts.fixed().items():
-        if any(asked.is_met(*name) for name in names):
+        if have_name(request.model, layouts, machine.meshes, asked).any():
             continue
         fact = f"no layout of `{request.model.name}` on `{request.cluster.name}` is called so"
         remedy = f"there are {', '.join(f'`{one}`' for one in known[:MOST_NAMED])}"
         if len(known) > MOST_NAMED:
             remedy += f" and {len(known) - MOST_NAMED} more"
-        if any(replace(asked, attention=None).is_met(*name) for name in names):
+        if any(asked.is_met(*name) for name in names):
+            fact = f"no pass of it is cut into {asked.n_microbatches} parts for a pipeline"
+            remedy = f"{', '.join(str(n) for n in np.unique(layouts.n_microbatches))} can be"
+        elif any(replace(asked, attention=None).is_met(*name) for name in names):
             fact, remedy = (
                 "no layout of this name cuts attention so",
                 "leave out what it is cut over",

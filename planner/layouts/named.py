@@ -43,7 +43,10 @@ def have_name(
     if not asked.text or not len(layouts):
         return np.ones(len(layouts), dtype=np.bool_)
     names, number = names_of(model, layouts, meshes)
-    return np.array([asked.is_met(*name) for name in names], dtype=np.bool_)[number]
+    named = np.array([asked.is_met(*name) for name in names], dtype=np.bool_)[number]
+    if asked.n_microbatches is None:
+        return named
+    return np.asarray(named & (layouts.n_microbatches == asked.n_microbatches))
 
 
 def _name(model: ModelSpec, layouts: LayoutTable, meshes: MeshTable, row: int) -> str:

@@ -35,6 +35,9 @@ from planner.specs.models import MoeShape
 from planner.topology.meshes import MeshTable
 
 PARTS_PER_STAGE = 4
+MICROBATCHES = (1, 2, 4, 8, 16, 32, 64)
+"""Parts that a pass through a pipeline may be cut into."""
+
 _Axes = tuple[tuple[float, ...] | None, ...]
 
 AT_ONCE = 65_536

@@ -144,6 +144,13 @@ ANSWER_KINDS: tuple[AnswerKind, ...] = (
         module="answers.prediction",
         request=_REQUEST,
     ),
+    AnswerKind(
+        name="layout-prediction",
+        of="layout_predictions.LayoutPrediction",
+        module="answers.layout_prediction",
+        request=("plan", "request"),
+        certificate=("plan", "certificate"),
+    ),
     AnswerKind(name="devices", of="listings.Devices", module="catalogue.devices"),
     AnswerKind(name="engines", of="listings.Engines", module="catalogue.engines"),
     AnswerKind(

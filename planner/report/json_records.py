@@ -25,7 +25,7 @@ from planner.results.arrivals import Load, Percentile
 from planner.results.audits import Audit
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
-from planner.results.experts import ExpertPlan
+from planner.results.experts import ExpertPlan, RedundantExperts
 from planner.results.fleets import (
     FleetPlan,
     FleetPool,
@@ -34,7 +34,13 @@ from planner.results.fleets import (
 )
 from planner.results.phase_deployments import PhaseDeployment
 from planner.results.placements import Placement, Served
-from planner.results.predictions import Interval, Launch, OperationLine, RedundantExperts
+from planner.results.predictions import (
+    Interval,
+    Launch,
+    OperationLine,
+    PassLine,
+    Prediction,
+)
 from planner.results.repairs import Repair
 from planner.results.staging import LayerPlacement, StageLine, StagePlan
 from planner.results.surveys import Frontier
@@ -101,6 +107,8 @@ DERIVED: Mapping[type, tuple[str, ...]] = {
     EngineAudit: ("prediction_factor", "errors_off", "cost_factor"),
     ExpertPlan: ("imbalance", "is_proven", "gain_fraction", "moved_bytes"),
     OperationLine: ("total_s",),
+    PassLine: ("hbm_bytes", "sent_bytes"),
+    Prediction: ("prefill_device_tokens_per_s", "decode_device_tokens_per_s"),
     StageLine: ("total_s", "held_bytes"),
     StagePlan: ("summary",),
     LayerPlacement: ("summary", "n_stages"),

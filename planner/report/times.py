@@ -165,6 +165,8 @@ def _found(answer: Any) -> Iterator[Times]:  # noqa: ANN401 any kind of answer
         yield _of_engine(
             answer.engine, answer.device, answer.model_kind, answer.measured_by, answer.outside
         )
+    elif _is(answer, "LayoutPrediction"):
+        yield from _found(answer.plan)
     elif _is(answer, "Plan"):
         yield from _of_request(answer.request, answer.deployment)
     elif _is(answer, "Audit", "EngineAudit", "Conflict"):

@@ -11,7 +11,8 @@ from planner.specs.targets import DEGREE_OPTIONS, PhaseLayout, Targets
 from planner.units import show
 
 if TYPE_CHECKING:
-    from planner.results.predictions import Interval, OperationLine, PassLine, RedundantExperts
+    from planner.results.experts import RedundantExperts
+    from planner.results.predictions import Interval
 
 _LABELS: Mapping[str, str] = {"prefill_batch": "prefill batch"}
 """Of what is reported beside quantities and has other words."""
@@ -73,9 +74,10 @@ def _queue_text(targets: Targets) -> str:
 
 
 def _layout_text(asked: PhaseLayout) -> str:
-    """`WS 2D over batch`."""
+    """`WS 2D over batch`, `WS 1D over heads in 4 parts`."""
     over = asked.attention and f"over {asked.attention}"
-    return " ".join(filter(None, (asked.name, over)))
+    parts = f"in {plural(asked.n_microbatches, 'part')}" if asked.n_microbatches else None
+    return " ".join(filter(None, (asked.name, over, parts)))
 
 
 def headline(deployment: Deployment) -> str:
@@ -101,11 +103,6 @@ def amount(number: float) -> str:
 def plural(number: int, word: str, many: str = "") -> str:
     """`1 place`, `12 places`."""
     return f"{number:,} {word if number == 1 else many or word + 's'}"
-
-
-def spent_of(one: PassLine, line: OperationLine) -> float:
-    """Time of all runs of an operation in a pass [s]: of every micro-batch inside layers."""
-    return line.total_s * (1.0 if line.layer == "model" else one.n_microbatches)
 
 
 def between(times: Interval) -> str:

@@ -13,7 +13,8 @@ from planner.specs.served_formats import ServedFormats
 from planner.units import show
 
 if TYPE_CHECKING:  # here and where else records are named only: `report.json_records`
-    from planner.results.predictions import Interval, Launch, RedundantExperts
+    from planner.results.experts import RedundantExperts
+    from planner.results.predictions import Interval, Launch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

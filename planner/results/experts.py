@@ -98,3 +98,19 @@ class ExpertPlan:
         if self.n_moves is None or self.request.weights.n_bytes is None:
             return None
         return self.n_moves * self.request.weights.n_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedundantExperts:
+    """How copies of experts level what devices get of their tokens.
+
+    Args:
+        n_redundant: copies of a layer, beside the first of each expert.
+        fullest_factor: rows of the fullest device over the mean, in the long run; what chance adds
+            in one pass is in its times [1].
+        copies_bytes: of their weights on one device, of the whole stage.
+    """
+
+    n_redundant: int
+    fullest_factor: float
+    copies_bytes: float

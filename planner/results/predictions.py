@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from planner.results.arrivals import Load, Waves
+from planner.results.experts import RedundantExperts
 from planner.specs.judged import ModelKind
 from planner.specs.provenance import Provenance
 from planner.specs.region import Outside
@@ -102,6 +103,24 @@ class PassLine:
     hbm_fraction: float
     operations: tuple[OperationLine, ...]
 
+    @property
+    def hbm_bytes(self) -> float:
+        """Read and written in the memory of the busiest device."""
+        return sum(self.n_runs(one) * one.hbm_bytes for one in self.operations)
+
+    @property
+    def sent_bytes(self) -> float:
+        """Sent by the busiest device."""
+        return sum(self.n_runs(one) * one.sent_bytes for one in self.operations)
+
+    def spent_s(self, one: OperationLine) -> float:
+        """Time of all runs of an operation."""
+        return self.n_runs(one) * one.run_s
+
+    def n_runs(self, one: OperationLine) -> float:
+        """How often an operation runs in all: inside layers for each micro-batch."""
+        return one.n_times * (1.0 if one.layer == "model" else self.n_microbatches)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstTokenPart:
@@ -141,22 +160,6 @@ class MemoryLine:
     workspace_bytes: float
     largest_batch: int
     longest_context: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RedundantExperts:
-    """How copies of experts level what devices get of their tokens.
-
-    Args:
-        n_redundant: copies of a layer, beside the first of each expert.
-        fullest_factor: rows of the fullest device over the mean, in the long run; what chance adds
-            in one pass is in its times [1].
-        copies_bytes: of their weights on one device, of the whole stage.
-    """
-
-    n_redundant: int
-    fullest_factor: float
-    copies_bytes: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +274,20 @@ class Prediction:
     def role(self) -> str:
         """What it does of each request."""
         return self.request.role
+
+    @property
+    def prefill_device_tokens_per_s(self) -> float:
+        """Tokens that a device reads while a prefill pass runs; 0 where none does."""
+        return sum(self.pass_rate(one) for one in self.passes if one.name == "prefill")
+
+    @property
+    def decode_device_tokens_per_s(self) -> float:
+        """Sequences that a device decodes over the time of a pass; 0 where none runs."""
+        return sum(self.pass_rate(one) for one in self.passes if one.name == "decode")
+
+    def pass_rate(self, one: PassLine) -> float:
+        """Tokens of a pass over its time, of a device [token/s]."""
+        return self.degrees["data"] * one.n_tokens / self.n_devices / one.total_s.value
 
     @property
     def n_kept_tokens(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from planner.errors import Problem, RequestError
 from planner.estimates.economics.conversion import economics_device, economics_model, left_out
+from planner.estimates.economics.degrees import expert_degrees, stage_counts, tensor_degrees
 from planner.programs.economics import KNOWN
 from planner.quantities import objective_of, refused
 from planner.specs.economics.records import DecodePass, EconomicsDevice
@@ -18,6 +19,7 @@ from planner.specs.quality import quality_words
 from planner.specs.records import FORMAT_BYTES, ModelSpec
 from planner.specs.request import OBJECTIVES, Request
 from planner.specs.runtimes import ERDIL2025
+from planner.specs.targets import DEGREE_OPTIONS
 
 REFUSED = {
     "ttft": "the reference model has no time to first token",
@@ -37,6 +39,9 @@ def economics_request(request: Request, *, memory: str = MEMORY_RULES[0]) -> Eco
     speculation = request.speculation
     drafts = speculation.draft.published_weights if speculation else ()
     device = economics_device(request.cluster, (*request.weights_formats, *drafts))
+    problems = _degree_problems(request, device)
+    if problems:
+        raise RequestError(problems)
     notes = [f"{request.model.name}: {phrase}" for phrase in left_out(request.model)]
     drafting = Drafting()
     if speculation:
@@ -91,6 +96,27 @@ def _pass(
         device=device,
         n_context_tokens=request.workload.mean_decode_context,
     )
+
+
+def _degree_problems(request: Request, device: EconomicsDevice) -> list[Problem]:
+    """Degrees that no layout has: neither shares of a node nor whole nodes, empty stages."""
+    n_devices = request.cluster.n_devices
+    model = economics_model(request.model, request.weights_formats[0])
+    degrees = request.targets.degrees
+    known = {
+        "tensor": tensor_degrees(n_devices, device.n_devices_per_node),
+        "pipeline": stage_counts(model.n_layers, n_devices),
+        "expert": expert_degrees(model, degrees.tensor or n_devices),
+    }
+    problems = []
+    for name, degree in degrees.fixed().items():
+        if name in known and degree not in known[name]:
+            option = DEGREE_OPTIONS[name]
+            near = sorted(known[name], key=lambda one: abs(one - degree))[:2]
+            remedy = "nearest: " + " or ".join(f"`{option} {one}`" for one in sorted(near))
+            fact = f"is no degree of {request.model.name} on {n_devices} devices"
+            problems.append(Problem(where=option, value=str(degree), fact=fact, remedy=remedy))
+    return problems
 
 
 def _problems(request: Request, memory: str) -> list[Problem]:

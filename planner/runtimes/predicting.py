@@ -30,13 +30,13 @@ from planner.estimates.serving.times import ServingTimes, place_s
 from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.report.launch.telling import launched
 from planner.results.arrivals import Waves
+from planner.results.experts import RedundantExperts
 from planner.results.predictions import (
     BalanceLine,
     FirstTokenPart,
     MemoryLine,
     PassLine,
     Prediction,
-    RedundantExperts,
 )
 from planner.runtimes.loads import load_of
 from planner.runtimes.pass_lines import interval, pass_line, relative_error

@@ -7,8 +7,14 @@ position whose predecessors were all accepted; the last one holds for all positi
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
+
+from planner.specs.ledger import Use
+from planner.specs.texts import UnreadError, csv_of, read_text
+from planner.units import UnitError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +46,67 @@ PUBLISHED: Mapping[str, Published] = {
     "medusa": Published(rates=(0.8,), source="assumed"),
 }
 """Rates where nothing is said, by the name of the drafter."""
+
+
+COLUMNS = ("context", "token", "target", "draft")
+"""Of a file of probabilities; a `position` in the draft, from 1, may stand beside them."""
+_ROUNDING = 1e-6
+
+
+def acceptance_of(path: str) -> tuple[float, ...]:
+    """Rates by position from the probabilities that two models give to the same tokens.
+
+    A token drawn from q is accepted with min(1, p/q), so a context accepts Σ min(p, q) over its
+    tokens, of those that the file lists at the least; the rate is the mean of its contexts.
+
+    Source: [Leviathan2023] Corollary 3.6; [Erdil2025] §4.1.
+
+    Raises:
+        UnitError: the file cannot be read, or holds no such probabilities.
+    """
+    try:
+        lines = csv_of(read_text(path, use=Use(kind="probabilities", name=path)))
+    except UnreadError as error:
+        raise UnitError(path, error.fact) from None
+    head = [name.strip() for name in lines[0]]
+    if missing := [name for name in COLUMNS if name not in head]:
+        raise UnitError(path, f"has no column {' and '.join(missing)}", f"it has {', '.join(head)}")
+    accepted: dict[tuple[int, str], dict[str, float]] = defaultdict(dict)
+    sums: dict[tuple[int, str, str], float] = defaultdict(float)
+    for number, cells in enumerate(lines[1:], start=2):
+        if not any(cells):
+            continue
+        row = dict(zip(head, map(str.strip, cells), strict=False))
+        position, shares = _read_row(path, number, row)
+        context = position, row["context"]
+        if row["token"] in accepted[context]:
+            raise UnitError(path, f"line {number}: token {row['token']} is there twice")
+        accepted[context][row["token"]] = min(shares)
+        for name, share in zip(COLUMNS[2:], shares, strict=True):
+            sums[*context, name] += share
+            if sums[*context, name] > 1 + _ROUNDING:
+                fact = f"line {number}: {name} adds up to {sums[*context, name]:.6g} in a context"
+                raise UnitError(path, fact)
+    if not accepted:
+        raise UnitError(path, "holds no probability")
+    rates = defaultdict(list)
+    for (position, _), tokens in accepted.items():
+        rates[position].append(min(sum(tokens.values()), 1.0))
+    if sorted(rates) != list(range(1, len(rates) + 1)):
+        raise UnitError(path, f"has positions {', '.join(map(str, sorted(rates)))}, not 1, 2, …")
+    return tuple(fmean(rates[position]) for position in sorted(rates))
+
+
+def _read_row(path: str, number: int, row: Mapping[str, str]) -> tuple[int, tuple[float, ...]]:
+    """The position of a line, and what the target and the draft give to its token."""
+    try:
+        position = int(row.get("position", "1"))
+        shares = tuple(float(row[name]) for name in COLUMNS[2:])
+    except (KeyError, ValueError):
+        raise UnitError(path, f"line {number}: is no line of {', '.join(COLUMNS)}") from None
+    if not all(0.0 <= share <= 1.0 for share in shares):
+        raise UnitError(path, f"line {number}: a probability is not from 0 to 1")
+    return position, shares
 
 
 def acceptance_text(rates: Sequence[float]) -> str:

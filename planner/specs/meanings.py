@@ -135,11 +135,14 @@ REFUSALS = (
         remedy="`plan` finds what keeps it",
     ),
     Refusal(
-        options=("--engine",),
+        options=(
+            *("--device", "--shared", "--rate", "--in-flight", "--waves", "--experts"),
+            *("--explain", "--redundant-experts", "--role", *OF_DRAFTS),
+        ),
         commands=("predict",),
         families=LAYOUTS,
-        fact="has no kernels to predict by",
-        remedy="name an engine: `--engine vllm`",
+        fact="means nothing without a serving engine",
+        remedy="name one: `--engine vllm`",
     ),
     Refusal(
         options=("--engine",),
@@ -216,9 +219,9 @@ REFUSALS = (
         fact="the reference model knows decode only",
     ),
     Refusal(
-        options=DEGREES,
+        options=("--dp",),
         families=(ERDIL2025.name,),
-        fact="the reference model plans one instance, and chooses its degrees",
+        fact="the reference model has no copies of attention",
     ),
     Refusal(
         options=("--layout",),

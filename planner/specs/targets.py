@@ -83,20 +83,24 @@ class PhaseLayout:
         name: as reports print it: `WS 2D`, `WG XYZ`, `DP 2 × TP 4, EP 8`. Neither capitals count
             nor what stands between letters and digits.
         attention: what it is cut over, `heads` or `batch`.
+        n_microbatches: parts that a pass is cut into for a pipeline.
     """
 
     name: str | None = None
     attention: Annotated[str, one_of("cut of attention", ATTENTIONS)] | None = None
+    n_microbatches: int | None = None
 
-    def is_met(self, name: str, attention: str) -> bool:
-        """Whether a layout is the one that is asked for."""
+    def is_met(self, name: str, attention: str, n_microbatches: int | None = None) -> bool:
+        """Whether a layout is the one asked for, whatever its parts where they are left out."""
         named = self.name is None or _bare(name) == _bare(self.name)
-        return named and self.attention in (None, attention)
+        parts = (None, n_microbatches) if n_microbatches else (self.n_microbatches,)
+        return named and self.attention in (None, attention) and self.n_microbatches in parts
 
     @property
     def text(self) -> str:
-        """As the option has it: `WS2D/batch`; empty where all is free."""
-        return "/".join(filter(None, ((self.name or "").replace(" ", ""), self.attention)))
+        """As the option has it: `WS2D/batch`, `WS1D/heads/4`; empty where all is free."""
+        words = ((self.name or "").replace(" ", ""), self.attention, self.n_microbatches)
+        return "/".join(str(word) for word in words if word)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -334,7 +334,7 @@ def unasked_layouts(
     """Layouts of phases other than the request names."""
     for phase, asked in request.targets.layouts.fixed().items():
         plan = phases.get(phase)
-        if plan is not None and not asked.is_met(plan.layout, plan.attention):
+        if plan is not None and not asked.is_met(plan.layout, plan.attention, plan.n_microbatches):
             fact = f"is not `{asked.text}`, which was asked for"
             yield Finding(path=(*paths[phase], "layout"), says=plan.layout, fact=fact)
 

@@ -25,6 +25,7 @@ _HOMES = {
     "Comparison": ("comparisons", "judge_comparison"),
     "EngineAudit": ("engine_audits", "judge_engine_audit"),
     "Prediction": ("predictions", "judge_prediction"),
+    "LayoutPrediction": ("layout_predictions", "judge_layout_prediction"),
 }
 
 

@@ -105,4 +105,5 @@ def _counted(line: OperationLine, found: Spent, rank: Rank) -> OperationLine:
         constants=constants,
         source=source,
         error=found.error,
+        sent_bytes=found.sent_bytes,
     )

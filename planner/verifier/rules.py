@@ -32,7 +32,7 @@ from planner.results.arrivals import Load, Percentile, Simulated, Waves
 from planner.results.audits import Audit, AuditedChange, Observation
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment, EconomicsDraft, PassCount, Way
-from planner.results.experts import ExpertBalance, ExpertPlan, ExpertRank
+from planner.results.experts import ExpertBalance, ExpertPlan, ExpertRank, RedundantExperts
 from planner.results.fleets import (
     FleetAlternative,
     FleetHandover,
@@ -46,6 +46,7 @@ from planner.results.fleets import (
     ServedClass,
     Step,
 )
+from planner.results.layout_predictions import LayoutPrediction, ToyModel, Traffic
 from planner.results.phase_deployments import PhaseDeployment
 from planner.results.placements import (
     Channel,
@@ -67,7 +68,6 @@ from planner.results.predictions import (
     OperationLine,
     PassLine,
     Prediction,
-    RedundantExperts,
 )
 from planner.results.repairs import Change, Move, Repair, RepairPoint, RepairRequest
 from planner.results.staging import GroupUse, LayerPlacement, MachineLine, StageLine, StagePlan
@@ -551,6 +551,20 @@ FIELDS: Mapping[type, Judged] = {
         unverified="balance",
         how="the deployment of the request, kernel by kernel and message by message, in scalars",
     ),
+    LayoutPrediction: Judged(
+        chosen="plan",
+        counted="longest_context prefill_traffic decode_traffic toy",
+        how="a plan of what was given; messages by kind and axes, and the most tokens that fit, by "
+        "the scalar model that judges plans",
+    ),
+    Traffic: Judged(
+        counted="kind axes received_bytes",
+        how="what one layer sends for one micro-batch, of all layers and micro-batches",
+    ),
+    ToyModel: Judged(
+        counted="n_devices n_requests token_s usd_per_token",
+        how="Eqs. 9 to 17 of Erdil 2025, by the bytes of all parameters",
+    ),
     Load: Judged(
         asked="requests_per_s",
         counted="most_requests_per_s station n_in_flight ttft_s tpot_s percentiles simulated",
@@ -573,9 +587,9 @@ FIELDS: Mapping[type, Judged] = {
     ),
     OperationLine: Judged(
         chosen="layer part formula format arguments flop hbm_bytes bound",
-        counted="run_s n_times error constants source flop_per_byte mfu_fraction hbm_fraction "
-        "ridge_flop_per_byte",
-        unverified="name sent_bytes",
+        counted="run_s n_times error constants source sent_bytes flop_per_byte mfu_fraction "
+        "hbm_fraction ridge_flop_per_byte",
+        unverified="name",
         how="each has to be a kernel or message of a second account, and all of these have to be "
         "there; shares follow from the work that is said",
     ),

@@ -27,7 +27,7 @@ RUNTIMES = {
     "pareto": PLANNED,
     "compare": PLANNED,
     "audit": ("roofline", *ENGINES),
-    "predict": ENGINES,
+    "predict": PLANNED,
     "fleet": ("roofline", *ENGINES),
     "place": ("roofline", *ENGINES),
     "repair": ("roofline", *ENGINES),

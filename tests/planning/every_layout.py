@@ -14,12 +14,11 @@ from random import Random
 import numpy as np
 
 from planner import load_model, load_topology
-from planner.estimates.candidates import MICROBATCHES
 from planner.estimates.networks import network_table
 from planner.estimates.steps import Machine, peak_of, step_times
 from planner.layouts.geometry import Pass, geometry
 from planner.layouts.layer import residence
-from planner.layouts.options import PARTS_PER_STAGE
+from planner.layouts.options import MICROBATCHES, PARTS_PER_STAGE
 from planner.layouts.table import LayoutTable
 from planner.specs.models import ModelSpec
 from planner.specs.records import FORMAT_BYTES, ClusterSpec, Workload

@@ -9,7 +9,7 @@ import pytest
 
 from planner import NoPlanError, RequestError, Targets, frontier, plan
 from planner.specs.reading import load_architecture, load_cluster
-from planner.specs.targets import Layouts, PhaseLayout
+from planner.specs.targets import Degrees, Layouts, PhaseLayout
 from planner.verifier.plans import judge_plan
 from tests.requests import MODEL, WORKLOAD, torus
 
@@ -17,7 +17,8 @@ CHOICES = {"workload": WORKLOAD, "batches": (1, 8, 64), "prefill_batches": (1, 1
 
 
 def asking(prefill=(None, None), decode=(None, None), **targets):
-    both = (PhaseLayout(name=name, attention=cut) for name, cut in (prefill, decode))
+    parts = ("name", "attention", "n_microbatches")
+    both = (PhaseLayout(**dict(zip(parts, one, strict=False))) for one in (prefill, decode))
     layouts = Layouts(**dict(zip(("prefill", "decode"), both, strict=True)))
     return Targets(layouts=layouts, **targets)
 
@@ -92,6 +93,25 @@ def test_a_plan_with_another_layout_than_asked_for_is_found_out():
     asked = replace(found.request, targets=asking(decode=("WS 2D", None)))
     _, wrong = judge_plan(replace(found, request=asked))
     assert ("deployment", "decode", "layout") in {tuple(map(str, one.path)) for one in wrong}
+
+
+def test_passes_of_a_pipeline_are_cut_into_the_parts_that_are_asked_for():
+    cluster, degrees = load_cluster("h100-nvl8-x1"), Degrees(tensor=4, pipeline=2)
+    found = [
+        solve(asking((None, None, parts), (None, None, 1), degrees=degrees), cluster)
+        for parts in (1, 2, 8)
+    ]
+    cut = [(one.deployment.prefill.n_microbatches, one.deployment.decode.n_microbatches)
+           for one in found]  # fmt: skip
+    assert cut == [(1, 1), (2, 1), (8, 1)]
+    with pytest.raises(RequestError) as caught:
+        solve(asking(decode=(None, None, 3), degrees=degrees), cluster)
+    (problem,) = caught.value.problems
+    assert problem.fact == "no pass of it is cut into 3 parts for a pipeline"
+    assert problem.remedy == "1, 2, 4, 8 can be"
+    asked = replace(found[1].request, targets=asking(prefill=(None, None, 4), degrees=degrees))
+    _, wrong = judge_plan(replace(found[1], request=asked))
+    assert ("deployment", "prefill", "layout") in {tuple(map(str, one.path)) for one in wrong}
 
 
 def test_the_command_of_a_hint_keeps_the_layout():

@@ -13,6 +13,7 @@ import pytest
 from planner.errors import Problem, RequestError
 from planner.report.answer_kinds import ANSWER_KINDS
 from planner.report.as_json import Json, answer_json, dumps, failure_of
+from planner.results.layout_predictions import LayoutPrediction, ToyModel, Traffic
 from planner.results.listings import Devices
 from planner.results.staging import StagingConflict
 from planner.results.surveys import Curves
@@ -54,6 +55,15 @@ ANSWERS = (
     Curves(curves=(ECONOMICS_CURVE,)),
     ECONOMICS_COMPARISON,
     PREDICTION,
+    LayoutPrediction(
+        plan=PLAN,
+        longest_context=43_000,
+        decode_traffic=(Traffic(kind="all-gather", axes="xyz", received_bytes=3e6),),
+    ),
+    LayoutPrediction(
+        plan=ECONOMICS_PLAN,
+        toy=ToyModel(n_devices=24.0, n_requests=180.0, token_s=6e-3, usd_per_token=2e-6),
+    ),
     Devices(devices=(load_device("h20"), load_device("tpu-v4"))),
     STAGES,
     replace(STAGES, even_s=None),

@@ -1,57 +1,51 @@
-"""Rates of drafters: as published, and as options say them."""
+"""Acceptance from the probabilities that two models give to the same tokens."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from planner.commands.cli import main
-from planner.equations.speculation import tokens_by_position
-from planner.estimates.serving.drafting import KINDS
-from planner.specs.acceptance import PUBLISHED
+from planner.specs.acceptance import acceptance_of
+from planner.units import UnitError
 
-PREDICT = ("predict", "--model", "deepseek-v3", "--topology", "h200-nvl8-x1", "--tp", "8", "--json")
-"""Of a model with a layer that predicts further tokens."""
+HEAD = "context,token,target,draft\n"
 
 
-def predicted(capsys, *words):
-    code = main([*PREDICT, "--engine", "sglang", "--draft", *words])
-    out, err = capsys.readouterr()
-    return code, json.loads(out) if code == 0 else {}, err
+@pytest.fixture
+def file(tmp_path):
+    def write(text: str) -> str:
+        path = tmp_path / "probabilities.csv"
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    return write
 
 
-def test_every_drafter_has_rates_and_says_where_from():
-    assert PUBLISHED.keys() == {*KINDS}
-    for kind in ("eagle", "mtp"):
-        assert "arXiv" in PUBLISHED[kind].source
-        first, *rest = PUBLISHED[kind].rates
-        assert all(rate < first for rate in rest)  # a guess on a guess is worse
+def test_a_context_accepts_the_lesser_of_both_probabilities_of_each_token(file):
+    """0.5 + 0.2 + 0.1 in one context, 0.5 + 0.1 in the other: 0.7 on average."""
+    path = file(HEAD + "1,a,0.5,0.7\n1,b,0.4,0.2\n1,c,0.1,0.1\n\n2,a,0.9,0.5\n2,b,0.1,0.5\n")
+    assert acceptance_of(path) == pytest.approx((0.7,))
 
 
-def test_further_tokens_of_one_layer_leave_the_published_length_of_a_round():
-    """GLM-5, Table 2: 2.55 tokens a round of DeepSeek-V3.2 with four steps."""
-    assert tokens_by_position(4, PUBLISHED["mtp"].rates) == pytest.approx(2.55, abs=0.01)
+def test_positions_of_a_draft_have_rates_of_their_own(file):
+    path = file("position,context,token,target,draft\n1,x,a,1,1\n2,x,a,0.25,1\n2,y,a,0.75,1\n")
+    assert acceptance_of(path) == (1.0, 0.5)
 
 
-@pytest.mark.parametrize("kind", ["mtp", "eagle"])
-def test_a_drafter_has_its_own_rates_where_nothing_is_said(capsys, kind):
-    code, found, _ = predicted(capsys, kind, "--lookahead", "2")
-    assert code == 0
-    assert found["request"]["acceptance"] == [*PUBLISHED[kind].rates]
-    assert found["answer"]["tokens_per_step"] == pytest.approx(
-        tokens_by_position(2, PUBLISHED[kind].rates)
-    )
-
-
-def test_an_option_says_them_by_position(capsys):
-    _, found, _ = predicted(capsys, "mtp", "--lookahead", "3", "--acceptance", "90%,0.5")
-    assert found["request"]["acceptance"] == [0.9, 0.5]
-    assert found["answer"]["tokens_per_step"] == pytest.approx(1 + 0.9 + 0.45 + 0.225)
-
-
-@pytest.mark.parametrize("text", ["0.9,1", "0.9,", "0.9,often", "0.9,-0.1"])
-def test_what_is_no_list_of_probabilities_is_refused(capsys, text):
-    code, _, err = predicted(capsys, "mtp", "--acceptance", text)
-    assert code == 2
-    assert f"`--acceptance {text}`" in err
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("", "is empty"),
+        ("context,token,target\n1,a,1\n", "has no column draft"),
+        (HEAD, "holds no probability"),
+        (HEAD + "1,a,0.5\n", "line 2: is no line of"),
+        (HEAD + "1,a,0.5,x\n", "line 2: is no line of"),
+        (HEAD + "1,a,1.5,1\n", "line 2: a probability is not from 0 to 1"),
+        (HEAD + "1,a,nan,1\n", "line 2: a probability is not from 0 to 1"),
+        (HEAD + "1,a,0.5,1\n1,a,0.5,0\n", "line 3: token a is there twice"),
+        (HEAD + "1,a,0.5,1\n1,b,0.6,0\n", "line 3: target adds up to 1.1"),
+        ("position,context,token,target,draft\n2,x,a,1,1\n", "has positions 2, not 1, 2"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_told_by_line(file, text: str, fact: str):
+    with pytest.raises(UnitError, match=fact):
+        acceptance_of(file(text))

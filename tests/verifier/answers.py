@@ -21,6 +21,7 @@ from planner.planning.engine_audit import audit_engine
 from planner.planning.pareto import frontier
 from planner.report.as_json import Json, answer_json
 from planner.results.surveys import Case, Curve, Curves
+from planner.runtimes.layout_predicting import prediction_of
 from planner.specs.architecture import Architecture
 from planner.specs.connectors import load_connector
 from planner.specs.engine_request import OVERLAPS, AskedDrafting
@@ -333,6 +334,21 @@ def _staged_prediction() -> object:
     return predicted("llama-3.1-70b", "h100-nvl8-x2", "vllm", n_tensor=4, n_stages=2, batch=16)
 
 
+def _layout_prediction() -> object:
+    """Of experts, whose layers are of two kinds, in a degree that gathers and exchanges."""
+    asked: dict[str, Any] = {"workload": WORKLOAD, "batches": (64,), "prefill_batches": (8,)}
+    asked |= {"targets": Targets(degrees=Degrees(tensor=2, data=4)), "objective": "throughput"}
+    model, cluster = load_model("deepseek-v3"), load_cluster("h200-nvl8-x1")
+    return prediction_of(plan(model, cluster, "roofline", weights_formats=("fp8",), **asked))
+
+
+def _erdil_prediction() -> object:
+    asked: dict[str, Any] = {"workload": WORKLOAD, "batches": (8,), "objective": "latency"}
+    asked["targets"] = Targets(degrees=Degrees(tensor=8, pipeline=2))
+    model, cluster = load_model("llama-3-70b"), load_cluster("h100-nvl8-x2")
+    return prediction_of(plan(model, cluster, "erdil2025", **asked))
+
+
 def _layout_curves() -> object:
     """Two formats, of which one does not fit."""
     asked: dict[str, Any] = {**FEW, "targets": Targets(tpot_s=0.04, n_devices=8), "by": "weights"}
@@ -445,6 +461,8 @@ MAKERS: dict[str, Callable[[], object]] = {
     "audit of an engine": _engine_audit,
     "prediction with exchanges": _exchanging_prediction,
     "prediction in stages": _staged_prediction,
+    "prediction of layouts": _layout_prediction,
+    "prediction by the reference model": _erdil_prediction,
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from planner.commands.options import counts
 from planner.specs.targets import ATTENTIONS, Layouts, PhaseLayout
 from planner.units import UnitError
 
@@ -13,7 +14,7 @@ _NEXT = re.compile(r",(?=\s*\w+\s*=)")  # names of layouts with experts have com
 
 
 def layouts_of(text: str) -> Layouts:
-    """`prefill=WGXYZ,decode=WS2D/batch`: a phase each, its layout, and what attention is cut over.
+    """`prefill=WGXYZ,decode=WS2D/batch/1`: a phase each, its layout, the cut of attention, parts.
 
     Raises:
         UnitError: it is not written so.
@@ -33,8 +34,13 @@ def layouts_of(text: str) -> Layouts:
 
 def _layout_of(text: str, written: str) -> PhaseLayout:
     words = [word.strip() for word in written.split("/")]
-    names = [word for word in words if word not in ATTENTIONS]
+    parts = [counts.count(word) for word in words if word.isdecimal()]
     cuts = [word for word in words if word in ATTENTIONS]
-    if not all(words) or len(names) > 1 or len(cuts) > 1:
+    names = [word for word in words if word not in ATTENTIONS and not word.isdecimal()]
+    if not all(words) or max(len(names), len(cuts), len(parts)) > 1:
         raise UnitError(text, "is no layout, and no way to cut attention", _EXAMPLE)
-    return PhaseLayout(name=next(iter(names), None), attention=next(iter(cuts), None))
+    return PhaseLayout(
+        name=next(iter(names), None),
+        attention=next(iter(cuts), None),
+        n_microbatches=next(iter(parts), None),
+    )

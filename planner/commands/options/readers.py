@@ -136,7 +136,11 @@ def roles(text: str) -> tuple[str, ...]:
 
 
 def acceptances(text: str) -> tuple[float, ...]:
-    """Probabilities, one for each position of a draft: `0.8`, or `0.85,0.5`."""
+    """Probabilities by position of a draft: `0.8`, `0.85,0.5`, or a CSV of two models' own."""
+    if text.endswith(".csv"):
+        from planner.specs.acceptance import acceptance_of
+
+        return acceptance_of(text)
     return tuple(parse(part, "1", example="0.85,0.5", allow_zero=True) for part in text.split(","))
 
 
@@ -146,6 +150,14 @@ def acceptances_below_one(text: str) -> tuple[float, ...]:
     if max(found) >= 1.0:
         raise UnitError(text, "is a probability below 1")
     return found
+
+
+def acceptance(text: str) -> float:
+    """One probability of all drafted tokens; of a file, the mean of its positions."""
+    if text.endswith(".csv"):
+        found = acceptances_below_one(text)
+        return sum(found) / len(found)
+    return few_percent(text)
 
 
 def experts(text: str) -> int:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from planner.commands.options.parsing import Said
-from planner.commands.options.readers import acceptances, few_percent, one_of
+from planner.commands.options.readers import acceptance, acceptances, one_of
 from planner.quantities import QUANTITIES, Quantity, limited
 from planner.specs.defaults import USUAL_UTILISATION
 from planner.specs.engine_request import LOOKAHEADS, AskedDrafting
@@ -118,7 +118,7 @@ def read_speculation(said: Said) -> Speculation | None:
     """A draft model that decode may use."""
     from planner.specs.reading import load_model
 
-    acceptance = said.read_as("--acceptance", few_percent)
+    accepted = said.read_as("--acceptance", acceptance)
     name = said.draft
     if name is None:
         return None
@@ -126,7 +126,7 @@ def read_speculation(said: Said) -> Speculation | None:
     if draft is None:
         return None
     fields = {
-        "acceptance": acceptance,
+        "acceptance": accepted,
         "lookaheads": said.lookahead,
         "convention": said.speculation,
     }
@@ -140,11 +140,11 @@ def _drafting(said: Said) -> AskedDrafting | None:
 
     what = "drafter of an engine (models draft with `--engine roofline`)"
     kind = said.read_as("--draft", one_of(what, KINDS))
-    acceptance = said.read_as("--acceptance", acceptances)
+    rates = said.read_as("--acceptance", acceptances)
     if kind is None:
         return None
     return AskedDrafting(
         kind=kind,
-        acceptance=acceptance or PUBLISHED[kind].rates,
+        acceptance=rates or PUBLISHED[kind].rates,
         lookaheads=said.lookahead or LOOKAHEADS,
     )

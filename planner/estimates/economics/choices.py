@@ -181,7 +181,7 @@ def tables_of(request: EconomicsRequest) -> tuple[Tables, ...]:
 
 def _tables(request: EconomicsRequest, served: Served) -> Tables:
     drafting = request.drafting
-    target = pass_table(request, served.target)
+    target = pass_table(request, served.target, request.targets.degrees)
     draft = draft_table(request, served.draft)
     scoring = []
     for n_drafted in drafting.lookaheads if served.draft else ():

@@ -17,6 +17,7 @@ from planner.estimates.economics.memory import Held, held
 from planner.estimates.economics.passes import Ways, all_ways, joined_ways, pass_latency_s
 from planner.specs.economics.records import DecodePass
 from planner.specs.economics.request import EconomicsRequest
+from planner.specs.targets import FREE, Degrees
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,10 +51,18 @@ class DraftStep:
     held_bytes: FloatArray
 
 
-def pass_table(request: EconomicsRequest, decode: DecodePass) -> PassTable:
-    """Every layout of a model on the pool at every batch."""
+def pass_table(request: EconomicsRequest, decode: DecodePass, degrees: Degrees = FREE) -> PassTable:
+    """Every layout of a model on the pool at every batch, with degrees that are fixed."""
     sizes = np.asarray(request.batches, dtype=np.int64)
     ways = all_ways(decode, request.n_devices, most_stages=int(sizes.max()))
+    fixed = (
+        (ways.n_tensor, degrees.tensor),
+        (ways.n_stages, degrees.pipeline),
+        (ways.n_expert, degrees.expert),
+    )
+    kept = [of_way == degree for of_way, degree in fixed if degree is not None]
+    if kept:
+        ways = ways.take(np.flatnonzero(np.all(kept, axis=0)))
     return PassTable(
         ways=ways,
         latency_s=pass_latency_s(decode, ways, request.batches),

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from planner.errors import SpecError
 from planner.specs.architecture import Architecture
+from planner.specs.finding import patterns
 from planner.specs.ledger import recording
 from planner.specs.models import ModelSpec
+from planner.specs.places import Kind
 from planner.specs.records import ClusterSpec, NodesFabric, TorusFabric
 from planner.specs.runtimes import ENGINES
 
@@ -45,6 +47,14 @@ def why_no_engine(model: ModelSpec | Architecture, cluster: ClusterSpec) -> str:
     if not isinstance(cluster.fabric, NodesFabric):
         return "engines are planned on nodes, and these devices are joined link by link"
     return _unstarted(model) or f"no engine's own kernels were measured on {cluster.device.name}"
+
+
+def usual_servers(device: str) -> str | None:
+    """The topology of a device's usual servers, with as many of them as it allows."""
+    for _, pattern in patterns(Kind.CLUSTER):
+        if pattern.name.startswith(f"{device.removesuffix('-sxm')}-nvl"):
+            return pattern.fill({key: values[-1] for key, values in pattern.allowed.items()})
+    return None
 
 
 def _unstarted(model: ModelSpec | Architecture) -> str:

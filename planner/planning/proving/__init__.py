@@ -9,7 +9,7 @@ none of which may beat the bound.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from planner.planning.proving.comparing import Again
@@ -28,6 +28,7 @@ from planner.planning.proving.surveys import (
     curves_again,
     engine_audit_again,
 )
+from planner.results.layout_predictions import LayoutPrediction
 from planner.results.predictions import Prediction
 from planner.results.repairs import Repair
 from planner.specs.engines.files import memory_as_in
@@ -63,6 +64,12 @@ def _engines(answer: object) -> list[EngineSpec]:
     return found
 
 
+def _layouts_again(says: LayoutPrediction) -> Again:
+    """Of what was left open the fastest is chosen, as a plan is."""
+    again = plan_again(says.plan)
+    return replace(again, findings=tuple(one.below(("plan",)) for one in again.findings))
+
+
 def _prediction_again(says: Prediction) -> Again:
     return Again(findings=(), proofs=("nothing to search for: the deployment was given",))
 
@@ -81,4 +88,5 @@ _PROVERS: Mapping[str, Callable[[Any], Again]] = {
     "Audit": audit_again,
     "EngineAudit": engine_audit_again,
     "Prediction": _prediction_again,
+    "LayoutPrediction": _layouts_again,
 }

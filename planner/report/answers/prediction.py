@@ -29,7 +29,7 @@ from planner.report.engine_requests import loaded_words
 from planner.report.launch.commands import start_section
 from planner.report.lines import percent
 from planner.report.times import times_notes
-from planner.report.words import BOUND_WORDS, balance_words, between, plural, spent_of
+from planner.report.words import BOUND_WORDS, balance_words, between, plural
 from planner.results.arrivals import Load, Waves
 from planner.results.predictions import (
     OperationLine,
@@ -183,15 +183,18 @@ def _first_token(one: Prediction) -> list[Section]:
 def _pass_section(prediction: Prediction, one: PassLine) -> Section:
     """A row an operation and class of layers, most of the time first in each class."""
     parts = f" in {one.n_microbatches:.0f} micro-batches" if one.n_microbatches > 1 else ""
+    sent = f", {show(one.sent_bytes, 'B')} sent" if one.sent_bytes else ""
     title = (
         f"{one.name} pass: {between(one.total_s)}{parts}, {percent(one.mfu_fraction)} MFU, "
-        f"{percent(one.hbm_fraction)} of memory bandwidth"
+        f"{percent(one.hbm_fraction)} of memory bandwidth; "
+        f"{show(prediction.pass_rate(one), 'token/s')} a device, {show(one.hbm_bytes, 'B')} of "
+        f"memory{sent}"
     )
-    spent = sum(spent_of(one, line) for line in one.operations) + one.host_s
+    spent = sum(one.spent_s(line) for line in one.operations) + one.host_s
     rows: list[Row] = []
     for layer in dict.fromkeys(line.layer for line in one.operations):
         lines = [line for line in one.operations if line.layer == layer]
-        whole = sum(spent_of(one, line) for line in lines)
+        whole = sum(one.spent_s(line) for line in lines)
         rows.append(_filled(layer, show(whole, "s")))
         rows += [_row(one, line, spent) for line in sorted(lines, key=lambda x: -x.total_s)]
     if one.host_s:
@@ -210,7 +213,7 @@ def _filled(*cells: Cell) -> Row:
 
 
 def _row(one: PassLine, line: OperationLine, spent: float) -> Row:
-    total = spent_of(one, line)
+    total = one.spent_s(line)
     runs = round(total / line.run_s)
     moved = line.hbm_bytes or line.sent_bytes
     return (

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from planner.report.drawings.axes import Axis, Frame
 from planner.report.lines import escape, percent
-from planner.report.words import BOUND_WORDS, spent_of
+from planner.report.words import BOUND_WORDS
 from planner.results.predictions import OperationLine, PassLine, Prediction
 from planner.units import show
 
@@ -94,15 +94,15 @@ def _roofs(prediction: Prediction, x: Axis, y: Axis) -> Iterable[str]:
 
 
 def _circles(one: PassLine, lines: Sequence[OperationLine], x: Axis, y: Axis) -> Iterable[str]:
-    whole = sum(spent_of(one, line) for line in one.operations)
+    whole = sum(one.spent_s(line) for line in one.operations)
     labels: list[tuple[float, float, float]] = []
     for line in sorted(lines, key=lambda x: -x.total_s):
-        share = spent_of(one, line) / whole
+        share = one.spent_s(line) / whole
         rate = line.flop / line.run_s
         radius = 2.5 + 34.0 * math.sqrt(share)
         cx, cy = x.at(line.flop_per_byte), y.at(rate)
         words = (
-            f"{line.layer}: {line.name}\n{show(spent_of(one, line), 's')}, {percent(share)}\n"
+            f"{line.layer}: {line.name}\n{show(one.spent_s(line), 's')}, {percent(share)}\n"
             f"{line.flop_per_byte:.3g} FLOP/B, {show(rate, 'FLOP/s')}, "
             f"{percent(line.mfu_fraction)} of the peak\n{BOUND_WORDS[line.bound]}-bound"
         )
@@ -131,7 +131,7 @@ def _is_free(
 def _timeline(one: PassLine) -> str:
     """The pass as a bar of its operations, messages and host time included."""
     pieces = [
-        (f"{line.layer}: {line.name}", spent_of(one, line), _COLOURS[line.bound])
+        (f"{line.layer}: {line.name}", one.spent_s(line), _COLOURS[line.bound])
         for line in one.operations
     ]
     if one.host_s:

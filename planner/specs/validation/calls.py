@@ -49,6 +49,7 @@ FIELDS = {
     "Layouts.decode": "--layout",
     "PhaseLayout.name": "--layout",
     "PhaseLayout.attention": "--layout",
+    "PhaseLayout.n_microbatches": "--layout",
     "SolverOptions.solver": "--solver",
     "SolverOptions.time_limit_s": "--time-limit",
     "SolverOptions.gap": "--gap",

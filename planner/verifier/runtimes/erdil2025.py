@@ -65,6 +65,7 @@ def _recounted(
 ) -> tuple[EconomicsDeployment, list[Finding]]:
     served = _served(request, says)
     wrong = [*_uncut(served.target, request, says.layout, says.batch, ("layout",))]
+    wrong += _undivided(request, says.layout)
     draft, n_yielded, target = None, 1.0, served.target
     if says.draft is not None:
         draft, n_scored = _drafted(request, served, says, says.draft, wrong)
@@ -108,6 +109,17 @@ def _recounted(
     for fact in broken_limits(request.targets, found, 2 * TOLERANCE):
         wrong.append(Finding(path=(), says=found.summary, fact=f"breaks a limit: {fact}"))
     return found, wrong
+
+
+def _undivided(request: EconomicsRequest, way: Way) -> Iterator[Finding]:
+    """Degrees that the request fixes and the layout does not have."""
+    degrees = {"tensor": "n_tensor", "pipeline": "n_stages", "expert": "n_expert"}
+    for name, asked in request.targets.degrees.fixed().items():
+        field = degrees.get(name)
+        if field is None or getattr(way, field) != asked:
+            says = getattr(way, field) if field else 1
+            fact = f"is not the {name} degree of {asked} that was asked for"
+            yield Finding(path=("layout", field or "n_tensor"), says=says, fact=fact)
 
 
 def _served(request: EconomicsRequest, says: EconomicsDeployment) -> Served:

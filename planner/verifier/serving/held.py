@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil, fsum
 
-from planner.results.predictions import RedundantExperts
+from planner.results.experts import RedundantExperts
 from planner.specs.architecture import Architecture, Experts, FeedForward, LayerClass
 from planner.specs.kernels import EngineSpec
 from planner.specs.mixers import GroupedAttention, Recurrence

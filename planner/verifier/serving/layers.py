@@ -7,7 +7,8 @@ a stage share the experts, which are dealt to some groups of them and cut over t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 
 from planner.specs.architecture import Architecture, LayerClass
 from planner.specs.kernels import EngineSpec
@@ -30,6 +31,7 @@ class Spent:
         form: that errs as one.
         error: relative, of the form.
         format: of the numbers.
+        sent_bytes: that the device sends.
     """
 
     seconds: float
@@ -37,6 +39,7 @@ class Spent:
     form: str
     error: float
     format: str = "bf16"
+    sent_bytes: float = 0.0
 
 
 def layer_spent(layer: LayerClass, rank: Rank, tokens: Tokens) -> list[Spent]:
@@ -69,14 +72,20 @@ def spent_by(run: Run, rank: Rank) -> Spent:
     form = "roofline" if is_plain else run.family
     number_format = "bf16" if run.format == "any" else run.format
     error = kernels.error(run)
-    return Spent(seconds=seconds, part=run.part, form=form, error=error, format=number_format)
+    spent = Spent(seconds=seconds, part=run.part, form=form, error=error, format=number_format)
+    if run.part not in ("dispatch", "combine"):
+        return spent
+    shape = ("tokens", "n_active", "d_model", "bytes_per_number")
+    return replace(spent, sent_bytes=prod(run.arguments[name] for name in shape))
 
 
 def told(one: Message, rank: Rank) -> Spent:
     """Of one collective."""
     seconds = rank.links.collective_s(one.kind, one.n_bytes, one.n_devices)
     form = MEASURED if rank.links.is_measured else COUNTED
-    return Spent(seconds=seconds, part=one.part, form=form, error=ERRORS[form])
+    share = (1 - 1 / one.n_devices) * (2 if one.kind == "all_reduce" else 1)
+    sent = share * one.n_bytes
+    return Spent(seconds=seconds, part=one.part, form=form, error=ERRORS[form], sent_bytes=sent)
 
 
 def layer_s(layer: LayerClass, group: StageGroup, asked: StagesRequest) -> float:

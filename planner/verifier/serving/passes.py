@@ -80,10 +80,11 @@ def _outside(rank: Rank, tokens: Tokens) -> list[Spent]:
     """The embedding, the head, and what stages hand on."""
     n_bytes = tokens.n * rank.model.d_model * 2 / rank.n_tensor
     handed = sum(rank.links.send_s(n_bytes, leaves_node=leaves) for leaves in _hand_overs(rank))
+    sent = n_bytes * (rank.n_stages - 1)
     return [
         embedding_spent(rank, tokens.n),
         *head_spent(rank, tokens.n_logits),
-        Spent(seconds=handed, part="model", form=COUNTED, error=ERRORS[COUNTED]),
+        Spent(seconds=handed, part="model", form=COUNTED, error=ERRORS[COUNTED], sent_bytes=sent),
     ]
 
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.equations.economics import toy
+from planner.equations.economics.toy import ToySystem, table_1_system
 from tests.papers.economics import facts, rows
-from tests.papers.economics.model import toy
-from tests.papers.economics.model.toy import ToySystem, table_1_system
+from tests.papers.economics.model import toy as more
 from tests.papers.economics.rows import Row
 
 TABLE_1 = rows.of_table("1")
@@ -62,12 +63,12 @@ def test_no_batch_is_faster_or_cheaper_than_where_reading_meets_computing(
     """Fewer requests cost more at the same latency, more take longer at the same cost."""
     batch = toy.optimal_n_requests(system)
     latency, cost = system.read_s, system.compute_s
-    assert toy.single_device_latency_s(system, batch) == pytest.approx(latency)
-    assert toy.single_device_s_per_token(system, batch) == pytest.approx(cost)
-    assert toy.single_device_latency_s(system, batch / times) == pytest.approx(latency)
-    assert toy.single_device_s_per_token(system, batch / times) == pytest.approx(cost * times)
-    assert toy.single_device_latency_s(system, batch * times) == pytest.approx(latency * times)
-    assert toy.single_device_s_per_token(system, batch * times) == pytest.approx(cost)
+    assert more.single_device_latency_s(system, batch) == pytest.approx(latency)
+    assert more.single_device_s_per_token(system, batch) == pytest.approx(cost)
+    assert more.single_device_latency_s(system, batch / times) == pytest.approx(latency)
+    assert more.single_device_s_per_token(system, batch / times) == pytest.approx(cost * times)
+    assert more.single_device_latency_s(system, batch * times) == pytest.approx(latency * times)
+    assert more.single_device_s_per_token(system, batch * times) == pytest.approx(cost)
 
 
 def test_batch_where_an_h100_reads_as_long_as_it_computes():
@@ -80,17 +81,17 @@ def test_batch_where_an_h100_reads_as_long_as_it_computes():
 def test_no_other_number_of_devices_has_less_latency(system: ToySystem, times: float):
     best = toy.optimal_n_devices(system)
     other = max(1.0, best * times)
-    least = toy.latency_at_optimal_batch_s(system, best)
-    assert least <= toy.latency_at_optimal_batch_s(system, other) * (1 + 1e-12)
+    least = more.latency_at_optimal_batch_s(system, best)
+    assert least <= more.latency_at_optimal_batch_s(system, other) * (1 + 1e-12)
 
 
 @same_every_time
 @given(systems)
 def test_closed_forms_are_the_model_at_its_optimum(system: ToySystem):
     n, b = toy.optimal_n_devices(system), toy.optimal_n_requests(system)
-    assert toy.least_latency_s(system) == pytest.approx(toy.latency_s(system, n, b), rel=1e-6)
+    assert toy.least_latency_s(system) == pytest.approx(more.latency_s(system, n, b), rel=1e-6)
     assert toy.device_s_per_token_at_least_latency(system) == pytest.approx(
-        toy.device_s_per_token(system, n, b), rel=1e-6
+        more.device_s_per_token(system, n, b), rel=1e-6
     )
 
 
@@ -128,7 +129,7 @@ def test_least_latency_tends_to_cost_three_times_the_arithmetic(system: ToySyste
 @same_every_time
 @given(systems, st.floats(1.0, 1e4))
 def test_latency_grows_as_the_square_root_of_the_parameters(system: ToySystem, factor: float):
-    large = toy.large_model_latency_s(toy.scaled(system, factor))
+    large = toy.large_model_latency_s(more.scaled(system, factor))
     assert large == pytest.approx(np.sqrt(factor) * toy.large_model_latency_s(system))
 
 
@@ -156,12 +157,12 @@ def test_twice_the_bandwidth_takes_off_a_quarter_but_half_the_hop_a_third(name: 
 
 def test_a_parallel_block_halves_the_all_reduces_in_figure_1_only():
     palm, h100 = facts.model("PaLM_540B"), facts.device("H100")
-    assert toy.figure_1_system(palm, h100).n_reduces_per_layer == 2
+    assert more.figure_1_system(palm, h100).n_reduces_per_layer == 2
     assert toy.table_1_system(palm, h100).n_reduces_per_layer == 4
 
 
 def test_an_instance_that_cannot_hold_the_weights_has_no_latency():
     """Llama 3 70B has 141 GB of weights, two H100 have 160 GB."""
-    system = toy.figure_1_system(facts.model("Llama_3_70B"), facts.device("H100"))
-    fits = np.isfinite(toy.latency_s(system, np.array([1.0, 1.7, 1.8, 2.0]), 1.0))
+    system = more.figure_1_system(facts.model("Llama_3_70B"), facts.device("H100"))
+    fits = np.isfinite(more.latency_s(system, np.array([1.0, 1.7, 1.8, 2.0]), 1.0))
     assert fits.tolist() == [False, False, True, True]

@@ -168,8 +168,9 @@ DEPLOYED = (
         needs="--draft",
     ),
     Option(
-        "--acceptance P,…",
-        "Probability that a drafted token is accepted, by position. [as published]",
+        "--acceptance P,…|FILE",
+        "Probability that a drafted token is accepted, by position; or a CSV of what both models "
+        "give to tokens: context, token, target, draft. [as published]",
         read.acceptances_below_one,
         of=("predict",),
         needs="--draft",

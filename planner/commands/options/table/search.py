@@ -20,7 +20,8 @@ DEGREES = (
     Option("--pp N", "Pipeline stages.", counts.count, sets="Degrees.pipeline"),
     Option(
         "--layout PHASE=NAME,…",
-        "Layouts of phases: prefill=WGXYZ,decode=WS2D/batch.",
+        "Layouts of phases: prefill=WGXYZ,decode=WS2D/batch. WS1D/heads/4 cuts a pass of a "
+        "pipeline into 4 parts.",
         read.later("commands.options.layouts.layouts_of"),
         sets="Targets.layouts",
         example="decode=WS2D",
@@ -120,9 +121,10 @@ DRAFTS = (
         example="eagle",
     ),
     Option(
-        "--acceptance P",
+        "--acceptance P|FILE",
         "Probability that a drafted token is accepted; of an engine by position too, like "
-        "0.85,0.5. [0.8; of an engine as published for its drafter]",
+        "0.85,0.5; or a CSV of what both models give to tokens: context, token, target, draft. "
+        "[0.8; of an engine as published for its drafter]",
         needs="--draft",
     ),
     Option(
@@ -162,6 +164,12 @@ PASSES = (
         counts.batches,
         of=("fleet",),
         sets="batches",
+    ),
+    Option(
+        "--prefill-batch N",
+        "Prompts of a prefill pass, of layouts. [as `--batch`]",
+        counts.count,
+        of=("predict",),
     ),
     Option(
         "--prefill-batch BATCHES",

@@ -99,7 +99,13 @@ POOLS = (
 )
 
 ENGINES = (
-    Option("--engine NAME|FILE", "vllm, sglang or trtllm.", of=("predict", "stages"), usual="vllm"),
+    Option(
+        "--engine NAME|FILE",
+        "vllm, sglang or trtllm; roofline, layouts; or erdil2025, decode only. [vllm, or roofline "
+        "where no engine was measured]",
+        of=("predict",),
+    ),
+    Option("--engine NAME|FILE", "vllm, sglang or trtllm.", of=("stages",), usual="vllm"),
     Option(
         "--engine NAMES",
         "vllm, sglang, trtllm: by measured kernels; roofline; or table:FILE, a CSV of replicas; "
