@@ -45,8 +45,8 @@ BAD_OPTIONS = [
     ("--demand 9tok/s --objective throughput", ["`--demand 9tok/s`", "cannot be the objective"]),
     ("--max-quality-loss 2", ["`--max-quality-loss 2`", "is not below 1"]),
     (
-        "--max-quality-loss 1% --weights int8",
-        ["`--weights int8`", "loses 3% of quality", "more than `--max-quality-loss 1%`", "`bf16`"],
+        "--model llama-3.1-70b --max-quality-loss 0.05% --weights int8",
+        ["`--weights int8`", "loses 0.1% of", "more than `--max-quality-loss 0.05%`", "`bf16`"],
     ),
     (
         "--model deepseek-v3 --max-quality-loss 0.1% --kv fp8",
@@ -71,8 +71,8 @@ BAD_OPTIONS = [
     ("--price -3", ["`--price -3`", "is negative"]),
     ("--price '-$2/h'", ["`--price -$2/h`", "is negative"]),
     (
-        "--engine erdil2025 --demand 9tok/s --tp 8",
-        ["`--tp 8`", "plans one instance"],
+        "--engine erdil2025 --demand 9tok/s --dp 8",
+        ["`--dp 8`", "no copies of attention"],
     ),
     ("audit --speed 9tok/s --batch 8 --tp 8", ["`--tp 8`", "means nothing to an audit"]),
     (
