@@ -26,6 +26,7 @@ class Kind(Enum):
     ENGINE = ("engine", "engines", "plan engines")
     RULES = ("file of rules", "engines/rules", "")
     CONNECTOR = ("connector", "connectors", "")
+    PAPER = ("table of a paper", "papers", "plan reproduce --list")
 
     def __init__(self, word: str, folder: str, lister: str) -> None:
         self.word = word

@@ -28,6 +28,7 @@ COPIED = (
     "kernels",
     "engines",
     "connectors",
+    "papers",
     "examples",
     "docs",
 )

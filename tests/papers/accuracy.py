@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from tests.papers import calibration, rows, serving_tables, tables
-from tests.papers.planned import CUT_OTHERWISE
 from tests.papers.plot import Series, scatter
 from tests.papers.rows import Row
 from tests.papers.sets.rows import saturated, served
@@ -27,7 +26,7 @@ TEXT = """\
 # Accuracy
 
 What the planner predicts beside what was measured, row by row. The measurements are the {n_rows}
-rows of [`tests/data/pope.csv`](../tests/data/README.md), all of [Pope2022]: TPU v4, and
+rows of [`papers/pope2022.csv`](../papers/README.md), all of [Pope2022]: TPU v4, and
 FasterTransformer on A100. Written by `python -m tests.papers.accuracy --write`; the tests in
 `tests/papers/` hold the bounds.
 
@@ -40,11 +39,9 @@ FasterTransformer on A100. Written by `python -m tests.papers.accuracy --write`;
 
 ![predicted against measured time](accuracy.svg)
 
-Each time is what `plan` answers for the row's slice, format, batch and layouts, by name:
-`plan(..., targets=Targets(degrees=..., layouts=...))`, or `--tp`, `--layout` and `--batch 64:64`.
-Not so are the paper's formula, and FasterTransformer's pipelines, whose micro-batches follow a
-rule of its own. One row that ran has no plan, because it does not fit by this account (below): its
-passes are timed all the same. {cut_otherwise}
+Each time is what `plan reproduce` answers: it names the command line of each row. Not so are the
+paper's formula, and rows that ran but do not fit by this account (below): these are timed pass by
+pass.
 
 An error is predicted / measured − 1; median, ninetieth percentile and largest are of its absolute
 value, bias is its plain mean.
@@ -55,7 +52,7 @@ value, bias is its plain mean.
 
 "Sums" are PaLM's totals of Tables D.2-D.4: its prefill and generate, which have rows of their own,
 added up. Leaving them out gives {without_sums}. Taking the totals of Table D.4 as they are printed,
-which `tests/data/README.md` doubts, gives {as_printed}.
+which `papers/README.md` doubts, gives {as_printed}.
 
 How well could any smooth model do? The same decode step is in Tables D.2, D.3 and D.4, at mean
 contexts of 25 to 133 tokens, whose traffic hardly differs. Its three timings are {scatter_text}
@@ -144,7 +141,7 @@ Table 1: 30 % of the memory of 64 chips.
 
 ## Not reproduced
 
-Each is a strict expected failure in `tests/papers/`.
+`plan reproduce` shows each beside the rest.
 
 {failures}
 
@@ -180,7 +177,6 @@ def _filled() -> str:
         n_agree=sum(choice.agrees for choice in choices),
         n_layouts=len(choices),
         groups=tables.groups_table(),
-        cut_otherwise=" ".join(f"{row}: {why}." for row, why in CUT_OTHERWISE.items()),
         without_sums=summary_text(errors([r for r in tpu if r.column != "PaLM-total"])),
         as_printed=summary_text(errors(tpu, lambda row: row.time_ms)),
         scatter_text=tables.scatter_text(),
@@ -197,8 +193,8 @@ def _filled() -> str:
         n_served=len(served()),
         n_saturated=len(saturated()),
         layouts=tables.layouts_table(),
-        contexts=tables.contexts_table(),
-        statements=tables.statements_table(),
+        contexts=tables.reproduced_table("pope2022-table-1"),
+        statements=tables.reproduced_table("pope2022-statements"),
         failures=tables.failures(),
         tpu_rows=tables.rows_table(rows.timed_on_tpu()),
         a100_rows=tables.rows_table(rows.timed_on_a100()),

@@ -154,8 +154,8 @@ def tpu_bench_of(model_name: str, n_chips: int, ffn: str, attention: str) -> Ben
     """The layouts that a row's words leave open: which axes cut E, in `WS2D`."""
     everything = tpu_bench(model_name, n_chips)
     layouts, size = everything.layouts, everything.machine.meshes.group_size[0]
-    if ffn == "WG-XYZ":  # cuts the batch by itself, whatever attention says
+    if ffn == "WGXYZ":  # cuts the batch by itself, whatever attention says
         return everything.only(size[layouts.gathered] == size[ALL_AXES])
     assert ffn == "WS2D"
     stationary = (layouts.gathered == 0) & (size[layouts.stored] > 1)
-    return everything.only(stationary & (layouts.attention == ("head", "batch").index(attention)))
+    return everything.only(stationary & (layouts.attention == ("heads", "batch").index(attention)))

@@ -16,7 +16,7 @@ import numpy as np
 from planner.specs.judged import Judged
 from planner.specs.model_errors import QUANTITIES
 from tests.papers import rows
-from tests.papers.inference import CASES, error
+from tests.papers.inference import cases
 from tests.papers.records import as_csv
 from tests.papers.sets import rooflines
 from tests.papers.sets.constants import out_of_fold, tells
@@ -25,9 +25,9 @@ from tests.papers.tables import errors
 
 FILE = Path(__file__).parents[2] / "planner" / "specs" / "judged.csv"
 
-POPE = "[Pope2022] Tables 2, 3, D.2-D.4: tests/data/pope.csv"
+POPE = "[Pope2022] Tables 2, 3, D.2-D.4: papers/pope2022.csv"
 SERVING = "aiconfigurator-core 0.12.0 and InferenceX, each without its fold: tests/data/serving"
-INFERSIM = "[InferSim] Table 2: tests/papers/inference.py"
+INFERSIM = "[InferSim] Table 2: papers/infersim-table-2.toml"
 
 _SERVER = "one server, no stages, no drafts"
 _UNKNOWN = "nobody says how requests were sent"
@@ -76,9 +76,9 @@ def _of_serving() -> Iterator[Judged]:
 
 def _of_infersim() -> Iterator[Judged]:
     groups: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for case in CASES:
+    for case in cases():
         kind = "dense" if case.model == "qwen3-8b" else "mixture"
-        groups[case.topology.partition("-")[0], kind].append(error(case))
+        groups[case.device, kind].append(case.error)
     for (device, kind), found in sorted(groups.items()):
         what = "passes by themselves"
         yield _judged("sglang", device, kind, "tokens/s of a device", found, what, INFERSIM)

@@ -1,25 +1,9 @@
-"""What memory holds: the contexts of Table 1, and whether a row's passes fit."""
+"""Whether a row of [Pope2022] fits by this account, and why it disagrees with what ran."""
 
 from __future__ import annotations
 
-from planner.specs.reading import load_cluster, load_model
-from tests.papers import planned
-from tests.papers.caches import kv_cache_bytes, longest_context_tokens
+from tests.papers.reproduced import reproduced_row
 from tests.papers.rows import Row
-from tests.papers.timing import passes
-
-KV_SHARE = 0.3
-"""[Pope2022] Table 1: "We reserve 30 % of the total memory for KV cache"."""
-
-VARIANTS = {
-    "multihead": (64, 128, 64),
-    "multiquery-head-sharded": (1, 256, 1),
-    "multiquery-batch-sharded": (1, 256, 64),
-}
-"""Key-value heads, their width, and ways in which 64 chips cut the cache.
-
-Multi-head attention has the 64 heads of the padded model, a head for each chip; over
-heads, the one head of multi-query attention is copied to every chip."""
 
 FITS_BY_ACCOUNT = {
     "D.3 FT-TP16 B256": "the account finds 72 of 77 GiB. FasterTransformer's own buffers are not "
@@ -28,35 +12,17 @@ FITS_BY_ACCOUNT = {
 }
 """Rows that ran out of memory, though the account says that they fit."""
 
+_COPIED = "attention over heads has a copy of the cache on each chip, for which there is no room"
 TOO_LARGE_BY_ACCOUNT = {
+    "D.4 PaLM-prefill B1024": _COPIED,
+    "D.4 PaLM-total B1024": _COPIED,
     "D.4 MT-NLG-total B1024": "bf16 weights and cache alone are 33 of the chip's 32 GiB: the run "
     "had another format, or cut the batch; the paper says neither",
 }
 """Rows that ran, though the account says that they do not fit."""
 
 
-def longest_context(row: Row) -> float:
-    """Tokens of each sequence [tokens]."""
-    device = load_cluster("tpu-v4-4x4x4").device
-    n_kv_heads, d_head, n_ways = VARIANTS[row.attention]
-    per_token = kv_cache_bytes(
-        1,
-        1,
-        n_layers=load_model(row.model).n_layers,
-        n_kv_heads=n_kv_heads,
-        d_head=d_head,
-        bytes_per_number=2.0,
-    )
-    budget = KV_SHARE * device.hbm_bytes * n_ways
-    return float(longest_context_tokens(budget, row.batch, per_token))
-
-
-def fits(row: Row) -> bool:
-    """Whether a row has a plan; of FasterTransformer's pipelines, whether every pass fits."""
-    if row.is_tpu or row.ffn in planned.SERVERS:
-        return planned.fits(row)
-    return all(
-        bench.held_bytes(step).min()
-        <= bench.machine.device.hbm_bytes - bench.machine.device.reserve_bytes
-        for bench, step in passes(row)
-    )
+def fits(row: Row) -> bool | None:
+    """Whether a row has a plan; None where no table asks for it."""
+    one = reproduced_row(row)
+    return None if one is None else one.answered is not None

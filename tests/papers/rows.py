@@ -1,4 +1,4 @@
-"""The rows of `tests/data/pope.csv`, and which of them constants are fitted on."""
+"""The rows of `papers/pope2022.csv`, and which of them constants are fitted on."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-FILE = Path(__file__).parent.parent / "data" / "pope.csv"
+from planner.specs.papers.tables import NO_PLAN
+
+FILE = Path(__file__).parents[2] / "papers" / "pope2022.csv"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One printed number with its circumstances; `None` where the paper says nothing.
 
-    `time_ms` is as printed, `judged_ms` as `tests/data/README.md`, anomaly 1, corrects it.
+    `time_ms` is as printed, `judged_ms` as `papers/README.md`, anomaly 1, corrects it.
     """
 
     line: int
@@ -35,6 +37,7 @@ class Row:
     judged_ms: float | None
     mfu: float | None
     note: str
+    cells: tuple[str, ...]
 
     @property
     def n_context(self) -> int:
@@ -72,7 +75,7 @@ def _row(line: int, raw: dict[str, str]) -> Row:
         line=line,
         table=raw["source_table"],
         column=raw["column"],
-        model=raw["model"].lower(),
+        model=raw["model"],
         n_chips=int(raw["chips"] or 0),
         chip=raw["chip_type"],
         batch=int(raw["batch"]) if raw["batch"].isdecimal() else None,
@@ -82,12 +85,17 @@ def _row(line: int, raw: dict[str, str]) -> Row:
         context=raw["context_len"],
         ffn=raw["layout_ffn"],
         attention=raw["layout_attn"],
-        weights_format=raw["weights_format"].removesuffix("(assumed)"),
-        time_ms=float(raw["time_ms"]) if raw["time_ms"] else None,
-        judged_ms=float(raw["time_ms_corrected"]) if raw["time_ms_corrected"] else None,
+        weights_format=raw["weights_format"],
+        time_ms=_time(raw["time_ms"]),
+        judged_ms=_time(raw["time_ms_corrected"]),
         mfu=float(raw["mfu"]) if raw["mfu"] else None,
         note=raw["note"],
+        cells=tuple(raw.values()),
     )
+
+
+def _time(text: str) -> float | None:
+    return None if text in ("", NO_PLAN) else float(text)
 
 
 def of_table(*tables: str) -> tuple[Row, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 from planner.estimates.calibration.kernel_files import load_kernels
 from planner.specs.kernels import Fit
 from planner.specs.places import Kind, files
-from tests.papers.inference import CASES, error, predicted
+from tests.papers.inference import cases
 from tests.papers.infersim_kernels import MODELS
 from tests.papers.infersim_layers import chosen_layers
 from tests.papers.sets.constants import out_of_fold
@@ -21,7 +21,7 @@ from tests.papers.tables import percent
 
 
 def infersim_errors():
-    return np.abs([error(case) for case in CASES])
+    return np.abs([case.error for case in cases()])
 
 
 def infersim_table() -> str:
@@ -29,11 +29,10 @@ def infersim_table() -> str:
         "| model | phase | measured | here | error | InferSim | its error |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for case in CASES:
-        theirs = case.theirs / case.measured - 1.0
+    for case in cases():
         lines.append(
-            f"| {case.model} | {case.phase} | {case.measured:.0f} | {predicted(case):.0f} "
-            f"| {100 * error(case):+.1f} % | {case.theirs:.0f} | {100 * theirs:+.1f} % |"
+            f"| {case.model} | {case.phase} | {case.measured:.0f} | {case.predicted:.0f} "
+            f"| {100 * case.error:+.1f} % | {case.theirs:.0f} | {100 * case.their_error:+.1f} % |"
         )
     return "\n".join(lines)
 

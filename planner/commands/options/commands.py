@@ -163,6 +163,14 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             names=("--sweep", "--workers", "--dask", "--folder", "--parts", "--keep", "--html"),
             word="--sweep",
         ),
+        "reproduce": Command(
+            module="reproduce",
+            usage="[NAME] [OPTIONS]",
+            words="Answer tables of papers by ordinary requests, and set each figure beside what "
+            "is printed.",
+            names=("NAME", "--list", "--csv", "--html"),
+            word="NAME",
+        ),
         "verify": Command(
             module="verify",
             usage="FILE [OPTIONS]",

@@ -1,4 +1,7 @@
-"""The rows of `tests/data/epoch.csv`; `tests/data/README.md` says what the columns are."""
+"""Rows of `papers/erdil2025.csv`, tables and curves, and of `tests/data/epoch.csv`, points.
+
+`papers/README.md` and `tests/data/README.md` say what the columns are.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,15 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-FILE = Path(__file__).parents[2] / "data" / "epoch.csv"
+ROOT = Path(__file__).parents[3]
+FILES = (ROOT / "papers" / "erdil2025.csv", ROOT / "tests" / "data" / "epoch.csv")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One number of the paper or of its program; `printed` where the paper prints it."""
 
-    line: int
+    number: int
     table: str
     name: str
     quantity: str
@@ -31,20 +35,23 @@ class Row:
         return {key.strip(): value.strip() for key, equals, value in parts if equals}
 
     def __str__(self) -> str:
-        return f"{self.line} {self.table} {self.name} {self.quantity}"
+        return f"{self.number} {self.table} {self.name} {self.quantity}"
 
 
 @cache
 def all_rows() -> tuple[Row, ...]:
-    """Every row of the file, in its order."""
-    with FILE.open(newline="", encoding="utf-8") as file:
-        return tuple(_row(line, raw) for line, raw in enumerate(csv.DictReader(file), start=2))
+    """Every row of the files, in their order."""
+    found = []
+    for path in FILES:
+        with path.open(newline="", encoding="utf-8") as file:
+            found += csv.DictReader(file)
+    return tuple(_row(number, raw) for number, raw in enumerate(found))
 
 
-def _row(line: int, raw: dict[str, str]) -> Row:
+def _row(number: int, raw: dict[str, str]) -> Row:
     value = {"False": "0", "True": "1"}.get(raw["code_value"], raw["code_value"])
     return Row(
-        line=line,
+        number=number,
         table=raw["table"],
         name=raw["row"],
         quantity=raw["quantity"],

@@ -1,4 +1,4 @@
-"""Which search each row of `tests/data/epoch.csv` came from, and what it asks of it."""
+"""Which search each row of a table or curve came from, and what it asks of it."""
 
 from __future__ import annotations
 

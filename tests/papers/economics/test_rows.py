@@ -1,4 +1,4 @@
-"""No row of `tests/data/epoch.csv` goes untested."""
+"""No row of [Erdil2025] goes untested."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ from tests.papers.economics import (
 
 def test_every_row_is_claimed_by_one_test_module():
     modules = (test_integers, test_points, test_searches, test_toy)
-    claims = Counter(row.line for module in modules for row in module.CLAIMED)
-    assert claims == Counter(row.line for row in rows.all_rows())
+    claims = Counter(row.number for module in modules for row in module.CLAIMED)
+    assert claims == Counter(row.number for row in rows.all_rows())
     assert len(claims) == 778

@@ -59,7 +59,7 @@ MULTIPLIED = {"": "bf16", "nvfp4": "fp4", "mxfp4": "fp4", "int4_wo": "bf16"}
 FEW = 4
 """Requests in flight with which a prompt hardly waits for others."""
 
-POPE = "fitted: [Pope2022] Tables D.2-D.4, PaLM 540B: tests/data/pope.csv"
+POPE = "fitted: [Pope2022] Tables D.2-D.4, PaLM 540B: papers/pope2022.csv"
 PALM = "palm-540b"
 
 

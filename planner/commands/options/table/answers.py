@@ -142,6 +142,7 @@ OUTPUT = (
     Option("--plot FILE", "Draw predicted against measured time, as SVG.", new_file),
     Option("--refused", "Name every row that was refused."),
     Option("--explain", "Trace each operation to its formula, constants and source."),
+    Option("--list", "Name the tables, and answer none."),
     Option("--all", "Print every point, or rank."),
     Option("--ranks", "Print every rank and its device."),
     Option("--html FILE", "Draw it as a page that needs nothing else.", new_file),

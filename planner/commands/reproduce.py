@@ -1,0 +1,128 @@
+"""`plan reproduce`: tables of papers, each figure beside the answer to its own command line."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from planner.commands.options.parsing import Said
+from planner.commands.reporting import shown
+from planner.report.delivery import Answer
+
+if TYPE_CHECKING:
+    from planner.results.reproductions import ReproducedRow, ReproducedTable
+    from planner.specs.papers.tables import Chart, PaperTable, PublishedRow
+
+
+UNREAD = "the request cannot be read"
+
+
+def reproduce(said: Said) -> Answer:
+    """Every table of the papers, or those that are named."""
+    from planner.report.answers.reproductions import document, listing
+
+    for name in ("--csv", "--html"):
+        if said.list and said.is_given(name):
+            said.refuse(name, "is of answers, and `--list` asks for none", "leave one of both out")
+    tables = _tables(said)
+    said.check()
+    if said.list:
+        return shown(said, partial(listing, tables))
+    return shown(said, partial(document, answered(tables), in_full=said.name is not None))
+
+
+def answered(tables: Sequence[PaperTable]) -> list[ReproducedTable]:
+    """Tables with every row answered; a command that several rows have is run once."""
+    from planner.results.reproductions import ReproducedTable
+
+    answers = _Answers(len({row.command for table in tables for row in table.rows}))
+    return [
+        ReproducedTable(
+            table=table, rows=tuple(answers.reproduced(row, table.chart) for row in table.rows)
+        )
+        for table in tables
+    ]
+
+
+def _tables(said: Said) -> list[PaperTable]:
+    """The tables whose names begin with what is written; all where nothing is."""
+    from planner.specs.papers.tables import load_paper, paper_names
+
+    names: Sequence[str] = paper_names()
+    if said.name is not None:
+        names = [name for name in names if name.startswith(said.name)] or [said.name]
+    loaded = [said.collect(partial(load_paper, name)) for name in names]
+    return [table for table in loaded if table is not None]
+
+
+class _Answers:
+    """Answers to command lines, each asked once."""
+
+    def __init__(self, n_commands: int) -> None:
+        self._n_commands = n_commands
+        self._known: dict[str, tuple[Any, str]] = {"": (None, "")}
+
+    def reproduced(self, row: PublishedRow, chart: Chart) -> ReproducedRow:
+        """The figure of a row by its request, or why it has none."""
+        from planner.results.reproductions import ReproducedRow
+        from planner.specs.papers.formulas import FormulaError, value_of
+
+        answer, reason = self._asked(row.command)
+        beside, missing = self._asked(row.beside)
+        names, answered = row.names, None
+        if not (reason or missing):
+            names |= answer | {"beside": beside["answer"] if beside else None}
+            try:
+                answered = value_of(row.figure, names)
+            except FormulaError as error:
+                reason = str(error)
+
+        def drawn(formula: str) -> float | None:
+            with suppress(FormulaError):
+                return value_of(formula, names) if formula else None
+            return None
+
+        return ReproducedRow(
+            row=row,
+            answered=answered,
+            reason=reason or missing,
+            x=drawn(chart.x),
+            published_x=drawn(chart.published_x or chart.x),
+        )
+
+    def _asked(self, command: str) -> tuple[Any, str]:
+        """What a command answers, and why it answers nothing; asked as if it were typed."""
+        if command not in self._known:
+            self._tell(command)
+            self._known[command] = _run(command)
+        return self._known[command]
+
+    def _tell(self, command: str) -> None:
+        from planner.report.progress import tell
+
+        n_done = len(self._known)
+        tell(lambda _: f"{n_done:,} of {self._n_commands:,} commands: {command}")
+
+
+def _run(command: str) -> tuple[Any, str]:
+    from planner.commands.cli import answer_to
+
+    _, *words = shlex.split(command)
+    said = answer_to([*words, "--json"], began_s=time.perf_counter())
+    if said.code == 0:
+        envelope = json.loads(said.text)
+        return {name: envelope.get(name) for name in ("answer", "request")}, ""
+    return None, _reason(said.message)
+
+
+def _reason(message: str) -> str:
+    """The first sentence of an error; of a request that cannot be read, the first fault."""
+    lines = [" ".join(line.split()) for line in message.splitlines() if line.strip()]
+    starts = (i for i, line in enumerate(lines) if line.startswith("error: "))
+    head, *others = lines[next(starts, 0) :]
+    return others[0] if others and UNREAD in head else head.removeprefix("error: ")

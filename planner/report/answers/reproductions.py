@@ -1,0 +1,199 @@
+"""Tables of papers beside our own answers: row by row, and each figure drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from statistics import fmean, median
+
+from planner.report.documents.as_text import columns
+from planner.report.documents.blocks import (
+    Data,
+    Document,
+    Drawing,
+    Figure,
+    Row,
+    Section,
+    Table,
+    hint,
+    section,
+)
+from planner.report.drawings.scatter import Dot, scatter
+from planner.report.lines import escape, percent, wrapped
+from planner.report.words import plural
+from planner.results.reproductions import ReproducedRow, ReproducedTable
+from planner.specs.papers.tables import NO_PLAN, PaperTable, PublishedRow
+from planner.units import RANGES, show
+
+_HEADS = ("table", "rows", "mean error", "median", "largest", "disagree")
+_DATA = (
+    *("table", "paper", "where", "series", "row", "published", "answered", "unit", "error"),
+    *("reason", "command", "beside"),
+)
+
+
+def listing(tables: Sequence[PaperTable]) -> Document:
+    """Names, and what each table shows."""
+    rows = [(one.name, f"[{one.paper}] {one.where}: {one.title}") for one in tables]
+    title = plural(len(tables), "table") + " of papers"
+    told = section("", Table(rows=rows, wraps=True), is_bare=True)
+    more = hint("`plan reproduce NAME` answers every row of one")
+    return Document(title=title, line=title, head=(), sections=(told, more))
+
+
+def document(found: Sequence[ReproducedTable], *, in_full: bool) -> Document:
+    """Each table drawn and row by row; text has its rows only in full, or else errors of each."""
+    title = found[0].table.title if len(found) == 1 else f"{len(found)} tables of papers"
+    errors = Table(heads=_HEADS, rows=[_summary(one) for one in found], align="<>>>>>")
+    more = "`plan reproduce NAME` shows every row, its command and its error"
+    return Document(
+        title=title,
+        line=title,
+        head=() if in_full else (errors,),
+        sections=(
+            *(_section(one, in_full=in_full) for one in found),
+            hint("" if in_full else more),
+        ),
+        data=partial(_data, found),
+    )
+
+
+def _data(found: Sequence[ReproducedTable]) -> Data:
+    """A line for each row."""
+    return _DATA, [_data_row(table.table, one) for table in found for one in table.rows]
+
+
+def _data_row(table: PaperTable, one: ReproducedRow) -> tuple[object, ...]:
+    row = one.row
+    printed = NO_PLAN if row.fails else row.published
+    figures = (printed, one.answered, row.unit, one.error)
+    head = (table.name, table.paper, table.where, row.series, row.label)
+    return (*head, *figures, one.reason, row.command, row.beside)
+
+
+def _summary(found: ReproducedTable) -> Row:
+    errors = found.errors
+    shown = [percent(of(errors)) if errors else "" for of in (fmean, median, max)]
+    n_disagree = sum(one.disagrees for one in found.rows)
+    return found.table.name, f"{len(found.rows):,}", *shown, str(n_disagree or "")
+
+
+def _section(found: ReproducedTable, *, in_full: bool) -> Section:
+    table = found.table
+    rows = [
+        (one.row.series, one.row.label, *_figures(one), _asked(one.row), _reason(one))
+        for one in found.rows
+    ]
+    heads = ("", "row", "published", "here", "error", "command", "")
+    lines = partial(_lines, found) if in_full else None
+    return section(
+        f"{table.name}: {table.title} ([{table.paper}] {table.where})",
+        Drawing(svg=partial(_drawn, found), lines=lines),
+        Table(heads=heads, rows=rows, align="<<>>><<", listed=()),
+    )
+
+
+def _lines(found: ReproducedTable, width: int) -> list[str]:
+    """The table as text, each command line below the row that it answers."""
+    cells = [("  " + one.row.label, *_cells(one)) for one in found.rows]
+    head, *lines = columns(("", "published", "here", "error"), cells, "<>>>", width)
+    told = [*(wrapped(found.table.note, width) if found.table.note else ()), head]
+    pairs = zip(found.rows, lines, strict=True)
+    for series, of_series in groupby(pairs, lambda pair: pair[0].row.series):
+        rows, its_lines = zip(*of_series, strict=True)
+        told += [series, *_series_lines(rows, its_lines, width)]
+    return [*told, *wrapped(_errors_text(found), width)]
+
+
+def _series_lines(rows: Sequence[ReproducedRow], lines: Sequence[str], width: int) -> Iterator[str]:
+    """Rows with their lines of a table: below each why it has no figure, and how to ask for it."""
+    before = ""
+    for one, line in zip(rows, lines, strict=True):
+        yield line
+        if reason := _reason(one):
+            yield from (f"    {text}" for text in wrapped(reason, width - 4))
+        if one.row.command != before:
+            yield from (f"    $ {text}" for text in (one.row.command, one.row.beside) if text)
+        before = one.row.command
+    note = rows[0].row.note
+    yield from (f"  {text}" for text in wrapped(note, width - 2) if text)
+
+
+def _reason(one: ReproducedRow) -> str:
+    """Why there is no plan, where the paper has one."""
+    return "" if one.row.fails else one.reason
+
+
+def _asked(row: PublishedRow) -> str:
+    return " ".join(f"`{text}`" for text in (row.command, row.beside) if text)
+
+
+def _figures(one: ReproducedRow) -> Row:
+    """Cells of which the error is sorted by how far it is."""
+    printed, answered, error = _cells(one)
+    return printed, answered, error if one.error is None else Figure(error, abs(one.error))
+
+
+def _cells(one: ReproducedRow) -> tuple[str, str, str]:
+    """Published, answered, and how far apart they are."""
+    row, error = one.row, one.error
+    printed = NO_PLAN if row.fails else _figure(row.published, row.unit)
+    answered = NO_PLAN if one.answered is None else _figure(one.answered, row.unit)
+    if one.disagrees:
+        return printed, answered, "disagrees"
+    return printed, answered, "" if error is None else f"{100 * error:+.1f} %"
+
+
+def _figure(value: float | None, unit: str) -> str:
+    if value is None:
+        return "not printed"
+    return show(value, unit) if unit in RANGES and unit != "token" else _plain(value, unit)
+
+
+def _plain(value: float, unit: str) -> str:
+    return f"{value:,.0f} {unit}" if abs(value) >= 1000 else f"{value:.4g} {unit}"
+
+
+def _errors_text(found: ReproducedTable) -> str:
+    """`12 rows: mean error 3.1 %, median 2 %, largest 9 %`."""
+    errors = found.errors
+    text = plural(len(found.rows), "row")
+    if errors:
+        text += f": mean error {percent(fmean(errors))}, median {percent(median(errors))}, "
+        text += f"largest {percent(errors[-1])}"
+    n_disagree = sum(one.disagrees for one in found.rows)
+    if n_disagree:
+        text += f"; of {plural(n_disagree, 'row')} one side has a plan and the other has none"
+    return text
+
+
+def _drawn(found: ReproducedTable) -> str:
+    """What is said of the table, and its rows as dots, with printed figures as rings."""
+    chart = found.table.chart
+    words = (found.table.note, _errors_text(found))
+    return "\n".join(
+        (
+            *(f"<p>{escape(text)}</p>" for text in words if text),
+            scatter(
+                list(_dots(found)),
+                chart.x_title or "published",
+                chart.y_title or "here",
+                is_log=chart.is_log,
+                is_square=not chart.x,
+            ),
+        )
+    )
+
+
+def _dots(found: ReproducedTable) -> Iterator[Dot]:
+    """Answers, and printed figures where the table has an axis of its own."""
+    has_axis = bool(found.table.chart.x)
+    for one in found.rows:
+        published, series = one.row.published, one.row.series
+        text = " ".join((one.row.label, *_cells(one)))
+        x = one.x if has_axis else published
+        if x and one.answered and min(x, one.answered) > 0:
+            yield Dot(series=series, x=x, y=one.answered, text=text)
+        if has_axis and one.published_x and published and min(one.published_x, published) > 0:
+            yield Dot(series=series, x=one.published_x, y=published, text=text, is_ring=True)

@@ -1,0 +1,1 @@
+"""Tables of papers and the requests that answer them, and formulas in files."""
