@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from planner.estimates.serving.deployments import DeploymentTable
     from planner.runtimes.predicting import Machines, Speculating
     from planner.specs.architecture import Architecture
+    from planner.specs.targets import Degrees
 
 
 def predict(said: Said) -> Answer:
@@ -96,35 +97,43 @@ def _of_layouts(said: Said) -> Answer:
     from planner.runtimes.layout_predicting import prediction_of
     from planner.specs.reading import load_cluster, load_model
     from planner.specs.records import FORMAT_BYTES
-    from planner.specs.targets import DEGREE_OPTIONS, Degrees, Layouts, Targets
+    from planner.specs.targets import Layouts, Targets
     from planner.specs.workload import Workload
 
-    if not said.topology:
+    model, cluster = said.collect(lambda: load_model(said.model)), None
+    if said.topology:
+        cluster = said.collect(lambda: load_cluster(said.topology))
+    else:
         remedy = "name a pool: `--topology tpu-v4-4x4x4`, see `plan topologies`"
         said.refuse("--topology", "is not given", remedy, value="")
-    model = said.collect(lambda: load_model(said.model))
-    cluster = said.collect(lambda: load_cluster(said.topology)) if said.topology else None
     formats = one_of("number format", tuple(FORMAT_BYTES))
     weights, cache = (said.read_as(name, formats) for name in ("--weights", "--kv"))
     said.check()
     assert model is not None
     assert cluster is not None
     batch = said.batch or 1
-    given = {n: said.values[one[2:]] for n, one in DEGREE_OPTIONS.items() if said.is_given(one)}
-    is_decode = said.engine != ROOFLINE.name
+    prefill = (said.prefill_batch or batch,) if said.engine == ROOFLINE.name else None
     found = plan(
         model,
         cluster,
         said.engine,
         workload=Workload(n_input_tokens=said.input, n_output_tokens=said.output),
-        targets=Targets(degrees=Degrees(**given), layouts=said.layout or Layouts()),
+        targets=Targets(degrees=_degrees(said), layouts=said.layout or Layouts()),
         weights_formats=weights and (weights,),
         kv_formats=cache and (cache,),
         batches=(batch,),
-        prefill_batches=None if is_decode else (said.prefill_batch or batch,),
-        objective="latency" if is_decode else "throughput",
+        prefill_batches=prefill,
+        objective="throughput" if prefill else "latency",
     )
     return reported(said, prediction_of(found))
+
+
+def _degrees(said: Said) -> Degrees:
+    """The degrees that are given."""
+    from planner.specs.targets import DEGREE_OPTIONS, Degrees
+
+    given = {n: said.values[one[2:]] for n, one in DEGREE_OPTIONS.items() if said.is_given(one)}
+    return Degrees(**given)
 
 
 def _refuse_loops(said: Said) -> None:

@@ -106,8 +106,8 @@ def _inner(answer: object) -> Iterator[object]:
     """Answers that an answer is made of."""
     if _is(answer, "Comparison"):
         yield from (row.answer for row in getattr(answer, "rows", ()))
-    elif _is(answer, "Repair"):
-        yield getattr(answer, "placement", None)
+    elif _is(answer, "Repair", "LayoutPrediction"):
+        yield getattr(answer, "placement", None) or getattr(answer, "plan", None)
     else:
         yield from (curve.frontier for curve in _curves(answer))
 
@@ -165,8 +165,6 @@ def _found(answer: Any) -> Iterator[Times]:  # noqa: ANN401 any kind of answer
         yield _of_engine(
             answer.engine, answer.device, answer.model_kind, answer.measured_by, answer.outside
         )
-    elif _is(answer, "LayoutPrediction"):
-        yield from _found(answer.plan)
     elif _is(answer, "Plan"):
         yield from _of_request(answer.request, answer.deployment)
     elif _is(answer, "Audit", "EngineAudit", "Conflict"):

@@ -8,7 +8,7 @@ position whose predecessors were all accepted; the last one holds for all positi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -64,19 +64,9 @@ def acceptance_of(path: str) -> tuple[float, ...]:
     Raises:
         UnitError: the file cannot be read, or holds no such probabilities.
     """
-    try:
-        lines = csv_of(read_text(path, use=Use(kind="probabilities", name=path)))
-    except UnreadError as error:
-        raise UnitError(path, error.fact) from None
-    head = [name.strip() for name in lines[0]]
-    if missing := [name for name in COLUMNS if name not in head]:
-        raise UnitError(path, f"has no column {' and '.join(missing)}", f"it has {', '.join(head)}")
     accepted: dict[tuple[int, str], dict[str, float]] = defaultdict(dict)
     sums: dict[tuple[int, str, str], float] = defaultdict(float)
-    for number, cells in enumerate(lines[1:], start=2):
-        if not any(cells):
-            continue
-        row = dict(zip(head, map(str.strip, cells), strict=False))
+    for number, row in _rows(path):
         position, shares = _read_row(path, number, row)
         context = position, row["context"]
         if row["token"] in accepted[context]:
@@ -95,6 +85,20 @@ def acceptance_of(path: str) -> tuple[float, ...]:
     if sorted(rates) != list(range(1, len(rates) + 1)):
         raise UnitError(path, f"has positions {', '.join(map(str, sorted(rates)))}, not 1, 2, …")
     return tuple(fmean(rates[position]) for position in sorted(rates))
+
+
+def _rows(path: str) -> Iterator[tuple[int, Mapping[str, str]]]:
+    """Lines of a file with their numbers, by column."""
+    try:
+        lines = csv_of(read_text(path, use=Use(kind="probabilities", name=path)))
+    except UnreadError as error:
+        raise UnitError(path, error.fact) from None
+    head = [name.strip() for name in lines[0]]
+    if missing := [name for name in COLUMNS if name not in head]:
+        raise UnitError(path, f"has no column {' and '.join(missing)}", f"it has {', '.join(head)}")
+    for number, cells in enumerate(lines[1:], start=2):
+        if any(cells):
+            yield number, dict(zip(head, map(str.strip, cells), strict=False))
 
 
 def _read_row(path: str, number: int, row: Mapping[str, str]) -> tuple[int, tuple[float, ...]]:

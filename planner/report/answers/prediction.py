@@ -31,11 +31,7 @@ from planner.report.lines import percent
 from planner.report.times import times_notes
 from planner.report.words import BOUND_WORDS, balance_words, between, plural
 from planner.results.arrivals import Load, Waves
-from planner.results.predictions import (
-    OperationLine,
-    PassLine,
-    Prediction,
-)
+from planner.results.predictions import OperationLine, PassLine, Prediction
 from planner.specs.roles import DECODE, PREFILL, role_words
 from planner.units import show
 
@@ -182,14 +178,6 @@ def _first_token(one: Prediction) -> list[Section]:
 
 def _pass_section(prediction: Prediction, one: PassLine) -> Section:
     """A row an operation and class of layers, most of the time first in each class."""
-    parts = f" in {one.n_microbatches:.0f} micro-batches" if one.n_microbatches > 1 else ""
-    sent = f", {show(one.sent_bytes, 'B')} sent" if one.sent_bytes else ""
-    title = (
-        f"{one.name} pass: {between(one.total_s)}{parts}, {percent(one.mfu_fraction)} MFU, "
-        f"{percent(one.hbm_fraction)} of memory bandwidth; "
-        f"{show(prediction.pass_rate(one), 'token/s')} a device, {show(one.hbm_bytes, 'B')} of "
-        f"memory{sent}"
-    )
     spent = sum(one.spent_s(line) for line in one.operations) + one.host_s
     rows: list[Row] = []
     for layer in dict.fromkeys(line.layer for line in one.operations):
@@ -202,7 +190,18 @@ def _pass_section(prediction: Prediction, one: PassLine) -> Section:
     if one.hidden_s > 0:
         rows.append(_filled("hidden by overlap", f"−{show(one.hidden_s, 's')}"))
     drawing = Drawing(svg=lambda: pass_drawing(prediction, one))
-    return section(title, drawing, Table(heads=_HEADS, rows=rows, align="<><>>>>><>>"))
+    table = Table(heads=_HEADS, rows=rows, align="<><>>>>><>>")
+    return section(_pass_title(prediction, one), drawing, table)
+
+
+def _pass_title(prediction: Prediction, one: PassLine) -> str:
+    parts = f" in {one.n_microbatches:.0f} micro-batches" if one.n_microbatches > 1 else ""
+    sent = f", {show(one.sent_bytes, 'B')} sent" if one.sent_bytes else ""
+    rate, read = show(prediction.pass_rate(one), "token/s"), show(one.hbm_bytes, "B")
+    return (
+        f"{one.name} pass: {between(one.total_s)}{parts}, {percent(one.mfu_fraction)} MFU, "
+        f"{percent(one.hbm_fraction)} of memory bandwidth; {rate} a device, {read} of memory{sent}"
+    )
 
 
 _HEADS = ("", "time", "", "runs", "FLOP", "bytes", "FLOP/B", "ridge", "bound", "peak", "HBM")
