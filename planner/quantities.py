@@ -486,12 +486,6 @@ def axis_of(name: str) -> Axis:
     return axis
 
 
-def further_of(limits: Collection[str], deployment: object, device: object) -> dict[str, float]:
-    """Quantities that are limited and no field of a deployment tells, counted by themselves."""
-    rows = [QUANTITIES[name] for name in limits]
-    return {one.name: one.counted_of(deployment, device) for one in rows if one.counted}
-
-
 def lacking(limits: Collection[str], device: Any) -> Iterator[Problem]:  # noqa: ANN401
     """Limits that need a figure which the device's file does not say."""
     for name in limits:

@@ -14,11 +14,11 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from planner.commands.kept import Kept
 from planner.commands.options.commands import COMMANDS, options_of
@@ -86,6 +86,14 @@ def answer_to(words: list[str], *, began_s: float) -> Answer:
         except (Exception, KeyboardInterrupt) as raised:
             answer = _failed(raised, words)
         return kept.beside(_remarked(answer, ledger))
+
+
+def envelope_of(words: Sequence[str], *, began_s: float) -> tuple[Answer, dict[str, Any]]:
+    """The answer to a command line, and what of it programs read; empty if there is nothing."""
+    import json
+
+    answer = answer_to([*words, "--json"], began_s=began_s)
+    return answer, json.loads(answer.text) if answer.text else {}
 
 
 def _remarked(answer: Answer, ledger: Ledger) -> Answer:

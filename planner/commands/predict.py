@@ -205,16 +205,13 @@ def _machines(said: Said) -> Machines | None:
         said.refuse("--device", fact, remedy, value=name)
         return None
     try:
-        network = serving_network(cluster.fabric)
+        serving_network(cluster.fabric)
     except ValueError as error:
         said.refuse("--topology", str(error), value=name)
         return None
     return Machines(
-        device=device,
         kernels=kernels,
         engine=engine,
-        network=network,
-        network_name=cluster.name,
         cluster=replace(cluster, device=device),
         n_devices=cluster.n_devices if said.topology else None,
     )

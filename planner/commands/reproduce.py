@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import time
 from collections.abc import Sequence
@@ -110,12 +109,11 @@ class _Answers:
 
 
 def _run(command: str) -> tuple[Any, str]:
-    from planner.commands.cli import answer_to
+    from planner.commands.cli import envelope_of
 
     _, *words = shlex.split(command)
-    said = answer_to([*words, "--json"], began_s=time.perf_counter())
+    said, envelope = envelope_of(words, began_s=time.perf_counter())
     if said.code == 0:
-        envelope = json.loads(said.text)
         return {name: envelope.get(name) for name in ("answer", "request")}, ""
     return None, _reason(said.message)
 

@@ -64,21 +64,3 @@ def smooth_roofline_s(compute: ArrayLike, memory: ArrayLike, *, exponent: float)
         return np.asarray(np.cbrt(np.power(compute, 3) + np.power(memory, 3)))
     powers = np.power(compute, exponent) + np.power(memory, exponent)
     return np.asarray(np.power(powers, 1.0 / exponent))
-
-
-def roofline_shares(
-    compute: ArrayLike, memory: ArrayLike, *, exponent: float
-) -> tuple[FloatArray, FloatArray]:
-    """Split `smooth_roofline_s` into a part due to compute and one due to memory [s].
-
-    The norm is homogeneous of degree one, so by Euler's theorem it equals
-    c ∂T/∂c + m ∂T/∂m: the two shares, cᵖ/Tᵖ⁻¹ and mᵖ/Tᵖ⁻¹, add up exactly.
-    """
-    total = smooth_roofline_s(compute, memory, exponent=exponent)
-    scale = np.where(total > 0, total, 1.0)
-    if np.isinf(exponent):
-        binds = np.greater_equal(compute, memory)
-        return np.where(binds, total, 0.0), np.where(binds, 0.0, total)
-    by_compute = np.power(np.divide(compute, scale), exponent) * total
-    by_memory = np.power(np.divide(memory, scale), exponent) * total
-    return by_compute, by_memory

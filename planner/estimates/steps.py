@@ -26,18 +26,6 @@ from planner.topology.meshes import MeshTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepTimes:
-    """Time of one pass and its parts, broadcast to (N, B) [s]; the parts add up."""
-
-    compute_s: FloatArray
-    weights_s: FloatArray
-    attention_s: FloatArray
-    network_s: FloatArray
-    overhead_s: FloatArray
-    total_s: FloatArray
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """What a pass runs on: the device, its meshes and their network."""
 
@@ -46,59 +34,16 @@ class Machine:
     network: NetworkTable
 
 
-def step_times(
-    model: ModelSpec,
-    machine: Machine,
-    layouts: LayoutTable,
-    shape: Geometry,
-    *,
-    work: Pass,
-    n_sequences: FloatArray,
-    weights_formats: FloatArray,
-    kv_formats: FloatArray | None = None,
-    peak_flop_per_s: FloatArray | None = None,
-) -> StepTimes:
-    """Time of one pass of every layout at every batch, and its parts.
-
-    Args:
-        model: the model.
-        machine: device, meshes, network.
-        layouts: N layouts.
-        shape: their `geometry`.
-        work: tokens of the pass, for each sequence.
-        n_sequences: batches, shape (B,), or (N, B) to differ by layout.
-        weights_formats: bytes of one weight, shape (N,) or a scalar.
-        kv_formats: bytes of one cached number, likewise; the model's own format without it.
-        peak_flop_per_s: of the matrix products, likewise; that of activations without it.
+def pass_times(machine: Machine, stage: StageWork, formats: Formats) -> FloatArray:
+    """Time of one pass of every layout at every batch, (N, B) [s].
 
     Source: [Pope2022] §2-3; the form of the roofline and the overhead are fitted.
     """
-    formats = _formats(model, machine, weights_formats, kv_formats, peak_flop_per_s)
-    batch = np.atleast_2d(np.asarray(n_sequences, dtype=float))
-    stage = stage_work(model, machine, layouts, shape, work, batch)
-    times = _in_formats(machine, stage, formats)
-    exponent = machine.device.roofline_exponent
-    by_compute, by_weights = roofline.roofline_shares(
-        times.compute_s, times.weights_s, exponent=exponent
-    )
-    total = by_compute + by_weights + times.attention_s + times.network_s + times.overhead_s
-    return StepTimes(
-        compute_s=_passed(stage, by_compute),
-        weights_s=_passed(stage, by_weights),
-        attention_s=_passed(stage, times.attention_s),
-        network_s=_passed(stage, times.network_s),
-        overhead_s=_passed(stage, times.overhead_s),
-        total_s=_passed(stage, total),
-    )
-
-
-def pass_times(machine: Machine, stage: StageWork, formats: Formats) -> FloatArray:
-    """`step_times(...).total_s` alone, in half the time, (N, B) [s]."""
-    times = _in_formats(machine, stage, formats)
+    times = in_formats(machine, stage, formats)
     norm = roofline.smooth_roofline_s(
         times.compute_s, times.weights_s, exponent=machine.device.roofline_exponent
     )
-    return _passed(stage, norm + times.attention_s + times.network_s + times.overhead_s)
+    return passed(stage, norm + times.attention_s + times.network_s + times.overhead_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,26 +69,6 @@ class Formats:
     weight_bytes: FloatArray
     kv_bytes: FloatArray
     peak_flop_per_s: FloatArray
-
-
-def _formats(
-    model: ModelSpec,
-    machine: Machine,
-    weights_formats: FloatArray,
-    kv_formats: FloatArray | None,
-    peak_flop_per_s: FloatArray | None,
-) -> Formats:
-    kv = FORMAT_BYTES[model.kv_format] if kv_formats is None else kv_formats
-    peak = peak_of(machine.device, model.activation_format)
-    return Formats(
-        weight_bytes=_column(weights_formats),
-        kv_bytes=_column(kv),
-        peak_flop_per_s=_column(peak if peak_flop_per_s is None else peak_flop_per_s),
-    )
-
-
-def _column(values: FloatArray | float) -> FloatArray:
-    return np.asarray(values, dtype=float).reshape(-1, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +201,7 @@ def stage_work(
     )
 
 
-def _in_formats(machine: Machine, stage: StageWork, formats: Formats) -> _Stage:
+def in_formats(machine: Machine, stage: StageWork, formats: Formats) -> _Stage:
     """The times of a stage in number formats."""
     device, peak = machine.device, formats.peak_flop_per_s
     compute = _arithmetic_s(device, stage.head_flop, peak)
@@ -319,7 +244,7 @@ def peak_of(device: DeviceSpec, number_format: str) -> float:
     return device.peak_flop_per_s[name]
 
 
-def _passed(stage: StageWork, stage_s: FloatArray) -> FloatArray:
+def passed(stage: StageWork, stage_s: FloatArray) -> FloatArray:
     """A stage's time to the pass's; without a pipeline they are the same."""
     if (stage.n_stages * stage.n_microbatches == 1).all():
         return stage_s

@@ -1,34 +1,29 @@
-"""A solved placement in the words of people: recipes, replicas, ranks, channels, certificate."""
+"""A solved placement as its choice: recipes, replicas by device, hand-overs, certificate."""
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from planner.placing.configurations import AnyConfiguration
 from planner.placing.flows import Handed, handed_over
-from planner.placing.program import UNITS, comes_to, in_si
+from planner.placing.program import UNITS, in_si
 from planner.placing.searching import Asked, Choice, Search
 from planner.placing.sites import Considered, Located
 from planner.placing.sorting import Step
-from planner.quantities import QUANTITIES
-from planner.results.placements import (
-    AnyDeployment,
-    Handover,
-    Placement,
-    Recipe,
-    Replica,
-    Served,
-)
+from planner.results.placements import Handover, Placement, Rank, Recipe, Replica
 from planner.solvers.certify import certified, screens_of
 from planner.solvers.placement import PlacementSolution
 from planner.specs.certificates import CLOSER, OPTIMAL, SIMPLER, Certificate, SortStep
 from planner.specs.engine_request import BEST, SIMPLEST
-from planner.specs.roles import TOGETHER
 from planner.specs.targets import SolverOptions
-from planner.verifier.placements import checks_of
+from planner.verifier.parts import parts_of
+
+PLACED = ("pool", "title", "served", "kinds", "further", "provenance", "verified")
+LAID = ("nodes", "leaves", "ranks", "channels")
+"""What a placement, and each replica of it, leaves to the account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,147 +62,104 @@ def chosen_of(search: Search) -> Chosen:
 
 
 def placement_of(asked: Asked, chosen: Chosen, *, began_s: float) -> Placement:
-    """Describe and certify; who asked for it has it judged."""
-    site, located = asked.site, chosen.located
+    """What was chosen and proved; the account of the placement fills in all else."""
+    located = chosen.located
     configurations = list(dict.fromkeys(one.configuration for one in located))
-    recipes = tuple(
-        Recipe(
-            model=asked.wanted[one.model].model.name,
-            engine=one.engine,
-            kind=one.pattern.kind_name,
-            span=one.pattern.span,
-            speed_fraction=one.pattern.speed_fraction,
-            counted_bytes_per_s=one.pattern.counted_bytes_per_s,
-            pieces=one.pattern.pieces,
-            deployment=one.deployment(sum(it.configuration is one for it in located)),
-            role=one.role,
-        )
-        for one in configurations
-    )
-    replicas = _replicas(asked, located, [configurations.index(it.configuration) for it in located])
-    handovers = _handovers(asked, located, replicas, chosen.handed)
-    connector = asked.request.roles.connector
-    provenance = (
-        *site.provenance,
-        *(connector.provenance if connector else ()),
-        *(value for one in asked.wanted for value in one.model.provenance),
-    )
+    recipes = [configurations.index(one.configuration) for one in located]
+    replicas = tuple(_replicas(asked, located, recipes))
     return Placement(
         request=asked.request,
-        pool=site.name,
-        title=site.title,
-        recipes=recipes,
+        pool="",
+        title="",
+        recipes=tuple(
+            recipe_of(one, asked.wanted[one.model].model.name, recipes.count(i))
+            for i, one in enumerate(configurations)
+        ),
         replicas=replicas,
-        served=_served(asked, recipes, replicas, handovers),
-        kinds=tuple(site.kinds(located)),
+        served=(),
+        kinds=(),
         certificate=certificate_of(
             chosen,
             asked.request.objective,
-            verified=checks_of(asked.site.checks, recipes),
             began_s=began_s,
             options=asked.options,
             prefer=asked.request.prefer,
         ),
-        provenance=tuple(dict.fromkeys(provenance)),
-        further={
-            name: math.fsum(comes_to(name, one.configuration) for one in located)
-            for name in asked.request.limits
-            if QUANTITIES[name].counted
-        },
-        handovers=handovers,
+        provenance=(),
+        handovers=tuple(_handovers(asked, located, replicas, chosen.handed)),
     )
 
 
-def _handovers(
-    asked: Asked, located: Sequence[Located], replicas: Sequence[Replica], handed: Sequence[Handed]
-) -> tuple[Handover, ...]:
-    """What replicas hand over to each other, by their names."""
-    found = []
-    for one in handed:
-        source, target = (located[i].configuration for i in (one.source, one.target))
-        wish = asked.wanted[source.model]
-        n_output = (wish.workload or asked.request.workload).n_output_tokens
-        seconds = max(source.handover_s, target.handover_s)
-        found.append(
-            Handover(
-                source=replicas[one.source].name,
-                target=replicas[one.target].name,
-                requests_per_s=one.output_tokens_per_s / n_output,
-                request_bytes=source.handed_bytes,
-                seconds=seconds,
-                ttft_s=source.ttft_s + seconds,
-            )
-        )
-    return tuple(found)
+def recipe_of(one: AnyConfiguration, model: str, n_alike: int) -> Recipe:
+    """What a configuration is chosen for, of which so many replicas are placed."""
+    pattern = one.pattern
+    return Recipe(
+        model=model,
+        engine=one.engine,
+        kind=pattern.kind_name,
+        span=pattern.span,
+        speed_fraction=pattern.speed_fraction,
+        counted_bytes_per_s=pattern.counted_bytes_per_s,
+        pieces=pattern.pieces,
+        deployment=one.deployment(n_alike),
+        role=one.role,
+    )
+
+
+def replica_of(one: Located, name: str, model: str, recipe: int) -> Replica:
+    """The devices of a replica, by rank."""
+    ranks = (
+        Rank(rank=rank, device=device, node="", leaf="", stage=0, axes=())
+        for rank, device in enumerate(one.devices)
+    )
+    return Replica(
+        name=name, model=model, recipe=recipe, nodes=(), leaves=(), ranks=tuple(ranks), channels=()
+    )
 
 
 def _replicas(
     asked: Asked, located: Sequence[Located], recipes: Sequence[int]
-) -> tuple[Replica, ...]:
-    """Each replica where it lies; names count the replicas of a model."""
+) -> Iterator[Replica]:
+    """Names count the replicas of a model."""
     numbers = [0] * len(asked.wanted)
-    found = []
     for one, recipe in zip(located, recipes, strict=True):
         model = one.configuration.model
-        laid, name = asked.site.laid(one), asked.wanted[model].model.name
-        found.append(
-            Replica(
-                name=f"{name}/{numbers[model]}",
-                model=name,
-                recipe=recipe,
-                nodes=laid.nodes,
-                leaves=laid.leaves,
-                ranks=laid.ranks,
-                channels=laid.channels,
-            )
-        )
+        name = asked.wanted[model].model.name
+        yield replica_of(one, f"{name}/{numbers[model]}", name, recipe)
         numbers[model] += 1
-    return tuple(found)
 
 
-def _served(
-    asked: Asked,
-    recipes: Sequence[Recipe],
-    replicas: Sequence[Replica],
-    handovers: Sequence[Handover],
-) -> tuple[Served, ...]:
-    """What each model gets: of replicas that do both phases, and of what is handed over."""
-    model_of = {one.name: one.model for one in replicas}
-    handing = [(model_of[one.source], one.requests_per_s) for one in handovers]
-    found = []
-    for wish in asked.wanted:
-        name = wish.model.name
-        of_it = [recipes[one.recipe] for one in replicas if one.model == name]
-        mine = [one.deployment for one in of_it]
+def _handovers(
+    asked: Asked, located: Sequence[Located], replicas: Sequence[Replica], handed: Sequence[Handed]
+) -> Iterator[Handover]:
+    """What replicas hand over to each other, by their names."""
+    for one in handed:
+        source, target = (located[i].configuration for i in (one.source, one.target))
+        wish, seconds = asked.wanted[source.model], max(source.handover_s, target.handover_s)
         n_output = (wish.workload or asked.request.workload).n_output_tokens
-        handed = n_output * math.fsum(rate for model, rate in handing if model == name)
-        found.append(
-            Served(
-                model=wish.model.name,
-                demand_tokens_per_s=wish.demand_tokens_per_s,
-                output_tokens_per_s=math.fsum([*_rates(of_it), handed]),
-                n_replicas=len(mine),
-                n_devices=sum(one.n_devices for one in mine),
-                usd_per_hour=_rent(mine),
-            )
+        yield Handover(
+            source=replicas[one.source].name,
+            target=replicas[one.target].name,
+            requests_per_s=one.output_tokens_per_s / n_output,
+            request_bytes=source.handed_bytes,
+            seconds=seconds,
+            ttft_s=source.ttft_s + seconds,
         )
-    return tuple(found)
 
 
-def _rent(mine: Sequence[AnyDeployment]) -> float:
-    return math.fsum(one.usd_per_hour for one in mine)
-
-
-def _rates(recipes: Sequence[Recipe]) -> list[float]:
-    """Of replicas that do both phases."""
-    return [one.deployment.output_tokens_per_s for one in recipes if one.role == TOGETHER]
+def groups_of(placement: Placement) -> Iterator[tuple[str, ...]]:
+    """Devices that talk to each other, of all replicas, and of those that stand beside them."""
+    for it in (placement, placement.inside, placement.anywhere):
+        if it is not None:
+            for one in it.replicas:
+                for _, groups in parts_of(one, it.recipes[one.recipe]).groups():
+                    yield from groups
 
 
 def certificate_of(
     chosen: Chosen,
     objective: str,
     *,
-    verified: tuple[str, ...],
     began_s: float,
     options: SolverOptions,
     prefer: str = BEST,
@@ -223,7 +175,7 @@ def certificate_of(
         n_contexts=considered.n_contexts,
         screens=screens_of(considered.rejected, considered.reasons),
         n_solved=chosen.n_solved,
-        verified=verified,
+        verified=(),  # the account says which checks an answer passes
         wall_s=time.perf_counter() - began_s,
     )
     is_near = found.status == OPTIMAL and found.gap > options.gap

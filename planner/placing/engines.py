@@ -19,7 +19,6 @@ from planner.errors import Problem, RequestError
 from planner.estimates.serving.choices import EngineChoices, degrees
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.memory import handed_bytes
-from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.timer import Timer
 from planner.placing.configurations import Configuration, Pairing
 from planner.placing.engine_choosing import wanted_choices
@@ -30,7 +29,7 @@ from planner.placing.standing import Sharding, engine_sharding
 from planner.placing.tori.slices import OfferedOnTorus
 from planner.results.engines import EngineDeployment
 from planner.runtimes.engine_describing import describe_choice
-from planner.runtimes.engine_requests import clock_of, engine_request, machines_of
+from planner.runtimes.engine_requests import engine_request, machines_of
 from planner.runtimes.predicting import Machines
 from planner.runtimes.registry import layers_of
 from planner.specs.architecture import Architecture
@@ -226,8 +225,7 @@ class ServingEngine:
     def source(self, domain: Domain, role: str) -> EngineSource:
         """All deployments of a role on a domain."""
         cluster = domain.cluster
-        known, network = self.machines[domain.kind], serving_network(cluster.fabric)
-        machines = replace(known, device=cluster.device, network=network)
+        machines = replace(self.machines[domain.kind], cluster=cluster)
         request = self.requests[domain.kind]
         pool = replace(
             request.cluster, n_devices=domain.n_devices, n_devices_per_node=domain.per_node
@@ -235,7 +233,7 @@ class ServingEngine:
         request = replace(request, cluster=pool)
         cuts = degrees(self.model, request)
         cuts = cuts.take(_lying(cuts, domain))
-        timer = Timer(model=self.model, clock=clock_of(machines), request=request, role=role)
+        timer = Timer(model=self.model, clock=machines.clock, request=request, role=role)
         found = timer.choices(cuts, 1.0)
         return EngineSource(model=self.model, machines=machines, request=request, choices=found)
 

@@ -22,7 +22,7 @@ from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment
 from planner.programs.posed import PosedProgram
 from planner.results import Deployment
-from planner.runtimes.describe import describe
+from planner.runtimes.describe import describe, ground_of
 from planner.specs.records import DeviceSpec
 from planner.specs.request import Request
 from planner.specs.roles import PREFILL, TOGETHER
@@ -49,12 +49,13 @@ class Layouts:
 
     def deployment(self, choice: Assignment, n_alike: int) -> Deployment:
         """The layout of an assignment, of which so many replicas are placed."""
-        found = describe(self.table, self.posed, self.request, choice)
-        return replace(found, mesh=replace(found.mesh, n_positions=n_alike))
+        mesh = int(self.table.arms.mesh[self.posed.arm[choice.columns[0]]])
+        ground = ground_of(self.table.machine, mesh, n_alike)
+        return describe(self.table, self.posed, self.request, choice, ground)
 
     def shard(self, choice: Assignment, model: str) -> tuple[Sharding, float]:
         """How the ranks of an assignment share the weights, and bytes of the busiest one's."""
-        found = describe(self.table, self.posed, self.request, choice)
+        found = self.deployment(choice, 1)
         return layout_sharding(model, found), found.memory.weights_bytes
 
     def quantities(self, choice: Assignment) -> dict[str, Any]:

@@ -10,7 +10,7 @@ Of the meshes of a group and each format of the cache
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,9 @@ from planner.programs.deployment import Posing
 from planner.programs.posed import PosedProgram
 from planner.programs.single_phases import chosen_of_slot, least, pareto
 from planner.results.phase_deployments import PhaseDeployment
-from planner.runtimes.phase_describing import ChosenPhase, describe_phase, handed_bytes
-from planner.specs.records import DeviceSpec
+from planner.runtimes.agreeing import agree
+from planner.runtimes.describe import describe_phase, ground_of
+from planner.specs.records import FORMAT_BYTES, DeviceSpec, ModelSpec, Workload
 from planner.specs.request import Request
 from planner.specs.roles import DECODE, PREFILL
 from planner.specs.runtimes import ROOFLINE
@@ -52,12 +53,23 @@ class PhaseLayouts:
 
     def deployment(self, choice: int, n_alike: int) -> PhaseDeployment:
         """The replica of a column, of which so many are placed."""
-        found = self._described(choice)
-        return replace(found, mesh=replace(found.mesh, n_positions=n_alike))
+        arm, batch = int(self.posed.arm[choice]), int(self.posed.batch[choice])
+        ground = ground_of(self.table.machine, int(self.table.arms.mesh[arm]), n_alike)
+        found = describe_phase(self.table, self.request, self.role, arm, batch, ground)
+        figures = self.quantities(choice)
+        agree(
+            {
+                "tokens": (figures["output_tokens_per_s"], found.output_tokens_per_s),
+                "pass": (figures["ttft_s"] + figures["tpot_s"], found.phase.step.total_s),
+                "rent": (figures["usd_per_hour"], found.usd_per_hour),
+                "cache of a request": (figures["handed_bytes"], found.handed_bytes),
+            }
+        )
+        return found
 
     def shard(self, choice: int, model: str) -> tuple[Sharding, float]:
         """How the ranks of a column share the weights, and bytes of the busiest one's."""
-        found = self._described(choice)
+        found = self.deployment(choice, 1)
         return layout_sharding(model, found), found.weights_bytes
 
     def quantities(self, choice: int) -> dict[str, Any]:
@@ -79,11 +91,11 @@ class PhaseLayouts:
             "choice": choice,
         }
 
-    def _described(self, choice: int) -> PhaseDeployment:
-        chosen = ChosenPhase(
-            role=self.role, arm=int(self.posed.arm[choice]), batch=int(self.posed.batch[choice])
-        )
-        return describe_phase(self.table, self.request, chosen)
+
+def handed_bytes(model: ModelSpec, workload: Workload, kv_format: str) -> float:
+    """The KV cache of one request at its input, of the whole model, each number once [bytes]."""
+    at_own_format = model.kv_bytes(float(workload.n_input_tokens))
+    return at_own_format * (FORMAT_BYTES[kv_format] / FORMAT_BYTES[model.kv_format])
 
 
 def best_phases(

@@ -13,7 +13,7 @@ from planner.placing.alike import preferred
 from planner.placing.asking import placement_request, site_of, wish_problems
 from planner.placing.beliefs import beside
 from planner.placing.conflicts import conflict_of
-from planner.placing.describing import chosen_of, placement_of
+from planner.placing.describing import LAID, PLACED, chosen_of, groups_of, placement_of
 from planner.placing.engines import serving_engine
 from planner.placing.roles import asked_roles
 from planner.placing.runtimes import Roofline, Runtime
@@ -42,7 +42,7 @@ from planner.specs.runtimes import ENGINES, ROOFLINE, is_table
 from planner.specs.state import State
 from planner.specs.validation.arguments import arguments_checked
 from planner.topology.costs import CostTable, GroupCosts, is_cost
-from planner.verifier.findings import refuse
+from planner.verifier.findings import written
 from planner.verifier.placements import judge_placement
 
 if TYPE_CHECKING:
@@ -159,9 +159,10 @@ def place(
     found = placement_of(asked, chosen_of(preferred(asked, search)), began_s=began_s)
     found = beside(asked, search, found)
     if recorded is not None:
+        for group in groups_of(found):
+            recorded(group)
         found = replace(found, request=replace(found.request, costs=recorded.asked))
-    refuse(judge_placement(found)[1])
-    return found
+    return written(found, judge_placement(found), (*PLACED, *LAID))
 
 
 def asked_of(request: PlacementRequest, costs: GroupCosts | CostTable | None) -> Asked:

@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import Problem, RequestError, SolverError
-from planner.placing.describing import Chosen, placement_of
+from planner.placing.describing import LAID, PLACED, Chosen, groups_of, placement_of
 from planner.placing.inheriting import costs_of, repair_request
-from planner.placing.moving import changes_of, load_s
 from planner.placing.planning import Recorder, asked_of, refuse_none
-from planner.placing.program import UNITS, in_si
+from planner.placing.program import in_si
 from planner.placing.searching import Asked, offered, searched, solved
 from planner.placing.sites import PosedRepair
 from planner.placing.standing import standing_of
@@ -34,7 +33,7 @@ from planner.specs.roles import TOGETHER
 from planner.specs.state import State
 from planner.specs.validation.arguments import arguments_checked
 from planner.topology.costs import CostTable, GroupCosts
-from planner.verifier.findings import refuse
+from planner.verifier.findings import written
 from planner.verifier.placements import judge_placement
 from planner.verifier.repairs import judge_repair
 
@@ -133,6 +132,8 @@ def repair(
     _check_known(placement, asked.site.graph)
     found = _repaired(asked, request, began_s)
     if recorded is not None:
+        for group in groups_of(found.placement):
+            recorded(group)
         wanted = replace(wanted, costs=recorded.asked)
         inherited, changed = inherited_and_changed(placement.request, wanted)
         request = replace(request, wanted=wanted, inherited=inherited, changed=changed)
@@ -141,8 +142,7 @@ def repair(
             request=request,
             placement=replace(found.placement, request=wanted),
         )
-    refuse(judge_repair(found)[1])
-    return found
+    return written(found, judge_repair(found), LEFT_OUT)
 
 
 def _check_true(before: Placement) -> None:
@@ -172,6 +172,10 @@ def _check_known(before: Placement, known: Container[str]) -> None:
     ]
     if problems:
         raise RequestError(problems[:MOST_TOLD])
+
+
+LEFT_OUT = (*PLACED, *LAID, "before", "dimension", "changes", "dropped", "moves", "load_s")
+"""What a repair leaves to the account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -207,26 +211,21 @@ def _repaired(asked: Asked, request: RepairRequest, began_s: float) -> Repair:
         status = LEAST_MOVED if is_proved else UNCONFIRMED
         proof = replace(placed.certificate, status=status, given_up_for="")
         placed = replace(placed, certificate=proof)
-    changes, moves, dropped = changes_of(placed, standing)
-    moved_bytes = sum(move.n_bytes for move in moves)
-    counted = found.chosen.moved * BYTES_OF_GIB
-    if not math.isclose(moved_bytes, counted, rel_tol=1e-6, abs_tol=1.0):
-        raise SolverError(f"{counted!r} bytes are counted on and {moved_bytes!r} move")
     objective, of_bytes = request.wanted.objective, found.of_bytes
     return Repair(
         request=request,
         placement=placed,
-        before=request.before.certificate.objective,
+        before=0.0,
         best=in_si(objective, found.best.objective),
-        dimension=UNITS[objective][1],
-        changes=changes,
-        dropped=dropped,
-        moves=moves,
+        dimension="",
+        changes=(),
+        dropped=(),
+        moves=(),
         frontier=tuple(_point(objective, point, found) for point in found.points),
         is_whole=found.is_whole,
         moved_proofs=proofs_in_si(of_bytes.vouched.proofs, lambda gib: gib * BYTES_OF_GIB),
         moved_vouched_by=of_bytes.vouched.by if of_bytes.status is Status.OPTIMAL else (),
-        load_s=load_s(moves, asked.site.loads_bytes_per_s),
+        load_s=0.0,
     )
 
 

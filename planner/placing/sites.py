@@ -8,7 +8,7 @@ located   replicas of a solution, and which devices they have
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,8 +19,6 @@ from planner.placing.runtimes import Runtime
 from planner.placing.standing import Standing
 from planner.programs.handover import Handover
 from planner.programs.placement import Counts, PlacementProgram
-from planner.results.placements import Channel, KindUse, Rank
-from planner.specs.provenance import Provenance
 from planner.specs.records import ClusterSpec
 from planner.specs.roles import AskedRoles
 from planner.topology.inventory import Kind
@@ -42,16 +40,6 @@ class Served:
     runtimes: tuple[Runtime, ...]
     several: bool
     n_output_tokens: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Laid:
-    """Where a replica is: nodes and leaves in the order of its ranks."""
-
-    nodes: tuple[str, ...]
-    leaves: tuple[str, ...]
-    ranks: tuple[Rank, ...]
-    channels: tuple[Channel, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,13 +132,12 @@ class Site(Protocol):
     """A cluster as it is.
 
     Args:
-        name, title: of the cluster.
+        name: of the cluster.
         graph: in its state.
         cluster: of one kind, as if all were well: what is asked of layouts is checked on it.
     """
 
     name: str
-    title: str
     graph: nx.Graph[Any]
 
     @property
@@ -167,13 +154,6 @@ class Site(Protocol):
     def n_free(self) -> int: ...
 
     @property
-    def checks(self) -> tuple[str, ...]:
-        """That every placement on it passes before it goes out, in words."""
-
-    @property
-    def provenance(self) -> tuple[Provenance, ...]: ...
-
-    @property
     def reach(self) -> str:
         """What a replica could have of it, in words."""
 
@@ -187,12 +167,3 @@ class Site(Protocol):
             by_latency: whether single replicas are compared.
             whole: also those that copies of others outdo, on which replicas may stand.
         """
-
-    def laid(self, located: Any) -> Laid:  # noqa: ANN401 of its own kind
-        """Where a replica is, and the links that it talks over."""
-
-    def kinds(self, located: Sequence[Any]) -> Iterator[KindUse]:
-        """Devices by kind."""
-
-    def loads_bytes_per_s(self, device: str) -> float:
-        """What a device loads over its own link; 0 of what is not free."""

@@ -21,6 +21,7 @@ from planner.placing.table_rows import asked_lengths, is_of, is_on, lengths_of
 from planner.placing.tori.slices import OfferedOnTorus
 from planner.programs.layout import ceiling
 from planner.results.table_deployments import TableDeployment
+from planner.runtimes.agreeing import agree
 from planner.runtimes.registry import layers_of
 from planner.specs.deployment_rows import DeploymentRow
 from planner.specs.kernels import EngineTables
@@ -32,6 +33,7 @@ from planner.specs.request import Targets
 from planner.specs.roles import PREFILL, TOGETHER
 from planner.specs.runtimes import ROOFLINE, table_file
 from planner.topology.openings import Openings
+from planner.verifier.table_rows import row_deployment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,27 +57,15 @@ class TableSource:
 
     def deployment(self, choice: DeploymentRow, n_alike: int) -> TableDeployment:
         """A row as a record; whatever else is placed, it is the same."""
-        rent, rate = rent_of(choice, self.cluster), choice.output_tokens_per_s
-        return TableDeployment(
-            table=self.table,
-            line=choice.line,
-            name=choice.name,
-            engine=choice.engine,
-            role=choice.role,
-            model=self.model.name,
-            n_devices=choice.n_devices,
-            batch=choice.batch,
-            weights_format=choice.weights_format,
-            kv_format=choice.kv_format,
-            requests_per_s=choice.requests_per_s,
-            tpot_s=choice.tpot_s,
-            ttft_s=choice.ttft_s,
-            output_tokens_per_s=rate,
-            usd_per_hour=rent,
-            usd_per_token=rent / 3600.0 / rate,
-            weights_bytes=shard_bytes(choice, self.model),
-            memory_bytes=choice.memory_bytes,
+        found = row_deployment(self.table, choice, self.model, self.cluster)
+        agree(
+            {
+                "rent": (rent_of(choice, self.cluster), found.usd_per_hour),
+                "tokens": (choice.output_tokens_per_s, found.output_tokens_per_s),
+                "weights": (shard_bytes(choice, self.model), found.weights_bytes),
+            }
         )
+        return found
 
     def shard(self, choice: DeploymentRow, model: str) -> tuple[Sharding, float]:
         """Ranks of rows of one name, engine and format share the weights alike."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from planner.errors import NoPlanError
-from planner.estimates.serving.networks import serving_network
 from planner.planning.plans import decide
 from planner.results import AnyRequest
 from planner.results.engines import EngineAudit, EngineDeployment
@@ -65,14 +64,7 @@ def candidates_again(request: AnyRequest) -> tuple[Candidates, ...]:
 
 def _machines(request: EngineRequest) -> Machines:
     records = request.records
-    return Machines(
-        device=records.cluster.device,
-        kernels=records.kernels,
-        engine=records.engine,
-        network=serving_network(records.cluster.fabric),
-        network_name=records.cluster.name,
-        cluster=records.cluster,
-    )
+    return Machines(kernels=records.kernels, engine=records.engine, cluster=records.cluster)
 
 
 def prefer_of(requests: Sequence[AnyRequest]) -> str:

@@ -18,12 +18,11 @@ from planner.programs.layout import Assignment, ceiling
 from planner.programs.posed import PosedProgram, joined
 from planner.programs.tradeoff import tradeoff_of
 from planner.quantities import objective_of
-from planner.results import AnyDeployment, AnyRequest
+from planner.results import AnyDeployment
 from planner.results.surveys import (
     DEFAULT_ALPHA,
     X_AXES,
     Y_AXES,
-    CostModel,
     Frontier,
     FrontierPoint,
     FrontierProof,
@@ -41,7 +40,7 @@ from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.runtimes import ERDIL2025
 from planner.specs.validation.arguments import arguments_checked, conformed
-from planner.verifier.findings import refuse
+from planner.verifier.findings import written
 from planner.verifier.frontiers import judged_frontier
 
 NO_TARGETS = Targets()
@@ -118,8 +117,7 @@ def traced_out(
     """
     began_s = time.perf_counter() if began_s is None else began_s
     found = _Search(told, x=x, began_s=began_s).frontier(alpha, on_points)
-    refuse(judged_frontier(found)[1])
-    return found
+    return written(found, judged_frontier(found), ("provenance", "cost_model", "verified"))
 
 
 OWN = ("model", "cluster", "engine", "options", "targets")
@@ -169,7 +167,7 @@ class _Search:
 
     def frontier(self, alpha: float, on_points: Callable[[int, int], None] | None) -> Frontier:
         """All points with what proves them."""
-        x, y, first = self.x, self.y, self.among.parts[0]
+        x, y = self.x, self.y
         assert not isinstance(self.request, EconomicsRequest)  # it has no names
         points = self.points(on_points or (lambda done, of: None))
         return Frontier(
@@ -182,8 +180,7 @@ class _Search:
             alpha=alpha,
             preferred=max(range(len(points)), key=lambda i: _worth(points[i], y, alpha)),
             proof=self.proof(),
-            provenance=first.provenance,
-            cost_model=_cost_model(first.request, first.runtime),
+            provenance=(),
             other_requests=self.others,
         )
 
@@ -255,16 +252,10 @@ class _Search:
             n_contexts=narrowed.n_contexts,
             screens=screens_of(rejected),
             n_solved=traced.n_solved,
-            verified=self.among.parts[0].checks(),
+            verified=(),
             wall_s=time.perf_counter() - self.began_s,
             solve_s=traced.solve_s,
         )
-
-
-def _cost_model(request: AnyRequest, runtime: str) -> CostModel:
-    if isinstance(request, EconomicsRequest):
-        return CostModel(name=runtime, memory=request.memory, left_out=request.notes)
-    return CostModel(name=runtime)
 
 
 def _spread(n: int) -> list[int]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from planner.errors import NoPlanError
-from planner.planning.certify import certificate, limit_uses
+from planner.planning.certify import certificate, limits_gained
 from planner.planning.explain import explain
 from planner.planning.gains import gains, reliefs_of, rule_costs
 from planner.planning.ties import beliefs_of, rivals_of, ties_of
@@ -25,7 +25,7 @@ from planner.specs.engine_request import OVERLAPS, PREFERENCES, AskedDrafting
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Speculation, Targets
 from planner.specs.validation.arguments import arguments_checked
-from planner.verifier.findings import refuse
+from planner.verifier.findings import written
 from planner.verifier.plans import judge_plan
 
 NO_TARGETS = Targets()
@@ -207,7 +207,6 @@ def _answer(among: Among, found: Found, aim: Aim, *, prefer: str, began_s: float
         among,
         found,
         deployment=best,
-        verified=served.checks(),
         wall_s=time.perf_counter() - began_s,
     )
     request = among.under(served.runtime).request
@@ -217,9 +216,9 @@ def _answer(among: Among, found: Found, aim: Aim, *, prefer: str, began_s: float
         request=request,
         deployment=deployment,
         alternatives=ties.alternatives,
-        limits=limit_uses(among.request.targets, deployment, gains(among, aim, found)),
+        limits=tuple(limits_gained(gains(among, aim, found))),
         certificate=proof,
-        provenance=served.provenance,
+        provenance=(),
         variants=variants_of(among.parts),
         error_fraction=error,
         n_ties=ties.n_ties,
@@ -231,5 +230,4 @@ def _answer(among: Among, found: Found, aim: Aim, *, prefer: str, began_s: float
         other_requests=among.other_requests(request),
     )
     begin("verifying")
-    refuse(judge_plan(answer)[1])
-    return answer
+    return written(answer, judge_plan(answer), ("used", "limit", "provenance", "verified"))

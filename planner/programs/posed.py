@@ -7,7 +7,7 @@ within a context is decided block by block, and only what may matter beyond is k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Protocol
@@ -17,7 +17,6 @@ import numpy as np
 from planner.equations.arrays import IntArray
 from planner.programs.layout import Assignment, LayoutProgram, concatenated, restrict
 from planner.programs.quantities import Facts, Quantities
-from planner.quantities import QUANTITIES
 from planner.specs.targets import Targets
 
 NO_RELIEFS: Mapping[str, float] = MappingProxyType({})
@@ -92,15 +91,6 @@ class PosedProgram:
         """What an assignment comes to in a quantity, in the program's unit."""
         context, column = self.quantities[name]
         return float(context[assignment.context] + column[list(assignment.columns)].sum())
-
-    def further(self, limits: Iterable[str], assignment: Assignment) -> dict[str, float]:
-        """Of quantities that are limited, those that no field of a deployment tells, SI."""
-        rows = [QUANTITIES[name] for name in limits]
-        return {
-            one.name: one.in_si(self.amount(one.program, assignment))
-            for one in rows
-            if one.counted is not None
-        }
 
     def fleet(
         self, slot: int, assignment: Assignment, targets: Targets

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
+from planner.specs.roles import DECODE, PREFILL
 from planner.units import show
 
 
@@ -177,6 +178,48 @@ class Mesh:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseChoice:
+    """What is chosen of a phase, as `PhasePlan` has it; all else of it follows."""
+
+    batch: int
+    n_microbatches: int
+    attention: str
+    gathered_axes: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftChoice:
+    """What is chosen of a draft, as `DraftPlan` has it."""
+
+    n_drafted: int
+    attention: str
+    storage: str
+    gathered_axes: str
+    copied_axes: str
+    sliced_axes: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutChoice:
+    """What is chosen of a deployment, or of a replica of one phase: all else of it follows.
+
+    Args:
+        phases: by role, `prefill` and `decode`.
+        n_replicas: where a number of them or a demand is asked for.
+    """
+
+    mesh: Mesh
+    weights_format: str
+    kv_format: str
+    storage: str
+    copied_axes: str
+    sliced_axes: str
+    phases: Mapping[str, PhaseChoice | PhasePlan]
+    draft: DraftChoice | DraftPlan | None = None
+    n_replicas: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DraftPlan:
     """The draft model of a deployment.
 
@@ -257,6 +300,21 @@ class Deployment:
     copied_axes: str = ""
     sliced_axes: str = ""
     further: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+    @property
+    def choice(self) -> LayoutChoice:
+        """What is chosen of it."""
+        return LayoutChoice(
+            mesh=self.mesh,
+            weights_format=self.weights_format,
+            kv_format=self.kv_format,
+            storage=self.storage,
+            copied_axes=self.copied_axes,
+            sliced_axes=self.sliced_axes,
+            phases={PREFILL: self.prefill, DECODE: self.decode},
+            draft=self.draft,
+            n_replicas=self.n_replicas,
+        )
 
     @property
     def n_devices(self) -> int:

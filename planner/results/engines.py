@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from planner.specs.engine_request import EngineRequest
+from planner.specs.architecture import Architecture
+from planner.specs.engine_request import OVERLAPS, EngineRequest
 from planner.specs.region import Outside
 from planner.specs.roles import TOGETHER, role_words
 from planner.specs.served_formats import ServedFormats
+from planner.specs.serving_records import PredictionRequest
 from planner.units import show
 
 if TYPE_CHECKING:  # here and where else records are named only: `report.json_records`
@@ -95,6 +97,36 @@ class EngineDeployment:
     role: str = TOGETHER
     outside: tuple[Outside, ...] = ()
     redundant_experts: RedundantExperts | None = None
+
+    def alone(self, request: EngineRequest, model: Architecture) -> PredictionRequest:
+        """One replica of it, with the traffic of the request, as a given deployment.
+
+        Args:
+            model: which it serves.
+        """
+        drafting = request.drafting
+        return PredictionRequest(
+            records=replace(request.records, models=(model,)),
+            formats=self.formats,
+            n_tensor=self.n_tensor,
+            n_data=self.n_data,
+            n_stages=self.n_stages,
+            n_expert_parallel=self.n_expert_parallel,
+            n_expert_tensor=self.n_expert_tensor,
+            exchanges=self.n_data > 1 and self.n_expert_parallel > 1,
+            batch=self.batch,
+            chunk_tokens=self.chunk_tokens,
+            overlaps=self.overlap != OVERLAPS[0],
+            n_input_tokens=request.workload.n_input_tokens,
+            n_output_tokens=request.workload.n_output_tokens,
+            hit_fraction=request.hit_fraction,
+            n_shared_tokens=0,
+            drafter=self.drafter,
+            n_drafted=self.n_drafted,
+            acceptance=drafting.acceptance if drafting and self.n_drafted else (),
+            role=self.role,
+            n_redundant_experts=self.n_redundant_experts,
+        )
 
     @property
     def n_redundant_experts(self) -> int:

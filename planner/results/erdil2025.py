@@ -82,6 +82,22 @@ class EconomicsDraft:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EconomicsChoice:
+    """What is chosen of a deployment, as `EconomicsDeployment` has it; all else of it follows.
+
+    Args:
+        n_drafted, draft_layout: of the draft; 0 and None without one.
+    """
+
+    weights_format: str
+    layout: Way
+    batch: int
+    n_drafted: int = 0
+    draft_layout: Way | None = None
+    n_replicas: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EconomicsDeployment:
     """A way to decode under the reference model, and what it does and costs.
 
@@ -118,6 +134,18 @@ class EconomicsDeployment:
     n_replicas: int = 1
     demand_tokens_per_s: float | None = None
     further: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+    @property
+    def choice(self) -> EconomicsChoice:
+        """What is chosen of it."""
+        return EconomicsChoice(
+            weights_format=self.weights_format,
+            layout=self.layout,
+            batch=self.batch,
+            n_drafted=self.draft.n_drafted if self.draft else 0,
+            draft_layout=self.draft.layout if self.draft else None,
+            n_replicas=self.n_replicas,
+        )
 
     @property
     def n_devices(self) -> int:

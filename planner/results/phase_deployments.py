@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planner.results.deployments import Deployment, Memory, Mesh, PhasePlan
+from planner.results.deployments import Deployment, LayoutChoice, Memory, Mesh, PhasePlan
 from planner.specs.roles import DECODE, PREFILL
 
 
@@ -44,6 +44,19 @@ class PhaseDeployment:
     copied_axes: str = ""
     sliced_axes: str = ""
     further: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+    @property
+    def choice(self) -> LayoutChoice:
+        """What is chosen of it."""
+        return LayoutChoice(
+            mesh=self.mesh,
+            weights_format=self.weights_format,
+            kv_format=self.kv_format,
+            storage=self.storage,
+            copied_axes=self.copied_axes,
+            sliced_axes=self.sliced_axes,
+            phases={self.role: self.phase},
+        )
 
     @property
     def n_devices(self) -> int:

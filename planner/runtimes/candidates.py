@@ -16,7 +16,6 @@ from planner.programs.posed import PosedProgram, Several, Source
 from planner.quantities import MEMORY
 from planner.results import AnyDeployment, AnyRequest, Considered
 from planner.specs.engine_request import EngineRequest
-from planner.specs.provenance import Provenance
 from planner.specs.targets import Targets
 
 
@@ -74,10 +73,6 @@ class Candidates(Protocol):
     def outside(self) -> Mapping[str, int]:
         """Candidates that no program is made of, by the screen that rejected them."""
 
-    @property
-    def provenance(self) -> tuple[Provenance, ...]:
-        """Where the constants come from."""
-
     def source(self, aim: Aim, number: int = 0) -> Source:
         """Their program.
 
@@ -105,9 +100,6 @@ class Candidates(Protocol):
         Raises:
             SolverError: it is not what it says, or breaks a limit.
         """
-
-    def checks(self) -> tuple[str, ...]:
-        """The checks that a whole plan has to pass, in words."""
 
     def error(self, objective: str, deployment: AnyDeployment) -> float:
         """Relative standard deviation of what is predicted of an objective; 0 where unknown."""

@@ -16,7 +16,7 @@ from planner.estimates.serving.choices import all_degrees, ground_of
 from planner.estimates.serving.deployments import deployments, kind_of
 from planner.estimates.serving.drafting import KINDS as DRAFTERS
 from planner.estimates.serving.drafting import has_drafter, rounds_of
-from planner.estimates.serving.kernels import KernelClock, backend_problems, unmeasured
+from planner.estimates.serving.kernels import backend_problems, unmeasured
 from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.operations import KNOWN_FORMATS, KnownFormat
 from planner.estimates.serving.refusals import chunk_problems
@@ -76,7 +76,7 @@ def machines_of(cluster: ClusterSpec, engine: str, experts_backend: str = "") ->
     """
     problems: list[Problem] = []
     hints: list[str] = []
-    found = kernels = network = None
+    found = kernels = None
     try:
         found = load_engine(engine)
         kernels = kernel_table(cluster.device.name, found.name, experts_backend)
@@ -84,23 +84,16 @@ def machines_of(cluster: ClusterSpec, engine: str, experts_backend: str = "") ->
         problems += error.problems
         hints += filter(None, (error.hint,))
     try:
-        network = serving_network(cluster.fabric)
+        serving_network(cluster.fabric)
     except ValueError as error:
         problems.append(Problem(where="--topology", value=cluster.name, fact=str(error)))
     if kernels is not None and not any(one.fit.n_rows for one in kernels.kernels.values()):
         fact = f"none of its kernels was measured on {cluster.device.name}"
         remedy = "take a device that `kernels` has a table of, or leave `--engine` out"
         problems.append(Problem(where="--engine", value=engine, fact=fact, remedy=remedy))
-    if problems or found is None or kernels is None or network is None:
+    if problems or found is None or kernels is None:
         raise RequestError(problems, hint="\n".join(hints))
-    return Machines(
-        device=cluster.device,
-        kernels=kernels,
-        engine=found,
-        network=network,
-        network_name=cluster.name,
-        cluster=cluster,
-    )
+    return Machines(kernels=kernels, engine=found, cluster=cluster)
 
 
 def records_of(models: Sequence[Architecture], machines: Machines) -> ServingRecords:
@@ -110,15 +103,6 @@ def records_of(models: Sequence[Architecture], machines: Machines) -> ServingRec
         cluster=machines.cluster,
         engine=machines.engine,
         kernels=replace(machines.kernels, rivals={}),
-    )
-
-
-def clock_of(machines: Machines) -> KernelClock:
-    return KernelClock(
-        device=machines.device,
-        table=machines.kernels,
-        engine=machines.engine,
-        network=machines.network,
     )
 
 

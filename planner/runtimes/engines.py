@@ -20,10 +20,9 @@ from planner.programs.posed import InMemory, PosedProgram
 from planner.results import AnyDeployment, Considered
 from planner.results.engines import EngineDeployment
 from planner.runtimes.candidates import Aim
-from planner.runtimes.engine_describing import as_fleet, describe_choice
+from planner.runtimes.engine_describing import describe_choice
 from planner.runtimes.engine_requests import (
     asked_pool,
-    clock_of,
     command_of,
     engine_request,
     machines_of,
@@ -35,11 +34,9 @@ from planner.specs.architecture import Architecture
 from planner.specs.engine_request import EngineRequest
 from planner.specs.engines.rules import EngineRule
 from planner.specs.model_errors import Quantity, kernels_share, model_error
-from planner.specs.provenance import Provenance
 from planner.specs.records import ClusterSpec
 from planner.specs.region import BELIEFS
 from planner.specs.targets import Targets
-from planner.verifier.engine_deployments import CHECKS
 from planner.verifier.plans import checked
 
 WITHOUT_ERROR = ("rent", "devices")
@@ -120,7 +117,7 @@ class EngineCandidates:
 
         Copies of a cut without experts take as long: they follow each other.
         """
-        model, clock, only = self.model, clock_of(self.machines), self.forbidden
+        model, clock, only = self.model, self.machines.clock, self.forbidden
         if only is not None:
             timer = Timer(model=model, clock=clock, request=only.offered, forbidden=only.rule)
             return Offered(timer, only.cuts, self._spare)
@@ -168,11 +165,6 @@ class EngineCandidates:
     def outside(self) -> Mapping[str, int]:
         return {}
 
-    @property
-    def provenance(self) -> tuple[Provenance, ...]:
-        cluster = self.cluster
-        return (*self.model.provenance, *cluster.provenance, *cluster.device.provenance)
-
     def source(self, aim: Aim, number: int = 0) -> EngineSource:
         return EngineSource(self.offered, aim, number)
 
@@ -190,29 +182,28 @@ class EngineCandidates:
         row, n_drafted = row_of(number, arm, self.request.formats)
         (drafts,) = (one for one in timer.drafts if timer.n_drafted(one) == n_drafted)
         row, _ = timer.offered(row, drafts)
-        exact = timer.exact(row, drafts, math.inf)
-        found = exact.believing(BELIEFS[int(posed.variant[column])])
-        one = self.described(found, 0)
-        n_replicas, demand = posed.fleet(1, assignment, self.request.targets)
-        return as_fleet(self.request, one, n_replicas=n_replicas, demand=demand)
+        found = timer.exact(row, drafts, math.inf).believing(BELIEFS[int(posed.variant[column])])
+        targets = self.request.targets
+        n_replicas, demand = posed.fleet(1, assignment, targets)
+        asked = self.with_targets(replace(targets, demand_tokens_per_s=demand))
+        return asked.described(found, 0, n_replicas)
 
-    def described(self, found: EngineChoices, choice: int) -> EngineDeployment:
+    def described(self, found: EngineChoices, choice: int, n_replicas: int = 1) -> EngineDeployment:
         """The deployment of one of some choices, those that do not fit among them."""
         held = float(found.fixed_bytes[choice] + found.moving_bytes[choice])
         machines, most = self.machines, found.limit_bytes
         if held > most:  # as if the device had room for it
-            device = machines.device
-            larger = replace(device, hbm_bytes=device.hbm_bytes * 2.0 * held / most)
-            machines = replace(machines, device=larger)
-        best = describe_choice(self.model, machines, self.request, found, choice)
+            cluster, hbm_bytes = machines.cluster, machines.device.hbm_bytes * 2.0 * held / most
+            device = replace(cluster.device, hbm_bytes=hbm_bytes)
+            machines = replace(machines, cluster=replace(cluster, device=device))
+        best = describe_choice(
+            self.model, machines, self.request, found, choice, n_replicas=n_replicas
+        )
         return replace(best, capacity_bytes=most)
 
     def checked(self, deployment: AnyDeployment) -> tuple[str, ...]:
         assert isinstance(deployment, EngineDeployment)
         return checked(self.request, deployment)
-
-    def checks(self) -> tuple[str, ...]:
-        return CHECKS
 
     def error(self, objective: str, deployment: AnyDeployment) -> float:
         assert isinstance(deployment, EngineDeployment)

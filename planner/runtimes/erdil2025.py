@@ -17,17 +17,15 @@ from planner.quantities import GIB
 from planner.results import AnyDeployment
 from planner.results.erdil2025 import EconomicsDeployment
 from planner.runtimes.candidates import Aim
-from planner.runtimes.erdil_describing import as_fleet, describe_choice
+from planner.runtimes.erdil_describing import describe_choice
 from planner.runtimes.erdil_requests import economics_request
 from planner.solvers.search import optimum
 from planner.solvers.solution import Status
 from planner.specs.economics.request import MEMORY_RULES, EconomicsRequest
-from planner.specs.provenance import Provenance
 from planner.specs.request import Request, command_of, make_request
 from planner.specs.runtimes import ERDIL2025
 from planner.specs.targets import Targets
 from planner.verifier.plans import checked
-from planner.verifier.runtimes.erdil2025 import CHECKS
 
 MEMORY = "memory"
 CLOSER = 1.0 - 1e-12
@@ -71,10 +69,6 @@ class ErdilCandidates:
     @property
     def outside(self) -> Mapping[str, int]:
         return {"slower": self.choices.n_considered - len(self.choices.batch)}
-
-    @property
-    def provenance(self) -> tuple[Provenance, ...]:
-        return self.request.provenance
 
     def source(self, aim: Aim, number: int = 0) -> InMemory:
         def posed(found: Choices, memory_scale: float = aim.memory) -> PosedProgram:
@@ -135,16 +129,14 @@ class ErdilCandidates:
     def deployment(self, posed: PosedProgram, assignment: Assignment) -> EconomicsDeployment:
         column = assignment.columns[0]
         found = self._lists[int(posed.variant[column])]
-        one = describe_choice(found, self.request, int(posed.arm[column]))
-        n_replicas, demand = posed.fleet(1, assignment, self.request.targets)
-        return as_fleet(self.request, one, n_replicas=n_replicas, demand=demand)
+        targets = self.request.targets
+        n_replicas, demand = posed.fleet(1, assignment, targets)
+        request = replace(self.request, targets=replace(targets, demand_tokens_per_s=demand))
+        return describe_choice(found, request, int(posed.arm[column]), n_replicas)
 
     def checked(self, deployment: AnyDeployment) -> tuple[str, ...]:
         assert isinstance(deployment, EconomicsDeployment)
         return checked(self.request, deployment)
-
-    def checks(self) -> tuple[str, ...]:
-        return CHECKS
 
     def error(self, objective: str, deployment: AnyDeployment) -> float:
         return 0.0

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from planner.equations.arrays import FloatArray
 from planner.equations.economics import toy
 from planner.estimates.candidates import machine_of
 from planner.estimates.phases import passes
@@ -18,7 +19,6 @@ from planner.layouts.naming import axes_text
 from planner.layouts.table import ALL_AXES, ATTENTION_NAMES, LayoutTable
 from planner.results import AnyPlan, Deployment, PhasePlan
 from planner.results.layout_predictions import LayoutPrediction, ToyModel, Traffic
-from planner.runtimes.describe import scalar
 from planner.specs.economics.request import EconomicsRequest
 from planner.specs.records import FORMAT_BYTES
 from planner.specs.request import Request
@@ -59,6 +59,10 @@ def _toy(request: EconomicsRequest) -> ToyModel:
         token_s=toy.least_latency_s(system),
         usd_per_token=device_s * request.usd_per_hour / 3600.0,
     )
+
+
+def _scalar(values: FloatArray) -> float:
+    return float(values.flat[0])
 
 
 def layout_of(deployment: Deployment, phase: PhasePlan, meshes: MeshTable) -> LayoutTable:
@@ -122,10 +126,10 @@ def _messages(
             kv_bytes_per_number=np.array([[FORMAT_BYTES[deployment.kv_format]]]),
             has_experts=kind.has_experts,
         )
-        times = scalar(kind.n_layers) * phase.n_microbatches
+        times = _scalar(kind.n_layers) * phase.n_microbatches
         for message in layer.messages:
             axes = axes_text(size, int(message.group.flat[0]))
-            yield message.kind, axes, times * scalar(message.received_bytes)
+            yield message.kind, axes, times * _scalar(message.received_bytes)
 
 
 def _longest_context(request: Request, deployment: Deployment, machine: Machine, work: Pass) -> int:
@@ -144,7 +148,7 @@ def _longest_context(request: Request, deployment: Deployment, machine: Machine,
             kv_bytes_per_number=np.array([[FORMAT_BYTES[deployment.kv_format]]]),
         )
         parts = (held.weight_bytes, held.kv_bytes, held.activation_bytes, held.gather_bytes)
-        return sum(scalar(part) for part in parts) <= room
+        return sum(_scalar(part) for part in parts) <= room
 
     low, high = 0, LONGEST  # what fits, and what does not
     while high - low > 1:

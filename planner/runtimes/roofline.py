@@ -21,7 +21,6 @@ from planner.results import AnyDeployment, Considered, Deployment
 from planner.runtimes.candidates import Aim
 from planner.runtimes.describe import describe
 from planner.runtimes.shortfall import larger_pools
-from planner.specs.provenance import Provenance
 from planner.specs.quality import variant_problems, weights_losses, with_variants
 from planner.specs.reading import cluster_examples
 from planner.specs.records import FORMAT_BYTES, ModelSpec
@@ -35,7 +34,6 @@ from planner.specs.request import (
 from planner.specs.runtimes import ROOFLINE
 from planner.specs.targets import Targets
 from planner.verifier.plans import checked
-from planner.verifier.runtimes.counting import counting_of
 
 WITHIN = (0.0, 1.0)
 """Multiples of a device's memory that weights alone may take."""
@@ -119,11 +117,6 @@ class RooflineCandidates:
     def outside(self) -> Mapping[str, int]:
         return {"weights": self.table.n_too_large * self.table.n_of_arm}
 
-    @property
-    def provenance(self) -> tuple[Provenance, ...]:
-        model, cluster = self.request.model, self.request.cluster
-        return (*model.provenance, *cluster.provenance, *cluster.device.provenance)
-
     def source(self, aim: Aim, number: int = 0) -> Posing:
         return Posing(
             self.table,
@@ -154,9 +147,6 @@ class RooflineCandidates:
     def checked(self, deployment: AnyDeployment) -> tuple[str, ...]:
         assert isinstance(deployment, Deployment)
         return checked(self.request, replace(deployment, variant=""))
-
-    def checks(self) -> tuple[str, ...]:
-        return counting_of(self.request).checks
 
     def error(self, objective: str, deployment: AnyDeployment) -> float:
         return 0.0

@@ -132,23 +132,3 @@ def _applied(inventory: Inventory, found: Mapping[str, tuple[float, float]]) -> 
         scale_out_s=latencies[1],
         spine_s=latencies[2],
     )
-
-
-def as_callable(inventory: Inventory, costs: GroupCosts | CostTable | None) -> GroupCosts | None:
-    """Costs that any group can be asked for; of a table, those of the domain that a group spans."""
-    if costs is None or callable(costs):
-        return costs
-    # in the inventory the table's entries stand already, beside what it does not name
-    able = {name: (node, one) for node in inventory.nodes for name, one in node.free}
-
-    def cost(names: tuple[str, ...]) -> tuple[float, float]:
-        homes = {able[name][0].name for name in names}
-        leaves = {able[name][0].leaf for name in names}
-        abilities = [able[name][1] for name in names]
-        if len(homes) == 1:
-            return min(one.scale_up_bytes_per_s for one in abilities), 0.0
-        if len(leaves) == 1:
-            return min(one.nic_bytes_per_s for one in abilities), 0.0
-        return min(one.spine_bytes_per_s for one in abilities), 0.0
-
-    return cost

@@ -7,7 +7,7 @@ fractions.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from heapq import heappop, heappush
 from itertools import count
 from math import inf
@@ -29,16 +29,13 @@ def group_bytes_per_s(graph: nx.Graph[Any], devices: Sequence[str]) -> float:
 
 
 def bottleneck(
-    graph: nx.Graph[Any], devices: Sequence[str], *, within: Container[str] | None = None
+    graph: nx.Graph[Any], devices: Sequence[str]
 ) -> tuple[float, tuple[str, str] | None]:
     """Bandwidth of a set of devices [bytes/s], and the link that it is of; None without any.
 
     Links may lead through switches and devices outside the set. It is the bottleneck of
     the maximum spanning tree, grown from one device (Prim) until it holds all of them:
     a link is taken only when no wider one leads on.
-
-    Args:
-        within: what links may lead through; the whole graph where it is left out.
 
     Raises:
         KeyError: no such device.
@@ -60,7 +57,7 @@ def bottleneck(
         reached.add(name)
         missing.discard(name)
         for neighbour, edge in graph[name].items():
-            if neighbour not in reached and (within is None or neighbour in within):
+            if neighbour not in reached:
                 entry = (-edge["bytes_per_s"], next(order), neighbour, (name, neighbour))
                 heappush(frontier, entry)
     return (0.0, None) if missing else (narrowest, where)

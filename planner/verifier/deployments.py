@@ -1,19 +1,20 @@
-"""A deployment counted anew from the request and from what was chosen.
+"""The account of a deployment of layouts, from the request and from what was chosen.
 
 Chosen are the axes and stages of the mesh, number formats, how weights rest, the batches and
 micro-batches of both phases, the axes they gather weights over, what attention is cut over, how
 far is drafted, and the number of replicas. Each has to be a choice that the request and the pool
-allow. Everything else is counted: `recounted` answers the record that is true of the choice.
+allow; everything else follows from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 
 from planner.results import Deployment, DraftPlan, Memory, Mesh, PhasePlan
+from planner.results.deployments import DraftChoice, LayoutChoice, PhaseChoice
 from planner.specs.request import Request, Speculation
 from planner.specs.workload import Workload
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
@@ -23,13 +24,10 @@ from planner.verifier.phases import (
     Counted,
     Resting,
     Tokens,
-    Way,
     counted,
     phase_plan,
     planned_over_predicted,
     resting,
-    unoffered,
-    with_mfu,
 )
 from planner.verifier.quantities import further_of, limits_of
 from planner.verifier.scalar import ScalarMesh, fleet_usd_per_token, places
@@ -78,48 +76,42 @@ class _Both:
         return (round_s + n_drafted * self.draft.pass_.time.total_s) / self.draft.n_yielded
 
 
-def recounted(
-    request: Request, chosen: Deployment, *, ground: Ground | None = None
+def layout_deployment(
+    request: Request, chosen: LayoutChoice, *, ground: Ground | None = None
 ) -> tuple[Deployment, list[Finding]]:
-    """The deployment that is true of what was chosen, and what is wrong with the choice.
+    """The account of a layout of both phases, and what is wrong with the choice.
 
     Args:
         request: what was asked of the model that is served.
-        chosen: the deployment that is judged.
         ground: of a placement's.
 
     Raises:
         Refused: the choice cannot be, so that nothing of it can be counted.
     """
-    mesh, record = ground_mesh(request, chosen.mesh, ground or Ground())
-    if ground is not None:
-        record = replace(record, n_positions=ground.n_alike)
-    wrong = _unoffered(request, chosen)
+    mesh, record = ground_mesh(request, chosen.mesh, ground)
     formats = (chosen.weights_format, chosen.kv_format)
-    names = (chosen.storage, chosen.copied_axes, chosen.sliced_axes)
-    rests = resting(request.model, request.cluster, mesh, formats, names)
+    rests = resting(request.model, request.cluster, mesh, formats, chosen)
     both = _phases(request, chosen, rests)
     found = _assembled(request, chosen, record, rests, both)
-    wrong += unfit(chosen.memory, found.memory)
-    wrong += _unserved(request, chosen, mesh, found)
+    wrong = [*unoffered(request, chosen, request.prefill_batches), *unfit(found.memory)]
+    wrong += _unserved(request, mesh, found)
     wrong += undivided(request, both.decode.layout)
-    phases = {"prefill": found.prefill, "decode": found.decode}
-    wrong += unasked_layouts(request, phases, {name: (name,) for name in phases})
+    wrong += unasked_layouts(request, {"prefill": found.prefill, "decode": found.decode})
     return found, wrong
 
 
-def ground_mesh(request: Request, says: Mesh, ground: Ground) -> tuple[ScalarMesh, Mesh]:
+def ground_mesh(request: Request, says: Mesh, ground: Ground | None) -> tuple[ScalarMesh, Mesh]:
     """The mesh that a deployment says, on what it stands on, and the record that is true of it.
 
     Raises:
         Refused: there is none.
     """
-    opening, handing = ground.opening, ground.handing
+    on = ground or Ground()
     with refused_in("mesh"):
-        mesh, record = mesh_of(request.cluster, says, opening=opening, handing=handing)
+        mesh, record = mesh_of(request.cluster, says, opening=on.opening, handing=on.handing)
     if mesh.n_stages > request.model.n_layers:
         raise Refused("are more than layers", path=("mesh", "n_stages"), says=mesh.n_stages)
-    return mesh, record
+    return mesh, record if ground is None else replace(record, n_positions=ground.n_alike)
 
 
 @contextmanager
@@ -131,37 +123,40 @@ def refused_in(name: str) -> Iterator[None]:
         raise Refused(refused.fact, path=(name, *refused.path), says=refused.says) from None
 
 
-def _unoffered(request: Request, chosen: Deployment) -> list[Finding]:
-    """Formats and batches that the request does not offer."""
-    return [
-        *unoffered(("weights_format",), chosen.weights_format, request.weights_formats),
-        *unoffered(("kv_format",), chosen.kv_format, request.kv_formats),
-        *unoffered(("prefill", "batch"), chosen.prefill.batch, request.prefill_batches),
-        *unoffered(("decode", "batch"), chosen.decode.batch, request.batches),
-    ]
+def unoffered(
+    request: Request, chosen: LayoutChoice, prefill_batches: Collection[int], at: Path = ()
+) -> Iterator[Finding]:
+    """Formats and batches that the request does not offer.
+
+    Args:
+        at: of the phase, where it is the only one.
+    """
+    offered = {"prefill": prefill_batches, "decode": request.batches}
+    for path, says, known in (
+        (("weights_format",), chosen.weights_format, request.weights_formats),
+        (("kv_format",), chosen.kv_format, request.kv_formats),
+        *(
+            ((*(at or (role,)), "batch"), phase.batch, offered[role])
+            for role, phase in chosen.phases.items()
+        ),
+    ):
+        if says not in known:
+            yield Finding(path=path, says=says, fact="is none of what was offered")
 
 
-def _phases(request: Request, chosen: Deployment, rests: Resting) -> _Both:
+def _phases(request: Request, chosen: LayoutChoice, rests: Resting) -> _Both:
     """Both phases."""
-    of = tokens_of(request.workload)
-    before, after = of["prefill"], of["decode"]
-    draft = None
+    of, draft = tokens_of(request.workload), None
     if chosen.draft is not None:
         with refused_in("draft"):
-            draft = drafted(request, chosen, chosen.draft, rests.mesh, after)
-    scored = after if draft is None else replace(after, n_new=float(draft.n_scored))
-    passes = []
-    for phase, tokens in ((chosen.prefill, before), (chosen.decode, scored)):
-        way = Way(
-            batch=phase.batch,
-            n_microbatches=phase.n_microbatches,
-            attention=phase.attention,
-            gathered_axes=phase.gathered_axes,
-        )
-        name = "decode" if phase is chosen.decode else "prefill"
+            draft = drafted(request, chosen, chosen.draft, rests.mesh, of["decode"])
+        of["decode"] = replace(of["decode"], n_new=float(draft.n_scored))
+    passes = {}
+    for name, tokens in of.items():
         with refused_in(name):
-            passes.append(counted(rests, way, tokens, planned_over_predicted(request, name)))
-    return _Both(prefill=passes[0], decode=passes[1], draft=draft)
+            planned = planned_over_predicted(request, name)
+            passes[name] = counted(rests, chosen.phases[name], tokens, planned)
+    return _Both(prefill=passes["prefill"], decode=passes["decode"], draft=draft)
 
 
 def tokens_of(workload: Workload) -> dict[str, Tokens]:
@@ -179,21 +174,24 @@ def tokens_of(workload: Workload) -> dict[str, Tokens]:
 
 
 def drafted(
-    request: Request, chosen: Deployment, plan: DraftPlan, mesh: ScalarMesh, tokens: Tokens
+    request: Request,
+    chosen: LayoutChoice,
+    plan: DraftChoice | DraftPlan,
+    mesh: ScalarMesh,
+    tokens: Tokens,
 ) -> Drafted:
     """The draft on the devices of its target, one token of each sequence at a time."""
     asked = request.speculation
     if asked is None:
-        raise Refused("was not offered", path=("model",), says=plan.model)
+        raise Refused("was not offered", path=("n_drafted",), says=plan.n_drafted)
     if plan.n_drafted not in asked.lookaheads:
         raise Refused("is none of what was offered", path=("n_drafted",), says=plan.n_drafted)
     draft = asked.draft
     has_format = chosen.weights_format in draft.published_weights
     weights = chosen.weights_format if has_format else draft.published_weights[0]
-    names = (plan.storage, plan.copied_axes, plan.sliced_axes)
-    rests = resting(draft, request.cluster, mesh, (weights, draft.kv_format), names)
-    way = Way(
-        batch=chosen.decode.batch,
+    rests = resting(draft, request.cluster, mesh, (weights, draft.kv_format), plan)
+    way = PhaseChoice(
+        batch=chosen.phases["decode"].batch,
         n_microbatches=1,
         attention=plan.attention,
         gathered_axes=plan.gathered_axes,
@@ -211,7 +209,7 @@ def drafted(
 
 
 def _assembled(
-    request: Request, chosen: Deployment, mesh: Mesh, rests: Resting, both: _Both
+    request: Request, chosen: LayoutChoice, mesh: Mesh, rests: Resting, both: _Both
 ) -> Deployment:
     """The record of what was counted."""
     device, workload = request.cluster.device, request.workload
@@ -230,14 +228,13 @@ def _assembled(
         n_output_tokens=workload.n_output_tokens,
         demand_tokens_per_s=demand,
     )
-    before, after = phase_plan("prefill", both.prefill), phase_plan("decode", both.decode)
     found = Deployment(
         mesh=mesh,
         weights_format=chosen.weights_format,
         kv_format=chosen.kv_format,
         storage=storage_of(rests.stored, rests.mesh),
-        prefill=with_mfu(before, both.prefill, device),
-        decode=with_mfu(after, both.decode, device),
+        prefill=phase_plan("prefill", both.prefill, device),
+        decode=phase_plan("decode", both.decode, device),
         memory=_memory(request, both),
         usd_per_hour=n_replicas * mesh.n_devices * request.cluster.usd_per_hour,
         usd_per_token=usd_per_token,
@@ -247,7 +244,6 @@ def _assembled(
         draft=None if both.draft is None else _draft_plan(both.draft, n_drafted),
         n_replicas=n_replicas,
         demand_tokens_per_s=demand,
-        variant=chosen.variant,
         copied_axes=axes_text(rests.data, rests.mesh),
         sliced_axes=axes_text(rests.sliced, rests.mesh),
     )
@@ -298,19 +294,17 @@ def _draft_plan(draft: Drafted, n_drafted: int) -> DraftPlan:
     )
 
 
-def unfit(says: Memory, found: Memory) -> Iterator[Finding]:
+def unfit(found: Memory) -> Iterator[Finding]:
     """A peak beyond the memory."""
     if found.used_bytes > found.capacity_bytes * (1 + TOLERANCE):
         fact = f"is less than the {found.used_bytes!r} that are needed in {found.fullest}"
-        yield Finding(path=("memory", "capacity_bytes"), says=says.capacity_bytes, fact=fact)
+        yield Finding(path=("memory", "capacity_bytes"), says=found.capacity_bytes, fact=fact)
 
 
-def _unserved(
-    request: Request, chosen: Deployment, mesh: ScalarMesh, found: Deployment
-) -> Iterator[Finding]:
+def _unserved(request: Request, mesh: ScalarMesh, found: Deployment) -> Iterator[Finding]:
     """Replicas that have no place of their own, or serve less than is asked for."""
     if found.n_replicas < 1:
-        yield Finding(path=("n_replicas",), says=chosen.n_replicas, fact="are no replicas")
+        yield Finding(path=("n_replicas",), says=found.n_replicas, fact="are no replicas")
         return
     if found.n_replicas > 1:
         room = places(request.cluster.fabric, mesh)[: found.n_replicas]
@@ -318,25 +312,29 @@ def _unserved(
         each = prod(mesh.axes) * mesh.n_stages
         if not len(taken) == len({*taken}) == found.n_replicas * each:
             fact = f"have {len(room)} places"
-            yield Finding(path=("n_replicas",), says=chosen.n_replicas, fact=fact)
+            yield Finding(path=("n_replicas",), says=found.n_replicas, fact=fact)
     asked = request.targets.n_replicas
     if asked is not None and found.n_replicas != asked:
-        yield Finding(path=("n_replicas",), says=chosen.n_replicas, fact=f"are not {asked}")
+        yield Finding(path=("n_replicas",), says=found.n_replicas, fact=f"are not {asked}")
     demand, served = found.demand_tokens_per_s, found.output_tokens_per_s
     if demand is not None and served * request.targets.max_utilisation < demand * (1 - TOLERANCE):
         fact = f"serve {served!r} of {demand!r} token/s"
-        yield Finding(path=("n_replicas",), says=chosen.n_replicas, fact=fact)
+        yield Finding(path=("n_replicas",), says=found.n_replicas, fact=fact)
 
 
 def unasked_layouts(
-    request: Request, phases: Mapping[str, PhasePlan], paths: Mapping[str, Path]
+    request: Request, phases: Mapping[str, PhasePlan], at: Path = ()
 ) -> Iterator[Finding]:
-    """Layouts of phases other than the request names."""
+    """Layouts of phases other than the request names.
+
+    Args:
+        at: of the phase, where it is the only one.
+    """
     for phase, asked in request.targets.layouts.fixed().items():
         plan = phases.get(phase)
         if plan is not None and not asked.is_met(plan.layout, plan.attention, plan.n_microbatches):
             fact = f"is not `{asked.text}`, which was asked for"
-            yield Finding(path=(*paths[phase], "layout"), says=plan.layout, fact=fact)
+            yield Finding(path=(*(at or (phase,)), "layout"), says=plan.layout, fact=fact)
 
 
 def undivided(request: Request, layout: Layout) -> Iterator[Finding]:

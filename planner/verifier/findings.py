@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import TypeVar
 
 from planner.errors import SolverError
 
@@ -17,7 +18,10 @@ TOLERANCE = 1e-9
 NOTHING = 1e-15
 """Seconds, dollars, bytes and shares below which two figures are both nothing."""
 
-CANCELLED = {"gap": 1e-8, "loss_fraction": 1e-8, "gain_fraction": 1e-8, "half_width_s": 1e-10}
+CANCELLED = {
+    **{"gap": 1e-8, "loss_fraction": 1e-8, "gain_fraction": 1e-8, "half_width_s": 1e-10},
+    "hidden_s": 1e-12,
+}
 """Differences of nearly equal numbers, and what is left of their digits, absolute."""
 
 
@@ -95,6 +99,29 @@ def with_differences(wrong: list[Finding], says: object, truth: object) -> list[
     """What was found wrong, and every other leaf that is not as a recount has it."""
     told = {finding.path for finding in wrong}
     return wrong + [one for one in differences(says, truth) if one.path not in told]
+
+
+Answer = TypeVar("Answer")
+
+
+def written(
+    draft: Answer, counted: tuple[Answer, list[Finding]], left_out: Collection[str]
+) -> Answer:
+    """The answer that an account makes of a draft.
+
+    Args:
+        draft: what was chosen and proved, and what a search has besides.
+        counted: the answer that is true of it, and what in the draft is not so.
+        left_out: fields that the draft leaves to the account, wherever they stand.
+
+    Raises:
+        SolverError: something of the choice cannot be, or search and account do not agree.
+    """
+    truth, wrong = counted
+    names = {*left_out}
+    filled = {one.path for one in differences(draft, truth) if not names.isdisjoint(one.path)}
+    refuse([one for one in wrong if one.path not in filled or (one.fact and one.found is None)])
+    return truth
 
 
 def refuse(wrong: Sequence[Finding]) -> None:

@@ -54,16 +54,9 @@ def judge_layout_prediction(
 def _counted(request: Request, deployment: Deployment, told: LayoutPrediction) -> LayoutPrediction:
     mesh, _ = ground_mesh(request, deployment.mesh, Ground())
     formats = (deployment.weights_format, deployment.kv_format)
-    names = (deployment.storage, deployment.copied_axes, deployment.sliced_axes)
-    rests = resting(request.model, request.cluster, mesh, formats, names)
+    rests = resting(request.model, request.cluster, mesh, formats, deployment)
     found = {}
-    for name, phase in (("prefill", deployment.prefill), ("decode", deployment.decode)):
-        way = Way(
-            batch=phase.batch,
-            n_microbatches=phase.n_microbatches,
-            attention=phase.attention,
-            gathered_axes=phase.gathered_axes,
-        )
+    for name, way in (("prefill", deployment.prefill), ("decode", deployment.decode)):
         tokens = tokens_of(request.workload)[name]
         layout = counted(rests, way, tokens).layout
         found[name] = _traffic(

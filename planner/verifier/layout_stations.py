@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from planner.results import Deployment, PhasePlan
+from planner.results import Deployment
 from planner.results.erdil2025 import EconomicsDeployment
 from planner.specs.deployment_rows import DeploymentRow
 from planner.specs.economics.request import EconomicsRequest
@@ -18,7 +18,7 @@ from planner.specs.request import Request
 from planner.specs.roles import DECODE
 from planner.specs.stations import DecodeTimes, ReadingTimes, Row, Station
 from planner.verifier.deployments import Ground, drafted, ground_mesh, tokens_of
-from planner.verifier.phases import Resting, Tokens, Way, counted, planned_over_predicted, resting
+from planner.verifier.phases import Resting, Tokens, counted, planned_over_predicted, resting
 from planner.verifier.runtimes.erdil_passes import count_bytes, count_pass
 
 _POINTS = 2
@@ -43,10 +43,9 @@ def layout_station(
     """
     work = request.workload
     longest = float(n_longest_tokens or work.n_cached_tokens)
-    mesh, _ = ground_mesh(request, says.mesh, ground or Ground())
-    names = (says.storage, says.copied_axes, says.sliced_axes)
+    mesh, _ = ground_mesh(request, says.mesh, ground)
     formats = (says.weights_format, says.kv_format)
-    rests = resting(request.model, request.cluster, mesh, formats, names)
+    rests = resting(request.model, request.cluster, mesh, formats, says.choice)
     chunk, held = says.prefill.batch * work.n_input_tokens, says.memory
     working = held.activation_bytes + held.gather_bytes + held.draft_bytes
     fixed, each = _cached(request, says, rests, longest)
@@ -101,21 +100,11 @@ def _round_s(request: Request, says: Deployment, rests: Resting, n: int, context
     took = 0.0
     if draft is not None:
         small = replace(says, decode=replace(says.decode, batch=n))
-        one = drafted(request, small, draft, rests.mesh, tokens)
+        one = drafted(request, small.choice, draft, rests.mesh, tokens)
         took = draft.n_drafted * one.pass_.time.total_s
         tokens = replace(tokens, n_new=float(one.n_scored))
     planned = planned_over_predicted(request, "decode")
-    return took + counted(rests, _way(says.decode, n), tokens, planned).time.total_s
-
-
-def _way(phase: PhasePlan, batch: int) -> Way:
-    """A phase at another batch."""
-    return Way(
-        batch=batch,
-        n_microbatches=phase.n_microbatches,
-        attention=phase.attention,
-        gathered_axes=phase.gathered_axes,
-    )
+    return took + counted(rests, replace(says.decode, batch=n), tokens, planned).time.total_s
 
 
 def _read_s(request: Request, says: Deployment, rests: Resting, n: int, span: float) -> float:
@@ -126,7 +115,7 @@ def _read_s(request: Request, says: Deployment, rests: Resting, n: int, span: fl
     several = max(1, round(n / max(2.0 * span, 1.0)))
     each, planned = n / several, planned_over_predicted(request, "prefill")
     tokens = Tokens(n_new=each, n_context=max(each, span + each / 2.0), n_cached=each)
-    return counted(rests, _way(says.prefill, several), tokens, planned).time.total_s
+    return counted(rests, replace(says.prefill, batch=several), tokens, planned).time.total_s
 
 
 def _cached(
@@ -140,7 +129,7 @@ def _cached(
 
     def held(n_tokens: float) -> float:
         tokens = Tokens(n_new=1.0, n_context=n_tokens, n_cached=n_tokens)
-        return counted(rests, _way(says.decode, batch), tokens).held.kv_bytes / batch
+        return counted(rests, says.decode, tokens).held.kv_bytes / batch
 
     if longest <= low:
         return 0.0, held(low) / low

@@ -11,11 +11,12 @@ from planner.results.erdil2025 import EconomicsDeployment
 from planner.specs.economics.request import EconomicsRequest
 from planner.specs.engine_request import EngineRequest
 from planner.specs.request import Request
-from planner.verifier.engine_deployments import model_of, rank_of, served_by
+from planner.verifier.engine_deployments import model_of
 from planner.verifier.findings import Finding, Refused, differences
 from planner.verifier.fleets.stations import Ground, counted_station
 from planner.verifier.layout_stations import economics_station, layout_station, prompt_tokens
 from planner.verifier.runtimes.layouts import LayoutCounting
+from planner.verifier.serving.evaluation import rank_of, served_by
 from planner.verifier.serving.ranks import Rank
 from planner.verifier.serving.rounds import Served
 from planner.verifier.simulation.fleets import simulate
@@ -75,11 +76,11 @@ def judged_load(
         if not (isinstance(request, EngineRequest) and isinstance(best, EngineDeployment)):
             return load_of_account(request, best), []
         demand = best.demand_tokens_per_s or 0.0
-        _, model = model_of(request, best)
+        given = best.alone(request, model_of(request, best))
         return counted_load(
             says,
-            rank_of(request.records, model, best),
-            served_by(request, model, best),
+            rank_of(given),
+            served_by(given),
             demand / request.workload.n_output_tokens,
             slower=best.planned_tpot_s / best.tpot_s.value,
             later=best.planned_ttft_s / best.ttft_s.value,

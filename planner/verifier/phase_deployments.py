@@ -1,8 +1,8 @@
-"""A replica of one phase counted anew from the request and from what was chosen.
+"""The account of a replica of one phase, from the request and from what was chosen.
 
 Chosen are its role, the axes and stages of the mesh, number formats, how weights rest, and the
-batch, micro-batches, gathered axes and attention of the phase. `counted_phase` answers the record
-that is true of these. What hands over to what is no matter of one replica.
+batch, micro-batches, gathered axes and attention of the phase. What hands over to what is no
+matter of one replica.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from planner.results import Memory
+from planner.results.deployments import LayoutChoice
 from planner.results.phase_deployments import PhaseDeployment
 from planner.specs.request import Request
 from planner.specs.roles import DECODE, PREFILL
@@ -22,19 +23,17 @@ from planner.verifier.deployments import (
     unasked_layouts,
     undivided,
     unfit,
+    unoffered,
 )
 from planner.verifier.findings import TOLERANCE, Finding, Refused
 from planner.verifier.layout_names import axes_text, storage_of
 from planner.verifier.phases import (
     Counted,
     Resting,
-    Way,
     counted,
     phase_plan,
     planned_over_predicted,
     resting,
-    unoffered,
-    with_mfu,
 )
 from planner.verifier.quantities import MEASURES, further_of, limits_of
 from planner.verifier.scalar import held_bytes
@@ -44,67 +43,50 @@ OWN_TARGETS = {PREFILL: ("ttft",), DECODE: ("tpot", "batch")}
 """Targets that a replica keeps by itself. The TTFT has the hand-over too: it may take no more."""
 
 
-def counted_phase(
-    request: Request, says: PhaseDeployment, ground: Ground
+def phase_deployment(
+    request: Request, chosen: LayoutChoice, ground: Ground
 ) -> tuple[PhaseDeployment, list[Finding]]:
-    """The replica that is true of what was chosen, and what is wrong with the choice.
+    """The account of a replica of one phase, and what is wrong with the choice.
 
     Args:
         request: what was asked of the model that is served.
-        says: the replica that is judged.
         ground: what it stands on.
 
     Raises:
         Refused: the choice cannot be, so that nothing of it can be counted.
     """
-    if says.role not in OWN_TARGETS:
-        raise Refused("does no phase by itself", path=("role",), says=says.role)
-    mesh, record = ground_mesh(request, says.mesh, ground)
-    formats = (says.weights_format, says.kv_format)
-    wrong = _unoffered(request, says)
-    names = (says.storage, says.copied_axes, says.sliced_axes)
-    rests = resting(request.model, request.cluster, mesh, formats, names)
-    way = Way(
-        batch=says.phase.batch,
-        n_microbatches=says.phase.n_microbatches,
-        attention=says.phase.attention,
-        gathered_axes=says.phase.gathered_axes,
-    )
+    ((role, way),) = chosen.phases.items()
+    if role not in OWN_TARGETS:
+        raise Refused("does no phase by itself", path=("role",), says=role)
+    mesh, record = ground_mesh(request, chosen.mesh, ground)
+    formats = (chosen.weights_format, chosen.kv_format)
+    rests = resting(request.model, request.cluster, mesh, formats, chosen)
     with refused_in("phase"):
-        tokens, planned = tokens_of(request.workload), planned_over_predicted(request, says.role)
-        pass_ = counted(rests, way, tokens[says.role], planned)
+        tokens, planned = tokens_of(request.workload), planned_over_predicted(request, role)
+        pass_ = counted(rests, way, tokens[role], planned)
     device, workload = request.cluster.device, request.workload
     found = PhaseDeployment(
-        role=says.role,
-        mesh=replace(record, n_positions=ground.n_alike),
-        weights_format=says.weights_format,
-        kv_format=says.kv_format,
+        role=role,
+        mesh=record,
+        weights_format=chosen.weights_format,
+        kv_format=chosen.kv_format,
         storage=storage_of(rests.stored, rests.mesh),
-        phase=with_mfu(phase_plan(says.role, pass_), pass_, device),
-        memory=_memory(request, says.role, pass_),
+        phase=phase_plan(role, pass_, device),
+        memory=_memory(request, role, pass_),
         usd_per_hour=record.n_devices * request.cluster.usd_per_hour,
         n_output_tokens=workload.n_output_tokens,
-        n_passes=1 if says.role == PREFILL else workload.n_decode_steps,
+        n_passes=1 if role == PREFILL else workload.n_decode_steps,
         handed_bytes=_handed_bytes(request, rests),
         copied_axes=axes_text(rests.data, rests.mesh),
         sliced_axes=axes_text(rests.sliced, rests.mesh),
     )
     found = replace(found, further=further_of(limits_of(request.targets), found, device))
-    wrong += unfit(says.memory, found.memory)
+    wrong = [*unoffered(request, chosen, request.prefill_batches_apart, ("phase",))]
+    wrong += unfit(found.memory)
     wrong += undivided(request, pass_.layout)
-    wrong += unasked_layouts(request, {says.role: found.phase}, {says.role: ("phase",)})
+    wrong += unasked_layouts(request, {role: found.phase}, ("phase",))
     wrong += _broken_targets(request, found)
     return found, wrong
-
-
-def _unoffered(request: Request, says: PhaseDeployment) -> list[Finding]:
-    """Formats and batches that the request does not offer."""
-    batches = request.prefill_batches_apart if says.role == PREFILL else request.batches
-    return [
-        *unoffered(("weights_format",), says.weights_format, request.weights_formats),
-        *unoffered(("kv_format",), says.kv_format, request.kv_formats),
-        *unoffered(("phase", "batch"), says.phase.batch, batches),
-    ]
 
 
 def _memory(request: Request, role: str, pass_: Counted) -> Memory:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from math import ceil
 
-from planner.results import Division, PhasePlan, StepTime
+from planner.results import Deployment, Division, DraftPlan, PhasePlan, StepTime
+from planner.results.deployments import DraftChoice, LayoutChoice, PhaseChoice
 from planner.specs.judged import ModelKind, judged_on
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec
 from planner.specs.request import Request
 from planner.specs.roles import PREFILL
-from planner.verifier.findings import Finding, Path, Refused
+from planner.verifier.findings import Refused
 from planner.verifier.layout_names import axes_text, layout_name, mask_of, stored_axes
 from planner.verifier.model_errors import deviations, roofline_deviation
 from planner.verifier.scalar import ScalarBytes, ScalarMesh, ScalarTime, held_bytes, step_time
 from planner.verifier.scalar.experts import expert_ways
 from planner.verifier.scalar.heads import cached_heads
 from planner.verifier.scalar.shapes import OVER_HEADS, Layout
+
+Way = PhaseChoice | PhasePlan
+"""How a phase uses weights at rest, as an answer says it."""
 
 OVER_BATCH = "batch"
 MOST_PARTS, PARTS_PER_STAGE = 64, 4
@@ -59,20 +63,6 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """How a phase uses weights at rest, as an answer says it.
-
-    Args:
-        gathered_axes: by name, as `xy`.
-    """
-
-    batch: int
-    n_microbatches: int
-    attention: str
-    gathered_axes: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
     """A pass of a phase, counted."""
 
@@ -105,23 +95,22 @@ def resting(
     cluster: ClusterSpec,
     mesh: ScalarMesh,
     formats: tuple[str, str],
-    names: tuple[str, str, str],
+    kept: Deployment | LayoutChoice | DraftChoice | DraftPlan,
 ) -> Resting:
     """A model at rest, from the words of an answer.
 
     Args:
         formats: of weights, and of the KV cache.
-        names: how weights rest, and the axes with copies and slices: `E_x F_yz`, `z`, ``.
+        kept: how weights rest, and the axes with copies and slices: `E_x F_yz`, `z`, ``.
 
     Raises:
         Refused: weights cannot rest so.
     """
-    storage, copied, sliced = names
     masks = []
     for field, read, text in (
-        ("storage", stored_axes, storage),
-        ("copied_axes", mask_of, copied),
-        ("sliced_axes", mask_of, sliced),
+        ("storage", stored_axes, kept.storage),
+        ("copied_axes", mask_of, kept.copied_axes),
+        ("sliced_axes", mask_of, kept.sliced_axes),
     ):
         try:
             masks.append(read(text, mesh))
@@ -129,10 +118,12 @@ def resting(
             raise Refused(refused.fact, path=(field,), says=text) from None
     stored, data, cuts = masks
     if (data or cuts) and model.moe is None:
-        raise Refused("are of models with experts only", path=("copied_axes",), says=copied)
+        raise Refused(
+            "are of models with experts only", path=("copied_axes",), says=kept.copied_axes
+        )
     if stored & data or stored & cuts:
         fact = "says of an axis that it cuts weights in two ways"
-        raise Refused(fact, path=("storage",), says=storage)
+        raise Refused(fact, path=("storage",), says=kept.storage)
     return Resting(
         model=model,
         cluster=cluster,
@@ -242,11 +233,16 @@ def _impossible(rests: Resting, way: Way, gathered: int) -> Iterator[tuple[str, 
         yield f"is not {' or '.join(allowed)}", "attention"
 
 
-def phase_plan(phase: str, pass_: Counted) -> PhasePlan:
-    """The record of a phase that is true of its pass."""
+def phase_plan(phase: str, pass_: Counted, device: DeviceSpec) -> PhasePlan:
+    """The record of a phase that is true of its pass.
+
+    The published FLOP of its tokens, two for each parameter, over the peak of all devices.
+    """
     layout, way = pass_.layout, pass_.way
     model, mesh = layout.model, layout.mesh
     n_tokens = way.batch * int(pass_.tokens.n_new)
+    active = model.n_active_params_published or model.n_params_published
+    peak = peak_flop_per_s(device, layout.weights_format) * mesh.n_devices * mesh.n_stages
     return PhasePlan(
         phase=phase,
         batch=way.batch,
@@ -256,19 +252,10 @@ def phase_plan(phase: str, pass_: Counted) -> PhasePlan:
         n_kv_ways=_n_kv_ways(pass_),
         step=pass_.step,
         n_tokens=n_tokens,
-        mfu_fraction=0.0,
+        mfu_fraction=2.0 * active * n_tokens / (peak * pass_.time.total_s),
         gathered_axes=axes_text(layout.gathered, mesh),
         divisions=_divisions(pass_),
     )
-
-
-def with_mfu(plan: PhasePlan, pass_: Counted, device: DeviceSpec) -> PhasePlan:
-    """The same with the published FLOP of its tokens over the peak of all devices."""
-    model, mesh = pass_.layout.model, pass_.layout.mesh
-    active = model.n_active_params_published or model.n_params_published
-    peak = peak_flop_per_s(device, pass_.layout.weights_format) * mesh.n_devices * mesh.n_stages
-    share = 2.0 * active * plan.n_tokens / (peak * pass_.time.total_s)
-    return replace(plan, mfu_fraction=share)
 
 
 def peak_flop_per_s(device: DeviceSpec, number_format: str) -> float:
@@ -308,9 +295,3 @@ def _divisions(pass_: Counted) -> tuple[Division, ...]:
         for things, n, parts in dealt
         if n % parts
     )
-
-
-def unoffered(path: Path, says: object, offered: tuple[object, ...]) -> list[Finding]:
-    """A choice that is none of those that the request offers."""
-    fact = "is none of what was offered"
-    return [] if says in offered else [Finding(path=path, says=says, fact=fact)]

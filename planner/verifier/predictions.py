@@ -1,4 +1,4 @@
-"""A prediction counted anew: times and bytes by a second account, its lines held against it."""
+"""The account of a given deployment: its prediction, line by line, from its request alone."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import replace
 
 from planner.results.arrivals import Waves
 from planner.results.predictions import FirstTokenPart, MemoryLine, PassLine, Prediction
-from planner.specs.architecture import Experts
 from planner.specs.provenance import Provenance
+from planner.specs.roles import PREFILL
 from planner.specs.serving_records import PredictionRequest
-from planner.verifier.engine_deployments import interval, rank_of
-from planner.verifier.findings import TOLERANCE, Finding, Refused, with_differences
+from planner.verifier.findings import Finding, Refused, with_differences
 from planner.verifier.loads import counted_load
-from planner.verifier.pass_lines import counted_pass
+from planner.verifier.pass_lines import pass_line
 from planner.verifier.quality import quality_words
-from planner.verifier.serving.drafts import draft_of
+from planner.verifier.serving.balance import balance
+from planner.verifier.serving.evaluation import Evaluation, evaluation
 from planner.verifier.serving.held import copies_of
-from planner.verifier.serving.kernels import Run
 from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s
-from planner.verifier.serving.ranks import Rank
-from planner.verifier.serving.rounds import Felt, Held, Served, felt, held_by
+from planner.verifier.serving.passes import interval
+from planner.verifier.serving.ranks import has_experts, kind_of
+from planner.verifier.serving.rounds import Felt, Served
 from planner.verifier.serving.starting import unstartable
 
 _FIRST = {
@@ -36,90 +36,54 @@ _FIRST = {
 
 def judge_prediction(answer: Prediction) -> tuple[Prediction, list[Finding]]:
     """The prediction that is true of its request, and everything in this one that is not so."""
-    asked = answer.request
-    (model,) = asked.records.models
+    given = answer.request
     try:
-        rank = replace(rank_of(asked.records, model, asked), exchanges=asked.exchanges)
-        draft = draft_of(model, asked.drafter, asked.n_drafted, asked.acceptance)
+        counted = evaluation(given)
     except Refused as refused:
         return answer, [refused.at(("request",))]
-    unstarted = unstartable(
-        asked.records.engine,
-        model,
-        asked.records.cluster,
-        asked,
-        loaded=rank.formats,
-        overlaps=asked.overlaps,
-    )
-    wrong = [replace(one, path=("request", *one.path)) for one in unstarted]
-    served = Served(
-        engine=asked.records.engine,
-        hbm_bytes=asked.records.cluster.device.hbm_bytes,
-        batch=asked.batch,
-        chunk_tokens=asked.chunk_tokens,
-        overlaps=asked.overlaps,
-        n_input_tokens=float(asked.n_input_tokens),
-        n_output_tokens=float(asked.n_output_tokens),
-        hit_fraction=asked.hit_fraction,
-        n_shared_tokens=float(asked.n_shared_tokens),
-        draft=draft,
-        role=asked.role,
-        n_waves=asked.n_waves,
-    )
-    held = held_by(rank, served)
+    records = given.records
+    wrong = [
+        one.below(("request",))
+        for one in unstartable(
+            records.engine,
+            counted.rank.model,
+            records.cluster,
+            given,
+            loaded=counted.rank.formats,
+            overlaps=given.overlaps,
+        )
+    ]
+    held, load = counted.held, None
     if held.largest_batch < 1:
         fact = "has no room for one sequence"
         wrong.append(Finding(path=("memory", "limit_bytes"), says=held.limit_bytes, fact=fact))
-    times = felt(rank, served, held.largest_batch)
-    lines, more = _passes(answer, rank, asked, times)
-    wrong += more
-    load = None
-    if asked.requests_per_s is not None:
-        load, more = counted_load(answer.load, rank, served, asked.requests_per_s)
+    if given.requests_per_s is not None:
+        rank, served = counted.rank, counted.served
+        load, more = counted_load(answer.load, rank, served, given.requests_per_s)
         wrong += more
-    truth = replace(_truth(answer, rank, served, held, times, lines), load=load)
+    truth = replace(prediction(given, counted), launch=answer.launch, load=load)
     return truth, with_differences(wrong, answer, truth)
 
 
-def _passes(
-    answer: Prediction, rank: Rank, asked: PredictionRequest, times: Felt
-) -> tuple[tuple[PassLine, ...], list[Finding]]:
-    """All passes; as they are said where there are others."""
-    if [one.name for one in answer.passes] != [*times.passes]:
-        fact = f"are not {' and '.join(times.passes)}"
-        return answer.passes, [Finding(path=("passes",), says=len(answer.passes), fact=fact)]
-    engine, found, wrong = asked.records.engine, [], []
-    hosts = {
-        "decode": decode_beside_s(rank.model, engine),
-        "prefill": prefill_beside_s(rank.model, engine),
-    }
-    for i, says in enumerate(answer.passes):
-        timed, host_s = times.passes[says.name], hosts[says.name]
-        line, more = counted_pass(says, timed, rank, host_s=host_s, overlaps=asked.overlaps)
-        found.append(line)
-        wrong += [replace(one, path=("passes", str(i), *one.path)) for one in more]
-    return tuple(found), wrong
-
-
-def _truth(
-    answer: Prediction,
-    rank: Rank,
-    served: Served,
-    held: Held,
-    times: Felt,
-    lines: tuple[PassLine, ...],
-) -> Prediction:
-    asked, records, device = answer.request, answer.request.records, rank.kernels.device
-    mixes = any(isinstance(one.ffn, Experts) for one in rank.model.layers)
+def prediction(given: PredictionRequest, counted: Evaluation) -> Prediction:
+    """A deployment as people read it; how it is started, and what it does at a rate, left out."""
+    rank, served, times = counted.rank, counted.served, counted.times
+    records, kernels, formats = given.records, rank.kernels, given.formats
+    device = kernels.device
     n_devices = rank.n_group * rank.n_stages
-    total = _ended(rank, times) * asked.n_output_tokens
-    provenance = _provenance(lines, records.engine.provenance)
-    peak = rank.kernels.peak(Run(family="gemm", format=rank.formats.weights))
-    return replace(
-        answer,
+    # each request has its place from its prompt to its last token
+    total = times.n_running * rank.n_data * given.n_output_tokens / times.place_s
+    hosts = {
+        "decode": decode_beside_s(rank.model, records.engine),
+        "prefill": prefill_beside_s(rank.model, records.engine),
+    }
+    passes = tuple(pass_line(name, it, rank, hosts[name]) for name, it in times.passes.items())
+    provenance = _provenance(passes, records.engine.provenance)
+    return Prediction(
+        request=given,
         model=rank.model.name,
         title=rank.model.title,
-        model_kind="mixture" if mixes else "dense",
+        model_kind=kind_of(rank.model),
         device=device.name,
         engine=records.engine.name,
         network=records.cluster.name,
@@ -130,35 +94,37 @@ def _truth(
             "expert": rank.n_expert_parallel,
         },
         n_devices=n_devices,
-        n_copies=1 if mixes else rank.n_data,
-        batch=asked.batch,
+        n_copies=1 if has_experts(rank.model) else rank.n_data,
+        batch=given.batch,
         n_running=int(times.n_running),
-        formats={name: getattr(asked.formats, name) for name in ("weights", "experts", "cache")},
-        quality=quality_words(rank.model, asked.formats.weights, asked.formats.cache),
-        n_input_tokens=asked.n_input_tokens,
-        n_output_tokens=asked.n_output_tokens,
-        hit_fraction=asked.hit_fraction,
-        overlap="two-batch" if asked.overlaps else "none",
+        formats={name: getattr(formats, name) for name in ("weights", "experts", "cache")},
+        quality=quality_words(rank.model, formats.weights, formats.cache),
+        n_input_tokens=given.n_input_tokens,
+        n_output_tokens=given.n_output_tokens,
+        hit_fraction=given.hit_fraction,
+        overlap="two-batch" if given.overlaps else "none",
         tokens_per_step=served.n_yielded,
-        outside=times.outside,
         ttft_s=interval(times.ttft_s, times.ttft_error),
         tpot_s=interval(times.tpot_s, times.tpot_error),
         itl_s=interval(times.itl_s, times.decode_error),
-        ttft_parts=tuple(_first_token(asked, served, times)),
+        ttft_parts=tuple(_first_token(given, served, times)),
         queue_s=times.queue_s,
         user_tokens_per_s=1 / times.tpot_s if times.tpot_s else 0.0,
         device_tokens_per_s=total / n_devices,
         total_tokens_per_s=total,
         peak_flop_per_s=dict(device.peak_flop_per_s),
         hbm_bytes_per_s=device.hbm_bytes_per_s,
-        ridge_flop_per_byte=peak / device.hbm_bytes_per_s,
-        memory=_memory(answer, held, device.hbm_bytes, served.n_kept_tokens, times.n_running),
-        passes=lines,
+        ridge_flop_per_byte=kernels.peak_of(rank.formats.weights) / device.hbm_bytes_per_s,
+        memory=_memory(counted),
+        passes=passes,
+        balance=balance(rank, times.n_running),
         n_assumed=sum(one.source.startswith("assumed") for one in provenance),
         provenance=provenance,
+        launch=None,
         measured_by=records.kernels.measured_by,
         waves=_waves(served, times),
         redundant_experts=copies_of(rank),
+        outside=times.outside,
     )
 
 
@@ -173,34 +139,25 @@ def _waves(served: Served, times: Felt) -> Waves | None:
     return Waves(n_waves=served.n_waves, first_s=first, later_s=later, median_s=usual)
 
 
-def _ended(rank: Rank, times: Felt) -> float:
-    """Requests that end each second: each has its place from its prompt to its last token."""
-    return times.n_running * rank.n_data / times.place_s
-
-
-def _first_token(asked: PredictionRequest, served: Served, times: Felt) -> Iterator[FirstTokenPart]:
-    sources = {one.key: one.source for one in asked.records.engine.provenance}
+def _first_token(given: PredictionRequest, served: Served, times: Felt) -> Iterator[FirstTokenPart]:
+    """What a request waits for until its first token, in that order; what is zero left out."""
+    sources = {one.key: one.source for one in given.records.engine.provenance}
     passes = f" in {times.n_chunks} passes" if times.n_chunks > 1 else ""
     for name, (words, key) in _FIRST.items():
         if times.parts.get(name):
-            if name == "step" and served.role == "prefill":
+            if name == "step" and served.role == PREFILL:
                 words = "rest of the prompts under way"
-            said = words.format(n_new=served.n_new_tokens, passes=passes)
+            text = words.format(n_new=served.n_new_tokens, passes=passes)
             source = sources.get(key, "")
-            yield FirstTokenPart(name=said, seconds=times.parts[name], source=source)
+            yield FirstTokenPart(name=text, seconds=times.parts[name], source=source)
 
 
-def _memory(
-    answer: Prediction, held: Held, hbm_bytes: float, n_tokens: float, running: float
-) -> MemoryLine:
-    """Of the fullest device; the last whole token of a context may fall either way."""
-    each = held.sequence_bytes
-    fits = held.room_bytes / running * n_tokens / each if each else 0.0
-    says = answer.memory.longest_context
-    is_rounding = abs(says - fits) < 1 and abs(round(fits) - fits) < TOLERANCE * fits
-    longest = says if is_rounding else int(fits)
+def _memory(counted: Evaluation) -> MemoryLine:
+    """Of the fullest device; the longest context is that of so many sequences in equal parts."""
+    held, running = counted.held, counted.times.n_running
+    each, n_kept = held.sequence_bytes, counted.served.n_kept_tokens
     return MemoryLine(
-        hbm_bytes=hbm_bytes,
+        hbm_bytes=counted.served.hbm_bytes,
         limit_bytes=held.limit_bytes,
         weights_bytes=held.weights_bytes,
         drafter_bytes=held.drafter_bytes,
@@ -209,13 +166,13 @@ def _memory(
         activation_bytes=held.activation_bytes,
         workspace_bytes=held.workspace_bytes,
         largest_batch=held.largest_batch,
-        longest_context=longest,
+        longest_context=int(held.room_bytes / running * n_kept / each) if each else 0,
     )
 
 
 def _provenance(
-    lines: tuple[PassLine, ...], engine: tuple[Provenance, ...]
+    passes: tuple[PassLine, ...], engine: tuple[Provenance, ...]
 ) -> tuple[Provenance, ...]:
     """Sources of the forms of all lines, each once, and of the engine's constants."""
-    found = {f"{one.formula}.{one.format}": one.source for two in lines for one in two.operations}
-    return (*(Provenance(key=key, source=found[key]) for key in sorted(found)), *engine)
+    sources = {f"{one.formula}.{one.format}": one.source for it in passes for one in it.operations}
+    return (*(Provenance(key=key, source=sources[key]) for key in sorted(sources)), *engine)

@@ -7,6 +7,7 @@ moves, from a device that keeps the same shard where there is one.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -74,7 +75,7 @@ def judge_repair(repair: Repair) -> tuple[Repair, list[Finding]]:
         moved_vouched_by=repair.moved_vouched_by,
         load_s=_load_s(moves, stand),
     )
-    wrong += _wrong_frontier(repair, objective, is_rate=name in RATES)
+    wrong += _wrong_frontier(truth, objective, is_rate=name in RATES)
     return truth, with_differences(wrong, repair, truth)
 
 
@@ -146,13 +147,18 @@ def _moved(
 
 
 def _moves(says: Sequence[Move], loads: Sequence[Loaded], wrong: list[Finding]) -> tuple[Move, ...]:
-    """The moves that there are; of several devices that keep a shard any may send it."""
+    """The moves that there are; of several devices that keep a shard any may send it.
+
+    Who says nothing of a move has them send in turn.
+    """
     claims = {(move.replica, move.rank): move for move in says}
-    moves = []
+    moves, met = [], Counter[tuple[str, ...]]()
     for i, load in enumerate(loads):
         claim = claims.get((load.replica, load.rank))
-        source = claim.source if claim else ""
         allowed = load.keepers or ("",)
+        in_turn = allowed[met[allowed] % len(allowed)]
+        met[allowed] += 1
+        source = claim.source if claim else in_turn
         if source not in allowed:
             names = " or ".join(load.keepers) or "none"
             fact = f"keeps no such shard: {names} does"

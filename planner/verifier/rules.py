@@ -93,13 +93,12 @@ RULES = (COUNTED, ASKED, CHOSEN, PROVED, UNVERIFIED)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """How the fields of a record are judged: names, by rule.
+    """How the fields of a record are judged: names, by rule; all others are counted.
 
     Args:
         how: what they are counted from.
     """
 
-    counted: str = ""
     asked: str = ""
     chosen: str = ""
     proved: str = ""
@@ -107,14 +106,13 @@ class Judged:
     how: str = ""
 
     def names(self, rule: str) -> tuple[str, ...]:
+        """Those of a rule that is not `counted`."""
         return tuple(getattr(self, rule).split())
 
 
 FIELDS: Mapping[type, Judged] = {
     Plan: Judged(
         asked="request other_requests",
-        counted="deployment limits certificate provenance error_fraction given_up_fraction rivals "
-        "mix inside anywhere load",
         chosen="alternatives variants rule_costs",
         proved="n_ties",
         how="sources of the model, the cluster and its device, as their records say; variants that "
@@ -125,8 +123,6 @@ FIELDS: Mapping[type, Judged] = {
     Deployment: Judged(
         asked="n_output_tokens demand_tokens_per_s",
         chosen="weights_format kv_format storage copied_axes sliced_axes n_replicas variant draft",
-        counted="mesh prefill decode memory usd_per_hour usd_per_token prefill_usd_per_token "
-        "request_s further",
         how="formats among those offered; storage and axes by the letters of the mesh's axes; "
         "money from the price of a device, times and tokens; replicas in places of their own, as "
         "many as the demand needs",
@@ -134,60 +130,49 @@ FIELDS: Mapping[type, Judged] = {
     PhaseDeployment: Judged(
         asked="n_output_tokens",
         chosen="role weights_format kv_format storage copied_axes sliced_axes",
-        counted="mesh phase memory usd_per_hour n_passes handed_bytes further",
         how="as a deployment of both phases, with the pass, the memory and the targets of one "
         "alone; what is handed over is the cache of a request as one device would hold it",
     ),
     Mesh: Judged(
         chosen="axes n_stages",
-        counted="label axes_wrap is_torus n_devices n_positions",
         how="a slice of the torus, a share of a node, whole nodes, or the widest links, that the "
         "pool has; on a torus that others use in part `axes_wrap` is chosen, and walked",
     ),
     PhasePlan: Judged(
         asked="phase",
         chosen="batch n_microbatches attention gathered_axes",
-        counted="layout n_kv_ways step n_tokens mfu_fraction divisions",
         how="batches among those offered; the pass layer by layer in scalar arithmetic",
     ),
     StepTime: Judged(
-        counted="compute_s weights_s attention_s network_s overhead_s",
         how="products, reading, scores, messages and what each layer takes besides",
     ),
-    Division: Judged(counted="things n_things n_parts", how="heads, experts, layers over devices"),
+    Division: Judged(how="heads, experts, layers over devices"),
     Memory: Judged(
-        counted="fullest weights_bytes decode_kv_bytes prefill_kv_bytes written_kv_bytes "
-        "activation_bytes gather_bytes reserve_bytes capacity_bytes draft_bytes",
         how="of the busiest device; no sequence is in both phases at once; what is used has to fit",
     ),
     DraftPlan: Judged(
         asked="model acceptance",
         chosen="n_drafted attention storage gathered_axes copied_axes sliced_axes",
-        counted="n_yielded weights_format layout step held_bytes",
         how="tokens drafted among those offered; the sum of the powers of the acceptance",
     ),
     Alternative: Judged(
-        counted="objective loss_fraction is_tie",
         chosen="deployment",
         how="a deployment like any other, not better than the plan; that it is the best of its way "
         "is proved",
     ),
     RuleCost: Judged(
-        counted="objective gain_fraction",
         chosen="rule deployment",
         how="of a rule of an engine that was asked a deployment by that engine's request without "
         "it, which breaks the rule and no other, and is as much better than the plan as is said; "
         "that no other is better still nobody says, and no command starts it",
     ),
     Rival: Judged(
-        counted="runtime objective loss_fraction error_fraction",
         chosen="deployment",
         how="of each runtime that was asked a deployment by its own request, no better than the "
         "plan and no worse than any of its runtime that is listed; that it is the best is proved",
     ),
     Curves: Judged(chosen="curves", how="each by itself"),
     Curve: Judged(
-        counted="frontier",
         chosen="case",
         proved="reason",
         asked="requests",
@@ -200,13 +185,11 @@ FIELDS: Mapping[type, Judged] = {
     Frontier: Judged(
         asked="request other_requests",
         chosen="points alpha",
-        counted="x_name y_name x_dimension y_dimension preferred proof provenance cost_model",
         how="the quantities of the request, the point of most worth by `alpha`; that no point is "
         "missing is proved",
     ),
     FrontierPoint: Judged(
         chosen="deployment",
-        counted="x y gap meets_targets",
         proved="bound",
         how="a deployment like any other, whatever the targets on the two quantities; the cheapest "
         "first, each of the others faster than the one before it and dearer, so that none is "
@@ -214,19 +197,16 @@ FIELDS: Mapping[type, Judged] = {
     ),
     FrontierProof: Judged(
         chosen="status",
-        counted="verified",
         proved="proofs vouched_by n_candidates n_contexts screens n_solved",
         unverified="wall_s solve_s",
         how="no gap where it is called optimal, and provers enough",
     ),
-    CostModel: Judged(counted="name memory left_out", how="of the runtime that was asked"),
+    CostModel: Judged(how="of the runtime that was asked"),
     Comparison: Judged(
-        counted="objective best",
         chosen="rows",
         how="all rows asked the same; which is best, the first of equals",
     ),
     Row: Judged(
-        counted="plan placement loss_fraction",
         chosen="case",
         proved="reason",
         asked="requests",
@@ -234,16 +214,12 @@ FIELDS: Mapping[type, Judged] = {
         "has none is proved, of a request that is asked what the others are",
     ),
     LimitUse: Judged(
-        counted="name used limit dimension relief",
         proved="gain_fraction",
         how="targets of the request and the memory of a device, in their order",
     ),
-    Considered: Judged(
-        counted="name title quality_loss_fraction quality", how="the variant's record"
-    ),
+    Considered: Judged(how="the variant's record"),
     Certificate: Judged(
         asked="objective_name",
-        counted="objective gap dimension verified sort_price given_up_for",
         chosen="status",
         proved="bound proofs vouched_by vouched_bound n_candidates n_contexts screens n_solved "
         "sorts",
@@ -262,19 +238,16 @@ FIELDS: Mapping[type, Judged] = {
     ),
     Screen: Judged(
         chosen="name",
-        counted="reason",
         proved="n_candidates",
         how="a screen that there is, with its reason",
     ),
-    Provenance: Judged(counted="key source", how="as the records of the request have them"),
+    Provenance: Judged(how="as the records of the request have them"),
     Placement: Judged(
         asked="request",
-        counted="pool title served kinds certificate provenance further inside anywhere",
         chosen="recipes replicas handovers",
         how="the graph of the cluster in its state, vertex by vertex and link by link",
     ),
     OtherPlacement: Judged(
-        counted="objective loss_fraction served",
         chosen="recipes replicas handovers",
         how="as a placement, counted at what it believes: inside all recipes are, and none beats "
         "the bound; anywhere it is no worse than the placement as predicted; that it is the best "
@@ -282,42 +255,33 @@ FIELDS: Mapping[type, Judged] = {
     ),
     Recipe: Judged(
         chosen="model engine kind span speed_fraction counted_bytes_per_s",
-        counted="pieces deployment role",
         how="a deployment on the cluster that devices of its ability make; used by some replica, "
         "in the order of the replicas; its groups' links are as wide as it counts on",
     ),
     Replica: Judged(
         chosen="model recipe",
-        counted="name nodes leaves ranks channels",
         how="numbered by model; what its devices are on",
     ),
     Rank: Judged(
         chosen="device",
-        counted="rank node leaf stage axes coordinate",
         how="a free device of the kind, of its own, as fast as counted on, where the span has it",
     ),
     Channel: Judged(
         chosen="devices link",
-        counted="axis n_groups n_devices bytes_per_s counted_bytes_per_s",
         how="the widest links that connect each group, as fair shares; of equally narrow ones any",
     ),
     Handover: Judged(
         chosen="source target requests_per_s",
-        counted="request_bytes seconds ttft_s",
         how="of one model, engine and format of the cache; no replica and no links of a leaf carry "
         "more than they can; the first token in time",
     ),
     Served: Judged(
         asked="model demand_tokens_per_s",
-        counted="output_tokens_per_s n_replicas n_devices usd_per_hour",
         how="added up replica by replica; demands, numbers and limits are kept",
     ),
-    KindUse: Judged(
-        counted="kind device n_devices n_free n_used", how="devices of the graph, by their states"
-    ),
+    KindUse: Judged(how="devices of the graph, by their states"),
     FleetPlan: Judged(
         asked="request",
-        counted="title pools classes kinds certificate simulated provenance inside anywhere",
         chosen="recipes replicas handovers rounds",
         proved="fluid_usd_per_hour alternatives most_factor",
         how="the graph of the cluster in its state; deployments for the request that their "
@@ -325,60 +289,48 @@ FIELDS: Mapping[type, Judged] = {
         "another, which has to meet the same targets within both intervals",
     ),
     OtherFleet: Judged(
-        counted="objective loss_fraction pools classes simulated",
         chosen="recipes replicas handovers",
         how="as a fleet, tried at what it believes: inside all recipes are, and none beats the "
         "bound; anywhere it costs no more than the fleet; that it is the cheapest is proved",
     ),
     FleetPool: Judged(
         chosen="name recipe replicas classes above_tokens upto_tokens then rate_per_s usual",
-        counted="utilisation utilisation_half_width usd_per_hour station",
         proved="replica_rate_per_s",
         how="all requests that are to be served go somewhere, prompts of every length once, and to "
         "no pool more than its replicas serve; the station point by point, kernel by kernel, up to "
         "the longest request",
     ),
     Station: Judged(
-        counted="name role n_ranks n_lanes most_running chunk_tokens mixes_prefill n_polled_rounds "
-        "composes_ahead request_s request_token_s room_bytes sequence_bytes token_bytes "
-        "block_tokens own_blocks watermark_fraction caches_prefixes by_priority reserved_fraction "
-        "decode reading",
         how="of its deployment and its engine; the cache is the line through a usual prompt and "
         "the longest request",
     ),
     DecodeTimes: Judged(
         chosen="n_sequences context_tokens",
-        counted="seconds",
         how="points that reach the largest batch and the longest request; each a pass",
     ),
     ReadingTimes: Judged(
         chosen="n_sequences prompt_tokens span_tokens",
-        counted="seconds",
         how="points that reach the chunk and the longest request; each a pass less one that reads "
         "nothing",
     ),
     FleetHandover: Judged(
         chosen="source target requests_per_s",
-        counted="sequence_bytes token_bytes latency_s bytes_per_s wire_bytes_per_s",
         how="from pools that read to pools that decode for the same requests, under one engine; "
         "the connector's word, and what the links of a replica carry",
     ),
     ServedClass: Judged(
         asked="name rate_per_s n_input_tokens n_output_tokens",
         chosen="model served_fraction",
-        counted="percentiles curve_s goodput usd_per_hour",
         how="its targets are all told; rents of shared replicas by requests, as they come",
     ),
     Percentile: Judged(
         asked="at_most_s",
         chosen="quantity share",
-        counted="simulated_s half_width_s",
         how="of the requests served again",
     ),
-    Goodput: Judged(asked="asked", counted="simulated half_width", how="as percentiles"),
+    Goodput: Judged(asked="asked", how="as percentiles"),
     Simulated: Judged(
         asked="seed",
-        counted="n_requests n_warm_up n_wind_down n_batches duration_s n_begun_again",
         how="as many requests as were asked for, and all of the longest trace",
     ),
     Round: Judged(
@@ -405,41 +357,32 @@ FIELDS: Mapping[type, Judged] = {
     ),
     Repair: Judged(
         asked="request",
-        counted="placement before best dimension changes dropped load_s lost",
         chosen="moves frontier",
         proved="is_whole moved_proofs moved_vouched_by",
         how="device by device: a shard stays where its device had that rank of that sharding",
     ),
     RepairRequest: Judged(
         asked="before wanted loss_fraction most_points",
-        counted="inherited changed",
         how="aspects of both requests, compared",
     ),
-    Change: Judged(
-        counted="replica before fate n_moved moved_bytes", how="of the shards that stay and move"
-    ),
+    Change: Judged(how="of the shards that stay and move"),
     Move: Judged(
-        counted="replica rank device n_bytes",
         chosen="source",
         how="from any device that keeps the same shard",
     ),
     ExpertPlan: Judged(
         asked="request",
         chosen="is_cut_short",
-        counted="n_copies ranks max_load mean_load greedy before present traffic traffic_all "
-        "n_moves certificate",
         proved="proof",
         how="copies and loads in exact fractions; the greedy balancer by its rules; the bounds "
         "`mean` and `copies`, with the price of a move",
     ),
     ExpertRank: Judged(
         chosen="experts shares load_before",
-        counted="node load n_moves",
         how="experts that there are, each of them somewhere, in slots and on nodes as asked; equal "
         "shares, and with them the load before, are counted; chosen ones have to add up",
     ),
     ExpertBalance: Judged(
-        counted="max_load",
         chosen="traffic",
         how="with equal shares both are counted; else the least load of these copies is, and any "
         "traffic will do that there can be",
@@ -447,27 +390,22 @@ FIELDS: Mapping[type, Judged] = {
     StagePlan: Judged(
         asked="request",
         chosen="stages",
-        counted="latency_s bottleneck_s tokens_per_s even_s groups certificate provenance",
         how="all stages one after the other, the slowest, and equal numbers of layers, from the "
         "seconds of layers, which are counted kernel by kernel",
     ),
     StageLine: Judged(
         chosen="kind n_layers",
-        counted="device n_devices first_layer layers has_embedding has_head run_s hand_s "
-        "weights_bytes cache_bytes fixed_bytes limit_bytes",
         how="a group that there is and no other stage has; layers in order, each once; what it "
         "holds has to fit",
     ),
-    GroupUse: Judged(counted="kind kernels n_groups n_used", how="stages of each kind of group"),
+    GroupUse: Judged(how="stages of each kind of group"),
     LayerPlacement: Judged(
         asked="request",
         chosen="machines",
-        counted="tokens_per_s idle certificate",
         how="the maximum flow through the machines and their links, from the tables of the request",
     ),
     MachineLine: Judged(
         chosen="machine first_layer n_layers",
-        counted="type tokens_per_s",
         how="a machine that there is, once, with no more layers than it can hold; no layer is left "
         "to nobody",
     ),
@@ -475,17 +413,12 @@ FIELDS: Mapping[type, Judged] = {
         chosen="model formats n_tensor n_data n_stages n_expert_parallel n_expert_tensor batch "
         "chunk_tokens overlap n_drafted drafter command launch n_replicas role",
         asked="engine demand_tokens_per_s",
-        counted="variant quality_loss_fraction quality tpot_s ttft_s planned_tpot_s "
-        "planned_ttft_s usd_per_hour usd_per_token output_tokens_per_s weights_bytes used_bytes "
-        "capacity_bytes further outside redundant_experts",
         how="choices that the request offers, degrees that divide the model and fit the pool; "
         "passes kernel by kernel and message by message, what they hold, and rent; of plans and "
         "audits the commands are written again",
     ),
     TableDeployment: Judged(
         chosen="table line role",
-        counted="name engine model n_devices batch weights_format kv_format requests_per_s tpot_s "
-        "ttft_s output_tokens_per_s usd_per_hour usd_per_token weights_bytes memory_bytes further",
         how="the row of that line and role that the request carries, of the model, the lengths and "
         "the devices that are asked for; targets and the memory of a device are kept; money from "
         "the row, or from the price of its devices",
@@ -493,14 +426,11 @@ FIELDS: Mapping[type, Judged] = {
     EconomicsDeployment: Judged(
         chosen="weights_format layout batch draft n_replicas",
         asked="demand_tokens_per_s",
-        counted="step tpot_s usd_per_hour usd_per_token weights_bytes kv_bytes used_bytes "
-        "capacity_bytes further",
         how="formats and batches among those offered, stages and ranks that the rules of division "
         "allow; the paper's pass in scalar arithmetic, bytes by the rule that was asked for, rent "
         "over decoded tokens",
     ),
     EconomicsDraft: Judged(
-        counted="model weights_format step n_yielded held_bytes",
         chosen="layout n_drafted",
         how="tokens drafted among those offered, on the devices of its target",
     ),
@@ -509,13 +439,10 @@ FIELDS: Mapping[type, Judged] = {
         how="stages, ranks, spread of experts and ranks of attention that may be deployed",
     ),
     PassCount: Judged(
-        counted="launch_s attention_network_s ffn_network_s expert_network_s pipeline_network_s "
-        "memory_s compute_s attention_shape ffn_shape",
         how="the equations of the paper with these integers, in the faster shape",
     ),
     Audit: Judged(
         asked="request",
-        counted="observed",
         chosen="possible equal_speed equal_cost changes weights_formats kv_formats speculation",
         proved="untried",
         how="each a deployment that is counted anew, within what it is to be compared at: the "
@@ -524,105 +451,84 @@ FIELDS: Mapping[type, Judged] = {
     Observation: Judged(
         chosen="n_devices tpot_s",
         asked="weights_format kv_format batch",
-        counted="usd_per_token mfu_fraction",
         how="its owner's word, on devices of the pool; rent and FLOP over decoded tokens",
     ),
     AuditedChange: Judged(
         chosen="deployment",
-        counted="name usd_per_token",
         unverified="command",
         how="a change that there is, and a deployment at the speed of what runs that differs in no "
         "more; the cheapest first",
     ),
     EngineAudit: Judged(
         asked="request observed_tpot_s",
-        counted="observed_usd_per_token",
         chosen="predicted same_devices equal_speed equal_cost",
         unverified="command",
         how="each a deployment that is counted anew, within what it is to be compared at",
     ),
     Prediction: Judged(
         asked="request batch n_input_tokens n_output_tokens hit_fraction",
-        counted="model title model_kind device engine network degrees n_devices n_copies n_running "
-        "formats quality overlap tokens_per_step ttft_s tpot_s itl_s ttft_parts queue_s "
-        "user_tokens_per_s device_tokens_per_s total_tokens_per_s peak_flop_per_s "
-        "hbm_bytes_per_s ridge_flop_per_byte memory passes n_assumed provenance launch "
-        "measured_by load waves redundant_experts outside",
-        unverified="balance",
         how="the deployment of the request, kernel by kernel and message by message, in scalars",
     ),
     LayoutPrediction: Judged(
         chosen="plan",
-        counted="longest_context prefill_traffic decode_traffic toy",
         how="a plan of what was given; messages by kind and axes, and the most tokens that fit, by "
         "the scalar model that judges plans",
     ),
     Traffic: Judged(
-        counted="kind axes received_bytes",
         how="what one layer sends for one micro-batch, of all layers and micro-batches",
     ),
     ToyModel: Judged(
-        counted="n_devices n_requests token_s usd_per_token",
         how="Eqs. 9 to 17 of Erdil 2025, by the bytes of all parameters",
     ),
     Load: Judged(
         asked="requests_per_s",
-        counted="most_requests_per_s station n_in_flight ttft_s tpot_s percentiles simulated",
         how="as many as end while others wait, and requests served again with the same seed; in "
         "flight each is from its arrival to its last token",
     ),
     Waves: Judged(
         asked="n_waves",
-        counted="first_s later_s median_s",
         how="passes full of prompts one after the other, and those that come as others end",
     ),
-    Interval: Judged(
-        counted="value low high", how="errors of forms added up, those of one form together"
-    ),
+    Interval: Judged(how="errors of forms added up, those of one form together"),
     PassLine: Judged(
         asked="name",
-        counted="total_s host_s hidden_s n_tokens n_microbatches mfu_fraction hbm_fraction "
-        "operations",
         how="the sum of its kernels and messages, but for what overlap hides",
     ),
     OperationLine: Judged(
-        chosen="layer part formula format arguments flop hbm_bytes bound",
-        counted="run_s n_times error constants source sent_bytes flop_per_byte mfu_fraction "
-        "hbm_fraction ridge_flop_per_byte",
-        unverified="name",
-        how="each has to be a kernel or message of a second account, and all of these have to be "
-        "there; shares follow from the work that is said",
+        how="the kernels and messages of a pass in their order, from the layers of the model",
     ),
-    FirstTokenPart: Judged(counted="name seconds source", how="their sum is the time"),
+    FirstTokenPart: Judged(how="their sum is the time"),
     MemoryLine: Judged(
-        counted="hbm_bytes limit_bytes weights_bytes drafter_bytes cache_bytes "
-        "longest_cache_bytes activation_bytes "
-        "workspace_bytes largest_batch longest_context",
         how="of a device of the fullest stage",
     ),
     RedundantExperts: Judged(
-        counted="n_redundant fullest_factor copies_bytes",
         how="copies as many as the engine's users give so many groups, dealt by a second greedy "
         "balancer",
     ),
-    BalanceLine: Judged(unverified="name balanced present rule"),
+    BalanceLine: Judged(how="from peaks, bytes of formats and the model"),
     Launch: Judged(
         chosen="command version n_nodes n_servers variables remarks",
         how="flags that the engine has; of plans, audits and predictions written again",
     ),
     RepairPoint: Judged(
-        counted="loss_fraction is_chosen",
         proved="moved_bytes objective",
         how="in order; the chosen one is the placement's, the last one the best",
     ),
 }
-"""Every record of every kind of answer that can be verified, and each of its fields once."""
+"""Every record of every kind of answer that can be verified, and how its fields are judged."""
+
+
+def names_of(record: type, rule: str) -> tuple[str, ...]:
+    """Fields of a record that is judged by a rule."""
+    if rule != COUNTED:
+        return FIELDS[record].names(rule)
+    others = {name for one in RULES[1:] for name in FIELDS[record].names(one)}
+    return tuple(one.name for one in dataclasses.fields(record) if one.name not in others)
 
 
 @cache
 def rule_of(record: type, name: str) -> str:
     """The rule of a field; of records of requests and of kinds that are not verified `asked`."""
-    judged = FIELDS.get(record)
-    if judged is None:
+    if record not in FIELDS:
         return ASKED
-    return next(rule for rule in RULES if name in judged.names(rule))
+    return next((rule for rule in RULES[1:] if name in FIELDS[record].names(rule)), COUNTED)

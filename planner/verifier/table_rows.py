@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from planner.results.placements import Recipe
 from planner.results.table_deployments import TableDeployment
 from planner.specs.deployment_rows import DeploymentRow
-from planner.specs.placement_request import PlacementRequest, Serve
+from planner.specs.placement_request import AnyModel, PlacementRequest, Serve
 from planner.specs.records import ClusterSpec
 from planner.specs.roles import DECODE, PREFILL
 from planner.specs.targets import Targets
@@ -36,15 +35,25 @@ def counted_row(
     if not isinstance(says, TableDeployment):
         raise Refused("is of no table", path=("deployment",), says=recipe.engine)
     _, row = row_of(request, says)
+    return row_deployment(says.table, row, one.model, cluster), [
+        *_foreign(request, one, recipe, row, cluster),
+        *_broken(request, one, row, cluster),
+    ]
+
+
+def row_deployment(
+    table: str, row: DeploymentRow, model: AnyModel, cluster: ClusterSpec
+) -> TableDeployment:
+    """The account of a row: money from it, or from the price of its devices; even shards."""
     rent = row.n_devices * cluster.usd_per_hour if row.usd_per_hour is None else row.usd_per_hour
     tokens_per_s = row.requests_per_s * row.n_output_tokens
-    weights = one.model.n_params * stored_bytes(row.weights_format) / row.n_devices
-    found = replace(
-        says,
+    return TableDeployment(
+        table=table,
+        line=row.line,
         name=row.name,
         engine=row.engine,
         role=row.role,
-        model=one.model.name,
+        model=model.name,
         n_devices=row.n_devices,
         batch=row.batch,
         weights_format=row.weights_format,
@@ -55,14 +64,9 @@ def counted_row(
         output_tokens_per_s=tokens_per_s,
         usd_per_hour=rent,
         usd_per_token=rent / 3600.0 / tokens_per_s,
-        weights_bytes=weights,
+        weights_bytes=model.n_params * stored_bytes(row.weights_format) / row.n_devices,
         memory_bytes=row.memory_bytes,
-        further={},
     )
-    return found, [
-        *_foreign(request, one, recipe, row, cluster),
-        *_broken(request, one, row, cluster),
-    ]
 
 
 def row_of(

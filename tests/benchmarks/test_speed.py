@@ -8,7 +8,6 @@ import pytest
 from planner.estimates.candidates import machine_of
 from planner.estimates.phases import passes
 from planner.estimates.simulation.core import is_compiled
-from planner.estimates.steps import step_times
 from planner.layouts.geometry import geometry
 from planner.layouts.layer import residence
 from planner.layouts.options import all_layouts
@@ -18,6 +17,7 @@ from planner.specs.request import DEFAULT_WORKLOAD
 from planner.verifier import scalar
 from tests.benchmarks.speed import CHAT, COMMANDS, GUARDED, WORSE, Bench, Ratios, known
 from tests.clocks import least_s
+from tests.estimates.step_times import step_times
 
 N_CANDIDATES = 100_000
 N_SAMPLED = 300

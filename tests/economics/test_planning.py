@@ -109,7 +109,7 @@ def test_a_choice_that_the_recount_does_not_confirm_is_never_a_plan(part: str):
     request = asked("Llama_3_70B")
     found = choices(request, tables_of(request))
     wrong = replace(found, **{part: getattr(found, part) * (1 + 1e-7)})
-    with pytest.raises(SolverError, match="the recount disagrees"):
+    with pytest.raises(SolverError, match="the account disagrees"):
         describe_choice(wrong, request, 5)
 
 

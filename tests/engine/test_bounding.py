@@ -11,7 +11,6 @@ from planner import NoPlanError, load_architecture, load_cluster, plan
 from planner.estimates.serving.choices import degrees
 from planner.estimates.serving.timer import Timer
 from planner.runtimes import engine_source
-from planner.runtimes.engine_requests import clock_of
 from planner.runtimes.engines import engine_candidates
 from planner.specs.defaults import DEFAULT_WORKLOAD
 from planner.specs.engine_request import AskedDrafting
@@ -62,7 +61,7 @@ def test_no_deployment_goes_below_its_bounds(model, pool, engine, asked):
     (some,) = engine_candidates(
         load_architecture(model), load_cluster(pool), engine, **{**ASKED, **asked}
     )
-    timer = Timer(model=some.model, clock=clock_of(some.machines), request=some.request)
+    timer = Timer(model=some.model, clock=some.machines.clock, request=some.request)
     cuts = degrees(some.model, some.request)
     (block, *_) = timer.blocks(cuts.take(np.arange(0, len(cuts), 3)))
     for drafts in timer.drafts:

@@ -20,7 +20,7 @@ from planner.estimates.serving.timer import Timer
 from planner.estimates.serving.traffic import Traffic
 from planner.planning.plans import plan
 from planner.results import EnginePlan
-from planner.runtimes.engine_requests import clock_of, machines_of
+from planner.runtimes.engine_requests import machines_of
 from planner.runtimes.engines import engine_candidates
 from planner.runtimes.predicting import Speculating, predict
 from planner.specs.architecture import Architecture
@@ -112,7 +112,7 @@ def test_the_plan_is_the_best_of_all_by_loops(name, engine, tpot_s):
 def test_a_drafter_takes_room_beside_the_model():
     """Qwen3-8B: a layer of 193 million numbers, 2 × 4096² before it, 4 KiB of cache a token."""
     spec, pool = model("qwen3-8b"), cluster("h100-nvl8-x1")
-    clock = clock_of(machines_of(pool, "vllm"))
+    clock = machines_of(pool, "vllm").clock
     plain = planned("qwen3-8b", "h100-nvl8-x1", "vllm", drafting=EAGLE, **SMALL)
     timer = Timer(model=spec, clock=clock, request=plain.request)
     found = timer.choices(degrees(spec, plain.request), np.inf)

@@ -25,7 +25,7 @@ from planner.estimates.serving.traffic import Traffic
 from planner.planning.plans import plan
 from planner.report.lines import percent
 from planner.results import EnginePlan
-from planner.runtimes.engine_requests import clock_of, engine_request, machines_of
+from planner.runtimes.engine_requests import engine_request, machines_of
 from planner.runtimes.predicting import predict
 from planner.specs.defaults import DEFAULT_BATCHES
 from planner.specs.engine_request import CHUNKS, AskedDrafting
@@ -164,7 +164,7 @@ def random_feasible(
     """Objective of random deployments that start, fit and keep the TPOT (20000,)."""
     rng = np.random.default_rng(3)
     served, spec = model(name), cluster(pool)
-    clock = clock_of(machines_of(spec, "vllm"))
+    clock = machines_of(spec, "vllm").clock
     serving = Serving(model=served, formats=formats, engine=clock.engine, clock=clock)
     found: list[np.ndarray] = []
     for _ in range(200):
@@ -473,7 +473,7 @@ def test_a_hundred_thousand_deployments_take_five_seconds_of_one_core():
         prefer="objective",
         options=SolverOptions(),
     )
-    timer = Timer(model=model("deepseek-v3"), clock=clock_of(machines), request=request)
+    timer = Timer(model=model("deepseek-v3"), clock=machines.clock, request=request)
     found: list[object] = []
     (spent_s,) = least_s(
         lambda: found.append(timer.choices(degrees(timer.model, request), 1.0)),

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.equations import roofline
+from tests.estimates.step_times import roofline_shares
 
 seconds = st.floats(1e-9, 1e3)
 exponents = st.one_of(st.floats(1, 12), st.just(3.0), st.just(np.inf))
@@ -41,7 +42,7 @@ def test_the_smooth_roofline_lies_between_its_limits_and_reaches_them(c, m):
 
 @given(c=seconds, m=seconds, exponent=exponents)
 def test_the_shares_of_compute_and_memory_add_up_to_the_whole(c, m, exponent):
-    by_compute, by_memory = roofline.roofline_shares(c, m, exponent=exponent)
+    by_compute, by_memory = roofline_shares(c, m, exponent=exponent)
     total = roofline.smooth_roofline_s(c, m, exponent=exponent)
     assert by_compute + by_memory == pytest.approx(float(total), rel=1e-12)
     assert by_compute >= 0
@@ -55,13 +56,13 @@ def test_a_share_is_the_derivative_times_its_time(c, m, exponent):
     step = 1e-6 * c
     up = roofline.smooth_roofline_s(c + step, m, exponent=exponent)
     down = roofline.smooth_roofline_s(c - step, m, exponent=exponent)
-    by_compute, _ = roofline.roofline_shares(c, m, exponent=exponent)
+    by_compute, _ = roofline_shares(c, m, exponent=exponent)
     assert by_compute == pytest.approx(float(c * (up - down) / (2 * step)), rel=1e-3, abs=1e-8)
 
 
 def test_nothing_to_do_takes_no_time_and_has_no_shares():
     for exponent in (1.0, 3.0, np.inf):
-        by_compute, by_memory = roofline.roofline_shares(0.0, 0.0, exponent=exponent)
+        by_compute, by_memory = roofline_shares(0.0, 0.0, exponent=exponent)
         assert (by_compute, by_memory) == (0, 0)
 
 

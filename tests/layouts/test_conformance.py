@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from planner.estimates.networks import network_table
-from planner.estimates.steps import Machine, step_times
+from planner.estimates.steps import Machine
 from planner.layouts import FAMILIES, naming
 from planner.layouts.geometry import Geometry, Pass, geometry
 from planner.layouts.layer import head_work, layer_work, residence
@@ -25,6 +25,7 @@ from planner.layouts.table import (
 from planner.layouts.work import LayerWork
 from planner.specs.records import ModelSpec, TorusFabric
 from planner.topology.meshes import MeshTable, mesh_table
+from tests.estimates.step_times import step_times
 from tests.topology.pools import nodes, torus
 
 PREFILL = Pass(n_new_tokens=8, n_context_tokens=8, n_cached_tokens=8)

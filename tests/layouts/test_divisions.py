@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 
-from planner.layouts.divisions import uneven
-from planner.layouts.geometry import geometry, spread
+from planner.layouts import naming
 from planner.layouts.naming import expert_layout_name
 from planner.layouts.table import OVER_BATCH, OVER_HEADS, LayoutTable
-from planner.results import Division
+from planner.results.deployments import DraftChoice, PhaseChoice
+from planner.runtimes.describe import axes_of, mesh_of
 from planner.topology.meshes import mesh_table
+from planner.verifier.meshes import mesh_of as true_mesh_of
+from planner.verifier.phases import Tokens, counted, phase_plan, resting
 from tests.layouts.test_conformance import MULTI_HEAD
 from tests.layouts.test_expert_conformance import FEW, LATENTS
 from tests.topology.pools import nodes
@@ -27,11 +30,30 @@ def one(label: str, **columns: int) -> LayoutTable:
     )
 
 
-def of(model, layout: LayoutTable, batch: float = 64.0) -> set[tuple[str, int, int, int, int]]:
-    shape = geometry(layout, MESHES)
-    found = uneven(model, shape, spread(shape, np.array([[batch]])))
-    divisions = [Division(things=t, n_things=n, n_parts=parts) for t, n, parts in found]
-    return {(d.things, d.n_things, d.n_parts, d.n_most, d.n_copies) for d in divisions}
+def of(model, layout: LayoutTable, batch: int = 64) -> set[tuple[str, int, int, int, int]]:
+    """Of the account, which is told the layout in words."""
+    axes = (axes_of(MESHES, layout, name, 0) for name in ("data", "sliced", "gathered"))
+    copied, sliced, gathered = axes
+    kept = DraftChoice(
+        n_drafted=0,
+        attention=naming.attention_name(layout, 0),
+        storage=naming.notation(MESHES, layout, 0),
+        gathered_axes=gathered,
+        copied_axes=copied,
+        sliced_axes=sliced,
+    )
+    cluster, chosen = nodes(4), mesh_of(SimpleNamespace(meshes=MESHES), int(layout.mesh[0]))
+    mesh, _ = true_mesh_of(cluster, chosen)
+    rests = resting(model, cluster, mesh, ("bf16", "bf16"), kept)
+    way = PhaseChoice(
+        batch=batch,
+        n_microbatches=1,
+        attention=kept.attention,
+        gathered_axes=gathered,
+    )
+    pass_ = counted(rests, way, Tokens(n_new=1.0, n_context=64.0, n_cached=64.0))
+    found = phase_plan("decode", pass_, cluster.device).divisions
+    return {(d.things, d.n_things, d.n_parts, d.n_most, d.n_copies) for d in found}
 
 
 def test_what_comes_out_even_is_not_mentioned():

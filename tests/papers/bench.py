@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from planner.estimates.networks import network_table
-from planner.estimates.steps import Machine, StepTimes, step_times
+from planner.estimates.steps import Machine
 from planner.layouts.geometry import Geometry, Pass, geometry
 from planner.layouts.layer import residence
 from planner.layouts.naming import attention_name, layout_name, notation
@@ -19,6 +19,7 @@ from planner.layouts.work import Residence
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.records import ModelSpec
 from planner.topology.meshes import mesh_table
+from tests.estimates.step_times import StepTimes, step_times
 
 TPU_POOL = {8: "2x2x2", 16: "2x2x4", 32: "2x4x4", 64: "4x4x4"}
 """Slices by their chips; the paper gives no shapes, these are the most compact ones."""

@@ -1,23 +1,24 @@
-"""Models and passes that the claims of [Lecture] are about, by the planner's own operations."""
+"""Models and passes that the claims of [Lecture] are about, by the planner's own account."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
-from planner.equations.arrays import FloatArray
+from planner.estimates.calibration.kernel_files import kernel_table
 from planner.estimates.serving.deployments import DeploymentTable, deployments
-from planner.estimates.serving.feeding import ffn_operations
 from planner.estimates.serving.memory import Holding, holding
-from planner.estimates.serving.mixing import mixer_operations
-from planner.estimates.serving.operations import Operation, PassShape
-from planner.estimates.serving.passes import pass_operations
 from planner.specs.architecture import Architecture, FeedForward, LayerClass
 from planner.specs.engines.files import load_engine
 from planner.specs.mixers import GroupedAttention, Mixer
-from planner.specs.reading import load_device
+from planner.specs.reading import load_cluster, load_device
 from planner.specs.served_formats import ServedFormats
+from planner.verifier.serving.feeding import feeding_runs
+from planner.verifier.serving.kernels import Kernels, Run
+from planner.verifier.serving.links import Links
+from planner.verifier.serving.mixers import mixing_runs
+from planner.verifier.serving.passes import pass_of
+from planner.verifier.serving.ranks import Rank
+from planner.verifier.serving.tokens import Tokens
 
 BF16 = ServedFormats(weights="bf16", experts="bf16", cache="bf16")
 H100 = load_device("h100-sxm")
@@ -66,36 +67,44 @@ def table(batch=1.0, formats=BF16) -> DeploymentTable:
     return deployments(formats=formats, batch=batch)
 
 
-def one(value) -> FloatArray:
-    return np.atleast_1d(np.asarray(value, dtype=float))
+def rank(model: Architecture, formats=BF16) -> Rank:
+    """One H100 under vLLM that serves a model by itself."""
+    return Rank(
+        model=model,
+        formats=formats,
+        kernels=Kernels(H100, kernel_table(H100.name, VLLM.name), VLLM),
+        links=Links(load_cluster("h100-nvl8-x1").fabric),
+        n_small_kernels=3,
+        n_tensor=1,
+    )
 
 
-def decoding(batch, context, n_positions=1.0) -> PassShape:
-    return PassShape(n_decoding=one(batch), context=one(context), n_positions=n_positions)
+def decoding(batch, context, n_positions=1.0) -> Tokens:
+    return Tokens(decoding=float(batch), context=float(context), positions=n_positions)
 
 
-def reading(prompts, n_tokens) -> PassShape:
-    return PassShape(n_prompts=one(prompts), prompt_tokens=one(n_tokens))
+def reading(prompts, n_tokens) -> Tokens:
+    return Tokens(prompts=float(prompts), read=float(n_tokens))
 
 
-def mlp(work: PassShape, ffn=MLP, formats=BF16) -> list[Operation]:
+def mlp(work: Tokens, ffn=MLP, formats=BF16) -> list[tuple[int, Run]]:
     """Products and activation of one FFN on one device."""
-    found = ffn_operations(ffn, 5120, table(formats=formats), work, formats, fused=False)
-    return [o for o in found if not o.family.startswith("all_")]
+    found = feeding_runs(ffn, rank(llama_13b(), formats), work)
+    return [(1, run) for run in found if not run.family.startswith("all_")]
 
 
-def attention(work: PassShape, mixer=ATTENTION) -> list[Operation]:
+def attention(work: Tokens, mixer=ATTENTION) -> list[tuple[int, Run]]:
     """Attention itself, without its projections."""
-    found = mixer_operations(mixer, 5120, table(), work, BF16)
-    return [o for o in found if o.family.endswith("_attention")]
+    found = mixing_runs(mixer, 5120, 1, work, BF16)
+    return [(1, run) for run in found if run.family.endswith("_attention")]
 
 
 def flop(operations) -> float:
-    return float(np.sum([np.sum(o.flop) * o.n_times for o in operations]))
+    return sum(n * run.flop for n, run in operations)
 
 
 def moved_bytes(operations) -> float:
-    return float(np.sum([np.sum(o.hbm_bytes) * o.n_times for o in operations]))
+    return sum(n * run.hbm_bytes for n, run in operations)
 
 
 def intensity(operations) -> float:
@@ -103,8 +112,9 @@ def intensity(operations) -> float:
     return flop(operations) / moved_bytes(operations)
 
 
-def whole_pass(model: Architecture, work: PassShape) -> list[Operation]:
-    return pass_operations(model, table(), work, BF16, families=(), n_small_kernels=3)
+def whole_pass(model: Architecture, work: Tokens) -> list[tuple[int, Run]]:
+    found = pass_of(rank(model), work, overlaps=False, message_share=0.0)
+    return [(n, spent.run) for _, n, spent in found.spent]
 
 
 def held(model: Architecture, n_tokens, *, batch=1.0, n_shared_tokens=0.0) -> Holding:

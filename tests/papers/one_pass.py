@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planner.estimates.steps import Machine, peak_of, step_times
+from planner.estimates.steps import Machine, peak_of
 from planner.layouts.geometry import Pass, geometry
 from planner.layouts.table import ALL_AXES, OVER_HEADS, LayoutTable
 from planner.specs.models import ModelSpec
+from tests.estimates.step_times import step_times
 
 
 def pass_s(

@@ -4,18 +4,16 @@ Each docstring quotes a claim with its section. What does not hold here is a str
 with the reason. Claims of caches and formats are in `test_lecture_memory.py`.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from planner.equations.roofline import compute_s, transfer_s
 from planner.equations.speculation import expected_tokens, n_scored
-from planner.estimates.serving.balance import balance_points, ridge_flop_per_byte
-from planner.estimates.serving.operations import gemm
 from planner.estimates.serving.passes import parameter_bytes
 from planner.specs.architecture import FeedForward
 from planner.specs.reading import load_architecture
+from planner.verifier.serving.balance import balance
+from planner.verifier.serving.kernels import product
 from tests.papers.lecture import (
     BF16,
     H100,
@@ -26,7 +24,7 @@ from tests.papers.lecture import (
     llama_13b,
     mlp,
     moved_bytes,
-    one,
+    rank,
     reading,
     table,
     whole_pass,
@@ -34,7 +32,7 @@ from tests.papers.lecture import (
 
 D, F = 5120, 13824
 LLAMA = llama_13b()
-RIDGE = ridge_flop_per_byte(H100.peak_flop_per_s["bf16"], H100.hbm_bytes_per_s)
+RIDGE = H100.peak_flop_per_s["bf16"] / H100.hbm_bytes_per_s
 
 
 def step_s(batch, context=1024):
@@ -55,9 +53,9 @@ def test_an_h100_does_295_flop_for_each_byte():
 def test_a_linear_layer_is_2bdf_flop_for_its_inputs_weights_and_outputs():
     """§1.2: "FLOPs = 2·B·D·F", "Bytes = 2BD + 2DF + 2BF"."""
     b = 7
-    product = gemm("linear", "feed", b, n=F, k=D, number_format="bf16")
-    assert product.flop == 2 * b * D * F
-    assert product.hbm_bytes == 2 * b * D + 2 * D * F + 2 * b * F
+    linear = product("linear", "feed", b, F, D, "bf16")
+    assert linear.flop == 2 * b * D * F
+    assert linear.hbm_bytes == 2 * b * D + 2 * D * F + 2 * b * F
 
 
 @pytest.mark.parametrize("b", [1, 16, 256])
@@ -66,8 +64,8 @@ def test_the_intensity_of_a_linear_layer_nears_its_batch(b):
 
     1 / (1/B + 1/D + 1/F): at a width of 2²⁰ less than 0.1 % short of B = 256.
     """
-    product = gemm("linear", "feed", b, n=2**20, k=2**20, number_format="bf16")
-    assert intensity([product]) == pytest.approx(b, rel=1e-3)
+    linear = product("linear", "feed", b, 2**20, 2**20, "bf16")
+    assert intensity([(1, linear)]) == pytest.approx(b, rel=1e-3)
 
 
 def test_a_gate_adds_half_to_parameters_and_flop():
@@ -116,17 +114,8 @@ def test_an_h100_is_saturated_by_batches_above_295():
 
     A bound from below: activations besides, the MLP of a 13B model needs some 340.
     """
-    product, _ = balance_points(
-        LLAMA,
-        matrix_ridge=RIDGE,
-        attention_ridge=RIDGE,
-        weights_format="bf16",
-        experts_format="bf16",
-        cache_format="bf16",
-        tokens=1.0,
-        tokens_of_experts=1.0,
-    )
-    assert product.balanced == pytest.approx(295, abs=0.5)
+    point, _ = balance(rank(LLAMA), 1.0)
+    assert point.balanced == pytest.approx(295, abs=0.5)
     assert intensity(mlp(decoding(295, 1024))) < RIDGE < intensity(mlp(decoding(350, 1024)))
 
 
@@ -224,8 +213,8 @@ def test_ten_users_at_once_wait_little_longer_and_get_eight_times_the_tokens():
 
 def test_matrices_see_all_tokens_at_once_and_attention_each_sequence():
     """§4.1: "Concatenate all sequences [...] and run one large batched matrix multiplication"."""
-    work = replace(decoding(3, 100), n_prompts=one(2), prompt_tokens=one(5))
-    named = {operation.name: operation for operation in whole_pass(LLAMA, work)}
+    work = decoding(3, 100).beside(reading(2, 5))
+    named = {run.name: run for _, run in whole_pass(LLAMA, work)}
     assert named["qkv projection"].arguments["m"] == 3 + 2 * 5
     assert named["FFN up"].arguments["m"] == 3 + 2 * 5
     assert named["decode attention"].arguments["batch"] == 3

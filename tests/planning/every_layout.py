@@ -15,7 +15,7 @@ import numpy as np
 
 from planner import load_model, load_topology
 from planner.estimates.networks import network_table
-from planner.estimates.steps import Machine, peak_of, step_times
+from planner.estimates.steps import Machine, peak_of
 from planner.layouts.geometry import Pass, geometry
 from planner.layouts.layer import residence
 from planner.layouts.options import MICROBATCHES, PARTS_PER_STAGE
@@ -24,6 +24,7 @@ from planner.specs.models import ModelSpec
 from planner.specs.records import FORMAT_BYTES, ClusterSpec, Workload
 from planner.specs.targets import Targets
 from planner.topology.meshes import MeshTable, mesh_table
+from tests.estimates.step_times import step_times
 
 POOLS = (
     *("dgx-a100-x1", "dgx-a100-x2", "dgx-a100-x3", "h100-nvl8-x1", "h100-nvl8-x2", "h20-nvl8-x1"),

@@ -73,6 +73,9 @@ def test_balance_points_are_those_of_the_literature():
     points = {line.name: line.balanced for line in h20.balance}
     assert points["heads that share a latent"] == pytest.approx(74 / 4, rel=0.07)
     assert points["tokens of all ranks, for their experts"] == pytest.approx(74 * scaled * 256 / 16)
+    # where each stands: 32 sequences, 32 heads of 8; 128 heads, one sequence on each of 32 ranks
+    assert [line.present for line in PREDICTION.balance] == [32.0, 4.0]
+    assert [line.present for line in h20.balance] == [1.0, 128.0, 32.0]
 
 
 def test_the_largest_batch_fits_and_one_more_does_not():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from planner.estimates.calibration.kernel_files import kernel_table
 from planner.estimates.serving.deployments import deployments
-from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.traffic import Traffic
 from planner.results.predictions import Prediction
 from planner.runtimes.predicting import Machines, predict
@@ -18,11 +17,8 @@ FP8 = ServedFormats(weights="fp8", experts="fp8", cache="bf16")
 def machines(topology: str, engine: str) -> Machines:
     cluster = load_cluster(topology)
     return Machines(
-        device=cluster.device,
         kernels=kernel_table(cluster.device.name, engine),
         engine=load_engine(engine),
-        network=serving_network(cluster.fabric),
-        network_name=cluster.name,
         cluster=cluster,
     )
 

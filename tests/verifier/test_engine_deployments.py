@@ -28,8 +28,7 @@ def test_a_chunk_holds_what_decodes_and_its_drafts_and_a_prompt_beside(chunk, n_
     drafter = "mtp" if n_drafted else ""
     choice = {"batch": 32, "chunk_tokens": chunk, "n_drafted": n_drafted, "drafter": drafter}
     says = replace(PLAN.deployment, **choice)
-    (asked,) = request.models
-    found = [one.fact for one in _unoffered(request, asked, says)]
+    found = [one.fact for one in _unoffered(request, says)]
     tokens = 32 * (1 + n_drafted)
     assert found == ([] if fits else [f"has no room for prompts beside {tokens} tokens"])
 

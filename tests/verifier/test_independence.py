@@ -59,8 +59,6 @@ def _halved():
                 yield name, "scale", False
         if row.row is not None:
             yield name, "row", False
-        if row.counted:
-            yield name, "counted", False
 
 
 @pytest.mark.parametrize(("name", "what", "is_objective"), [*_halved()])
@@ -68,8 +66,7 @@ def test_an_answer_found_with_half_of_a_coefficient_is_refused(
     name, what, is_objective, monkeypatch
 ):
     row = QUANTITIES[name]
-    half = {"counted": lambda one, device: row.counted(one, device) / 2}.get(what)
-    wrong = replace(row, **{what: half or getattr(row, what) / 2})
+    wrong = replace(row, **{what: getattr(row, what) / 2})
     _asked(name, is_objective=is_objective)  # there is a plan
     with monkeypatch.context() as patch:
         patch.setitem(quantities.QUANTITIES, name, wrong)

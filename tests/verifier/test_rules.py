@@ -14,7 +14,7 @@ from typing import Any, get_args
 from planner.report.answer_kinds import ANSWER_KINDS
 from planner.report.json_records import record_hints
 from planner.verifier.judging import judge_of
-from planner.verifier.rules import COUNTED, FIELDS, RULES
+from planner.verifier.rules import COUNTED, FIELDS, RULES, names_of
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "verification.md"
 MARK = "<!-- from here on: python -m tests.verifier.test_rules -->\n"
@@ -51,7 +51,7 @@ def test_each_field_of_each_answer_has_one_rule():
     judged = _judged_records()
     assert {*judged} == FIELDS.keys()
     for record in judged:
-        names = Counter(name for rule in RULES for name in FIELDS[record].names(rule))
+        names = Counter(name for rule in RULES for name in names_of(record, rule))
         assert names == Counter(field.name for field in dataclasses.fields(record)), record
 
 
@@ -70,7 +70,7 @@ def _table(record: type) -> Iterator[str]:
         yield f"{judged.how[0].upper()}{judged.how[1:]}.\n"
     yield "| | |\n| --- | --- |"
     for rule in RULES:
-        names = ", ".join(f"`{name}`" for name in judged.names(rule))
+        names = ", ".join(f"`{name}`" for name in names_of(record, rule))
         if names:
             yield f"| {WORDS.get(rule, rule)} | {names} |"
     yield ""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from planner.estimates.networks import network_table
 from planner.estimates.phases import NumberFormats, format_costs
-from planner.estimates.steps import Machine, StepTimes, step_times
+from planner.estimates.steps import Machine
 from planner.layouts.geometry import geometry
 from planner.layouts.layer import residence
 from planner.layouts.table import ATTENTION_NAMES, LayoutTable
@@ -21,6 +21,7 @@ from planner.layouts.work import Residence
 from planner.specs.records import FORMAT_BYTES, ModelSpec
 from planner.topology.meshes import MeshTable
 from planner.verifier.scalar import ScalarMesh, held_bytes, step_time
+from tests.estimates.step_times import StepTimes, step_times
 from tests.verifier.drawn import (
     BATCHES,
     DEVICES,

@@ -57,7 +57,7 @@ def test_what_nobody_can_judge_may_be_anything_and_is_said_so(name):
     from planner.report.answer_kinds import kind_named
 
     places = [p for p in leaves(record) if rule_at(kind_named(kind), answer(name), p) == UNVERIFIED]
-    assert places
+    assert places or kind == "prediction"  # of which every word is counted
     for path in places:
         changed = altered(record, path, Random(3))
         found = verify(changed)

@@ -99,7 +99,7 @@ def read(tasks: Sequence[Task]) -> list[Reading]:
 
 
 def answer(tasks: Sequence[Task]) -> list[Result]:
-    """Answer requests, as `--json` does; what has no plan, or fails, is a row with its reason."""
+    """Answer requests as programs read them; of no plan, or a failure, the row says why."""
     with _ALONE:
         return [_result(task) for task in tasks]
 
@@ -127,11 +127,10 @@ def _reading(task: Task) -> Reading:
 
 
 def _result(task: Task) -> Result:
-    from planner.commands.cli import answer_to
+    from planner.commands.cli import envelope_of
 
     began_s = time.perf_counter()
-    said = answer_to([*task.words, "--json"], began_s=began_s)
-    envelope = json.loads(said.text) if said.text else {}
+    said, envelope = envelope_of(task.words, began_s=began_s)
     row = empty_row(task) | _figures(envelope) | {"code": said.code}
     if said.code:
         row["reason"] = _reason(envelope, said.message)

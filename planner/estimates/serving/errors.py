@@ -1,8 +1,8 @@
 """How far off times may be: errors of kernels, added up over passes of every deployment.
 
 Kernels of one family err together, families apart; the model that adds them up errs besides, by
-what `specs/model_errors` says of the runtime and the kind of model. Source: `predicting`, which
-states the same interval for one deployment with code of its own.
+what `specs/model_errors` says of the runtime and the kind of model. The account of a deployment
+states the same interval with code of its own.
 """
 
 from __future__ import annotations

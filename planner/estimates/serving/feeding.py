@@ -139,7 +139,6 @@ def _sent(
                 "n_active_groups": ffn.n_active_groups,
                 **shape,
             },
-            sent_bytes=np.where(group > 1, own * (ffn.n_active * d_model * number), 0.0),
         )
     gathered = np.where(table.exchanges, 1, table.n_data)
     volume = tokens * table.n_data * (d_model * 2.0)
@@ -173,8 +172,6 @@ def _fused(
     local = (ffn.n_experts + table.n_redundant) / table.n_expert_parallel
     width = ffn.d_expert / table.n_expert_tensor
     pairs, hit = reached(ffn, tokens, table)
-    weight = number_bytes(formats.experts)
-    each = ffn.n_matrices * d_model * width
     return Operation(
         name="experts",
         layer="",
@@ -193,11 +190,9 @@ def _fused(
             "n_hit": hit,
             # without a dispatch, a kernel walks through the rows of all experts
             "walked_rows": np.where(table.exchanges, pairs, tokens * ffn.n_active),
-            "weight_bytes": weight,
+            "weight_bytes": number_bytes(formats.experts),
             "input_bytes": input_bytes(formats.experts),
         },
-        flop=2.0 * pairs * each,
-        hbm_bytes=hit * each * weight + pairs * (4.0 * d_model),
     )
 
 

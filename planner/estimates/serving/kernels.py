@@ -190,7 +190,8 @@ class KernelClock:
         used = {name: constants[name] for name in shares if name in constants}
         compute = used.get("compute_fraction", 1.0) * rates["peak_flop_per_s"]
         memory = used["memory_fraction"] * rates["hbm_bytes_per_s"]
-        least = np.maximum(operation.flop / compute, operation.hbm_bytes / memory)
+        work = operation.arguments
+        least = np.maximum(work["flop"] / compute, work["n_bytes"] / memory)
         return Timing(
             seconds=np.where(least > 0, used["floor_s"] + least, 0.0),
             error=max(kernel.fit.relative_error, UNMEASURED_ERROR),

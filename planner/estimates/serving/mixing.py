@@ -67,13 +67,13 @@ def _grouped_attention(
     work: PassShape,
     formats: ServedFormats,
 ) -> Iterator[Operation]:
-    cache_bytes = number_bytes(formats.cache)
-    widths = mixer.d_head + mixer.d_value_head
-    cached = (mixer.d_head + (0 if mixer.shares_values else mixer.d_value_head)) * cache_bytes
-    shape = {"n_heads": heads, "n_kv_heads": kv_heads, "d_head": mixer.d_head}
+    shape = {
+        "n_heads": heads,
+        "n_kv_heads": kv_heads,
+        "d_head": mixer.d_head,
+        "cache_bytes": number_bytes(formats.cache),
+    }
     if np.any(work.n_decoding):
-        seen = _decode_span(mixer, work)
-        sequences = np.asarray(work.n_decoding)
         yield Operation(
             name="decode attention",
             layer="",
@@ -81,19 +81,13 @@ def _grouped_attention(
             family="decode_attention",
             format=formats.cache,
             arguments={
-                "batch": sequences,
-                "context": seen,
+                "batch": np.asarray(work.n_decoding),
+                "context": _decode_span(mixer, work),
                 **shape,
-                "cache_bytes": cache_bytes,
             },
-            flop=2.0 * widths * heads * work.decoded_tokens * seen,
-            hbm_bytes=sequences * seen * kv_heads * cached,
         )
     if np.any(work.n_prompts):
         new, past = _prefill_span(mixer, work)
-        prompts = np.asarray(work.n_prompts)
-        pairs = prompts * np.asarray(work.prompt_tokens) * (past + (new + 1.0) / 2.0)
-        read = prompts * (past + work.prompt_tokens) * kv_heads * cached
         yield Operation(
             name="prefill attention",
             layer="",
@@ -101,14 +95,11 @@ def _grouped_attention(
             family="prefill_attention",
             format=formats.cache,
             arguments={
-                "batch": prompts * np.asarray(work.prompt_tokens) / np.maximum(new, 1.0),
+                "batch": work.read_tokens / np.maximum(new, 1.0),
                 "tokens": new,
                 "past_tokens": past,
                 **shape,
-                "cache_bytes": cache_bytes,
             },
-            flop=2.0 * widths * heads * pairs,
-            hbm_bytes=read + 2.0 * work.read_tokens * heads * widths,
         )
 
 
@@ -172,8 +163,6 @@ def _absorbed(
     """Decode attends to latents: queries go into their space, outputs come back."""
     rows = work.decoded_tokens * heads
     latent = mixer.d_kv_latent
-    seen = _selected(mixer.indexer, np.asarray(work.context, dtype=float))
-    cache_bytes = number_bytes(formats.cache)
     yield grouped_gemm(
         "queries to latents",
         "project",
@@ -191,14 +180,12 @@ def _absorbed(
         format=formats.cache,
         arguments={
             "batch": np.asarray(work.n_decoding),
-            "context": seen,
+            "context": _selected(mixer.indexer, np.asarray(work.context, dtype=float)),
             "n_heads": heads * work.n_positions,  # positions of a sequence share its latents
             "d_latent": latent,
             "d_rope": mixer.d_rope,
-            "cache_bytes": cache_bytes,
+            "cache_bytes": number_bytes(formats.cache),
         },
-        flop=2.0 * (2 * latent + mixer.d_rope) * rows * seen,
-        hbm_bytes=np.asarray(work.n_decoding) * seen * (mixer.d_cached * cache_bytes),
     )
     yield grouped_gemm(
         "latents to values",
@@ -227,8 +214,9 @@ def _expanded(
         k=mixer.d_kv_latent,
         number_format=formats.weights,
     )
-    widths = mixer.d_head + mixer.d_value_head
-    seen = _selected(mixer.indexer, past + (new + 1.0) / 2.0)
+    if mixer.indexer is not None:
+        mean = (new + 1.0) / 2.0
+        past = np.maximum(0.0, _selected(mixer.indexer, past + mean) - mean)
     yield Operation(
         name="prefill attention",
         layer="",
@@ -238,14 +226,12 @@ def _expanded(
         arguments={
             "batch": prompts,
             "tokens": new,
-            "past_tokens": np.maximum(0.0, seen - (new + 1.0) / 2.0) if mixer.indexer else past,
+            "past_tokens": past,
             "n_heads": heads,
             "d_nope": mixer.d_nope,
             "d_rope": mixer.d_rope,
             "d_value": mixer.d_value_head,
         },
-        flop=2.0 * widths * heads * prompts * new * seen,
-        hbm_bytes=2.0 * widths * heads * prompts * (2.0 * new + past),
     )
 
 
@@ -283,8 +269,6 @@ def _indexing(
         family="scores",
         format="fp8",
         arguments={"flop": 2.0 * columns * (decoded + read), "n_bytes": scored * index.d_head},
-        flop=2.0 * columns * (decoded + read),
-        hbm_bytes=scored * index.d_head,
     )
 
 
@@ -299,18 +283,14 @@ def _recurrence(
     cut = table.n_tensor
     columns = mixer.n_input_columns / cut
     yield gemm("input projections", "project", tokens, n=columns, k=d_model, number_format=weights)
-    heads = mixer.n_heads / cut
-    state = heads * (mixer.d_key * mixer.d_value)
-    channels = mixer.d_conv / cut
     shape = {
-        "n_heads": heads,
+        "n_heads": mixer.n_heads / cut,
         "d_key": mixer.d_key,
         "d_value": mixer.d_value,
         "n_groups": np.maximum(1.0, mixer.n_groups / cut),
-        "d_conv": channels,
+        "d_conv": mixer.d_conv / cut,
         "n_conv_taps": mixer.n_conv_taps,
     }
-    kept = state * mixer.state_bytes_per_number + channels * max(0, mixer.n_conv_taps - 1) * 2.0
     if np.any(work.n_decoding):
         yield Operation(
             name="state update",
@@ -323,8 +303,6 @@ def _recurrence(
                 **shape,
                 "state_bytes": mixer.state_bytes_per_number,
             },
-            flop=6.0 * state * work.decoded_tokens,
-            hbm_bytes=2.0 * kept * np.asarray(work.n_decoding),
         )
     if np.any(work.n_prompts):
         yield Operation(
@@ -338,8 +316,6 @@ def _recurrence(
                 "tokens": np.asarray(work.prompt_tokens),
                 **shape,
             },
-            flop=6.0 * state * work.read_tokens,
-            hbm_bytes=2.0 * kept * np.asarray(work.n_prompts) + 4.0 * channels * work.read_tokens,
         )
     rows = mixer.n_output_rows / cut
     yield gemm("output projection", "attend", tokens, n=d_model, k=rows, number_format=weights)

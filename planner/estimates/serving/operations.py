@@ -1,8 +1,7 @@
-"""A pass as a list of operations: kernels with their shapes, work and traffic, messages.
+"""A pass as a list of operations: kernels with their shapes, messages.
 
-Every operation names the closed form that times it and carries that form's arguments, and
-beside them what is independent of any form: FLOP, bytes of memory, bytes sent. All are per
-device, shape (N,) for N deployments, or scalars.
+Every operation names the closed form that times it and carries that form's arguments, per
+device, of shape (N,) for N deployments, or scalars.
 """
 
 from __future__ import annotations
@@ -128,9 +127,6 @@ class Operation:
         format: number format of it.
         arguments: of the closed form.
         n_times: how often a pass runs it.
-        flop: of one run [FLOP].
-        hbm_bytes: that one run must move [bytes].
-        sent_bytes: that one device sends [bytes].
     """
 
     name: str
@@ -140,9 +136,6 @@ class Operation:
     format: str = "bf16"
     arguments: Mapping[str, Any] = field(default_factory=dict)
     n_times: float = 1.0
-    flop: FloatArray | float = 0.0
-    hbm_bytes: FloatArray | float = 0.0
-    sent_bytes: FloatArray | float = 0.0
 
     def within(self, layer: str, n_layers: float) -> Operation:
         """The same in each layer of a class."""
@@ -160,9 +153,7 @@ def gemm(
     n_times: float = 1.0,
 ) -> Operation:
     """m tokens times a matrix of k rows and n columns."""
-    weight = number_bytes(number_format)
-    read = input_bytes(number_format)
-    traffic = np.multiply(n, k) * weight + np.multiply(m, k) * read + np.multiply(m, n) * 2.0
+    weight, read = number_bytes(number_format), input_bytes(number_format)
     return Operation(
         name=name,
         layer="",
@@ -171,8 +162,6 @@ def gemm(
         format=number_format,
         arguments={"m": m, "n": n, "k": k, "weight_bytes": weight, "input_bytes": read},
         n_times=n_times,
-        flop=2.0 * np.multiply(np.multiply(m, n), k),
-        hbm_bytes=traffic,
     )
 
 
@@ -192,11 +181,6 @@ def grouped_gemm(
     Args:
         reads: the pass reads prompts; engines use another kernel for these.
     """
-    weight = number_bytes(number_format)
-    read = input_bytes(number_format)
-    rows = np.asarray(tokens)
-    traffic = np.multiply(np.multiply(n_hit, n), k) * weight
-    traffic = traffic + rows * (np.multiply(k, read) + np.multiply(n, 2.0))
     return Operation(
         name=name,
         layer="",
@@ -208,11 +192,9 @@ def grouped_gemm(
             "n_groups_hit": n_hit,
             "n": n,
             "k": k,
-            "weight_bytes": weight,
-            "input_bytes": read,
+            "weight_bytes": number_bytes(number_format),
+            "input_bytes": input_bytes(number_format),
         },
-        flop=2.0 * rows * np.multiply(n, k),
-        hbm_bytes=traffic,
     )
 
 
@@ -224,7 +206,6 @@ def elementwise(name: str, part: Part, n_bytes: ArrayLike, *, n_kernels: ArrayLi
         part=part,
         family="elementwise",
         arguments={"n_bytes": n_bytes, "n_kernels": n_kernels},
-        hbm_bytes=np.asarray(n_bytes, dtype=float),
     )
 
 
@@ -232,13 +213,10 @@ def message(
     name: str, part: Part, kind: str, *, n_bytes: ArrayLike, n_devices: ArrayLike
 ) -> Operation:
     """A collective over consecutive devices; `n_bytes` is the whole buffer of one device."""
-    k = np.maximum(np.asarray(n_devices, dtype=float), 1.0)
-    share = (k - 1.0) / k * (2.0 if kind == "all_reduce" else 1.0)
     return Operation(
         name=name,
         layer="",
         part=part,
         family=kind,
         arguments={"n_bytes": n_bytes, "n_devices": n_devices},
-        sent_bytes=np.asarray(n_bytes) * share,
     )

@@ -152,7 +152,6 @@ def _outside(model: Architecture, table: DeploymentTable, work: PassShape) -> It
         part="model",
         family="sampling",
         arguments={"batch": rows, "vocab": model.vocab_size},
-        hbm_bytes=rows * (model.vocab_size * 4.0),
     )
     handed = work.n_tokens * (model.d_model * 2.0) / table.n_tensor
     yield Operation(
@@ -161,7 +160,6 @@ def _outside(model: Architecture, table: DeploymentTable, work: PassShape) -> It
         part="model",
         family="send",
         arguments={"n_bytes": handed, "n_sends": table.n_stages - 1, "n_group": table.n_group},
-        sent_bytes=np.where(table.n_stages > 1, handed, 0.0) * (table.n_stages - 1),
     )
 
 

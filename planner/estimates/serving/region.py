@@ -24,7 +24,6 @@ from planner.specs.region import (
     LEAST_RUNS,
     PAIRS,
     PROPERTIES,
-    Outside,
     Setting,
     measured,
     region_errors,
@@ -208,20 +207,3 @@ def _is_unknown(name: str, levels: Levels) -> BoolArray:
     for part in name.split(" × ") if " × " in name else ():
         unknown = unknown & (levels[part] != UNKNOWN)
     return np.asarray(unknown)
-
-
-def outside_of(where: Region, some: Settings) -> tuple[Outside, ...]:
-    """What of one deployment was not measured."""
-    levels, errors = levels_of(where, some), region_errors()
-    values = {name: str(np.ravel(it)[0]) for name, it in some.properties(where.kind).items()}
-    values |= {f"{one} × {other}": f"{values[one]} × {values[other]}" for one, other in PAIRS}
-    least = min((int(one.min()) for one in levels.values() if one.min() > UNKNOWN), default=INSIDE)
-    values["lengths"] = "/".join(f"{length:.12g}" for length in where.lengths)
-    values |= {"batch": str(some.in_flight[0]), "device": where.device, "engine": where.engine}
-    names = [*filter(None, (where.lacking,))]
-    names += [name for name in levels if _is_unknown(name, levels).all()]
-    names += [name for name, level in (("lengths", FAR), ("batch", OFF)) if least == level]
-    return tuple(
-        Outside(property=name, value=values[name], deviation_fraction=errors[name])
-        for name in names
-    )

@@ -45,19 +45,6 @@ class LocatedOnNodes:
         """By rank."""
         return tuple(name for part in self.parts for name in part.devices)
 
-    def parts_of(self, group: tuple[str, ...]) -> int:
-        """Parts that some of its devices are in."""
-        return sum(not {*part.devices}.isdisjoint(group) for part in self.parts)
-
-    @property
-    def grid(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
-        """Names by stage, row of the stage, place in the row."""
-        names, (t, m, p) = self.devices, self.configuration.pattern.shape
-        return tuple(
-            tuple(names[(s * m + row) * t : (s * m + row + 1) * t] for row in range(m))
-            for s in range(p)
-        )
-
 
 def locate(posed: PosedOnNodes, counts: Counts) -> tuple[LocatedOnNodes, ...]:
     """Devices for every replica, in the order of the program's columns.

@@ -12,11 +12,9 @@ import numpy as np
 from planner.equations.arrays import BoolArray
 from planner.errors import Problem, RequestError
 from planner.placing.configurations import Sort, sort_of
-from planner.placing.fabrics.channels import Channels
 from planner.placing.fabrics.clusters import Ground
 from planner.placing.fabrics.domains import domains, needs
 from planner.placing.fabrics.dominance import undominated
-from planner.placing.fabrics.locating import LocatedOnNodes
 from planner.placing.fabrics.patterns import LEAF, NODE, POOL, STAGE, NodeConfiguration, Shape
 from planner.placing.fabrics.posing import PosedOnNodes, pose_by_kinds, pose_on_nodes
 from planner.placing.fabrics.repairing import RepairOnNodes, pose_repair
@@ -25,23 +23,20 @@ from planner.placing.fabrics.wires import tight_uplinks, uplinks_of, wire_of
 from planner.placing.handing import Uplink, handed
 from planner.placing.program import Aim
 from planner.placing.runtimes import Runtime
-from planner.placing.sites import Considered, Laid, Served
+from planner.placing.sites import Considered, Served
 from planner.placing.standing import Standing
 from planner.programs.placement import Counts, PlacementProgram
-from planner.results.placements import KindUse, Rank
 from planner.running.deadlines import is_over, share
 from planner.specs.graphs import GraphSpec
 from planner.specs.pools import PoolSpec
-from planner.specs.provenance import Provenance
 from planner.specs.records import ClusterSpec, DeviceSpec, NodesFabric
 from planner.specs.region import BELIEFS
 from planner.specs.roles import TOGETHER, AskedRoles
 from planner.specs.state import State
-from planner.topology.costs import CostTable, GroupCosts, as_callable, recosted
-from planner.topology.graph import DEVICE, graph_of
+from planner.topology.costs import CostTable, GroupCosts, recosted
+from planner.topology.graph import graph_of
 from planner.topology.inventory import Ability, Inventory, Kind, inventory
 from planner.topology.pools import pool_graph, with_state
-from planner.verifier.fabrics import FabricStand
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -71,8 +66,6 @@ class Fabric:
         RequestError: nothing is free.
     """
 
-    checks = FabricStand.checks
-
     def __init__(
         self,
         spec: PoolSpec | GraphSpec,
@@ -82,7 +75,6 @@ class Fabric:
         costs: GroupCosts | CostTable | None = None,
     ) -> None:
         self.name = spec.name
-        self.title = spec.title if isinstance(spec, PoolSpec) else spec.name
         self.graph = graph
         found = _free(inventory(graph), spec.name)
         if costs is not None:
@@ -91,12 +83,6 @@ class Fabric:
         self.ground = Ground(
             inventory=found, bases=bases, most_devices=most_devices or MOST_DEVICES
         )
-        self._channels = Channels(graph, as_callable(found, costs))
-        self._nic_bytes_per_s = {
-            name: max(ability.nic_bytes_per_s, 0.0)
-            for node in found.nodes
-            for name, ability in node.free
-        }
 
     @property
     def inventory(self) -> Inventory:
@@ -117,12 +103,6 @@ class Fabric:
     @property
     def n_free(self) -> int:
         return self.inventory.n_free
-
-    @property
-    def provenance(self) -> tuple[Provenance, ...]:
-        bases = self.ground.bases.values()
-        lists = [*(one.provenance for one in bases), *(one.device.provenance for one in bases)]
-        return tuple(value for values in lists for value in values)
 
     @property
     def reach(self) -> str:
@@ -176,54 +156,6 @@ class Fabric:
             uplinks=uplinks_of(self.graph, self.ground),
         )
         return every.believing(BELIEFS[0])
-
-    def laid(self, located: LocatedOnNodes) -> Laid:
-        """Nodes, leaves and ranks of a replica, and its channels read off the graph."""
-        leaf_names = self.inventory.leaf_names
-        home = {name: part.node for part in located.parts for name in part.devices}
-        places = [
-            (name, stage, (inside, across))
-            for stage, rows in enumerate(located.grid)
-            for across, row in enumerate(rows)
-            for inside, name in enumerate(row)
-        ]
-        ranks = tuple(
-            Rank(
-                rank=rank,
-                device=name,
-                node=home[name].name,
-                leaf=leaf if self.graph.nodes.get(leaf, {}).get("kind") != DEVICE else "",
-                stage=stage,
-                axes=axes,
-            )
-            for rank, (name, stage, axes) in enumerate(places)
-            for leaf in (leaf_names[home[name].leaf],)
-        )
-        return Laid(
-            nodes=tuple(dict.fromkeys(rank.node for rank in ranks)),
-            leaves=tuple(dict.fromkeys(rank.leaf for rank in ranks if rank.leaf)),
-            ranks=ranks,
-            channels=self._channels.of(located),
-        )
-
-    def kinds(self, located: Sequence[LocatedOnNodes]) -> Iterator[KindUse]:
-        """Devices by kind, and how many of them the replicas have."""
-        used: dict[Kind, int] = {}
-        for one in located:
-            kind = one.configuration.pattern.kind
-            used[kind] = used.get(kind, 0) + one.configuration.n_devices
-        for kind in self.inventory.kinds:
-            mine = [node for node in self.inventory.nodes if node.kind == kind]
-            yield KindUse(
-                kind=kind.name,
-                device=kind.device,
-                n_devices=sum(node.n_devices for node in mine),
-                n_free=sum(len(node.free) for node in mine),
-                n_used=used.get(kind, 0),
-            )
-
-    def loads_bytes_per_s(self, device: str) -> float:
-        return self._nic_bytes_per_s.get(device, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

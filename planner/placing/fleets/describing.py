@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planner.placing.describing import Chosen as Placed
-from planner.placing.describing import certificate_of
+from planner.placing.describing import certificate_of, recipe_of, replica_of
 from planner.placing.fabrics.locating import LocatedOnNodes
 from planner.placing.fleets.offering import source_of
-from planner.placing.fleets.searching import RENT, Chosen
+from planner.placing.fleets.searching import RENT
 from planner.placing.fleets.simulating import PlannedFleet, PlannedPool
 from planner.results.arrivals import Percentile
 from planner.results.fleets import (
@@ -23,12 +23,10 @@ from planner.results.fleets import (
     Round,
     ServedClass,
 )
-from planner.results.placements import Recipe, Replica
+from planner.results.placements import Replica
 from planner.specs.fleet_request import FleetRequest
-from planner.specs.provenance import Provenance
 from planner.specs.traffic.percentiles import TPOT, TTFT, PercentileTarget
 from planner.specs.traffic.records import TrafficClass
-from planner.verifier.placements import checks_of
 from planner.verifier.simulation.outcomes import ClassOutcome, FleetOutcome
 
 TOLD_SHARES = (0.5, 0.95, 0.99)
@@ -64,21 +62,23 @@ class Answered:
 def fleet_plan(one: Answered) -> FleetPlan:
     """The answer."""
     fleet, chosen = one.fleet, one.fleet.chosen
-    site = chosen.market.site
     located, n_columns = chosen.posed.located(chosen.counts), chosen.program.n_columns
     order = [pool.configuration for pool in fleet.pools]
-    recipes = tuple(_recipes(fleet))
+    recipes = tuple(
+        recipe_of(pool.configuration, pool.stream.model.name, pool.n_replicas)
+        for pool in fleet.pools
+    )
     numbers = [next(i for i, c in enumerate(order) if c is it.configuration) for it in located]
     replicas = tuple(_replicas(fleet, located, numbers))
     return FleetPlan(
         request=one.asked,
-        title=site.title,
+        title="",
         recipes=recipes,
         replicas=replicas,
         pools=tuple(_pools(one, numbers)),
         handovers=tuple(_handovers(fleet)),
         classes=tuple(_classes(one)),
-        kinds=tuple(site.kinds(located)),
+        kinds=(),
         certificate=certificate_of(
             Placed(
                 located=located,
@@ -88,7 +88,6 @@ def fleet_plan(one: Answered) -> FleetPlan:
                 steps=chosen.steps,
             ),
             RENT,
-            verified=checks_of(site.checks, recipes),
             began_s=one.began_s,
             options=one.asked.options,
         ),
@@ -97,42 +96,18 @@ def fleet_plan(one: Answered) -> FleetPlan:
         rounds=one.rounds,
         alternatives=one.alternatives,
         most_factor=one.most_factor,
-        provenance=_provenance(chosen),
+        provenance=(),
     )
-
-
-def _recipes(fleet: PlannedFleet) -> Iterator[Recipe]:
-    for pool in fleet.pools:
-        one = pool.configuration
-        yield Recipe(
-            model=pool.stream.model.name,
-            engine=one.engine,
-            kind=one.pattern.kind_name,
-            span=one.pattern.span,
-            speed_fraction=one.pattern.speed_fraction,
-            counted_bytes_per_s=one.pattern.counted_bytes_per_s,
-            pieces=one.pattern.pieces,
-            deployment=one.deployment(pool.n_replicas),
-            role=one.role,
-        )
 
 
 def _replicas(
     fleet: PlannedFleet, located: Sequence[LocatedOnNodes], numbers: Sequence[int]
 ) -> Iterator[Replica]:
-    chosen, pools = fleet.chosen, fleet.pools
+    pools = fleet.pools
     seen = [0] * len(pools)
     for one, recipe in zip(located, numbers, strict=True):
-        laid, pool = chosen.market.site.laid(one), pools[recipe]
-        yield Replica(
-            name=f"{pool.name}/{seen[recipe]}",
-            model=pool.stream.model.name,
-            recipe=recipe,
-            nodes=laid.nodes,
-            leaves=laid.leaves,
-            ranks=laid.ranks,
-            channels=laid.channels,
-        )
+        pool = pools[recipe]
+        yield replica_of(one, f"{pool.name}/{seen[recipe]}", pool.stream.model.name, recipe)
         seen[recipe] += 1
 
 
@@ -244,14 +219,3 @@ def _goodput(asked: TrafficClass, outcome: ClassOutcome) -> Goodput | None:
         return None
     had = outcome.goodput
     return Goodput(asked=asked.goodput.share, simulated=had.value, half_width=had.half_width)
-
-
-def _provenance(chosen: Chosen) -> tuple[Provenance, ...]:
-    market = chosen.market
-    connector = market.request.roles.connector
-    found = (
-        *market.site.provenance,
-        *(connector.provenance if connector else ()),
-        *(value for one in market.streams for value in one.model.provenance),
-    )
-    return tuple(dict.fromkeys(found))

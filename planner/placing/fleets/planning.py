@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from planner.errors import OutOfTimeError
 from planner.placing.configurations import Sort, sort_of
+from planner.placing.describing import LAID
 from planner.placing.engines import EngineSource
 from planner.placing.fabrics.site import Fabric, graph_in
 from planner.placing.fleets.alternatives import alternatives_of, most_factor
@@ -31,7 +32,7 @@ from planner.specs.kernels import EngineTables
 from planner.specs.pools import pool_of
 from planner.specs.records import ClusterSpec
 from planner.specs.region import INSIDE, MEDIAN
-from planner.verifier.findings import refuse
+from planner.verifier.findings import written
 from planner.verifier.fleets.judging import recounted
 
 SEARCH_SHARE = 0.8
@@ -79,20 +80,20 @@ def fleet(request: FleetRequest, *, on_round: OnRound | None = None) -> FleetPla
         most_factor=most_factor(one.fleet),
         began_s=began_s,
     )
-    found = _told(fleet_plan(made), fleets)
+    found = _with_tables(fleet_plan(made), fleets)
     asked = {INSIDE: request, MEDIAN: replace(request, confidence=0.0)}
     beside = {
         belief: _other_fleet(
-            replace(made, asked=asked[belief], fleet=it.fleet, outcome=it.outcome),
-            found,
-            fleets,
+            replace(made, asked=asked[belief], fleet=it.fleet, outcome=it.outcome), found
         )
         for belief, it in others.items()
         if it is not None
     }
     found = replace(found, inside=beside.get(INSIDE), anywhere=beside.get(MEDIAN))
-    refuse(recounted(found)[1])
-    return found
+    found = written(found, recounted(found), ("title", "kinds", "provenance", "verified", *LAID))
+    started = with_commands_of(found)
+    assert isinstance(started, FleetPlan)
+    return started
 
 
 def _other(market: Market, one: Confirmed, belief: str) -> Confirmed | None:
@@ -156,8 +157,8 @@ def _priced(one: Confirmed) -> float:
     return usd_per_hour(pools) * (1.0 + price * len({sort_of(it.configuration) for it in pools}))
 
 
-def _told(plan: FleetPlan, fleets: Sequence[PlannedFleet]) -> FleetPlan:
-    """A fleet whose request holds the kernels of engines, with commands that start them.
+def _with_tables(plan: FleetPlan, fleets: Sequence[PlannedFleet]) -> FleetPlan:
+    """A fleet whose request holds the kernels of engines.
 
     Args:
         fleets: whose engines they are.
@@ -171,15 +172,12 @@ def _told(plan: FleetPlan, fleets: Sequence[PlannedFleet]) -> FleetPlan:
         kernels = replace(machines.kernels, rivals={})
         tables = EngineTables(engine=machines.engine, kernels=kernels)
         listed[machines.engine.name, kernels.device] = tables
-    request = replace(plan.request, tables=tuple(listed.values()))
-    found = with_commands_of(replace(plan, request=request))
-    assert isinstance(found, FleetPlan)
-    return found
+    return replace(plan, request=replace(plan.request, tables=tuple(listed.values())))
 
 
-def _other_fleet(one: Answered, beside: FleetPlan, fleets: Sequence[PlannedFleet]) -> OtherFleet:
-    """A fleet that stands beside another, with commands by the engines of all of them."""
-    found = _told(fleet_plan(one), fleets)
+def _other_fleet(one: Answered, beside: FleetPlan) -> OtherFleet:
+    """A fleet that stands beside another."""
+    found = fleet_plan(one)
     rent, least = found.usd_per_hour, beside.usd_per_hour
     return OtherFleet(
         objective=rent,

@@ -14,7 +14,6 @@ from planner.estimates.serving.serving import Serving
 from planner.estimates.serving.stations import RequestShape, stations
 from planner.placing.engines import EngineSource
 from planner.placing.fleets.streams import Stream
-from planner.runtimes.engine_requests import clock_of
 from planner.specs.region import MEDIAN
 from planner.specs.roles import PREFILL, TOGETHER
 from planner.specs.stations import Station
@@ -90,7 +89,7 @@ class Stationed:
     def _predict(self, rows: IntArray) -> None:
         """Make stations of choices, those of each pair of formats at once."""
         source, table = self.source, self.source.choices.table
-        clock = clock_of(source.machines)
+        clock = source.machines.clock
         new = np.array([row for row in rows.tolist() if row not in self.predicted], dtype=np.int64)
         for index in np.unique(table.format_index[new]).tolist():
             mine = new[table.format_index[new] == index]

@@ -12,27 +12,28 @@ from planner.equations.arrays import FloatArray
 from planner.errors import NoPlanError
 from planner.estimates.serving.stages import UnitTable, unit_table
 from planner.programs.stages import (
-    Cut,
     Objective,
     Stage,
     StageProgram,
-    bottleneck_ms,
-    latency_ms,
-    stage_times_ms,
-    value_ms,
-    violations,
 )
-from planner.results.staging import GroupUse, StageLine, StagePlan, StagingConflict
+from planner.results.staging import StageLine, StagePlan, StagingConflict
 from planner.running.deadlines import solver_limit_s
 from planner.solvers.certify import certified
 from planner.solvers.solution import Effort, Status
 from planner.solvers.stages import cut
-from planner.specs.stages_request import StageGroup, StagesRequest, StageWork
-from planner.verifier.findings import refuse
-from planner.verifier.stage_plans import CHECKS, judge_stages
+from planner.specs.stages_request import StageGroup, StagesRequest
+from planner.verifier.findings import written
+from planner.verifier.stage_plans import judge_stages
 
 MS_PER_S = 1e3
 BYTES_PER_GIB = 2.0**30
+
+
+LEFT_OUT = (
+    *("stages", "latency_s", "bottleneck_s", "tokens_per_s", "even_s", "groups", "provenance"),
+    "verified",
+)
+"""What a cut leaves to the account."""
 
 
 def cut_groups(asked: StagesRequest) -> StagePlan:
@@ -58,12 +59,12 @@ def cut_groups(asked: StagesRequest) -> StagePlan:
         raise found.found.unsettled(max(found.found.bound, 0.0) / MS_PER_S, dimension="s")
     plan = StagePlan(
         request=asked,
-        stages=tuple(_line(asked, units, program, chosen, i) for i in range(len(chosen))),
-        latency_s=latency_ms(program, chosen) / MS_PER_S,
-        bottleneck_s=bottleneck_ms(program, chosen) / MS_PER_S,
-        tokens_per_s=_tokens_per_s(asked.work, units, program, chosen),
-        even_s=_even_s(program, objective),
-        groups=tuple(_use(group, t, chosen) for t, group in enumerate(asked.groups)),
+        stages=tuple(_line(asked, program, stage) for stage in chosen),
+        latency_s=0.0,
+        bottleneck_s=0.0,
+        tokens_per_s=0.0,
+        even_s=None,
+        groups=(),
         certificate=certified(
             found.found,
             objective_name=objective,
@@ -73,14 +74,13 @@ def cut_groups(asked: StagesRequest) -> StagePlan:
             n_contexts=len(asked.groups),
             screens=(),
             n_solved=found.n_columns,
-            verified=CHECKS,
+            verified=(),
             wall_s=time.perf_counter() - began_s,
             n_programs=found.n_solves,
         ),
-        provenance=asked.engine.provenance,
+        provenance=(),
     )
-    refuse(judge_stages(plan)[1])
-    return plan
+    return written(plan, judge_stages(plan), LEFT_OUT)
 
 
 def stage_program(units: UnitTable, groups: Sequence[StageGroup]) -> StageProgram:
@@ -104,60 +104,24 @@ def _runs(values: FloatArray) -> FloatArray:
     return np.asarray(sums[:, None, :] - sums[:, :, None])
 
 
-def _tokens_per_s(work: StageWork, units: UnitTable, program: StageProgram, chosen: Cut) -> float:
-    """Tokens of as many passes as are in flight, over the time in which each comes back."""
-    full = bottleneck_ms(program, chosen)
-    round_ms = max(full, latency_ms(program, chosen) / work.n_microbatches)
-    return units.n_tokens / (round_ms / MS_PER_S)
-
-
-def _even_s(program: StageProgram, objective: Objective) -> float | None:
-    """Layers in equal numbers over all groups in the order given; None if that does not fit."""
-    kinds = [t for t, n in enumerate(program.n_groups.tolist()) for _ in range(n)]
-    n_layers = program.n_units - 2
-    if len(kinds) > n_layers:
-        return None
-    ends = [n_layers * i // len(kinds) for i in range(len(kinds) + 1)]
-    ends = [0, *(end + 1 for end in ends[1:-1]), program.n_units]
-    even = tuple(Stage(kind=kind, first=ends[i], last=ends[i + 1]) for i, kind in enumerate(kinds))
-    if violations(program, even):
-        return None
-    return value_ms(program, even, objective) / MS_PER_S
-
-
-def _use(group: StageGroup, kind: int, chosen: Cut) -> GroupUse:
-    used = sum(stage.kind == kind for stage in chosen)
-    version = group.kernels.version
-    return GroupUse(kind=group.name, kernels=version, n_groups=group.n_groups, n_used=used)
-
-
-def _line(
-    asked: StagesRequest, units: UnitTable, program: StageProgram, chosen: Cut, index: int
-) -> StageLine:
-    stage, model = chosen[index], asked.model
-    t, run = stage.kind, slice(stage.first, stage.last)
-    total = stage_times_ms(program, chosen)[index]
-    alone = float(program.run_ms[t, stage.first, stage.last])
-    first, last = max(stage.first, 1) - 1, min(stage.last, program.n_units - 1) - 1
-    classes = [model.layers[k].name for k in model.order[first:last]]
-    cache = float(units.cache_bytes[t, run].sum())
-    fixed = float(units.fixed_bytes[t])
-    held = float(program.held_gib[t, stage.first, stage.last]) * BYTES_PER_GIB
+def _line(asked: StagesRequest, program: StageProgram, stage: Stage) -> StageLine:
+    """A stage as it is chosen; the account fills in all that follows."""
+    first, last = max(stage.first, 1), min(stage.last, program.n_units - 1)
     return StageLine(
-        kind=asked.groups[t].name,
-        device=asked.groups[t].cluster.device.name,
-        n_devices=asked.groups[t].n_tensor,
-        first_layer=first,
-        n_layers=len(classes),
-        layers={name: classes.count(name) for name in dict.fromkeys(classes)},
+        kind=asked.groups[stage.kind].name,
+        device="",
+        n_devices=0,
+        first_layer=first - 1,
+        n_layers=last - first,
+        layers={},
         has_embedding=stage.first == 0,
         has_head=stage.last == program.n_units,
-        run_s=alone / MS_PER_S,
-        hand_s=(total - alone) / MS_PER_S,
-        weights_bytes=held - cache - fixed,
-        cache_bytes=cache,
-        fixed_bytes=fixed,
-        limit_bytes=float(units.limit_bytes[t]),
+        run_s=0.0,
+        hand_s=0.0,
+        weights_bytes=0.0,
+        cache_bytes=0.0,
+        fixed_bytes=0.0,
+        limit_bytes=0.0,
     )
 
 

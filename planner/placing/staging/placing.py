@@ -18,8 +18,8 @@ from planner.specs.layer_files import LayersSpec, layers_problems
 from planner.specs.stages_request import LayersRequest
 from planner.specs.targets import Wanted
 from planner.specs.validation.arguments import arguments_checked
-from planner.verifier.findings import refuse
-from planner.verifier.layer_placements import CHECKS, judge_layers
+from planner.verifier.findings import written
+from planner.verifier.layer_placements import judge_layers
 
 
 @arguments_checked()
@@ -55,21 +55,20 @@ def place_layers(
     found = place(pool, Tries(gap=gap, time_limit_s=solver_limit_s(), seed=seed, proof=proof))
     if found.placement is None:
         raise _nothing(asked, found)
-    used = {held.machine for held in found.placement}
     placement = LayerPlacement(
         request=asked,
         tokens_per_s=found.rate,
         machines=tuple(
             MachineLine(
                 machine=pool.names[held.machine],
-                type=pool.types[int(pool.type_of[held.machine])],
+                type="",
                 first_layer=held.first,
                 n_layers=held.n_layers,
-                tokens_per_s=pool.rate(held.machine, held.n_layers),
+                tokens_per_s=0.0,
             )
             for held in sorted(found.placement, key=lambda one: (one.first, one.machine))
         ),
-        idle=tuple(name for m, name in enumerate(pool.names) if m not in used),
+        idle=(),
         certificate=certified(
             found.proved,
             objective_name="throughput",
@@ -79,13 +78,12 @@ def place_layers(
             n_contexts=1,
             screens=(),
             n_solved=found.n_spans,
-            verified=CHECKS,
+            verified=(),
             wall_s=time.perf_counter() - began_s,
             n_programs=found.n_solves,
         ),
     )
-    refuse(judge_layers(placement)[1])
-    return placement
+    return written(placement, judge_layers(placement), ("machines", "idle", "verified"))
 
 
 def _check_size(layers: LayersSpec, pool: Pool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,11 +13,10 @@ from planner.errors import Problem, RequestError
 from planner.placing.configurations import Sort, sort_of
 from planner.placing.handing import Wire
 from planner.placing.program import Aim
-from planner.placing.sites import Considered, Laid, Served
+from planner.placing.sites import Considered, Served
 from planner.placing.standing import Sharding, Standing
 from planner.placing.tori.repairing import RepairOnTorus, pose_repair
 from planner.placing.tori.slices import (
-    LocatedSlice,
     OfferedOnTorus,
     PosedOnTorus,
     SliceConfiguration,
@@ -25,11 +24,8 @@ from planner.placing.tori.slices import (
     torus_state,
     without_tiled,
 )
-from planner.placing.tori.walking import walked
 from planner.programs.placement import Counts
-from planner.results.placements import KindUse, Rank
 from planner.running.deadlines import is_over
-from planner.specs.provenance import Provenance
 from planner.specs.records import ClusterSpec, TorusFabric
 from planner.specs.roles import AskedRoles
 from planner.specs.state import State
@@ -37,7 +33,6 @@ from planner.topology.graph import build_graph
 from planner.topology.inventory import Kind
 from planner.topology.openings import Openings, openings
 from planner.topology.pools import with_state
-from planner.verifier.tori import TorusStand
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -61,14 +56,12 @@ class Torus:
         RequestError: a state does not fit it, or nothing is free.
     """
 
-    checks = TorusStand.checks
-
     def __init__(
         self, cluster: ClusterSpec, state: State | None, *, aligned: bool, most_devices: int | None
     ) -> None:
         assert isinstance(cluster.fabric, TorusFabric)
         self.cluster, self.fabric = cluster, cluster.fabric
-        self.name, self.title = cluster.name, cluster.title
+        self.name = cluster.name
         self.graph: nx.Graph[str] = with_state(build_graph(cluster), state)
         left = torus_state(self.fabric, self.graph)
         self.n_free = int(left.is_free.sum())
@@ -88,10 +81,6 @@ class Torus:
     @property
     def n_devices(self) -> int:
         return self.fabric.n_devices
-
-    @property
-    def provenance(self) -> tuple[Provenance, ...]:
-        return (*self.cluster.provenance, *self.cluster.device.provenance)
 
     @property
     def reach(self) -> str:
@@ -124,41 +113,6 @@ class Torus:
             by_latency=by_latency,
             is_cut=is_over(),
         )
-
-    def laid(self, located: LocatedSlice) -> Laid:
-        """The ranks of a slice, and its channels walked link by link."""
-        shape = located.configuration.pattern.dimensions
-        axes = np.stack(np.unravel_index(np.arange(len(located.devices)), shape), axis=1)
-        ranks = []
-        for rank, (name, (i, j, k)) in enumerate(zip(located.devices, axes.tolist(), strict=True)):
-            x, y, z = map(int, name.split(","))
-            ranks.append(
-                Rank(
-                    rank=rank,
-                    device=name,
-                    node="",
-                    leaf="",
-                    stage=0,
-                    axes=(i, j, k),
-                    coordinate=(x, y, z),
-                )
-            )
-        channels = walked(self.graph, self.fabric, located)
-        return Laid(nodes=(), leaves=(), ranks=tuple(ranks), channels=channels)
-
-    def kinds(self, located: Sequence[LocatedSlice]) -> Iterator[KindUse]:
-        """The one kind there is, and how many of its devices the replicas have."""
-        name = self.cluster.device.name
-        yield KindUse(
-            kind=name,
-            device=name,
-            n_devices=self.n_devices,
-            n_free=self.n_free,
-            n_used=sum(len(one.devices) for one in located),
-        )
-
-    def loads_bytes_per_s(self, device: str) -> float:
-        return self.fabric.link_bytes_per_s
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -24,7 +24,7 @@ from planner.specs.served_formats import as_run, checkpoint_of
 from planner.specs.serving_records import PredictionRequest, ServingRecords
 
 if TYPE_CHECKING:
-    from planner.results.fleets import FleetPlan
+    from planner.results.fleets import FleetPlan, FleetPool, OtherFleet
     from planner.results.placements import Recipe
     from planner.results.surveys import Frontier
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def with_commands(request: EngineRequest, best: EngineDeployment) -> EngineDeployment:
     """A deployment with the commands that belong to its figures."""
     named = {one.name: one for one in request.records.models}
-    asked = prediction_request(request, named[best.model], best)
+    asked = best.alone(request, named[best.model])
     command = _as_written(best.command, _predict_command(request, best))
     launch = launched(asked, n_per_node=request.cluster.n_devices_per_node)
     return replace(best, command=command, launch=launch)
@@ -59,7 +59,7 @@ def with_commands_of(answer: Any) -> object:  # noqa: ANN401 any kind of answer
     if isinstance(answer, Plan):
         return _plan_with_commands(answer)
     if type(answer).__name__ == "FleetPlan":  # without importing fleets, which takes long
-        return replace(answer, recipes=tuple(_started_recipes(answer)))
+        return _fleet_with_commands(answer)
     if type(answer).__name__ in ("Comparison", "Curves"):
         return _survey_with_commands(answer)
     if isinstance(answer, EngineAudit):
@@ -75,23 +75,32 @@ def with_commands_of(answer: Any) -> object:  # noqa: ANN401 any kind of answer
     return answer
 
 
-def _started_recipes(plan: FleetPlan) -> Iterator[Recipe]:
+def _fleet_with_commands(plan: FleetPlan) -> FleetPlan:
+    """A fleet, and what stands beside it, with the commands that start their engines."""
+    inside, anywhere = (
+        one and replace(one, recipes=tuple(_started_recipes(plan, one)))
+        for one in (plan.inside, plan.anywhere)
+    )
+    recipes = tuple(_started_recipes(plan, plan))
+    return replace(plan, recipes=recipes, inside=inside, anywhere=anywhere)
+
+
+def _started_recipes(plan: FleetPlan, fleet: FleetPlan | OtherFleet) -> Iterator[Recipe]:
     """Recipes of a fleet whose engines are started for the longest request that they may get."""
-    for number, one in enumerate(plan.recipes):
-        best, launch = one.deployment, _recipe_launch(plan, number)
+    for number, one in enumerate(fleet.recipes):
+        pools = [it for it in fleet.pools if it.recipe == number]
+        best, launch = one.deployment, _recipe_launch(plan, one, pools)
         if launch is not None and isinstance(best, EngineDeployment):
             best = replace(best, launch=launch)
         yield replace(one, deployment=best)
 
 
-def _recipe_launch(plan: FleetPlan, number: int) -> Launch | None:
+def _recipe_launch(plan: FleetPlan, one: Recipe, pools: Sequence[FleetPool]) -> Launch | None:
     """How the replicas of a recipe are started; None of what is no engine's."""
-    one = plan.recipes[number]
     devices = {it.kind: it.device for it in plan.kinds}
     tables = {(it.engine.name, it.kernels.device): it for it in plan.request.tables}
     found, best = tables.get((one.engine, devices.get(one.kind, ""))), one.deployment
     models = {it.name: it for each in plan.request.classes for it in each.models}
-    pools = [it for it in plan.pools if it.recipe == number]
     if found is None or not pools or not isinstance(best, EngineDeployment):
         return None
     model = models[one.model]
@@ -151,40 +160,6 @@ def teller_of(requests: Sequence[AnyRequest]) -> Callable[[AnyDeployment], AnyDe
         return with_commands(by_engine[best.engine], best)
 
     return told
-
-
-def prediction_request(
-    request: EngineRequest, model: Architecture, best: EngineDeployment
-) -> PredictionRequest:
-    """What a deployment was chosen for, as a given one."""
-    records, drafting = request.records, request.drafting
-    return PredictionRequest(
-        records=ServingRecords(
-            models=(model,),
-            cluster=records.cluster,
-            engine=records.engine,
-            kernels=records.kernels,
-        ),
-        formats=best.formats,
-        n_tensor=best.n_tensor,
-        n_data=best.n_data,
-        n_stages=best.n_stages,
-        n_expert_parallel=best.n_expert_parallel,
-        n_expert_tensor=best.n_expert_tensor,
-        exchanges=best.n_data > 1 and best.n_expert_parallel > 1,
-        batch=best.batch,
-        chunk_tokens=best.chunk_tokens,
-        overlaps=best.overlap != OVERLAPS[0],
-        n_input_tokens=request.workload.n_input_tokens,
-        n_output_tokens=request.workload.n_output_tokens,
-        hit_fraction=request.hit_fraction,
-        n_shared_tokens=0,
-        drafter=best.drafter,
-        n_drafted=best.n_drafted,
-        acceptance=drafting.acceptance if drafting and best.n_drafted else (),
-        role=best.role,
-        n_redundant_experts=best.n_redundant_experts,
-    )
 
 
 def launched(asked: PredictionRequest, *, n_per_node: int | None = None) -> Launch | None:

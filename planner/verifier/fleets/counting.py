@@ -15,11 +15,12 @@ from planner.results.table_deployments import TableDeployment
 from planner.specs.placement_request import PlacementRequest, Serve, layout_request
 from planner.specs.provenance import Provenance
 from planner.specs.stations import Station
-from planner.verifier.engines import n_block_tokens, rank_of_recipe, served_by, tables_of
+from planner.verifier.engines import asked_of, n_block_tokens
 from planner.verifier.findings import Finding, Path, Refused
 from planner.verifier.fleets.stations import Ground, counted_station
 from planner.verifier.layout_stations import layout_station, table_station
 from planner.verifier.placements import Stand, counted_recipe
+from planner.verifier.serving.evaluation import rank_of, served_by
 from planner.verifier.serving.held import handed_bytes
 from planner.verifier.serving.models import layers_of
 from planner.verifier.serving.starting import unpaired
@@ -138,10 +139,10 @@ def _ground(it: Counting, pool: FleetPool, recipe: Recipe, deployment: EngineDep
     """
     wish = it.wishes[pool.recipe]
     cluster, _ = it.stand.cluster_of(recipe, wish)
-    tables = tables_of(it.asked, recipe.engine, cluster)
+    _, given = asked_of(it.asked, wish, cluster, recipe.engine, deployment)
     return Ground(
-        rank=rank_of_recipe(layers_of(wish.model), deployment, cluster, tables),
-        served=served_by(it.asked, wish, deployment, tables, cluster),
+        rank=rank_of(given),
+        served=served_by(given),
         slower=deployment.planned_tpot_s / (deployment.tpot_s.value or 1.0),
         later=deployment.planned_ttft_s / (deployment.ttft_s.value or 1.0),
         n_input_tokens=float(pool.usual.n_input_tokens),

@@ -13,7 +13,7 @@ from dataclasses import replace
 from math import ceil
 
 from planner.results import Considered
-from planner.results.erdil2025 import EconomicsDeployment, EconomicsDraft, Way
+from planner.results.erdil2025 import EconomicsChoice, EconomicsDeployment, EconomicsDraft, Way
 from planner.specs.economics.records import DecodePass
 from planner.specs.economics.request import EconomicsRequest, Served
 from planner.specs.provenance import Provenance
@@ -45,7 +45,7 @@ class ErdilCounting:
         self, says: EconomicsDeployment, path: Path
     ) -> tuple[EconomicsDeployment, list[Finding]]:
         try:
-            found, wrong = _recounted(self._request, says)
+            found, wrong = economics_deployment(self._request, says.choice)
         except Refused as refused:
             return says, [refused.at(path)]
         return found, [one.below(path) for one in wrong]
@@ -60,15 +60,20 @@ class ErdilCounting:
         return self._request.provenance
 
 
-def _recounted(
-    request: EconomicsRequest, says: EconomicsDeployment
+def economics_deployment(
+    request: EconomicsRequest, says: EconomicsChoice
 ) -> tuple[EconomicsDeployment, list[Finding]]:
+    """The account of a deployment, and what is wrong with the choice.
+
+    Raises:
+        Refused: the choice cannot be, so that nothing of it can be counted.
+    """
     served = _served(request, says)
     wrong = [*_uncut(served.target, request, says.layout, says.batch, ("layout",))]
     wrong += _undivided(request, says.layout)
     draft, n_yielded, target = None, 1.0, served.target
-    if says.draft is not None:
-        draft, n_scored = _drafted(request, served, says, says.draft, wrong)
+    if says.draft_layout is not None:
+        draft, n_scored = _drafted(request, served, says, says.draft_layout, wrong)
         target, n_yielded = replace(target, n_scored_tokens=float(n_scored)), draft.n_yielded
     step = count_pass(target, says.layout, says.batch)
     round_s = step.total_s + (draft.n_drafted * draft.step.total_s if draft else 0.0)
@@ -79,7 +84,7 @@ def _recounted(
     used = weights + caches + drafted if is_joint else max(weights + caches, drafted)
     if used > request.hbm_bytes * (1 + TOLERANCE):
         fact = f"is less than the {used!r} that are held"
-        wrong.append(Finding(path=("capacity_bytes",), says=says.capacity_bytes, fact=fact))
+        wrong.append(Finding(path=("capacity_bytes",), says=request.hbm_bytes, fact=fact))
     token_s, demand = round_s / n_yielded, request.targets.demand_tokens_per_s
     is_fleet = demand is not None or request.targets.n_replicas is not None
     n_replicas = says.n_replicas if is_fleet else 1
@@ -122,7 +127,7 @@ def _undivided(request: EconomicsRequest, way: Way) -> Iterator[Finding]:
             yield Finding(path=("layout", field or "n_tensor"), says=says, fact=fact)
 
 
-def _served(request: EconomicsRequest, says: EconomicsDeployment) -> Served:
+def _served(request: EconomicsRequest, says: EconomicsChoice) -> Served:
     """The model in the format that was chosen.
 
     Raises:
@@ -139,8 +144,8 @@ def _served(request: EconomicsRequest, says: EconomicsDeployment) -> Served:
 def _drafted(
     request: EconomicsRequest,
     served: Served,
-    says: EconomicsDeployment,
-    draft: EconomicsDraft,
+    says: EconomicsChoice,
+    layout: Way,
     wrong: list[Finding],
 ) -> tuple[EconomicsDraft, int]:
     """The draft on the devices of its target, and how many tokens the target scores.
@@ -153,24 +158,24 @@ def _drafted(
     """
     asked = request.drafting
     if served.draft is None:
-        raise Refused("was not offered", path=("draft", "model"), says=draft.model)
-    if draft.n_drafted not in asked.lookaheads:
-        raise Refused("is not offered", path=("draft", "n_drafted"), says=draft.n_drafted)
+        raise Refused("was not offered", path=("draft", "model"), says=says.n_drafted)
+    if says.n_drafted not in asked.lookaheads:
+        raise Refused("is not offered", path=("draft", "n_drafted"), says=says.n_drafted)
     here: Path = ("draft", "layout")
-    wrong += _uncut(served.draft, request, draft.layout, says.batch, here)
-    n_own = draft.layout.n_stages * draft.layout.n_tensor
+    wrong += _uncut(served.draft, request, layout, says.batch, here)
+    n_own = layout.n_stages * layout.n_tensor
     if n_own != says.layout.n_stages * says.layout.n_tensor:
         fact = "are not the devices of its target"
         wrong.append(Finding(path=(*here, "n_tensor"), says=n_own, fact=fact))
-    n_scored = draft.n_drafted + (asked.convention == "usual")
+    n_scored = says.n_drafted + (asked.convention == "usual")
     found = EconomicsDraft(
         model=served.draft.model.title,
         weights_format=served.draft_format,
-        layout=draft.layout,
-        step=count_pass(served.draft, draft.layout, says.batch),
-        n_drafted=draft.n_drafted,
+        layout=layout,
+        step=count_pass(served.draft, layout, says.batch),
+        n_drafted=says.n_drafted,
         n_yielded=sum(asked.acceptance**n for n in range(n_scored)),
-        held_bytes=sum(_held(request, served.draft, draft.layout, says.batch)),
+        held_bytes=sum(_held(request, served.draft, layout, says.batch)),
     )
     return found, n_scored
 

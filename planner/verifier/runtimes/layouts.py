@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.results import Considered, Deployment
 from planner.results.phase_deployments import PhaseDeployment
 from planner.specs.provenance import Provenance
 from planner.specs.request import Request
 from planner.specs.runtimes import ROOFLINE
-from planner.verifier.deployments import Ground, recounted
+from planner.verifier.deployments import Ground, layout_deployment
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
 from planner.verifier.meshes import is_counted_off_twice
-from planner.verifier.phase_deployments import counted_phase
+from planner.verifier.phase_deployments import phase_deployment
 from planner.verifier.quality import served_requests
 from planner.verifier.quantities import broken_limits
 
@@ -99,10 +101,10 @@ def counted_deployment(
 ) -> tuple[Deployment, list[Finding]]:
     """A deployment that is true of its choice; itself where that cannot be."""
     try:
-        found, wrong = recounted(request, says, ground=ground)
+        found, wrong = layout_deployment(request, says.choice, ground=ground)
     except Refused as refused:
         return says, [refused.at(path)]
-    return found, [one.below(path) for one in wrong]
+    return replace(found, variant=says.variant), [one.below(path) for one in wrong]
 
 
 def counted_single_phase(
@@ -110,7 +112,7 @@ def counted_single_phase(
 ) -> tuple[PhaseDeployment, list[Finding]]:
     """A replica of one phase that is true of its choice; itself where that cannot be."""
     try:
-        found, wrong = counted_phase(request, says, ground)
+        found, wrong = phase_deployment(request, says.choice, ground)
     except Refused as refused:
         return says, [refused.at(path)]
     return found, [one.below(path) for one in wrong]

@@ -13,77 +13,61 @@ from planner.verifier.serving.kernels import (
     READ,
     Run,
     grouped_product,
+    message,
     moved,
     product,
     read_bytes,
     stored_bytes,
 )
-from planner.verifier.serving.links import Collective
 from planner.verifier.serving.ranks import Rank
 from planner.verifier.serving.tokens import Tokens
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """A collective of one layer, of a buffer of `n_bytes` over `n_devices`."""
-
-    kind: Collective
-    part: str
-    n_bytes: float
-    n_devices: int
-
-
 def feeding_runs(ffn: FeedForward | Experts, rank: Rank, tokens: Tokens) -> Iterator[Run]:
-    """What one device runs."""
-    d_model, weights = rank.model.d_model, rank.formats.weights
+    """What one device runs, and what it sends."""
+    d_model, weights, cut = rank.model.d_model, rank.formats.weights, rank.n_tensor
     if isinstance(ffn, FeedForward):
-        width = ffn.d_ff / rank.n_tensor
-        yield from _dense_runs("feed", width, ffn.n_matrices, d_model, tokens.n, weights)
+        yield from _dense_runs("FFN", "feed", ffn.d_ff, ffn.n_matrices, rank, tokens.n)
+        n_bytes = tokens.n * d_model * 2
+        yield message("all-reduce after the FFN", "reduce", "all_reduce", n_bytes, cut)
         return
-    yield product("feed", tokens.n, ffn.n_experts, d_model, "bf16")
+    yield product("router", "feed", tokens.n, ffn.n_experts, d_model, "bf16")
     inside = d_model
     if ffn.d_latent is not None:
         inside = ffn.d_latent
-        yield product("feed", tokens.n, inside, d_model, weights)
-        yield product("feed", tokens.n, d_model, inside, weights)
+        yield product("to latents", "feed", tokens.n, inside, d_model, weights)
+        yield product("from latents", "feed", tokens.n, d_model, inside, weights)
     reads = tokens.prompts > 0
     experts = _Dealt(ffn=ffn, d_inside=inside, rank=rank, n_tokens=tokens.n * rank.n_data)
     if rank.exchanges:
         yield from _sent_runs(ffn, inside, rank, tokens.n, is_short=not reads)
+    else:
+        yield from _gathered_runs(inside, rank, tokens.n)
     if rank.kernels.has_fused_experts:
         yield experts.fused(rank.formats.experts)
     else:
         yield from experts.in_two_products(rank.formats.experts, reads=reads)
     if ffn.d_shared:
-        width = ffn.d_shared / rank.n_tensor
-        yield from _dense_runs("share", width, ffn.n_matrices, d_model, tokens.n, weights)
+        name = "shared expert"
+        yield from _dense_runs(name, "share", ffn.d_shared, ffn.n_matrices, rank, tokens.n)
 
 
-def feeding_messages(ffn: FeedForward | Experts, rank: Rank, n_tokens: float) -> Iterator[Message]:
-    """What ranks, and devices of a rank, tell each other in 16 bits.
-
-    Tokens that are not sent to their experts are gathered by all ranks, and sums scattered.
-    """
-    wide = n_tokens * rank.model.d_model * 2
-    if isinstance(ffn, FeedForward):
-        yield Message(kind="all_reduce", part="reduce", n_bytes=wide, n_devices=rank.n_tensor)
-        return
-    narrow = n_tokens * (ffn.d_latent or rank.model.d_model) * 2
-    if rank.exchanges:
-        return
-    n_bytes, n = narrow * rank.n_data, rank.n_data
-    yield Message(kind="all_gather", part="dispatch", n_bytes=n_bytes, n_devices=n)
-    yield Message(kind="reduce_scatter", part="combine", n_bytes=n_bytes, n_devices=n)
-    yield Message(kind="all_reduce", part="reduce", n_bytes=narrow, n_devices=rank.n_tensor)
+def _gathered_runs(d_inside: int, rank: Rank, n_tokens: float) -> Iterator[Run]:
+    """All ranks gather all tokens, in 16 bits, and scatter sums."""
+    own, n = n_tokens * d_inside * 2, rank.n_data
+    yield message("gather of tokens", "dispatch", "all_gather", own * n, n)
+    yield message("scatter of sums", "combine", "reduce_scatter", own * n, n)
+    yield message("all-reduce after experts", "reduce", "all_reduce", own, rank.n_tensor)
 
 
 def _dense_runs(
-    part: str, width: float, n_matrices: int, d_model: int, n_tokens: float, weights: str
+    name: str, part: str, d_ff: int, n_matrices: int, rank: Rank, n_tokens: float
 ) -> Iterator[Run]:
     """Up, with the gate where there is one; activation; down."""
-    yield product(part, n_tokens, (n_matrices - 1) * width, d_model, weights)
-    yield moved(part, n_tokens * width * 2 * n_matrices)
-    yield product(part, n_tokens, d_model, width, weights)
+    width, d_model, weights = d_ff / rank.n_tensor, rank.model.d_model, rank.formats.weights
+    yield product(f"{name} up", part, n_tokens, (n_matrices - 1) * width, d_model, weights)
+    yield moved(f"{name} activation", part, n_tokens * width * 2 * n_matrices)
+    yield product(f"{name} down", part, n_tokens, d_model, width, weights)
 
 
 def _sent_runs(
@@ -93,17 +77,28 @@ def _sent_runs(
     n_devices = rank.n_group
     nodes = float(math.ceil(n_devices / rank.links.n_per_node))
     mode = "low_latency" if is_short else "normal"
+    own, implied = n_tokens / rank.n_tensor, {"n_nodes": nodes}
+    if not is_short and ffn.n_groups > 1:
+        implied["n_nodes_hit"] = _nodes_hit(ffn, nodes)
     for part, number in (("dispatch", read_bytes(rank.formats.experts)), ("combine", 2.0)):
-        arguments = {
-            "tokens": n_tokens / rank.n_tensor,
-            "bytes_per_number": number,
-            "d_model": float(d_inside),
-            "n_active": float(ffn.n_active),
-            "n_nodes": nodes,
-        }
-        if not is_short and ffn.n_groups > 1:
-            arguments["n_nodes_hit"] = _nodes_hit(ffn, nodes)
-        yield Run(family=f"{part}_{mode}", format="any", part=part, arguments=arguments)
+        yield Run(
+            name=part,
+            part=part,
+            family=f"{part}_{mode}",
+            format="any",
+            arguments={
+                "tokens": own,
+                "bytes_per_number": number,
+                "n_groups": ffn.n_groups,
+                "n_active_groups": ffn.n_active_groups,
+                "d_model": d_inside,
+                "n_active": ffn.n_active,
+                "n_devices": n_devices,
+                "is_short": is_short,
+            },
+            implied=implied,
+            sent_bytes=own * ffn.n_active * d_inside * number,
+        )
 
 
 def _nodes_hit(ffn: Experts, nodes: float) -> float:
@@ -234,12 +229,14 @@ class _Dealt:
 
     def fused(self, number_format: str) -> Run:
         """All of it as one kernel, which walks through what nobody sent elsewhere."""
-        ffn = self.ffn
+        ffn, weight = self.ffn, stored_bytes(number_format)
         walked = self.visits if self.rank.exchanges else self.n_tokens * ffn.n_active
+        each = ffn.n_matrices * self.d_inside * self.width
         return Run(
+            name="experts",
+            part="feed",
             family="experts",
             format=number_format,
-            part="feed",
             arguments={
                 "tokens": self.n_tokens,
                 "n_experts": ffn.n_experts,
@@ -251,9 +248,11 @@ class _Dealt:
                 "rows": self.visits,
                 "n_hit": self.hit,
                 "walked_rows": walked,
-                "weight_bytes": stored_bytes(number_format),
+                "weight_bytes": weight,
                 "input_bytes": read_bytes(number_format),
             },
+            flop=2.0 * self.visits * each,
+            hbm_bytes=self.hit * each * weight + self.visits * 4.0 * self.d_inside,
         )
 
     def in_two_products(self, number_format: str, *, reads: bool) -> Iterator[Run]:
@@ -266,13 +265,14 @@ class _Dealt:
         meets_some = 1 - (1 - 1 / self.rank.n_expert_parallel) ** self.ffn.n_active
         copied = (self.n_tokens * meets_some + self.visits) * self.d_inside
         up, down = (n_up * self.width, self.d_inside), (self.d_inside, self.width)
+        sent = (self.visits, self.hit)
         if copies:
-            yield moved("feed", copied * read)
-        yield grouped_product("feed", self.visits, self.hit, up, number_format, reads=reads)
+            yield moved("tokens to their experts", "feed", copied * read)
+        yield grouped_product("experts up", "feed", *sent, up, number_format, reads=reads)
         is_narrowed = reads and number_format in READ
         after = 2.0 + read if is_narrowed else 0.0
-        each = 2.0 * self.ffn.n_matrices + after
-        yield moved("feed", self.visits * self.width * each, 2 if is_narrowed else 1)
-        yield grouped_product("feed", self.visits, self.hit, down, number_format, reads=reads)
+        n_bytes = self.visits * self.width * (2.0 * self.ffn.n_matrices + after)
+        yield moved("experts' activation", "feed", n_bytes, 2 if is_narrowed else 1)
+        yield grouped_product("experts down", "feed", *sent, down, number_format, reads=reads)
         if copies:
-            yield moved("feed", copied * 2)
+            yield moved("sums of experts", "feed", copied * 2)

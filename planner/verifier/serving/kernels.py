@@ -61,33 +61,48 @@ def read_bytes(number_format: str) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A kernel that a device runs once.
+    """A kernel that a device runs once, or a message that it sends.
 
     Args:
-        family: of its closed form.
-        format: of its numbers.
+        name: what reports call it.
         part: of the layer: kernels that quantise run once for the products of a part, and
             messages hide behind some parts.
+        family: of its closed form; of a message, which collective.
+        format: of its numbers.
         arguments: of the closed form.
-        flop, hbm_bytes: for what has none.
+        implied: further ones, which follow from these and the network.
+        flop: of one run.
+        hbm_bytes: that one run must move.
+        sent_bytes: that one device sends.
     """
 
+    name: str
+    part: str
     family: str
     format: str = "bf16"
-    part: str = ""
     arguments: Mapping[str, float] = field(default_factory=dict)
+    implied: Mapping[str, float] = field(default_factory=dict)
     flop: float = 0.0
     hbm_bytes: float = 0.0
+    sent_bytes: float = 0.0
 
 
-def product(part: str, m: float, n: float, k: float, number_format: str) -> Run:
-    """m rows of k numbers times a matrix of n columns."""
-    shape = {"m": m, "n": n, "k": k}
-    widths = {"weight_bytes": stored_bytes(number_format), "input_bytes": read_bytes(number_format)}
-    return Run(family="gemm", format=number_format, part=part, arguments={**shape, **widths})
+def product(name: str, part: str, m: float, n: float, k: float, number_format: str) -> Run:
+    """m rows of k numbers times a matrix of n columns, whose results have 16 bits."""
+    weight, read = stored_bytes(number_format), read_bytes(number_format)
+    return Run(
+        name=name,
+        part=part,
+        family="gemm",
+        format=number_format,
+        arguments={"m": m, "n": n, "k": k, "weight_bytes": weight, "input_bytes": read},
+        flop=2.0 * m * n * k,
+        hbm_bytes=n * k * weight + m * k * read + m * n * 2.0,
+    )
 
 
 def grouped_product(
+    name: str,
     part: str,
     rows: float,
     hit: float,
@@ -102,25 +117,44 @@ def grouped_product(
         shape: columns and rows of a matrix.
     """
     n, k = shape
+    weight, read = stored_bytes(number_format), read_bytes(number_format)
     return Run(
+        name=name,
+        part=part,
         family="grouped_gemm_prefill" if reads else "grouped_gemm_decode",
         format=number_format,
-        part=part,
         arguments={
             "tokens": rows,
             "n_groups_hit": hit,
             "n": n,
             "k": k,
-            "weight_bytes": stored_bytes(number_format),
-            "input_bytes": read_bytes(number_format),
+            "weight_bytes": weight,
+            "input_bytes": read,
         },
+        flop=2.0 * rows * n * k,
+        hbm_bytes=hit * n * k * weight + rows * (k * read + n * 2.0),
     )
 
 
-def moved(part: str, n_bytes: float, n_kernels: float = 1.0) -> Run:
+def moved(name: str, part: str, n_bytes: float, n_kernels: float = 1.0) -> Run:
     """Kernels that read and write numbers once each."""
     arguments = {"n_bytes": n_bytes, "n_kernels": n_kernels}
-    return Run(family="elementwise", part=part, arguments=arguments)
+    return Run(name=name, part=part, family="elementwise", arguments=arguments, hbm_bytes=n_bytes)
+
+
+def message(name: str, part: str, kind: str, n_bytes: float, n_devices: int) -> Run:
+    """A collective of one layer, of a buffer of so many bytes on each device.
+
+    Each device sends what others have not: all but its own share, twice where sums go back.
+    """
+    share = (n_devices - 1) / n_devices * (2.0 if kind == "all_reduce" else 1.0)
+    arguments = {"n_bytes": n_bytes, "n_devices": n_devices}
+    return Run(name=name, part=part, family=kind, arguments=arguments, sent_bytes=n_bytes * share)
+
+
+def has_form(run: Run) -> bool:
+    """Whether a closed form times it, as kernels and exchanges of tokens have one."""
+    return run.family in FAMILIES
 
 
 class Kernels:
@@ -132,7 +166,7 @@ class Kernels:
     """
 
     def __init__(self, device: DeviceSpec, table: KernelTable, engine: EngineSpec) -> None:
-        self.device, self.table = device, table
+        self.device, self.table, self.engine = device, table, engine
         self.has_quantising_norms = engine.fuses_quantisation
 
     @property
@@ -151,7 +185,7 @@ class Kernels:
         ):
             return False
         return (
-            "quant_fraction" not in self.table.kernel("gemm", self._called(number_format)).constants
+            "quant_fraction" not in self.table.kernel("gemm", self.called(number_format)).constants
         )
 
     def seconds(self, run: Run) -> float:
@@ -162,7 +196,8 @@ class Kernels:
             return 0.0
         form = FAMILIES[run.family]
         known = arguments_of(form.function)
-        arguments = {name: value for name, value in run.arguments.items() if name in known}
+        given = {**run.arguments, **run.implied}
+        arguments = {name: value for name, value in given.items() if name in known}
         rates = {
             "peak_flop_per_s": self.peak(run),
             "hbm_bytes_per_s": self.device.hbm_bytes_per_s,
@@ -173,7 +208,7 @@ class Kernels:
         """Relative error of a run's form, of one without any no less than what is assumed."""
         if run.family == "scores":
             return max(self.of_scores().fit.relative_error, UNMEASURED)
-        return self.table.kernel(run.family, self._called(run.format)).fit.relative_error
+        return self.table.kernel(run.family, self.called(run.format)).fit.relative_error
 
     def roofline_s(self, run: Run) -> float:
         """Of a run without a closed form, at the shares that decode attention attains."""
@@ -185,15 +220,15 @@ class Kernels:
 
     def of_scores(self) -> Kernel:
         """Whose shares a run without a form attains."""
-        return self.table.kernel("decode_attention", self._called("bf16"))
+        return self.table.kernel("decode_attention", self.called("bf16"))
 
     def source(self, run: Run) -> str:
         """Where the constants of a run come from."""
-        return self.table.kernel(run.family, self._called(run.format)).fit.source
+        return self.table.kernel(run.family, self.called(run.format)).fit.source
 
     def constants(self, run: Run) -> dict[str, float]:
         """Of the form of a run."""
-        constants = dict(self.table.kernel(run.family, self._called(run.format)).constants)
+        constants = dict(self.table.kernel(run.family, self.called(run.format)).constants)
         is_narrow = run.format.endswith(STATIC) and self.has_quantising_norms
         if is_narrow and "quant_fraction" in constants:
             del constants["quant_fraction"]
@@ -203,7 +238,7 @@ class Kernels:
             constants.setdefault("n_sms", float(self.table.n_sms))
         return constants
 
-    def _called(self, number_format: str) -> str:
+    def called(self, number_format: str) -> str:
         """What tables call a format: `mxfp4` meets 8 bits where the device multiplies these.
 
         The `fp4` of models is the `nvfp4` of tables.
@@ -215,7 +250,11 @@ class Kernels:
 
     def peak(self, run: Run) -> float:
         """Of what a run multiplies in: products in their format, all else in 16 bits."""
-        name = self._called(run.format if run.family.startswith(_PRODUCTS) else "bf16")
+        return self.peak_of(run.format if run.family.startswith(_PRODUCTS) else "bf16")
+
+    def peak_of(self, number_format: str) -> float:
+        """Of what numbers of a format are multiplied in."""
+        name = self.called(number_format)
         peaks = self.device.peak_flop_per_s
         wanted = (_MULTIPLIED.get(name, name), name.partition("_")[0], "bf16", "fp16")
         return next(peaks[one] for one in wanted if one in peaks)

@@ -7,16 +7,23 @@ a stage share the experts, which are dealt to some groups of them and cut over t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from math import prod
+from dataclasses import dataclass
 
 from planner.specs.architecture import Architecture, LayerClass
 from planner.specs.kernels import EngineSpec
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
 from planner.specs.stages_request import StageGroup, StagesRequest
-from planner.verifier.serving.feeding import Message, feeding_messages, feeding_runs
-from planner.verifier.serving.kernels import READ, STATIC, Run, moved, product, stored_bytes
-from planner.verifier.serving.links import COUNTED, ERRORS, MEASURED
+from planner.verifier.serving.feeding import feeding_runs
+from planner.verifier.serving.kernels import (
+    READ,
+    STATIC,
+    Run,
+    message,
+    moved,
+    product,
+    stored_bytes,
+)
+from planner.verifier.serving.links import COLLECTIVES, COUNTED, ERRORS, MEASURED
 from planner.verifier.serving.mixers import kv_heads, mixing_runs
 from planner.verifier.serving.ranks import Rank, rank_of
 from planner.verifier.serving.tokens import Tokens, tokens_of
@@ -27,65 +34,45 @@ class Spent:
     """Time of a kernel or a message.
 
     Args:
-        part: of the layer.
         form: that errs as one.
         error: relative, of the form.
-        format: of the numbers.
-        sent_bytes: that the device sends.
     """
 
+    run: Run
     seconds: float
-    part: str
     form: str
     error: float
-    format: str = "bf16"
-    sent_bytes: float = 0.0
 
 
 def layer_spent(layer: LayerClass, rank: Rank, tokens: Tokens) -> list[Spent]:
     """Of one layer of a class, on one device."""
     d_model, formats = rank.model.d_model, rank.formats
     runs: list[Run] = []
-    messages: list[Message] = []
     if layer.mixer is not None:
         runs += mixing_runs(layer.mixer, d_model, rank.n_tensor, tokens, formats)
-        n_bytes = tokens.n * d_model * 2
-        messages.append(
-            Message(kind="all_reduce", part="reduce", n_bytes=n_bytes, n_devices=rank.n_tensor)
-        )
+        if layer.ffn is None or not rank.model.is_parallel_block:  # there one sum is of both
+            n_bytes, name = tokens.n * d_model * 2, "all-reduce after mixing"
+            runs.append(message(name, "reduce", "all_reduce", n_bytes, rank.n_tensor))
     if layer.ffn is not None:
         runs += feeding_runs(layer.ffn, rank, tokens)
-        if rank.model.is_parallel_block:
-            messages.clear()  # both at once
-        messages += feeding_messages(layer.ffn, rank, tokens.n)
     if rank.kernels.quantises(formats.weights):
         runs += _quantising(runs)
-    runs.append(moved("project", _small_bytes(layer, rank, tokens), rank.n_small_kernels))
-    return [*(spent_by(run, rank) for run in runs), *(told(one, rank) for one in messages)]
+    n_bytes = _small_bytes(layer, rank, tokens)
+    runs.append(moved("norms and rotations", "project", n_bytes, rank.n_small_kernels))
+    return [spent_by(run, rank) for run in runs]
 
 
 def spent_by(run: Run, rank: Rank) -> Spent:
-    """Of one kernel."""
-    kernels = rank.kernels
-    is_plain = run.family == "scores"
-    seconds = kernels.roofline_s(run) if is_plain else kernels.seconds(run)
-    form = "roofline" if is_plain else run.family
-    number_format = "bf16" if run.format == "any" else run.format
-    error = kernels.error(run)
-    spent = Spent(seconds=seconds, part=run.part, form=form, error=error, format=number_format)
-    if run.part not in ("dispatch", "combine"):
-        return spent
-    shape = ("tokens", "n_active", "d_model", "bytes_per_number")
-    return replace(spent, sent_bytes=prod(run.arguments[name] for name in shape))
-
-
-def told(one: Message, rank: Rank) -> Spent:
-    """Of one collective."""
-    seconds = rank.links.collective_s(one.kind, one.n_bytes, one.n_devices)
-    form = MEASURED if rank.links.is_measured else COUNTED
-    share = (1 - 1 / one.n_devices) * (2 if one.kind == "all_reduce" else 1)
-    sent = share * one.n_bytes
-    return Spent(seconds=seconds, part=one.part, form=form, error=ERRORS[form], sent_bytes=sent)
+    """Of one kernel or collective."""
+    kernels, links = rank.kernels, rank.links
+    if run.family in COLLECTIVES:
+        seconds = links.collective_s(run.family, *run.arguments.values())
+        form = MEASURED if links.is_measured else COUNTED
+        return Spent(run=run, seconds=seconds, form=form, error=ERRORS[form])
+    if run.family == "scores":  # no closed form
+        seconds, form = kernels.roofline_s(run), "roofline"
+        return Spent(run=run, seconds=seconds, form=form, error=kernels.error(run))
+    return Spent(run=run, seconds=kernels.seconds(run), form=run.family, error=kernels.error(run))
 
 
 def layer_s(layer: LayerClass, group: StageGroup, asked: StagesRequest) -> float:
@@ -141,7 +128,7 @@ def _quantising(runs: list[Run]) -> Iterator[Run]:
     for part in dict.fromkeys(run.part for run in narrow):
         mine = [run.arguments for run in narrow if run.part == part]
         n_bytes = sum(one["m"] * one["k"] * (2 + one["input_bytes"]) for one in mine)
-        yield moved(part, n_bytes, len(mine))
+        yield moved("quantisation", part, n_bytes, len(mine))
 
 
 def _small_bytes(layer: LayerClass, rank: Rank, tokens: Tokens) -> float:
@@ -174,18 +161,23 @@ def cached_numbers(layer: LayerClass, n_tensor: int) -> float:
 def embedding_spent(rank: Rank, n_tokens: float) -> Spent:
     """The sum after the embedding."""
     n_bytes = n_tokens * rank.model.d_model * 2
-    sums = Message(kind="all_reduce", part="model", n_bytes=n_bytes, n_devices=rank.n_tensor)
-    return told(sums, rank)
+    name = "all-reduce after the embedding"
+    return spent_by(message(name, "model", "all_reduce", n_bytes, rank.n_tensor), rank)
 
 
 def head_spent(rank: Rank, rows: float) -> list[Spent]:
     """The head, its scores gathered, and the next tokens drawn."""
     words, cut = rank.model.vocab_size, rank.n_tensor
-    n_bytes = rows * words * 2
-    gathered = Message(kind="all_gather", part="model", n_bytes=n_bytes, n_devices=cut)
-    drawn = Run(family="sampling", part="model", arguments={"batch": rows, "vocab": words})
-    scored = product("model", rows, words / cut, rank.model.d_model, "bf16")
-    return [spent_by(scored, rank), told(gathered, rank), spent_by(drawn, rank)]
+    drawn = Run(
+        name="sampling",
+        part="model",
+        family="sampling",
+        arguments={"batch": rows, "vocab": words},
+        hbm_bytes=rows * words * 4,
+    )
+    scored = product("head", "model", rows, words / cut, rank.model.d_model, "bf16")
+    gathered = message("gather of logits", "model", "all_gather", rows * words * 2, cut)
+    return [spent_by(one, rank) for one in (scored, gathered, drawn)]
 
 
 def embedding_s(group: StageGroup, asked: StagesRequest) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import ceil, log2
-from typing import Literal
 
 from planner.specs.records import Fabric, NodesFabric, TorusFabric
 from planner.specs.stages_request import StageGroup
@@ -16,7 +15,7 @@ MEASURED, COUNTED = "two regimes", "latency + bytes / bandwidth"
 ERRORS = {MEASURED: 0.07, COUNTED: 0.3}
 """Relative errors of both, `assumed`: fits miss their tables by 3 to 14 %."""
 
-Collective = Literal["all_reduce", "all_gather", "reduce_scatter"]
+COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter")
 
 
 class Links:
@@ -43,10 +42,11 @@ class Links:
         else:
             raise Refused("is a fabric of listed links, which has no nodes")
 
-    def collective_s(self, kind: Collective, n_bytes: float, n_devices: int) -> float:
+    def collective_s(self, kind: str, n_bytes: float, n_devices: float) -> float:
         """Over consecutive devices; in steps where they are in several nodes.
 
         Args:
+            kind: one of `COLLECTIVES`.
             n_bytes: the whole buffer of a device.
         """
         inside, nodes = min(n_devices, self.n_per_node), ceil(n_devices / self.n_per_node)
@@ -68,14 +68,14 @@ class Links:
         rate, latency = self.far if leaves_node else self.near
         return n_bytes / rate + latency
 
-    def _inside_s(self, kind: str, n_bytes: float, n_devices: int) -> float:
+    def _inside_s(self, kind: str, n_bytes: float, n_devices: float) -> float:
         known = self.fabric.scale_up_measured if isinstance(self.fabric, NodesFabric) else None
         if known is not None:
             return fitted_s(getattr(known, kind), n_devices, n_bytes)
         return _stepped_s(kind, n_bytes, n_devices, self.near)
 
 
-def _stepped_s(kind: str, n_bytes: float, n: int, link: tuple[float, float]) -> float:
+def _stepped_s(kind: str, n_bytes: float, n: float, link: tuple[float, float]) -> float:
     """Steps of a tree, and the share of a buffer that goes to others; twice to reduce it all."""
     rate, latency = link
     once = log2(n) * latency + n_bytes * (n - 1) / n / rate

@@ -12,7 +12,7 @@ from importlib.resources import files
 
 from planner.specs.region import Outside
 from planner.verifier.serving.kernels import STATIC
-from planner.verifier.serving.ranks import Rank
+from planner.verifier.serving.ranks import Rank, kind_of
 
 OUTSIDE_CONFIDENCE = 0.9
 """Share of cases in which what is planned outside holds, where nobody asks for another."""
@@ -40,8 +40,7 @@ def outside_of(
     lengths: tuple[float, float],
 ) -> tuple[Outside, ...]:
     """Of a deployment whose ranks serve so many requests at once, of these lengths in and out."""
-    mixes = any(hasattr(layer.ffn, "n_experts") for layer in rank.model.layers)
-    kind = "mixture" if mixes else "dense"
+    kind = kind_of(rank.model)
     n_devices = rank.n_group * rank.n_stages
     held = rank.formats.weights if kind == "dense" else rank.formats.experts
     values = {

@@ -31,13 +31,16 @@ def _grouped(
 ) -> Iterator[Run]:
     heads, own = mixer.n_heads / n_tensor, kv_heads(mixer, n_tensor)
     columns = mixer.d_queries / n_tensor + own * mixer.d_keys_and_values / mixer.n_kv_heads
-    yield product("project", tokens.n, columns, d_model, formats.weights)
+    yield product("qkv projection", "project", tokens.n, columns, d_model, formats.weights)
+    number = stored_bytes(formats.cache)
     shape = {
         "n_heads": heads,
         "n_kv_heads": own,
         "d_head": mixer.d_head,
-        "cache_bytes": stored_bytes(formats.cache),
+        "cache_bytes": number,
     }
+    pair = mixer.d_head + mixer.d_value_head
+    cached = own * (mixer.d_head + (0 if mixer.shares_values else mixer.d_value_head)) * number
     width = mixer.n_span_tokens
     if tokens.decoding:
         seen = tokens.context
@@ -46,10 +49,13 @@ def _grouped(
         elif width is not None:
             seen = min(seen, width)
         yield Run(
+            name="decode attention",
+            part="attend",
             family="decode_attention",
             format=formats.cache,
-            part="attend",
             arguments={"batch": tokens.decoding, "context": seen, **shape},
+            flop=2.0 * pair * heads * tokens.scored * seen,
+            hbm_bytes=tokens.decoding * seen * cached,
         )
     if tokens.read:
         new, past = tokens.read, tokens.past
@@ -57,13 +63,18 @@ def _grouped(
             # triangles as wide as the window, each beside half of the window before
             new, past = min(new, width), 0.0 if mixer.span == "chunk" else width / 2
         triangles = tokens.new / max(new, 1.0)
+        read = tokens.prompts * (past + tokens.read) * cached
         yield Run(
+            name="prefill attention",
+            part="attend",
             family="prefill_attention",
             format=formats.cache,
-            part="attend",
             arguments={"batch": triangles, "tokens": new, "past_tokens": past, **shape},
+            flop=2.0 * pair * heads * tokens.new * (past + (new + 1) / 2),
+            hbm_bytes=read + 2.0 * tokens.new * heads * pair,
         )
-    yield product("attend", tokens.n, d_model, heads * mixer.d_value_head, formats.weights)
+    rows = heads * mixer.d_value_head
+    yield product("output projection", "attend", tokens.n, d_model, rows, formats.weights)
 
 
 def _latent(
@@ -74,16 +85,18 @@ def _latent(
     columns = mixer.d_cached + (mixer.d_q_latent or 0)
     columns += index.d_head + index.n_heads if index else 0
     d_from = mixer.d_q_latent or d_model
-    yield product("project", tokens.n, columns, d_model, weights)
-    yield product("project", tokens.n, heads * mixer.d_head, d_from, weights)
+    yield product("latents", "project", tokens.n, columns, d_model, weights)
+    yield product("queries", "project", tokens.n, heads * mixer.d_head, d_from, weights)
     if index:
-        yield product("project", tokens.n, index.n_heads * index.d_head, d_from, weights)
+        columns = index.n_heads * index.d_head
+        yield product("queries of the indexer", "project", tokens.n, columns, d_from, weights)
         yield _scores(index, tokens)
     if tokens.decoding:
         yield from _absorbed(mixer, heads, tokens, formats)
     if tokens.read:
         yield from _expanded(mixer, heads, tokens, formats)
-    yield product("attend", tokens.n, d_model, heads * mixer.d_value_head, weights)
+    rows = heads * mixer.d_value_head
+    yield product("output projection", "attend", tokens.n, d_model, rows, weights)
 
 
 def _scores(index: Indexer, tokens: Tokens) -> Run:
@@ -91,12 +104,15 @@ def _scores(index: Indexer, tokens: Tokens) -> Run:
     met = tokens.scored * tokens.context
     met += tokens.new * (tokens.past + (tokens.read + 1) / 2)
     keys = tokens.decoding * tokens.context + tokens.prompts * (tokens.past + tokens.read)
+    flop, n_bytes = 2.0 * index.n_heads * index.d_head * met, keys * index.d_head
     return Run(
-        family="scores",
+        name="scores of the indexer",
         part="attend",
+        family="scores",
         format="fp8",
-        flop=2.0 * index.n_heads * index.d_head * met,
-        hbm_bytes=keys * index.d_head,
+        arguments={"flop": flop, "n_bytes": n_bytes},
+        flop=flop,
+        hbm_bytes=n_bytes,
     )
 
 
@@ -110,21 +126,27 @@ def _absorbed(
 ) -> Iterator[Run]:
     """Queries go into the space of latents, and outputs come back from it."""
     rows, latent = tokens.scored * heads, mixer.d_kv_latent
-    yield grouped_product("project", rows, heads, (latent, mixer.d_nope), "bf16")
+    seen, number = _seen(mixer, tokens.context), stored_bytes(formats.cache)
+    there = (latent, mixer.d_nope)
+    yield grouped_product("queries to latents", "project", rows, heads, there, "bf16")
     yield Run(
+        name="decode attention",
+        part="attend",
         family="latent_decode",
         format=formats.cache,
-        part="attend",
         arguments={
             "batch": tokens.decoding,
-            "context": _seen(mixer, tokens.context),
-            "n_heads": heads * tokens.positions,
+            "context": seen,
+            "n_heads": heads * tokens.positions,  # positions of a sequence share its latents
             "d_latent": latent,
             "d_rope": mixer.d_rope,
-            "cache_bytes": stored_bytes(formats.cache),
+            "cache_bytes": number,
         },
+        flop=2.0 * (2 * latent + mixer.d_rope) * rows * seen,
+        hbm_bytes=tokens.decoding * seen * mixer.d_cached * number,
     )
-    yield grouped_product("attend", rows, heads, (mixer.d_value_head, latent), "bf16")
+    back = (mixer.d_value_head, latent)
+    yield grouped_product("latents to values", "attend", rows, heads, back, "bf16")
 
 
 def _expanded(
@@ -133,13 +155,16 @@ def _expanded(
     """Keys and values of all heads are made from latents, of cached tokens again."""
     made = heads * (mixer.d_nope + mixer.d_value_head)
     all_tokens = tokens.prompts * (tokens.read + tokens.past)
-    yield product("project", all_tokens, made, mixer.d_kv_latent, formats.weights)
-    mean = (tokens.read + 1) / 2
-    past = max(0.0, _seen(mixer, tokens.past + mean) - mean) if mixer.indexer else tokens.past
+    name, weights = "keys and values from latents", formats.weights
+    yield product(name, "project", all_tokens, made, mixer.d_kv_latent, weights)
+    mean, pair = (tokens.read + 1) / 2, mixer.d_head + mixer.d_value_head
+    seen = _seen(mixer, tokens.past + mean)
+    past = max(0.0, seen - mean) if mixer.indexer else tokens.past
     yield Run(
+        name="prefill attention",
+        part="attend",
         family="latent_prefill",
         format=formats.cache,
-        part="attend",
         arguments={
             "batch": tokens.prompts,
             "tokens": tokens.read,
@@ -149,36 +174,48 @@ def _expanded(
             "d_rope": mixer.d_rope,
             "d_value": mixer.d_value_head,
         },
+        flop=2.0 * pair * heads * tokens.new * seen,
+        hbm_bytes=2.0 * pair * heads * tokens.prompts * (2.0 * tokens.read + tokens.past),
     )
 
 
 def _recurrent(
     mixer: Recurrence, d_model: int, n_tensor: int, tokens: Tokens, formats: ServedFormats
 ) -> Iterator[Run]:
-    columns = mixer.n_input_columns / n_tensor
-    yield product("project", tokens.n, columns, d_model, formats.weights)
+    columns, weights = mixer.n_input_columns / n_tensor, formats.weights
+    yield product("input projections", "project", tokens.n, columns, d_model, weights)
+    heads, channels = mixer.n_heads / n_tensor, mixer.d_conv / n_tensor
+    state = heads * mixer.d_key * mixer.d_value
+    waiting = channels * max(0, mixer.n_conv_taps - 1) * 2.0
+    held = state * mixer.state_bytes_per_number + waiting
     shape = {
-        "n_heads": mixer.n_heads / n_tensor,
+        "n_heads": heads,
         "d_key": mixer.d_key,
         "d_value": mixer.d_value,
         "n_groups": max(1.0, mixer.n_groups / n_tensor),
-        "d_conv": mixer.d_conv / n_tensor,
+        "d_conv": channels,
         "n_conv_taps": mixer.n_conv_taps,
     }
     if tokens.decoding:
         kept = {"state_bytes": mixer.state_bytes_per_number}
         yield Run(
+            name="state update",
+            part="attend",
             family="recurrence_decode",
             format=mixer.kind,
-            part="attend",
             arguments={"batch": tokens.decoding, **shape, **kept},
+            flop=6.0 * state * tokens.scored,
+            hbm_bytes=2.0 * held * tokens.decoding,
         )
     if tokens.read:
         yield Run(
+            name="state over the prompt",
+            part="attend",
             family="recurrence_prefill",
             format=mixer.kind,
-            part="attend",
             arguments={"batch": tokens.prompts, "tokens": tokens.read, **shape},
+            flop=6.0 * state * tokens.new,
+            hbm_bytes=2.0 * held * tokens.prompts + 4.0 * channels * tokens.new,
         )
     rows = mixer.n_output_rows / n_tensor
-    yield product("attend", tokens.n, d_model, rows, formats.weights)
+    yield product("output projection", "attend", tokens.n, d_model, rows, weights)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from planner.results.predictions import Interval
+from planner.verifier.serving.kernels import Run
 from planner.verifier.serving.layers import Spent, embedding_spent, head_spent, layer_spent
 from planner.verifier.serving.links import COUNTED, ERRORS
 from planner.verifier.serving.ranks import Rank
@@ -13,6 +15,9 @@ from planner.verifier.serving.tokens import Tokens
 
 HOST_ERROR = 0.5
 """Relative error of what hosts take, `assumed`."""
+
+OUTSIDE = "model"
+"""What kernels outside of all layers have as their layer."""
 
 OF_A_MEDIAN = 1.4826
 """Standard deviations of a normal error in one of its medians."""
@@ -26,18 +31,31 @@ class Pass:
         seconds: of devices, messages behind kernels and kernels behind messages once.
         by_form: seconds of whatever is timed by one form times its error.
         listed_s: of all kernels and messages, whether hidden or not.
-        spent: kernels and messages of one micro-batch, by class of layers; `model` outside.
+        n_parts: micro-batches that go through the layers.
+        spent: kernels and messages of one micro-batch, each with its class of layers, `model`
+            outside of them, and how often a micro-batch runs it.
     """
 
     seconds: float
     by_form: Mapping[str, float]
     listed_s: float
-    spent: Mapping[str, list[Spent]]
+    n_parts: int
+    spent: Sequence[tuple[str, int, Spent]]
+
+    @property
+    def hidden_s(self) -> float:
+        """Of messages behind kernels, and of kernels behind messages."""
+        return self.listed_s - self.seconds if self.n_parts > 1 else 0.0
 
     def error(self, host_s: float) -> float:
         """Relative standard deviation, with what hosts take: forms err apart from each other."""
         squares = (host_s * HOST_ERROR) ** 2 + sum(one**2 for one in self.by_form.values())
         return OF_A_MEDIAN * math.sqrt(squares) / (host_s + self.listed_s)
+
+
+def interval(value: float, error: float) -> Interval:
+    """What is within a relative standard deviation of a value; a ratio, as errors are."""
+    return Interval(value=value, low=value / (1 + error), high=value * (1 + error))
 
 
 def pass_of(rank: Rank, tokens: Tokens, *, overlaps: bool, message_share: float) -> Pass:
@@ -70,21 +88,36 @@ def pass_of(rank: Rank, tokens: Tokens, *, overlaps: bool, message_share: float)
             seconds += n_layers * hidden
         else:
             seconds += n_layers * 2 * sum(once.values())
-    named: dict[str, list[Spent]] = {"model": outside}
-    for layer, (_, spent) in zip(rank.model.layers, of_layers, strict=True):
-        named.setdefault(layer.name, []).extend(spent)
-    return Pass(seconds=seconds, by_form=by_form, listed_s=listed, spent=named)
+    named = [
+        (layer.name, layer.n_layers, one)
+        for layer, (_, spent) in zip(rank.model.layers, of_layers, strict=True)
+        for one in spent
+    ]
+    return Pass(
+        seconds=seconds,
+        by_form=by_form,
+        listed_s=listed,
+        n_parts=2 if overlaps else 1,
+        spent=[*named, *((OUTSIDE, 1, one) for one in outside)],
+    )
 
 
 def _outside(rank: Rank, tokens: Tokens) -> list[Spent]:
     """The embedding, the head, and what stages hand on."""
     n_bytes = tokens.n * rank.model.d_model * 2 / rank.n_tensor
-    handed = sum(rank.links.send_s(n_bytes, leaves_node=leaves) for leaves in _hand_overs(rank))
-    sent = n_bytes * (rank.n_stages - 1)
+    handed_s = sum(rank.links.send_s(n_bytes, leaves_node=leaves) for leaves in _hand_overs(rank))
+    n_sends = rank.n_stages - 1
+    handing = Run(
+        name="hand-over between stages",
+        part="model",
+        family="send",
+        arguments={"n_bytes": n_bytes, "n_sends": n_sends, "n_group": rank.n_group},
+        sent_bytes=n_sends * n_bytes,
+    )
     return [
         embedding_spent(rank, tokens.n),
         *head_spent(rank, tokens.n_logits),
-        Spent(seconds=handed, part="model", form=COUNTED, error=ERRORS[COUNTED], sent_bytes=sent),
+        Spent(run=handing, seconds=handed_s, form=COUNTED, error=ERRORS[COUNTED]),
     ]
 
 
@@ -103,7 +136,7 @@ def _sums(spent: Iterable[Spent]) -> dict[str, float]:
     parts = ("project", "attend", "feed", "share", "dispatch", "combine", "reduce")
     found = dict.fromkeys(parts, 0.0)
     for one in spent:
-        found[one.part] += one.seconds
+        found[one.run.part] += one.seconds
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.specs.architecture import Architecture, Experts
+from planner.specs.judged import ModelKind
 from planner.specs.kernels import EngineSpec
 from planner.specs.served_formats import ServedFormats
 from planner.specs.stages_request import StageGroup, StagesRequest
@@ -43,6 +44,16 @@ class Rank:
     def n_group(self) -> int:
         """Devices of one stage."""
         return self.n_tensor * self.n_data
+
+
+def has_experts(model: Architecture) -> bool:
+    """Whether any layer routes tokens to experts."""
+    return any(isinstance(layer.ffn, Experts) for layer in model.layers)
+
+
+def kind_of(model: Architecture) -> ModelKind:
+    """What errors of a model's times are judged with."""
+    return "mixture" if has_experts(model) else "dense"
 
 
 def usual_copies(engine: EngineSpec, model: Architecture, n_groups: int) -> int:

@@ -23,7 +23,7 @@ from planner.verifier.serving.held import (
 from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s
 from planner.verifier.serving.measured import OUTSIDE_CONFIDENCE, outside_of
 from planner.verifier.serving.passes import Pass, pass_of
-from planner.verifier.serving.ranks import Rank
+from planner.verifier.serving.ranks import Rank, kind_of
 from planner.verifier.serving.tokens import Tokens
 from planner.verifier.serving.turns import Turns
 
@@ -167,7 +167,7 @@ def felt(rank: Rank, served: Served, largest_batch: float) -> Felt:
     running = max(1.0, min(served.batch, largest_batch))
     of_role = {"prefill": _felt_reading, "decode": _felt_writing}
     found = of_role.get(served.role, _felt_together)(rank, served, running)
-    kind = "mixture" if _has_experts(rank) else "dense"
+    kind = kind_of(rank.model)
     name, tpot, ttft = served.engine.name, found.tpot_error, found.ttft_error
     draft = served.draft
     outside = outside_of(
@@ -190,10 +190,6 @@ def felt(rank: Rank, served: Served, largest_batch: float) -> Felt:
         ttft_error=math.hypot(ttft, of_ttft) if found.ttft_s else 0.0,
         decode_error=math.hypot(found.decode_error, of_tpot) if found.itl_s else 0.0,
     )
-
-
-def _has_experts(rank: Rank) -> bool:
-    return any(hasattr(one.ffn, "n_experts") for one in rank.model.layers)
 
 
 def _decoding(rank: Rank, served: Served, running: float) -> Tokens:

@@ -14,7 +14,7 @@ from planner.specs.records import ClusterSpec, NodesFabric
 from planner.specs.served_formats import ServedFormats
 from planner.verifier.findings import Finding
 from planner.verifier.serving.kernels import STATIC
-from planner.verifier.serving.ranks import usual_copies
+from planner.verifier.serving.ranks import has_experts, usual_copies
 
 Value = int | str | tuple[object, ...]
 Values = Mapping[str, Value]
@@ -68,11 +68,11 @@ def unstartable(
     if says.n_stages > len(model.order):
         fact = f"are more than the {len(model.order)} layers"
         yield Finding(path=("n_stages",), says=says.n_stages, fact=fact)
-    has_experts = any(isinstance(layer.ffn, Experts) for layer in model.layers)
-    if has_experts and says.n_expert_parallel * says.n_expert_tensor != group:
+    is_mixture = has_experts(model)
+    if is_mixture and says.n_expert_parallel * says.n_expert_tensor != group:
         fact = f"times {says.n_expert_parallel} are not the {group} devices of a stage"
         yield Finding(path=("n_expert_tensor",), says=says.n_expert_tensor, fact=fact)
-    values = _of_deployment(says, has_experts=has_experts, overlaps=overlaps) | _of_model(model)
+    values = _of_deployment(says, has_experts=is_mixture, overlaps=overlaps) | _of_model(model)
     if isinstance(fabric := cluster.fabric, NodesFabric):
         per_node = fabric.n_devices_per_node
         values |= {"per_node": per_node, "nodes": -(-group * says.n_stages // per_node)}

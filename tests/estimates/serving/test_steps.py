@@ -93,21 +93,3 @@ def test_two_micro_batches_hide_messages_in_the_documented_order():
     expected += 2 * max(of(sparse, "attend"), of(sparse, "combine"))
     assert found.total_s[0] == pytest.approx(expected, rel=1e-12)
     assert found.hidden_s[0] > 0.2 * found.total_s[0]
-
-
-def test_a_model_of_any_kind_has_the_flop_of_its_parameters():
-    """Prefill of t tokens does 2 t FLOP for each parameter that they meet, and attention's."""
-    timer = clock("h100-nvl8-x1", "vllm")
-    configs = "tests/specs/huggingface/configs/"
-    for name in ("Llama-3.1-70B", "Qwen3-32B", "Mixtral-8x7B-v0.1", "granite-3.1-8b-base"):
-        spec = model(f"{configs}{name}_config.json")
-        table = deployments(formats=BF16)
-        work = PassShape(n_prompts=np.array([1.0]), prompt_tokens=64.0)
-        found = pass_time(spec, table, work, BF16, timer)
-        flop = sum(
-            float(np.broadcast_to(one.operation.flop, 1)[0]) * one.operation.n_times
-            for one in found.operations
-            if "attention" not in one.operation.name and one.operation.name != "head"
-        )
-        inside = spec.n_active_params - spec.embedding_params
-        assert flop == pytest.approx(2 * 64 * inside, rel=0.01)
