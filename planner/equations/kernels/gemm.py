@@ -23,6 +23,8 @@ TILE_ROWS = (64, 128)
 TILE_COLUMNS = tuple(range(16, 161, 16))
 """Tiles that DeepGEMM chooses from; a product takes the best of them."""
 
+ROUNDING = 1e-9
+"""Relative, of sums of tokens in another order."""
 BYTES_TO_QUANTISE = 3.0
 """Traffic of quantising one input number: two bytes are read, one is written [B]."""
 
@@ -161,6 +163,7 @@ def tile_area(
     high, wide, n = np.broadcast_arrays(groups / n_sms, each, n)
     tiles = np.array(TILE_COLUMNS, dtype=float).reshape(-1, *(1,) * n.ndim)
     across, cost = np.ceil(n / tiles), tiles + narrow_n
+    wide = wide * (1.0 - ROUNDING)  # 4416.000000000001 tokens fill no further tile
     areas = [
         (np.ceil(high * np.ceil(wide / rows) * across) * cost).min(axis=0) * rows
         for rows in TILE_ROWS

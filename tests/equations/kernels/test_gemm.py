@@ -72,3 +72,9 @@ def test_arrays_give_what_single_calls_give():
 def test_an_exponent_below_one_is_refused():
     with pytest.raises(ValueError, match="at least 1"):
         gemm_s(1, 1, 1, **BF16, **RATES, **{**HALF, "exponent": 0.5})
+
+
+def test_tokens_added_up_in_another_order_fill_no_further_tile():
+    rows = np.nextafter(69.0 * 64, np.inf)
+    assert tile_area(rows, 1, 128, n_sms=69) == tile_area(69.0 * 64, 1, 128, n_sms=69)
+    assert tile_area(69.01 * 64, 1, 128, n_sms=69) > tile_area(69.0 * 64, 1, 128, n_sms=69)
