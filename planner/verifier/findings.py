@@ -19,8 +19,8 @@ NOTHING = 1e-15
 """Seconds, dollars, bytes and shares below which two figures are both nothing."""
 
 CANCELLED = {
-    **{"gap": 1e-8, "loss_fraction": 1e-8, "gain_fraction": 1e-8, "half_width_s": 1e-10},
-    "hidden_s": 1e-12,
+    **dict.fromkeys(("gap", "loss_fraction", "gain_fraction", "error_fraction"), 1e-8),
+    **{"half_width_s": 1e-10, "hidden_s": 1e-12},
 }
 """Differences of nearly equal numbers, and what is left of their digits, absolute."""
 
