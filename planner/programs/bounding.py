@@ -17,14 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray, IntArray
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.serving.choices import EngineChoices, joined_choices
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.timer import Timer
+from planner.estimates.serving.traffic import Drafts
 from planner.programs.incumbents import Incumbents
 from planner.programs.layout import LayoutProgram, ceiling
 from planner.programs.posed import LeftOut, PosedProgram
@@ -32,6 +33,22 @@ from planner.programs.rows import rest_of_context, rows_of
 from planner.programs.screens import Field, Sieve
 from planner.running.deadlines import is_over
 from planner.running.phases import begin
+
+
+class Look(NamedTuple):
+    """How bounds are made.
+
+    Args:
+        step: from the least batch to the largest of those that are bounded at once.
+        reads: whether prompts are counted, for each chunk; else decodes alone.
+    """
+
+    step: float
+    reads: bool
+
+
+LOOKS = (Look(1.4, False), Look(1.4, True), Look(1.0, True))
+"""One after the other, at what is left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,11 +123,14 @@ class _Near(Incumbents):
 class Sifter(Protocol):
     """What of timed or bounded deployments may be wanted, by what was met so far."""
 
-    def sifted(self, choices: EngineChoices, weight: IntArray | None = None) -> BoolArray:
+    def sifted(
+        self, choices: EngineChoices, weight: IntArray | None = None, *, is_new: bool = False
+    ) -> BoolArray:
         """Which of some choices may be wanted (N,), by times that they do not go below.
 
         Args:
-            weight: of what is looked at first, how many deployments each stands for (N,).
+            weight: how many deployments each stands for (N,); one where it is left out.
+            is_new: whether none of their contexts was looked at before.
         """
 
     def meet(self, timed: EngineChoices) -> None:
@@ -148,26 +168,84 @@ class Bounding:
         return replace(kept, n_considered=len(kept) + self._n_unfit, is_cut=is_cut)
 
     def _look_at(self, block: DeploymentTable) -> None:
-        timer, scale, weights, heads = self._timer, self._scale, [], []
+        timer, exact = self._timer, []
         for drafts in timer.drafts:
-            able, n_chunks = timer.in_chunks(block, drafts)
-            fits, least = timer.least(able, drafts, scale)
-            self._n_unfit += int(n_chunks[~fits].sum())
-            heads.append(least)
-            weights.append(n_chunks[fits])
-        decodes = joined_choices(heads)
-        decodes = decodes.take(self._sifter.sifted(decodes, np.concatenate(weights)))
-        exact = []
-        for drafts in timer.drafts:
-            mine = decodes.take(decodes.n_drafted == timer.n_drafted(drafts))
-            rows, head = timer.with_chunks(mine.table, drafts)
-            fits, least = timer.least(rows, drafts, scale, mine.decode_s[head])
-            self._n_unfit += int((~fits).sum())
-            some = least.table.take(self._sifter.sifted(least))
-            exact.append(timer.exact(some, drafts, scale))
+            spans = Spans(*timer.in_chunks(block, drafts))
+            for look in LOOKS:
+                self._bound(spans, look, drafts)
+            chunk, row = np.nonzero(spans.can)
+            some = spans.rows.take(row).with_chunk(timer.chunks[chunk])
+            exact.append(timer.exact(some, drafts, self._scale))
         timed = joined_choices(exact)
         self._sifter.meet(timed)
         self._kept.append(timed.take(self._sifter.sifted(timed)))
+
+    def _bound(self, spans: Spans, look: Look, drafts: Drafts | None) -> None:
+        """Leave out spans of batches that do not fit or that nobody wants."""
+        timer = self._timer
+        chunk, span, first, last, weight = spans.by(look)
+        ends = (first, last if look.reads else first)
+        fresh = np.unique(ends)
+        fresh = fresh[np.isnan(spans.decode_s[fresh])]
+        spans.decode_s[fresh] = timer.decode_s(spans.rows.take(fresh), drafts)
+        fits, least = timer.least(
+            spans.rows.take(first).with_chunk(timer.chunks[chunk]),
+            drafts,
+            self._scale,
+            last=spans.rows.batch[last],
+            decode_s=(spans.decode_s[ends[0]], spans.decode_s[ends[1]]),
+            reads=look.reads,
+        )
+        self._n_unfit += int(weight[~fits].sum())
+        is_new = look is LOOKS[0] and drafts is timer.drafts[0]
+        stays = fits.copy()
+        stays[fits] = self._sifter.sifted(least, weight[fits], is_new=is_new)
+        spans.leave_out(chunk[~stays], span[~stays])
+
+
+class Spans:
+    """Deployments in spans of batches that follow each other, and which of them are left.
+
+    Args:
+        rows: cuts with one batch after the other, of any chunk (N,).
+        can: with which chunks they start and may be wanted (C, N).
+    """
+
+    def __init__(self, rows: DeploymentTable, can: BoolArray) -> None:
+        self.rows, self.can = rows, can
+        self.decode_s = np.full(len(rows), np.nan)
+        self.of_row = np.zeros(len(rows), dtype=np.int64)
+        self._gone = np.zeros((0, 0), dtype=np.bool_)
+
+    def by(self, look: Look) -> tuple[IntArray, ...]:
+        """What is left of spans, by chunk; by the least for all chunks where nothing is read.
+
+        Returns:
+            chunk, span, first and last row, how many are left between them; all (S,).
+        """
+        left: BoolArray = np.any(self.can, axis=0)
+        self.rows, self.can = self.rows.take(left), self.can[:, left]
+        self.decode_s = self.decode_s[left]
+        bins = _bins(self.rows.batch, look.step)
+        heads, self.of_row = self.rows.cut_runs(bins)
+        can = self.can if look.reads else self.can.sum(axis=0, keepdims=True)
+        at, n = np.arange(len(bins), dtype=np.int32), np.int32(len(bins))
+        first = np.minimum.reduceat(np.where(can, at, n), heads, axis=1)
+        last = np.maximum.reduceat(np.where(can, at, np.int32(-1)), heads, axis=1)
+        n_left = np.add.reduceat(can, heads, axis=1, dtype=np.int64)
+        self._gone = np.zeros(n_left.shape, dtype=np.bool_)
+        chunk, span = np.nonzero(n_left)
+        return chunk, span, *(each[chunk, span] for each in (first, last, n_left))
+
+    def leave_out(self, chunk: IntArray, span: IntArray) -> None:
+        """Leave out spans, as `by` named them last, of some chunks."""
+        self._gone[chunk, span] = True
+        self.can &= ~self._gone[:, self.of_row]
+
+
+def _bins(batch: FloatArray, step: float) -> FloatArray:
+    """Which batches lie within a step of each other, by number (N,)."""
+    return np.floor(np.log(batch) / np.log(step)) if step > 1.0 else batch
 
 
 class Beliefs:
@@ -198,13 +276,15 @@ class Beliefs:
         for near in self._near:
             near.meet(timed)
 
-    def sifted(self, choices: EngineChoices, weight: IntArray | None = None) -> BoolArray:
+    def sifted(
+        self, choices: EngineChoices, weight: IntArray | None = None, *, is_new: bool = False
+    ) -> BoolArray:
         """See `Sifter`; what is rejected is counted."""
         (stays, program), *others = (one.sifted(choices) for one in self._near)
         for more, _ in others:
             stays = stays | more
         if program is not None:
-            self._n_contexts += program.n_contexts if weight is not None else 0
+            self._n_contexts += program.n_contexts if is_new else 0
             weight = np.ones(len(choices), dtype=np.int64) if weight is None else weight
             self._count(program, ~stays, weight)
         return stays

@@ -329,20 +329,19 @@ def _degree_problems(models: Sequence[Architecture], request: EngineRequest) -> 
 
 
 FEW_DEVICES = 64
+"""Over which a cut that starts is looked for first, since there mostly is one."""
 
 
 def _why_none(model: Architecture, request: EngineRequest) -> str | None:
     """The rules that every cut breaks in every format; None where the engine starts one."""
     engine, ground = request.records.engine, ground_of(request)
-    cuts = all_degrees(model, request)
-    cuts = replace(cuts, chunk_tokens=np.full(len(cuts), float(max(request.chunks))))
-    if OVERLAPS[0] not in request.overlaps:
-        cuts = replace(cuts, overlaps=np.ones(len(cuts), dtype=np.bool_)).take(cuts.exchanges)
-    found = []
-    few = cuts.take(cuts.n_devices <= FEW_DEVICES)  # where one mostly is
-    for some, formats in product((few, cuts), request.formats):
+    n_devices, found = request.cluster.n_devices, []
+    for n, formats in product((min(FEW_DEVICES, n_devices), n_devices), request.formats):
+        cuts = all_degrees(model, request, n).with_chunk(max(request.chunks))
+        if OVERLAPS[0] not in request.overlaps:
+            cuts = replace(cuts, overlaps=np.ones(len(cuts), dtype=np.bool_)).take(cuts.exchanges)
         run = Run(role=TOGETHER, formats=as_run(model, formats, engine))
-        found.append(faults(model, some, replace(ground, run=run)))
+        found.append(faults(model, cuts, replace(ground, run=run)))
         if not np.all(np.any(list(found[-1].values()), axis=0)):
             return None
     words = {rule.says: rule.words for rule in engine.rules}

@@ -91,7 +91,7 @@ class Offered:
         """All that start."""
         timer = self.timer
         return sum(
-            int(timer.in_chunks(block, drafts)[1].sum())
+            int(np.count_nonzero(timer.in_chunks(block, drafts)[1]))
             for block in timer.blocks(self.cuts)
             for drafts in timer.drafts
         )

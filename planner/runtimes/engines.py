@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from planner.estimates.serving.choices import EngineChoices, degrees
+from planner.estimates.serving.choices import EngineChoices, ground_of
 from planner.estimates.serving.deployments import DeploymentTable, has_experts
 from planner.estimates.serving.grids import nearest, thinned
+from planner.estimates.serving.rules import is_valid
 from planner.estimates.serving.timer import Timer
 from planner.programs.engine import OF_A_CUT, cuts_of, row_of
 from planner.programs.layout import Assignment
@@ -121,10 +122,8 @@ class EngineCandidates:
         if only is not None:
             timer = Timer(model=model, clock=clock, request=only.offered, forbidden=only.rule)
             return Offered(timer, only.cuts, self._spare)
-        timer, cuts = (
-            Timer(model=model, clock=clock, request=self.request),
-            degrees(model, self.request),
-        )
+        timer = Timer(model=model, clock=clock, request=self.request)
+        cuts = timer.equal_cuts.take(is_valid(model, timer.equal_cuts, ground_of(self.request)))
         copies = (cuts.n_data, cuts.n_stages, cuts.n_tensor, cuts.n_data > 1)
         order = np.lexsort((cuts.n_devices,) if has_experts(self.model) else copies)
         return Offered(timer, cuts.take(order), self._spare)
@@ -230,8 +229,7 @@ class EngineCandidates:
         asked, engine = self.request, self.request.records.engine
         chunk = near.chunk_tokens if isinstance(near, EngineDeployment) else max(asked.chunks)
         batches = thinned(asked.batches)
-        timer = replace(self.offered.timer, request=replace(asked, chunks=(chunk,)))
-        forbidden = timer.cuts_forbidden()
+        forbidden = self.offered.timer.cuts_forbidden(chunk)
         for rule in engine.rules:
             if rule.name not in forbidden:
                 continue

@@ -147,15 +147,21 @@ def degrees(model: Architecture, request: EngineRequest) -> DeploymentTable:
 
     Formats are the first of the request; the table is empty if no cut is left.
     """
-    cuts = all_degrees(model, request)
+    cuts = equal_degrees(model, request)
     return cuts.take(is_valid(model, cuts, ground_of(request)))
 
 
-def all_degrees(model: Architecture, request: EngineRequest) -> DeploymentTable:
-    """Every cut of the request's degrees over devices of the pool, whether it starts or not."""
-    heads = {one.mixer.n_heads for one in model.layers if one.mixer is not None}
-    n_devices, routes = request.cluster.n_devices, has_experts(model)
-    tensor, data, stages, expert = _cuts(frozenset(heads), model.n_layers, n_devices, routes)
+def equal_degrees(model: Architecture, request: EngineRequest) -> DeploymentTable:
+    """Every cut into equal parts, whether the engine starts it or not: nobody can time others."""
+    cuts = all_degrees(model, request, request.cluster.n_devices)
+    return cuts.take(is_valid(model, cuts))
+
+
+def all_degrees(model: Architecture, request: EngineRequest, n_devices: int) -> DeploymentTable:
+    """Every cut of the request's degrees over so many devices, whether it starts or not."""
+    heads = frozenset(one.mixer.n_heads for one in model.layers if one.mixer is not None)
+    routes = has_experts(model)
+    tensor, data, stages, expert = _cuts(heads, model.n_layers, n_devices, routes)
     table = deployments(
         formats=request.formats,
         n_tensor=tensor,

@@ -77,20 +77,26 @@ class DeploymentTable:
         }
         return replace(self, **arrays)
 
-    def runs_but_for_chunks(self, *others: FloatArray) -> tuple[IntArray, IntArray]:
-        """Rows that follow each other and differ in chunks alone: the first of each run (H,).
+    def with_chunk(self, chunk_tokens: FloatArray | float) -> DeploymentTable:
+        """The deployments with another chunk, or one for each (N,)."""
+        chunk = np.asarray(chunk_tokens, dtype=float)
+        return replace(self, chunk_tokens=np.broadcast_to(chunk, len(self)))
 
-        Args:
-            others: further arrays in which they have to be alike (N,).
+    def cut_runs(self, *others: FloatArray) -> Runs:
+        """Rows that follow each other and are of one cut, alike in other arrays (N,) too.
 
         Returns:
-            those rows, and of each row the run that it is in (N,).
+            the first of each run (H,), and of each row the run that it is in (N,).
         """
-        names = [one.name for one in fields(self) if one.name not in ("chunk_tokens", "formats")]
-        return runs(*(getattr(self, name) for name in names), *others)
+        apart = (self.batch, self.chunk_tokens, self.formats)
+        columns = (getattr(self, one.name) for one in fields(self))
+        return runs(*(one for one in columns if not any(one is it for it in apart)), *others)
 
 
-def runs(*columns: NDArray[Any]) -> tuple[IntArray, IntArray]:
+Runs = tuple[IntArray, IntArray]
+
+
+def runs(*columns: NDArray[Any]) -> Runs:
     """Rows that follow each other and are alike: the first of each run (H,), and whose each is."""
     begins = np.zeros(len(columns[0]), dtype=np.bool_)
     begins[:1] = True

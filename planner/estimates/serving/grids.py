@@ -73,17 +73,20 @@ def blocks(
     grid: Grid,
     *,
     n_first: int = ROWS_AT_ONCE,
+    n_most: int = ROWS_AT_ONCE,
 ) -> Iterator[DeploymentTable]:
     """Every cut in every format with all that is offered, some cuts at a time.
 
     Args:
-        n_first: rows of the first block at most, or of one cut; others have up to twice as many.
+        n_first: rows of the first block at most, or of one cut; others have up to twice as many
+            as the one before.
+        n_most: rows of any.
     """
     n_choices = max(1, len(grid.batch) * len(request.overlaps))
     for index in formats:
         first = 0
         while first < len(cuts):
-            end = first + max(1, min(n_first, ROWS_AT_ONCE) // n_choices)
+            end = first + max(1, min(n_first, n_most) // n_choices)
             some = cuts.take(np.arange(first, min(end, len(cuts))))
             block = _with_batches(some, index, request, grid)
             if len(block):  # two batches alone may be what no cut has

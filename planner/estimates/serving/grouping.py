@@ -18,7 +18,8 @@ from planner.estimates.serving.operations import Operation
 WORTH = 0.5
 """Groups for each deployment beyond which nothing is gained."""
 
-_APART = tuple(float(np.sqrt(n) * 10.0 ** (n % 4)) for n in (2, 3, 5, 7, 11, 13, 17, 19, 23))
+_PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31)
+_APART = tuple(float(np.sqrt(n) * 10.0 ** (n % 4)) for n in _PRIMES)
 """Weights of columns in a key; if two groups share one, their operations are timed row by row."""
 
 

@@ -7,7 +7,7 @@ Weights are mended by more devices or fewer bytes a weight; activations by short
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class Account:
         """Memory, of other deployments, with other passes or other sequences."""
         rows = self.table if table is None else table
         if chunk_tokens is not None:
-            rows = replace(rows, chunk_tokens=np.full(len(rows), chunk_tokens))
+            rows = rows.with_chunk(chunk_tokens)
         return holding(
             self.model,
             rows,

@@ -15,7 +15,7 @@ from planner.equations.routing import (
     fullest,
     fullest_balanced,
 )
-from planner.estimates.serving.deployments import DeploymentTable
+from planner.estimates.serving.deployments import DeploymentTable, runs
 from planner.estimates.serving.rules import Ground, starts
 from planner.specs.architecture import Architecture, Experts
 from planner.specs.kernels import EngineSpec
@@ -33,8 +33,10 @@ def reached(
     span = int(table.n_redundant.max(initial=0)) + 1
     keys = table.n_expert_parallel * span + table.n_redundant
     rows, hit = np.zeros(np.shape(tokens)), np.zeros(np.shape(tokens))
-    for key in np.unique(keys).tolist():
-        mine, device = keys == key, _fullest(ffn, *divmod(key, span))
+    order = np.argsort(keys, kind="stable")
+    heads, _ = runs(keys[order])
+    for mine in np.split(order, heads[1:]) if len(order) else ():
+        device = _fullest(ffn, *divmod(int(keys[mine[0]]), span))
         rows[mine], hit[mine] = device.rows(tokens[mine]), device.n_hit(tokens[mine])
     held = (ffn.n_experts + table.n_redundant) / table.n_expert_parallel
     return rows, np.maximum(hit, np.minimum(1.0, held))
@@ -105,7 +107,8 @@ class _Fullest:
         """Experts there that any of so many tokens visits (N,)."""
         wanted, place = np.unique(np.asarray(tokens, dtype=float), return_inverse=True)
         counts, hits = self.known
-        fresh = np.setdiff1d(wanted, counts, assume_unique=True)
+        at = np.minimum(np.searchsorted(counts, wanted), max(0, len(counts) - 1))
+        fresh = wanted[counts[at] != wanted] if len(counts) else wanted
         if len(fresh):
             counts = np.concatenate([counts, fresh])
             hits = np.concatenate([hits, experts_reached(fresh, self.chances, self.counts)])

@@ -57,6 +57,10 @@ class Region:
     values: Mapping[str, Mapping[str, int]]
     levels: Levels
 
+    def columns(self, in_flight: IntArray) -> IntArray:
+        """Of the tables of levels, by requests in flight (N,)."""
+        return np.searchsorted(self.breaks, in_flight, side="right")
+
     def deviation(self, levels: Levels) -> FloatArray:
         """How much further off times are outside, 0 inside: relative standard deviations (N,)."""
         errors = region_errors()
@@ -70,14 +74,29 @@ class Region:
 
 
 def outside_error(
-    engine: str, device: str, kind: ModelKind, traffic: Traffic, some: Settings
+    engine: str,
+    device: str,
+    kind: ModelKind,
+    traffic: Traffic,
+    some: Settings,
+    *,
+    last: FloatArray | None = None,
 ) -> FloatArray:
-    """How much further off times of deployments are for what was not measured (N,)."""
+    """How much further off times of deployments are for what was not measured (N,).
+
+    Args:
+        last: batch up to which the least is wanted of all from their own on (N,).
+    """
     where = region(engine, device, kind, traffic.n_input_tokens, traffic.n_output_tokens)
-    table, near = some.table, np.searchsorted(where.breaks, some.in_flight, side="right")
+    table, column = some.table, where.columns(some.in_flight)
+    ends = column if last is None else where.columns((last * table.n_data).astype(np.int64))
     degrees = (table.n_tensor, table.n_data, table.n_expert_parallel, table.n_stages)
-    heads, row = runs(*degrees, table.overlaps, near)
-    found = where.deviation(levels_of(where, replace(some, table=table.take(heads))))
+    heads, row = runs(*degrees, table.overlaps, column, ends)
+    some, column, ends = replace(some, table=table.take(heads)), column[heads], ends[heads]
+    found = where.deviation(levels_of(where, some, column))
+    while np.any(column < ends):
+        column = np.minimum(column + 1, ends)
+        found = np.minimum(found, where.deviation(levels_of(where, some, column)))
     return np.broadcast_to(found, len(heads))[row]
 
 
@@ -128,11 +147,17 @@ def _is_near(one: Setting, n_input: float, n_output: float) -> bool:
 
 def _are_enough(rows: tuple[Setting, ...], has: BoolArray, mask: BoolArray) -> BoolArray:
     """Whether rows that have each value, of each column of a mask, are enough (V, B)."""
-    n_rows = (has * np.array([one.n_rows for one in rows])) @ mask
-    numbers = sorted(frozenset().union(*(one.run_numbers for one in rows)))
-    of_run = np.array([[n in one.run_numbers for one in rows] for n in numbers])
-    n_runs = np.sum([(has & mine).astype(np.int64) @ mask > 0 for mine in of_run], axis=0)
+    counted = mask.astype(float)  # products of floats are BLAS's
+    n_rows = (has * np.array([one.n_rows for one in rows], dtype=float)) @ counted
+    n_runs = ((_of_runs(rows)[:, None] * has) @ counted > 0.0).sum(axis=0)
     return np.asarray((n_rows >= LEAST_ROWS) & (n_runs >= LEAST_RUNS))
+
+
+@cache
+def _of_runs(rows: tuple[Setting, ...]) -> FloatArray:
+    """Of each run that anything was measured in, whether it has each of some rows (R, S)."""
+    numbers = sorted(frozenset().union(*(one.run_numbers for one in rows)))
+    return np.array([[n in one.run_numbers for one in rows] for n in numbers], dtype=float)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -173,9 +198,8 @@ class Settings:
         return np.asarray(self.table.batch * self.table.n_data).astype(np.int64)
 
 
-def levels_of(where: Region, some: Settings) -> Levels:
-    """How near measurements come to deployments."""
-    column = np.searchsorted(where.breaks, some.in_flight, side="right")
+def levels_of(where: Region, some: Settings, column: IntArray) -> Levels:
+    """How near measurements come to deployments, with requests in flight of some columns (N,)."""
     index = {
         name: _rows_of(where.values[name], found)
         for name, found in some.properties(where.kind).items()

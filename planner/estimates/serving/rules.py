@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray
+from planner.equations.arrays import BoolArray, FloatArray
 from planner.estimates.serving.deployments import DeploymentTable, has_experts
 from planner.estimates.serving.traffic import Drafts
 from planner.specs.architecture import Architecture, Experts, FeedForward
@@ -27,6 +27,9 @@ from planner.specs.served_formats import STATIC, ServedFormats
 
 Values = Mapping[str, Any]
 """Quantities by name: a number or a word that all deployments have, or an array of them (N,)."""
+
+OF_PASSES = ("sequences", "chunk")
+"""Quantities that deployments of one cut differ in: what names none is asked of each cut once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +61,14 @@ class Ground:
     Args:
         n_per_node: devices of a node.
         run: None where only cuts are asked of.
+        chunks: that each deployment is asked of in the place of its own (C, 1).
     """
 
     rules: tuple[EngineRule, ...]
     device: DeviceSpec | None = None
     n_per_node: int | None = None
     run: Run | None = None
+    chunks: FloatArray | None = None
 
 
 def cut_rules() -> Ground:
@@ -114,18 +119,20 @@ def broken(
     Args:
         beyond: what was asked already; its rules are left out.
     """
-    values = _quantities(ground, model, table)
+    heads, row = table.cut_runs()
+    values, of_cuts = (_quantities(ground, model, one) for one in (table, table.take(heads)))
     asked = set(_quantities(beyond, model, table)) | set(LAYER) if beyond else None
     layers = _layers(model)
     for rule in ground.rules:
         names = rule.names
         if not names - set(LAYER) <= values.keys() or (asked is not None and names <= asked):
             continue
-        hit = np.zeros(len(table), dtype=np.bool_)
+        is_of_cuts = names.isdisjoint(OF_PASSES)
+        hit = np.zeros(len(heads if is_of_cuts else row), dtype=np.bool_)
         for layer in layers if names & set(LAYER) else ({},):
             if names & set(LAYER) <= layer.keys():
-                hit |= _breaks(rule, {**values, **layer})
-        yield rule, hit
+                hit = hit | _breaks(rule, {**(of_cuts if is_of_cuts else values), **layer})
+        yield rule, hit[row] if is_of_cuts else hit
 
 
 def breaks_alone(
@@ -147,7 +154,7 @@ def starts(
     """Deployments that break none of the rules, (N,)."""
     found = np.ones(len(table), dtype=np.bool_)
     for _, hit in broken(ground, model, table, beyond=beyond):
-        found &= ~hit
+        found = found & ~hit
     return found
 
 
@@ -189,7 +196,8 @@ def _quantities(ground: Ground, model: Architecture, table: DeploymentTable) -> 
         found |= {"device": ground.device.name, "multiplies": formats}
     if ground.run is not None:
         run = ground.run
-        found |= {"sequences": table.batch, "chunk": table.chunk_tokens, "overlaps": table.overlaps}
+        chunks = table.chunk_tokens if ground.chunks is None else ground.chunks
+        found |= {"sequences": table.batch, "chunk": chunks, "overlaps": table.overlaps}
         found |= {"role": run.role, "drafter": run.drafter, "drafted": run.n_drafted}
         found["weights"] = run.formats.weights.removesuffix(STATIC)
         found["experts_format"] = run.formats.experts.removesuffix(STATIC)

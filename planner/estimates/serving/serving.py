@@ -146,40 +146,63 @@ def least_times(
     drafts: Drafts | None,
     *,
     decode_s: FloatArray,
+    last: FloatArray,
+    last_decode_s: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """What TPOT and TTFT of deployments that do it all are at least (N,) [s].
+    """What TPOT and TTFT are at least with any batch from that of the table to the `last` (N,) [s].
 
     Prompts are read in passes without hand-overs nor decodes beside them, and nothing is found
-    under way: both times grow with what such a pass takes.
+    under way: both times grow with what such a pass takes. Of the batches each quantity has the
+    end at which it shortens them: a pass has room for fewer tokens of prompts beside more
+    sequences, and what these take by themselves hides more of it.
 
     Args:
-        decode_s: as the function of this name says.
+        decode_s: as the function of this name says, at the first batch; and `last_decode_s`.
     """
-    running, yields = np.maximum(1.0, table.batch), drafts.yields if drafts else 1.0
-    n_micro = np.minimum(table.n_stages, running)
-    decoding = PassShape(
-        n_decoding=running / n_micro,
-        n_positions=tokens_of_each(drafts),
-        context=traffic.mean_context,
+    engine, yields = serving.engine, drafts.yields if drafts else 1.0
+    running, most = np.maximum(1.0, table.batch), np.maximum(1.0, last)
+    few, many = (
+        parts_of(room_for_prompts(engine, table, n, drafts), traffic) for n in (running, most)
     )
-    itl = decode_s * yields
-    round_ = _Round(
-        decoding=decoding,
-        decode=replace(no_pass(table), total_s=itl - serving.decode_host_s),
-        checked_s=itl,
-        itl_s=itl,
-        yields=yields,
-        drafts=drafts,
+    steps = max(traffic.n_output_tokens, 1.0)
+    n_rounds = steps / yields
+    met, met_most = (1.0 + (n - 1.0) * engine.n_polled_rounds / n_rounds for n in (running, most))
+    n_prompts = np.clip(met, 1.0, many.most_prompts)
+    reading = PassShape(
+        n_prompts=n_prompts, prompt_tokens=many.prompt_tokens, past_tokens=few.past_tokens
     )
     in_common = _InCommon(
-        model=serving.model, formats=serving.formats, engine=serving.engine, clock=serving.clock
+        model=serving.model, formats=serving.formats, engine=engine, clock=serving.clock
     )
-    times = _times_together(in_common, table, traffic, running, round_)
-    return times.tpot_s, times.ttft_s - times.ttft_parts["step"]
+    pass_s = in_common.pass_time(table, reading).total_s + serving.prefill_host_s
+    hidden_s = last_decode_s * yields - serving.decode_host_s if engine.mixes_prefill else 0.0
+    shared = np.clip(met_most, 1.0, few.most_prompts) * table.n_stages
+    least = Loop(
+        running=running,
+        round_s=decode_s * yields,
+        added_s=few.n_chunks * np.maximum(0.0, pass_s - hidden_s) / shared,
+        pass_s=pass_s,
+        n_passes=few.n_chunks,
+        n_sharing=n_prompts,
+        most_sharing=few.most_prompts,
+        n_lanes=np.minimum(table.n_stages, most),
+        n_rounds=n_rounds,
+        n_polled=engine.n_polled_rounds,
+    )
+    longest = replace(
+        least,
+        running=most,
+        n_passes=many.n_chunks,
+        most_sharing=many.most_prompts,
+        n_lanes=np.minimum(table.n_stages, running),
+    )
+    tpot = decode_s + held_up_s(least, waiting_passes(longest, n_rounds)) / steps
+    passes = waiting_passes(least, n_rounds) + crowding_passes(least, n_rounds) + few.n_chunks
+    return tpot, serving.received_s(traffic) + passes * pass_s
 
 
 class _InCommon(Serving):
-    """Passes that read prompts, without hand-overs between stages nor decodes beside them.
+    """Passes that read prompts, without hand-overs between stages.
 
     Of all deployments that have the same once, and of no more prompts than there are: numbers of
     them lie close together, and a pass that reads fewer takes no longer.
@@ -234,7 +257,7 @@ def _round(
     running: FloatArray,
     drafts: Drafts | None,
 ) -> _Round:
-    heads, row = table.runs_but_for_chunks(running)
+    heads, row = table.cut_runs(running)
     if len(heads) < len(table):
         once = _round(serving, table.take(heads), traffic, running[heads], drafts)
         return once.of(row)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.equations.arrays import BoolArray, FloatArray
 from planner.estimates.serving.choices import (
     EngineChoices,
-    all_degrees,
+    equal_degrees,
     ground_of,
     joined_choices,
     traffic_of,
@@ -20,7 +20,7 @@ from planner.estimates.serving.choices import (
 from planner.estimates.serving.deployments import DeploymentTable, has_experts, kind_of
 from planner.estimates.serving.drafting import drafts_of, has_drafter, rounds_of
 from planner.estimates.serving.errors import least_errors, serving_errors
-from planner.estimates.serving.grids import Grid, blocks, grid_of, joined
+from planner.estimates.serving.grids import Grid, blocks, grid_of
 from planner.estimates.serving.grouping import alike
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import holding
@@ -40,6 +40,9 @@ from planner.specs.served_formats import ServedFormats, as_run
 
 FIRST_ROWS = 1 << 11
 """Of the first block: what is met there rejects much of what comes."""
+
+MOST_ROWS = 1 << 17
+"""Of a block, of which spans of batches are bounded and few rows are timed."""
 
 SAFE = 1.0 - 1e-9
 """Of what is a bound, beyond what sums round."""
@@ -94,32 +97,41 @@ class Timer:
         return [None, *rounds]
 
     def offered(
-        self, block: DeploymentTable, drafts: Drafts | None
+        self, block: DeploymentTable, drafts: Drafts | None, chunks: FloatArray | None = None
     ) -> tuple[DeploymentTable, BoolArray]:
         """Deployments of one choice of formats, with the copies of experts that they have.
 
+        Args:
+            chunks: that each is asked of in the place of its own (C, 1).
+
         Returns:
-            them, and which of them the engine starts and have room (N,).
+            them, and which of them the engine starts and have room, (N,) or (C, N).
         """
         ground, here = ground_of(self.request), self._ground(self._formats(block), drafts)
         some = with_copies(self.model, block, self.clock.engine, here)
+        here = replace(here, chunks=chunks)
         is_known = np.array_equal(some.n_redundant, block.n_redundant)
         can = starts(here, self.model, some, beyond=ground if is_known else None)
         if self.forbidden:
-            can &= ~starts(replace(here, rules=(self.forbidden,)), self.model, some)
-        return some, np.asarray(can & has_room(self.clock.engine, some, drafts, self.role))
+            can = can & ~starts(replace(here, rules=(self.forbidden,)), self.model, some)
+        asked = some if chunks is None else replace(some, chunk_tokens=chunks)
+        return some, np.asarray(can & has_room(self.clock.engine, asked, drafts, self.role))
 
     def _ground(self, formats: ServedFormats, drafts: Drafts | None) -> Ground:
         loaded = as_run(self.model, formats, self.request.records.engine)
         return replace(ground_of(self.request), run=Run.of(self.role, loaded, drafts))
 
-    def cuts_forbidden(self) -> dict[str, DeploymentTable]:
+    @cached_property
+    def equal_cuts(self) -> DeploymentTable:
+        """Cuts into equal parts, whether the engine starts them or not."""
+        return equal_degrees(self.model, self.request)
+
+    def cuts_forbidden(self, chunk_tokens: float) -> dict[str, DeploymentTable]:
         """Cuts, by name of a rule, of which a deployment of one sequence breaks it alone."""
-        cuts, request = all_degrees(self.model, self.request), self.request
-        chunk = np.full(len(cuts), float(request.chunks[0]))
+        cuts, request = self.equal_cuts.with_chunk(chunk_tokens), self.request
         alone: dict[str, BoolArray] = {}
         for index in self.formats:
-            table = replace(cuts, chunk_tokens=chunk, format_index=np.full(len(cuts), index))
+            table = replace(cuts, format_index=np.full(len(cuts), index))
             for drafts in self.drafts:
                 ground = self._ground(request.formats[index], drafts)
                 for name, hit in breaks_alone(ground, self.model, table).items():
@@ -146,35 +158,26 @@ class Timer:
         return drafts.n_drafted if drafts and drafts.n_passes else 0
 
     @cached_property
-    def chunks(self) -> list[float]:
-        """That are offered, the least first."""
-        return sorted(set(self.grid.chunk_tokens.tolist()))
+    def chunks(self) -> FloatArray:
+        """That are offered, the least first (C,)."""
+        return np.unique(self.grid.chunk_tokens)
 
     def blocks(self, cuts: DeploymentTable) -> Iterator[DeploymentTable]:
         """Cuts with every batch and the least chunk; few first, so that something is soon met."""
-        batch = np.array(self.request.batches, dtype=float)
+        batch = np.sort(np.array(self.request.batches, dtype=float))
         grid = Grid(batch=batch, chunk_tokens=np.full(len(batch), self.chunks[0]))
-        return blocks(cuts, self.formats, self.request, grid, n_first=FIRST_ROWS)
+        return blocks(cuts, self.formats, self.request, grid, n_first=FIRST_ROWS, n_most=MOST_ROWS)
 
     def in_chunks(
         self, block: DeploymentTable, drafts: Drafts | None
-    ) -> tuple[DeploymentTable, IntArray]:
-        """Deployments that start with some chunk, with the least one, and with how many (N,)."""
-        offered = [self.offered(_in_chunks(block, n), drafts) for n in self.chunks]
-        n_chunks = np.sum([can for _, can in offered], axis=0)
-        return offered[0][0].take(n_chunks > 0), n_chunks[n_chunks > 0]
+    ) -> tuple[DeploymentTable, BoolArray]:
+        """Deployments with the least chunk (N,), and with which chunks they start (C, N)."""
+        some, can = self.offered(block.with_chunk(self.chunks[0]), drafts, self.chunks[:, None])
+        return some, np.array(np.broadcast_to(can, (len(self.chunks), len(some))))
 
-    def with_chunks(
-        self, table: DeploymentTable, drafts: Drafts | None
-    ) -> tuple[DeploymentTable, IntArray]:
-        """Deployments with each chunk that they start with.
-
-        Returns:
-            them, and the row that each comes from.
-        """
-        rows = joined([_in_chunks(table, n) for n in self.chunks])
-        rows, starts = self.offered(rows, drafts)
-        return rows.take(starts), np.flatnonzero(starts) % max(len(table), 1)
+    def decode_s(self, table: DeploymentTable, drafts: Drafts | None) -> FloatArray:
+        """Time of a token while no prompt is read (N,) [s]."""
+        return token_s(self._serving(table), table, self.traffic, drafts)
 
     def exact(
         self, table: DeploymentTable, drafts: Drafts | None, memory_scale: float
@@ -213,30 +216,31 @@ class Timer:
         table: DeploymentTable,
         drafts: Drafts | None,
         memory_scale: float,
-        decode_s: FloatArray | None = None,
+        *,
+        last: FloatArray,
+        decode_s: tuple[FloatArray, FloatArray],
+        reads: bool = True,
     ) -> tuple[BoolArray, EngineChoices]:
-        """Which of some deployments fit (N,), and these with times that they do not go below.
+        """Deployments with as many batches each: which fit (N,), and these with times as bounds.
+
+        They take what the least batch takes, of which the last gives most tokens.
 
         Args:
-            decode_s: of them, as an earlier call says: with it, prompts are counted.
+            table: with the least batch of each.
+            last: the largest (N,).
+            decode_s: a token of both while no prompt is read.
+            reads: whether prompts are counted.
         """
         stays, held = self._held(table, drafts, memory_scale)
         fits = table.take(stays)
         if not len(fits):
             return stays, self.exact(fits, drafts, memory_scale)
-        serving = self._serving(fits)
-        if decode_s is None:
-            decode = tpot = token_s(serving, fits, self.traffic, drafts)
-            ttft = np.full(len(fits), serving.received_s(self.traffic))
-        else:
-            decode = decode_s[stays]
-            experts = (fits.n_data, fits.n_expert_parallel, fits.n_redundant)
-            columns = (fits.n_tensor, fits.n_stages, fits.overlaps, fits.batch, fits.chunk_tokens)
-            first, row = alike((*columns, decode, *(experts if has_experts(self.model) else ())))
-            some, each = fits.take(first), decode[first]
-            times = least_times(serving, some, self.traffic, drafts, decode_s=each)
-            tpot, ttft = (one[row] for one in times)
-        outside = self._outside(serving, fits, drafts)
+        serving, last = self._serving(fits), last[stays]
+        first_s, last_s = (each[stays] for each in decode_s)
+        tpot, ttft = first_s, np.full(len(fits), serving.received_s(self.traffic))
+        if reads:
+            tpot, ttft = self._least_times(serving, fits, drafts, last, (first_s, last_s))
+        outside = self._outside(serving, fits, drafts, last)
         errors = least_errors(self.clock.engine, kind_of(self.model), outside)
         values = {
             "tpot_s": tpot * SAFE,
@@ -245,9 +249,34 @@ class Timer:
             "tpot_error": errors[0] * SAFE,
             "ttft_error": errors[1] * SAFE,
             "outside_error": outside,
-            "decode_s": decode,
+            "decode_s": first_s,
         }
-        return stays, self._choices(fits, held, drafts, len(table), values)
+        most = replace(fits, batch=last)
+        return stays, self._choices(most, held, drafts, len(table), values)
+
+    def _least_times(
+        self,
+        serving: Serving,
+        fits: DeploymentTable,
+        drafts: Drafts | None,
+        last: FloatArray,
+        decode_s: tuple[FloatArray, FloatArray],
+    ) -> tuple[FloatArray, ...]:
+        """With prompts: of deployments that do not differ in them once."""
+        experts = (fits.n_data, fits.n_expert_parallel, fits.n_redundant)
+        columns = (fits.n_tensor, fits.n_stages, fits.overlaps, fits.batch, fits.chunk_tokens)
+        columns = (*columns, last, *decode_s, *(experts if has_experts(self.model) else ()))
+        some, row = alike(columns)
+        times = least_times(
+            serving,
+            fits.take(some),
+            self.traffic,
+            drafts,
+            decode_s=decode_s[0][some],
+            last=last[some],
+            last_decode_s=decode_s[1][some],
+        )
+        return tuple(each[row] for each in times)
 
     def _formats(self, table: DeploymentTable) -> ServedFormats:
         return table.formats[int(table.format_index[0]) if len(table) else 0]
@@ -277,7 +306,11 @@ class Timer:
         return fits, {"fixed_bytes": fixed[fits], "moving_bytes": moving[fits]}
 
     def _outside(
-        self, serving: Serving, table: DeploymentTable, drafts: Drafts | None
+        self,
+        serving: Serving,
+        table: DeploymentTable,
+        drafts: Drafts | None,
+        last: FloatArray | None = None,
     ) -> FloatArray:
         some = Settings(
             table=table,
@@ -287,7 +320,7 @@ class Timer:
             n_per_node=self.clock.network.n_per_node,
         )
         names = self.clock.engine.name, self.clock.device.name
-        return outside_error(*names, kind_of(self.model), self.traffic, some)
+        return outside_error(*names, kind_of(self.model), self.traffic, some, last=last)
 
     def _choices(
         self,
@@ -308,7 +341,3 @@ class Timer:
             traffic=self.traffic,
             confidence=self.request.confidence,
         )
-
-
-def _in_chunks(table: DeploymentTable, chunk_tokens: float) -> DeploymentTable:
-    return replace(table, chunk_tokens=np.full(len(table), chunk_tokens))

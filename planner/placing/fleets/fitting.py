@@ -209,7 +209,7 @@ class Fitting:
         cuts = degrees(way.model, replace(way.request, cluster=pool))
         if not len(cuts):
             return
-        cuts = replace(cuts, chunk_tokens=np.full(len(cuts), float(min(way.request.chunks))))
+        cuts = cuts.with_chunk(min(way.request.chunks))
         for formats in way.request.formats:
             held = holding(
                 way.model,

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from planner.estimates.serving.deployments import deployments
-from planner.estimates.serving.region import UNKNOWN, Settings, levels_of, region
+from planner.estimates.serving.region import UNKNOWN, Settings, levels_of, outside_error, region
+from planner.estimates.serving.traffic import Traffic
 from planner.specs.region import region_errors, settings
 from planner.specs.served_formats import ServedFormats
 
@@ -91,7 +92,7 @@ def by_rows(place, some: Settings, i: int) -> dict[str, float]:
 )
 def test_what_is_outside_is_what_rows_say(place, said):
     some, where = drawn(**said), region(*place)
-    found = where.deviation(levels_of(where, some))
+    found = where.deviation(levels_of(where, some, where.columns(some.in_flight)))
     found = np.broadcast_to(found, len(some.table))
     for i in range(0, len(some.table), 3):
         expected = by_rows(place, some, i)
@@ -104,7 +105,21 @@ def test_some_are_inside():
     tensor, batch = zip(*itertools.product((1, 2, 4, 8), (16, 32)), strict=True)
     table = deployments(formats=FORMATS, n_tensor=tensor, batch=batch)
     some = Settings(table=table, run_formats=FORMATS, role="together", n_drafted=0, n_per_node=8)
-    assert (where.deviation(levels_of(where, some)) == 0.0).all()
+    assert (where.deviation(levels_of(where, some, where.columns(some.in_flight))) == 0.0).all()
+
+
+def test_of_a_span_of_batches_the_error_is_the_least_of_them():
+    engine, device, kind, n_input, n_output = PLACES[0]
+    tensor, batch = (axis.ravel() for axis in np.meshgrid((1, 2, 16), range(1, 900), indexing="ij"))
+    table = deployments(formats=FORMATS, n_tensor=tensor, batch=batch)
+    usual = {"run_formats": FORMATS, "role": "together", "n_drafted": 0, "n_per_node": 8}
+    traffic = Traffic(n_input_tokens=n_input, n_output_tokens=n_output)
+    each = outside_error(engine, device, kind, traffic, Settings(table=table, **usual))
+    first = np.arange(0, len(batch), 31)  # 899 batches are 29 spans
+    some = Settings(table=table.take(first), **usual)
+    found = outside_error(engine, device, kind, traffic, some, last=table.batch[first + 30])
+    assert np.array_equal(found, np.minimum.reduceat(each, first))
+    assert (found < each[first]).any()
 
 
 def test_stages_and_roles_are_outside_on_every_device():
