@@ -7,14 +7,17 @@ two speeds: what comes before the first token leaves the less time to hand the c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray, IntArray
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.serving.choices import EngineChoices
+from planner.estimates.serving.timer import SAFE
+from planner.placing.fabrics.patterns import Beaten
 from planner.programs.layout import ceiling
-from planner.programs.rows import alike_rows
+from planner.programs.rows import alike_rows, least_by_group
 from planner.specs.roles import PREFILL, TOGETHER
 from planner.specs.targets import Targets
 
@@ -46,6 +49,81 @@ def wanted_choices(
         if rate[row] > most[one]:  # none that has its first token as soon reads as many
             most[one] = rate[row]
             yield row
+
+
+Shape = tuple[int, ...]
+
+GROWTH = 8
+"""Of how many choices of a shape are timed, from one round to the next."""
+
+
+class BestOfShapes:
+    """What of deployments that do both phases `wanted_choices` may want: see `Sifter`.
+
+    Args:
+        beaten: what nobody wants, of replicas over several pieces of `n_of_piece` devices.
+    """
+
+    def __init__(
+        self,
+        targets: Targets,
+        beaten: Beaten,
+        n_of_piece: int,
+        *,
+        by_latency: bool,
+        whole: bool,
+    ) -> None:
+        self._targets, self._by_latency, self._whole = targets, by_latency, whole
+        least = 0.0 if by_latency else beaten.piece_rate / n_of_piece * SAFE
+        self._rate_of_device = least
+        self._best: dict[Shape, float] = {}
+        self._n_rejected = 0
+
+    def rounds(self, choices: EngineChoices) -> IntArray:
+        """Few of each shape, the best by their bounds, then `GROWTH` times as many (N,)."""
+        _, group, values = self._values(choices)
+        order = np.lexsort((values, group))
+        place = np.arange(len(order)) - np.searchsorted(group[order], group[order])
+        rounds = np.empty(len(order), dtype=np.int64)
+        rounds[order] = np.log(place + 1) / np.log(GROWTH)
+        return rounds
+
+    def meet(self, timed: EngineChoices) -> None:
+        """Look for better ones among choices that were timed."""
+        shapes, group, values = self._values(timed)
+        least = least_by_group(values, group, len(shapes))
+        self._best |= zip(shapes, np.minimum(least, self._known(shapes)).tolist(), strict=True)
+
+    def sifted(
+        self, choices: EngineChoices, weight: IntArray | None = None, *, is_new: bool = False
+    ) -> BoolArray:
+        """Which of some choices may be the best of their shape (N,)."""
+        shapes, group, values = self._values(choices)
+        stays = np.isfinite(values) & (values <= self._known(shapes)[group])
+        weight = np.ones(len(choices), dtype=np.int64) if weight is None else weight
+        self._n_rejected += int(weight[~stays].sum())
+        return stays
+
+    def counted(self, kept: EngineChoices) -> EngineChoices:
+        """What was kept, and what was rejected with it in what was considered."""
+        return replace(kept, n_considered=kept.n_considered + self._n_rejected)
+
+    def _known(self, shapes: Sequence[Shape]) -> FloatArray:
+        return np.array([self._best.get(shape, np.inf) for shape in shapes])
+
+    def _values(self, some: EngineChoices) -> tuple[list[Shape], IntArray, FloatArray]:
+        """Shapes of choices; of each choice which it has, and how good it is: the less the better.
+
+        What breaks a target is infinitely bad.
+        """
+        table = some.table
+        rates = table.batch * table.n_data / some.place_s
+        values = some.tpot_high_s if self._by_latency else -rates
+        kept = _kept(some, self._targets) & (rates > table.n_devices * self._rate_of_device)
+        columns = _alike(some, whole=self._whole)
+        first, group = alike_rows(columns)
+        shapes = list(zip(*(column[first].tolist() for column in columns), strict=True))
+        return shapes, group, np.where(kept, values, np.inf)
 
 
 def _alike(found: EngineChoices, *, whole: bool) -> list[IntArray]:

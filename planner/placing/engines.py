@@ -19,14 +19,15 @@ from planner.errors import Problem, RequestError
 from planner.estimates.serving.choices import EngineChoices, degrees
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.memory import handed_bytes
-from planner.estimates.serving.timer import Timer
+from planner.estimates.serving.timer import MOST_ROWS, Timer
 from planner.placing.configurations import Configuration, Pairing
-from planner.placing.engine_choosing import wanted_choices
+from planner.placing.engine_choosing import BestOfShapes, wanted_choices
 from planner.placing.fabrics.domains import Domain, largest_piece
-from planner.placing.fabrics.patterns import NODE, STAGE, NodeConfiguration, NodePattern
+from planner.placing.fabrics.patterns import NODE, STAGE, Beaten, NodeConfiguration, NodePattern
 from planner.placing.sites import Site
 from planner.placing.standing import Sharding, engine_sharding
 from planner.placing.tori.slices import OfferedOnTorus
+from planner.programs.bounding import Bounding
 from planner.results.engines import EngineDeployment
 from planner.runtimes.engine_describing import describe_choice
 from planner.runtimes.engine_requests import engine_request, machines_of
@@ -196,17 +197,26 @@ class ServingEngine:
         )
 
     def on_nodes(
-        self, model: int, domain: Domain, beaten: object, *, whole: bool = False
+        self, model: int, domain: Domain, beaten: Beaten, *, whole: bool = False
     ) -> Iterator[NodeConfiguration]:
         """The best deployments of each shape and role on a domain; none without kernels.
 
         Args:
-            beaten: shapes that copies of others outdo, by the layouts' pieces; all are looked at.
+            beaten: what replicas have to serve more than, where these do both phases.
         """
         if domain.kind not in self.machines or domain.span == STAGE:
             return
         for role in self.roles:
-            source = self.source(domain, role)
+            # each belief has other best ones: then all are timed
+            best = BestOfShapes(
+                self.requests[domain.kind].targets,
+                beaten,
+                domain.per_node,
+                by_latency=self.by_latency,
+                whole=whole,
+            )
+            is_bounded = role == TOGETHER and not self.by_belief
+            source = self.source(domain, role, best if is_bounded else None)
             is_one = whole or not self.by_belief or not source.choices.outside_error.any()
             for beliefs in [BELIEFS] if is_one else [(one,) for one in BELIEFS]:
                 found = source.believing(beliefs[0])
@@ -215,15 +225,20 @@ class ServingEngine:
                 # of all others nothing is asked again: a source keeps a few of its many choices
                 kept = np.isin(np.arange(len(found.choices)), rows)
                 few = replace(found, choices=found.choices.take(kept))
-                for row in (np.cumsum(kept) - 1)[rows].tolist():
-                    yield replace(configuration_of(few, model, domain, row), beliefs=beliefs)
+                places = (np.cumsum(kept) - 1)[np.array(rows, dtype=np.int64)]
+                for one in configurations_of(few, model, domain, places):
+                    yield replace(one, beliefs=beliefs)
 
     def on_torus(self, model: int, openings: Openings, *, whole: bool = False) -> OfferedOnTorus:
         """Never asked: `serving_engine` refuses a torus."""
         raise AssertionError(openings)
 
-    def source(self, domain: Domain, role: str) -> EngineSource:
-        """All deployments of a role on a domain."""
+    def source(self, domain: Domain, role: str, best: BestOfShapes | None = None) -> EngineSource:
+        """All deployments of a role on a domain.
+
+        Args:
+            best: which of them may be wanted; all where it is left out.
+        """
         cluster = domain.cluster
         machines = replace(self.machines[domain.kind], cluster=cluster)
         request = self.requests[domain.kind]
@@ -234,7 +249,12 @@ class ServingEngine:
         cuts = degrees(self.model, request)
         cuts = cuts.take(_lying(cuts, domain))
         timer = Timer(model=self.model, clock=machines.clock, request=request, role=role)
-        found = timer.choices(cuts, 1.0)
+        if best is None or not len(cuts):
+            found = timer.choices(cuts, 1.0)
+        else:
+            found = best.counted(
+                Bounding(timer, best, 1.0).kept(timer.blocks(cuts, n_first=MOST_ROWS))
+            )
         return EngineSource(model=self.model, machines=machines, request=request, choices=found)
 
 
@@ -260,39 +280,43 @@ def has_equal_shares(n_devices: IntArray, domain: Domain) -> BoolArray:
     return np.asarray(is_spread & (n_devices // share <= domain.n_shares))
 
 
-def configuration_of(
-    source: EngineSource, model: int, domain: Domain, row: int
-) -> NodeConfiguration:
-    """One choice on a domain, by the averages of its engine: nothing waits."""
-    found, table = source.choices, source.choices.table
-    t, d, p = (int(n[row]) for n in (table.n_tensor, table.n_data, table.n_stages))
-    n_nodes = max(1, t * d * p // domain.per_node)
-    pattern = NodePattern(
-        kind=domain.kind,
-        span=domain.span,
-        need=domain.need,
-        n_inside=t,
-        n_across=d,
-        n_stages=p,
-        pieces=(t * d * p // n_nodes,) * n_nodes,
-        own_nodes=n_nodes > 1,
-    )
-    in_flight, is_apart = float(table.batch[row] * table.n_data[row]), found.role != TOGETHER
-    cache = table.formats[int(table.format_index[row])].cache if is_apart else ""
+def configurations_of(
+    source: EngineSource, model: int, domain: Domain, rows: IntArray
+) -> Iterator[NodeConfiguration]:
+    """Some choices on a domain, by the averages of their engine: nothing waits."""
+    found, table, is_apart = source.choices, source.choices.table, source.choices.role != TOGETHER
+    rates = table.batch * table.n_data / found.place_s
+    columns = (table.n_tensor, table.n_data, table.n_stages, table.format_index)
+    numbers = (*columns, rates, found.tpot_high_s, found.ttft_high_s)
     rules = tuple(one for one in source.machines.engine.rules if one.is_of_pairs)
-    pairing = Pairing(rules=rules, model=source.model, n_tensor=t, n_data=d, n_stages=p)
-    return Configuration(
-        model=model,
-        pattern=pattern,
-        engine=source.request.engine,
-        output_tokens_per_s=in_flight / float(found.place_s[row]),
-        tpot_s=float(found.tpot_high_s[row]),
-        usd_per_hour=t * d * p * source.request.cluster.usd_per_hour,
-        source=source,
-        choice=row,
-        role=found.role,
-        ttft_s=float(found.ttft_high_s[row]) if is_apart else 0.0,
-        kv_format=cache,
-        handed_bytes=source.handed_bytes(cache) if is_apart else 0.0,
-        pairing=pairing if is_apart and rules else None,
-    )
+    for row, t, d, p, index, rate, tpot_s, ttft_s in zip(
+        rows.tolist(), *(one[rows].tolist() for one in numbers), strict=True
+    ):
+        n_nodes = max(1, t * d * p // domain.per_node)
+        pattern = NodePattern(
+            kind=domain.kind,
+            span=domain.span,
+            need=domain.need,
+            n_inside=t,
+            n_across=d,
+            n_stages=p,
+            pieces=(t * d * p // n_nodes,) * n_nodes,
+            own_nodes=n_nodes > 1,
+        )
+        cache = table.formats[index].cache if is_apart else ""
+        pairing = Pairing(rules=rules, model=source.model, n_tensor=t, n_data=d, n_stages=p)
+        yield Configuration(
+            model=model,
+            pattern=pattern,
+            engine=source.request.engine,
+            output_tokens_per_s=rate,
+            tpot_s=tpot_s,
+            usd_per_hour=t * d * p * source.request.cluster.usd_per_hour,
+            source=source,
+            choice=row,
+            role=found.role,
+            ttft_s=ttft_s if is_apart else 0.0,
+            kv_format=cache,
+            handed_bytes=source.handed_bytes(cache) if is_apart else 0.0,
+            pairing=pairing if is_apart and rules else None,
+        )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.layouts import configurations_on_nodes
-from planner.placing.fabrics.patterns import NodeConfiguration, Shape
+from planner.placing.fabrics.patterns import Beaten, NodeConfiguration
 from planner.placing.tori.slices import OfferedOnTorus, slice_configurations
 from planner.specs.kernels import EngineTables
 from planner.specs.request import Request
@@ -24,9 +24,9 @@ class Runtime(Protocol):
         """What was measured that its times follow from; nothing of layouts."""
 
     def on_nodes(
-        self, model: int, domain: Domain, beaten: Collection[Shape], *, whole: bool = False
+        self, model: int, domain: Domain, beaten: Beaten, *, whole: bool = False
     ) -> Iterator[NodeConfiguration]:
-        """Configurations on devices of nodes, some shapes left out.
+        """Configurations on devices of nodes, without what is beaten.
 
         Args:
             whole: the best of each sharding of the weights, not only of each pattern.
@@ -53,9 +53,11 @@ class Roofline:
         return ()
 
     def on_nodes(
-        self, model: int, domain: Domain, beaten: Collection[Shape], *, whole: bool = False
+        self, model: int, domain: Domain, beaten: Beaten, *, whole: bool = False
     ) -> Iterator[NodeConfiguration]:
-        return configurations_on_nodes(self.request, model, domain, beaten, self.roles, whole=whole)
+        return configurations_on_nodes(
+            self.request, model, domain, beaten.shapes, self.roles, whole=whole
+        )
 
     def on_torus(self, model: int, openings: Openings, *, whole: bool = False) -> OfferedOnTorus:
         return slice_configurations(self.request, model, openings, self.roles, whole=whole)

@@ -14,7 +14,7 @@ from planner.estimates.serving.memory import handed_bytes
 from planner.estimates.serving.operations import number_bytes
 from planner.placing.configurations import Configuration
 from planner.placing.fabrics.domains import Domain, largest_piece
-from planner.placing.fabrics.patterns import LEAF, NODE, NodeConfiguration, NodePattern
+from planner.placing.fabrics.patterns import LEAF, NODE, Beaten, NodeConfiguration, NodePattern
 from planner.placing.sites import Site
 from planner.placing.standing import Sharding, row_sharding
 from planner.placing.table_rows import asked_lengths, is_of, is_on, lengths_of
@@ -107,12 +107,12 @@ class Table:
         return ()
 
     def on_nodes(
-        self, model: int, domain: Domain, beaten: object, *, whole: bool = False
+        self, model: int, domain: Domain, beaten: Beaten, *, whole: bool = False
     ) -> Iterator[NodeConfiguration]:
         """The best row of each number of devices, role, engine and formats.
 
         Args:
-            beaten: shapes that copies of others outdo; a table has few enough.
+            beaten: is not looked at; a table has few enough.
         """
         if domain.span not in (NODE, LEAF) or domain.need.speed_fraction < 1.0:
             return

@@ -15,7 +15,7 @@ same go, since these share all times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -133,6 +133,12 @@ class Sifter(Protocol):
             is_new: whether none of their contexts was looked at before.
         """
 
+    def rounds(self, choices: EngineChoices) -> IntArray | None:
+        """In which round each of some choices is timed, by what is promising (N,).
+
+        None where all are timed at once.
+        """
+
     def meet(self, timed: EngineChoices) -> None:
         """Look for better ones among choices that were timed."""
 
@@ -168,20 +174,28 @@ class Bounding:
         return replace(kept, n_considered=len(kept) + self._n_unfit, is_cut=is_cut)
 
     def _look_at(self, block: DeploymentTable) -> None:
-        timer, exact = self._timer, []
+        timer = self._timer
+        exact: list[EngineChoices] = []
         for drafts in timer.drafts:
             spans = Spans(*timer.in_chunks(block, drafts))
-            for look in LOOKS:
-                self._bound(spans, look, drafts)
-            chunk, row = np.nonzero(spans.can)
-            some = spans.rows.take(row).with_chunk(timer.chunks[chunk])
-            exact.append(timer.exact(some, drafts, self._scale))
+            left = [self._bound(spans, look, drafts) for look in LOOKS][-1]
+            exact += self._timed(left, drafts)
         timed = joined_choices(exact)
-        self._sifter.meet(timed)
         self._kept.append(timed.take(self._sifter.sifted(timed)))
 
-    def _bound(self, spans: Spans, look: Look, drafts: Drafts | None) -> None:
-        """Leave out spans of batches that do not fit or that nobody wants."""
+    def _timed(self, left: EngineChoices, drafts: Drafts | None) -> Iterator[EngineChoices]:
+        """Bounded choices as timed, the most promising first, while others may still be wanted."""
+        rounds = self._sifter.rounds(left)
+        rounds = np.zeros(len(left), dtype=np.int64) if rounds is None else rounds
+        for number in range(int(rounds.max(initial=0)) + 1):
+            some = left.take(rounds == number)
+            some = some.take(self._sifter.sifted(some)) if number else some
+            timed = self._timer.exact(some.table, drafts, self._scale)
+            self._sifter.meet(timed)
+            yield timed
+
+    def _bound(self, spans: Spans, look: Look, drafts: Drafts | None) -> EngineChoices:
+        """Leave out spans of batches that do not fit or that nobody wants; bounds of the others."""
         timer = self._timer
         chunk, span, first, last, weight = spans.by(look)
         ends = (first, last if look.reads else first)
@@ -197,10 +211,15 @@ class Bounding:
             reads=look.reads,
         )
         self._n_unfit += int(weight[~fits].sum())
+        rounds = self._sifter.rounds(least) if look.reads and look is not LOOKS[-1] else None
+        if rounds is not None:  # few of each, so that more of the others is left out
+            promising = least.table.take(rounds == 0)
+            self._sifter.meet(timer.exact(promising, drafts, self._scale))
         is_new = look is LOOKS[0] and drafts is timer.drafts[0]
         stays = fits.copy()
         stays[fits] = self._sifter.sifted(least, weight[fits], is_new=is_new)
         spans.leave_out(chunk[~stays], span[~stays])
+        return least.take(stays[fits])
 
 
 class Spans:
@@ -270,6 +289,9 @@ class Beliefs:
             n_contexts=self._n_contexts - (program.n_contexts if program else 0),
         )
         return Wanted(kept, left_out, tuple(one.within for one in self._near))
+
+    def rounds(self, choices: EngineChoices) -> None:
+        """All at once: see `Sifter`."""
 
     def meet(self, timed: EngineChoices) -> None:
         """See `Sifter`."""

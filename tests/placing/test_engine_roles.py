@@ -8,6 +8,9 @@ from functools import cache
 import pytest
 
 from planner.placing.asking import placement_request
+from planner.placing.engine_choosing import wanted_choices
+from planner.placing.fabrics.domains import domains, needs
+from planner.placing.fabrics.patterns import Beaten
 from planner.placing.fabrics.site import configurations_of
 from planner.placing.planning import asked_of
 from planner.results.placements import Recipe
@@ -113,6 +116,33 @@ def test_of_decode_there_is_the_best_of_each_shape_and_format(engine):
         assert len(said) == len(ones)
         assert said == pytest.approx(best)
         assert {fmt for _, fmt in said} == {"bf16", "fp8"}
+
+
+@pytest.mark.parametrize("objective", ["throughput", "latency"])
+@pytest.mark.parametrize("whole", [False, True])
+def test_of_both_phases_bounds_leave_out_only_what_is_not_the_best_of_its_shape(objective, whole):
+    asked = _asked(objective=objective)
+    ((runtime,),), ground = asked.runtimes, asked.site.ground
+    runtime = replace(runtime, by_belief=False)
+    (kind,) = asked.site.clusters
+    by_latency = objective == "latency"
+    for span, need in needs(ground.inventory, kind):
+        for domain in domains(ground, kind, span, need):
+            source = runtime.source(domain, TOGETHER)
+            rows = wanted_choices(source.choices, TARGETS, by_latency=by_latency, whole=whole)
+            table, place_s = source.choices.table, source.choices.place_s
+            all_timed = sorted(
+                (table.batch[row] * table.n_data[row] / place_s[row], table.n_devices[row])
+                for row in rows
+            )
+            most = max((rate / n for rate, n in all_timed), default=0.0)
+            for least in (0.0, 0.95 * most):
+                beaten = Beaten(piece_rate=least * domain.per_node)
+                said = runtime.on_nodes(0, domain, beaten, whole=whole)
+                rates = sorted((one.output_tokens_per_s, one.n_devices) for one in said)
+                least = 0.0 if by_latency else least
+                assert rates == [one for one in all_timed if one[0] > one[1] * least]
+                assert 0 < len(rates) < len(all_timed) or not least
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])

@@ -13,7 +13,7 @@ from planner.estimates.candidates import machine_of, usable_bytes
 from planner.estimates.requested import table_of
 from planner.placing.fabrics.domains import domains, needs
 from planner.placing.fabrics.layouts import configurations_on_nodes
-from planner.placing.fabrics.patterns import LEAF, NODE
+from planner.placing.fabrics.patterns import LEAF, NODE, Beaten
 from planner.placing.fabrics.site import Fabric, graph_in
 from planner.placing.runtimes import Roofline
 from planner.placing.tori.slices import slice_configurations, torus_state
@@ -127,7 +127,7 @@ def test_they_are_the_best_of_every_candidate(role, targets):
     n_found, spans = 0, set()
     for domain in _domains(site):
         chosen: dict = {}
-        for one in Roofline(request=request, roles=(role,)).on_nodes(0, domain, ()):
+        for one in Roofline(request=request, roles=(role,)).on_nodes(0, domain, Beaten()):
             assert one.role == role
             pass_s = one.ttft_s if role == PREFILL else one.tpot_s
             assert 0.0 in (one.ttft_s, one.tpot_s)
@@ -164,15 +164,17 @@ def test_replicas_of_both_phases_are_the_same_beside_those_of_one():
     site = _site(4.0)
     request = _request(site, Targets(tpot_s=0.004, ttft_s=0.1))
     for domain in _domains(site):
-        alone = list(Roofline(request=request).on_nodes(0, domain, ()))
-        all_roles = list(Roofline(request=request, roles=ROLES).on_nodes(0, domain, ()))
+        alone = list(Roofline(request=request).on_nodes(0, domain, Beaten()))
+        all_roles = list(Roofline(request=request, roles=ROLES).on_nodes(0, domain, Beaten()))
         together = [one for one in all_roles if one.role == TOGETHER]
         figures = [
             [(one.pattern, one.output_tokens_per_s, one.tpot_s, one.deployment()) for one in some]
             for some in (alone, together)
         ]
         assert figures[0] == figures[1]
-        apart = list(Roofline(request=request, roles=(PREFILL, DECODE)).on_nodes(0, domain, ()))
+        apart = list(
+            Roofline(request=request, roles=(PREFILL, DECODE)).on_nodes(0, domain, Beaten())
+        )
         rates = [one.output_tokens_per_s for one in all_roles if one.role != TOGETHER]
         assert sorted(rates) == sorted(one.output_tokens_per_s for one in apart)
 
@@ -206,7 +208,7 @@ def test_what_is_handed_over_is_the_cache_of_one_request_each_number_once():
     found = [
         one
         for domain in _domains(site)
-        for one in Roofline(request=request, roles=ROLES).on_nodes(0, domain, ())
+        for one in Roofline(request=request, roles=ROLES).on_nodes(0, domain, Beaten())
     ]
     assert {(one.kv_format, one.handed_bytes) for one in found if one.role != TOGETHER} == {
         ("bf16", 2.0 * n_numbers),
@@ -239,7 +241,7 @@ def test_latents_are_handed_over_as_they_are_and_windows_hand_over_what_they_kee
     sizes = {
         one.handed_bytes
         for domain in _domains(site)
-        for one in Roofline(request=request, roles=(DECODE,)).on_nodes(0, domain, ())
+        for one in Roofline(request=request, roles=(DECODE,)).on_nodes(0, domain, Beaten())
     }
     assert sizes == {n_numbers * 2.0}
 
@@ -253,7 +255,7 @@ def test_where_nothing_is_decoded_no_phase_is_by_itself():
     site = _site(4.0)
     request = _request(site, Targets(), workload=Workload(n_input_tokens=512, n_output_tokens=1))
     roofline = Roofline(request=request, roles=ROLES)
-    found = [one for domain in _domains(site) for one in roofline.on_nodes(0, domain, ())]
+    found = [one for domain in _domains(site) for one in roofline.on_nodes(0, domain, Beaten())]
     assert {one.role for one in found} == {TOGETHER}
     assert {one.pattern.span for one in found} == {NODE, LEAF}
 

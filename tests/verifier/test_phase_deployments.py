@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from planner.placing.fabrics.patterns import Beaten
 from planner.placing.runtimes import Roofline
 from planner.specs.request import Targets
 from planner.specs.roles import DECODE, PREFILL
@@ -23,7 +24,7 @@ def _all(role):
     request = _request(site, TARGETS)
     for domain in _domains(site):
         asked = replace(request, cluster=domain.cluster)
-        for one in Roofline(request=request, roles=(role,)).on_nodes(0, domain, ()):
+        for one in Roofline(request=request, roles=(role,)).on_nodes(0, domain, Beaten()):
             yield asked, one
 
 

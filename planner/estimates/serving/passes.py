@@ -153,8 +153,13 @@ def _outside(model: Architecture, table: DeploymentTable, work: PassShape) -> It
         family="sampling",
         arguments={"batch": rows, "vocab": model.vocab_size},
     )
+    yield hand_over(model, table, work)
+
+
+def hand_over(model: Architecture, table: DeploymentTable, work: PassShape) -> Operation:
+    """What each device of a stage sends to one of the next."""
     handed = work.n_tokens * (model.d_model * 2.0) / table.n_tensor
-    yield Operation(
+    return Operation(
         name="hand-over between stages",
         layer="model",
         part="model",

@@ -52,6 +52,7 @@ from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.grouping import alike
 from planner.estimates.serving.hosts import decode_gaps_s, prefill_gaps_s
 from planner.estimates.serving.operations import PassShape
+from planner.estimates.serving.passes import hand_over
 from planner.estimates.serving.reading import (
     Parts,
     parts_of,
@@ -151,10 +152,9 @@ def least_times(
 ) -> tuple[FloatArray, FloatArray]:
     """What TPOT and TTFT are at least with any batch from that of the table to the `last` (N,) [s].
 
-    Prompts are read in passes without hand-overs nor decodes beside them, and nothing is found
-    under way: both times grow with what such a pass takes. Of the batches each quantity has the
-    end at which it shortens them: a pass has room for fewer tokens of prompts beside more
-    sequences, and what these take by themselves hides more of it.
+    Nothing is found under way: both times grow with what a pass takes. Of the batches each
+    quantity has the end at which it shortens them: a pass has room for fewer tokens of prompts
+    beside more sequences, and what these take by themselves hides more of it.
 
     Args:
         decode_s: as the function of this name says, at the first batch; and `last_decode_s`.
@@ -171,10 +171,14 @@ def least_times(
     reading = PassShape(
         n_prompts=n_prompts, prompt_tokens=many.prompt_tokens, past_tokens=few.past_tokens
     )
-    in_common = _InCommon(
-        model=serving.model, formats=serving.formats, engine=engine, clock=serving.clock
-    )
-    pass_s = in_common.pass_time(table, reading).total_s + serving.prefill_host_s
+    if engine.mixes_prefill:
+        decoding = PassShape(
+            n_decoding=running / np.minimum(table.n_stages, running),
+            n_positions=tokens_of_each(drafts),
+            context=traffic.mean_context,
+        )
+        reading = _mixed(decoding, reading)
+    pass_s = _least_pass_s(serving, table, reading) + serving.prefill_host_s
     hidden_s = last_decode_s * yields - serving.decode_host_s if engine.mixes_prefill else 0.0
     shared = np.clip(met_most, 1.0, few.most_prompts) * table.n_stages
     least = Loop(
@@ -201,24 +205,26 @@ def least_times(
     return tpot, serving.received_s(traffic) + passes * pass_s
 
 
-class _InCommon(Serving):
-    """Passes that read prompts, without hand-overs between stages.
+def _least_pass_s(serving: Serving, table: DeploymentTable, work: PassShape) -> FloatArray:
+    """What passes take at least (N,) [s].
 
-    Of all deployments that have the same once, and of no more prompts than there are: numbers of
-    them lie close together, and a pass that reads fewer takes no longer.
+    What lies between hand-overs of all deployments that have the same once, and of no more
+    sequences than there are: numbers of them lie close together, and a pass of fewer takes no
+    longer.
     """
-
-    def pass_time(self, table: DeploymentTable, work: PassShape) -> PassTime:
-        names = ("n_prompts", "prompt_tokens", "past_tokens")
-        parts = {name: np.broadcast_to(getattr(work, name), len(table)) for name in names}
-        steps = np.floor(np.log(np.maximum(1.0, parts["n_prompts"])) / np.log(NEAR))
-        parts["n_prompts"] = np.minimum(parts["n_prompts"], NEAR**steps)
-        experts = (table.n_data, table.n_expert_parallel, table.n_redundant)
-        first, row = alike((table.n_tensor, *experts, table.overlaps, *parts.values()))
-        some: dict[str, Any] = {name: one[first] for name, one in parts.items()}
-        table = replace(table.take(first), n_stages=np.ones(len(first), dtype=np.int64))
-        shape, clock = PassShape(**some), self.clock
-        return pass_time(self.model, table, shape, self.run_formats, clock).of(row)
+    handed = serving.clock.timing(hand_over(serving.model, table, work)).seconds
+    names = ("n_decoding", "n_prompts", "prompt_tokens", "past_tokens")
+    parts = {name: np.broadcast_to(getattr(work, name), len(table)) for name in names}
+    for name in names[:2]:
+        steps = np.floor(np.log(np.maximum(1.0, parts[name])) / np.log(NEAR))
+        parts[name] = np.minimum(parts[name], NEAR**steps)
+    experts = (table.n_data, table.n_expert_parallel, table.n_redundant)
+    first, row = alike((table.n_tensor, *experts, table.overlaps, *parts.values()))
+    some: dict[str, Any] = {name: one[first] for name, one in parts.items()}
+    alone = replace(table.take(first), n_stages=np.ones(len(first), dtype=np.int64))
+    work = replace(work, **some)
+    timed = pass_time(serving.model, alone, work, serving.run_formats, serving.clock)
+    return timed.total_s[row] + np.where(table.overlaps, 0.0, handed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

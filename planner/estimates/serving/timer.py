@@ -162,11 +162,13 @@ class Timer:
         """That are offered, the least first (C,)."""
         return np.unique(self.grid.chunk_tokens)
 
-    def blocks(self, cuts: DeploymentTable) -> Iterator[DeploymentTable]:
+    def blocks(
+        self, cuts: DeploymentTable, *, n_first: int = FIRST_ROWS
+    ) -> Iterator[DeploymentTable]:
         """Cuts with every batch and the least chunk; few first, so that something is soon met."""
         batch = np.sort(np.array(self.request.batches, dtype=float))
         grid = Grid(batch=batch, chunk_tokens=np.full(len(batch), self.chunks[0]))
-        return blocks(cuts, self.formats, self.request, grid, n_first=FIRST_ROWS, n_most=MOST_ROWS)
+        return blocks(cuts, self.formats, self.request, grid, n_first=n_first, n_most=MOST_ROWS)
 
     def in_chunks(
         self, block: DeploymentTable, drafts: Drafts | None

@@ -147,10 +147,8 @@ def _copies(configurations: Sequence[NodeConfiguration]) -> tuple[IntArray, Bool
     largest = np.array([max(one.pieces) for one in patterns])
     n_pieces = np.array([len(one.pieces) for one in patterns])
     across = np.array([one.n_across for one in patterns])
-    held = {
-        size: np.array([sum(piece // size for piece in one.pieces) for one in patterns])
-        for size in set(largest.tolist())
-    }
+    pieces, starts = np.concatenate([one.pieces for one in patterns]), n_pieces.cumsum() - n_pieces
+    held = {size: np.add.reduceat(pieces // size, starts) for size in set(largest.tolist())}
     places = np.stack([held[size] for size in largest.tolist()], axis=1)
     alike = (largest[:, None] == largest) & (across[:, None] == across)
     return places // n_pieces, alike

@@ -9,8 +9,9 @@ pool   parts anywhere
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from planner.placing.configurations import Configuration
 from planner.topology.inventory import Ability, Kind
@@ -22,6 +23,19 @@ anywhere."""
 
 Shape = tuple[int, int, int]
 """Devices of a group in a node, nodes of a group, stages."""
+
+
+class Beaten(NamedTuple):
+    """What copies of replicas inside nodes outdo, of replicas over several.
+
+    Args:
+        shapes: of layouts, at their speed within one leaf.
+        piece_rate: output tokens/s that such copies serve on each piece of a domain's size: a
+            replica over several is wanted where it serves more.
+    """
+
+    shapes: Collection[Shape] = ()
+    piece_rate: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,17 @@ from planner.equations.arrays import BoolArray
 from planner.errors import Problem, RequestError
 from planner.placing.configurations import Sort, sort_of
 from planner.placing.fabrics.clusters import Ground
-from planner.placing.fabrics.domains import domains, needs
+from planner.placing.fabrics.domains import Domain, domains, needs
 from planner.placing.fabrics.dominance import undominated
-from planner.placing.fabrics.patterns import LEAF, NODE, POOL, STAGE, NodeConfiguration, Shape
+from planner.placing.fabrics.patterns import (
+    LEAF,
+    NODE,
+    POOL,
+    STAGE,
+    Beaten,
+    NodeConfiguration,
+    Shape,
+)
 from planner.placing.fabrics.posing import PosedOnNodes, pose_by_kinds, pose_on_nodes
 from planner.placing.fabrics.repairing import RepairOnNodes, pose_repair
 from planner.placing.fabrics.shards import Offer
@@ -35,7 +43,7 @@ from planner.specs.roles import TOGETHER, AskedRoles
 from planner.specs.state import State
 from planner.topology.costs import CostTable, GroupCosts, recosted
 from planner.topology.graph import graph_of
-from planner.topology.inventory import Ability, Inventory, Kind, inventory
+from planner.topology.inventory import Inventory, Kind, inventory
 from planner.topology.pools import pool_graph, with_state
 
 if TYPE_CHECKING:
@@ -242,8 +250,8 @@ def configurations_of(
     """Every way to run a replica of one model on one kind, that fits what is free, in time.
 
     Replicas over several leaves are no faster than the same within one leaf. Where several may
-    take the place of one, shapes that replicas inside nodes beat even so are left out, since
-    those lie anywhere too.
+    take the place of one, what replicas inside nodes beat even so is left out, since those lie
+    anywhere too.
 
     Args:
         model: number of the model.
@@ -252,24 +260,30 @@ def configurations_of(
     """
     found: list[NodeConfiguration] = []
     for span, need in needs(ground.inventory, kind):
-        beaten = (
-            _beaten(found, need)
-            if several and not whole and span in (STAGE, POOL)
-            else set[Shape]()
-        )
+        is_compared = several and not whole and span != NODE
         for domain in domains(ground, kind, span, need):
             if is_over():
                 return
+            beaten = _beaten(found, domain) if is_compared else Beaten()
             new = list(runtime.on_nodes(model, domain, beaten, whole=whole))
             found += new
             yield from new
 
 
-def _beaten(found: Sequence[NodeConfiguration], need: Ability) -> set[Shape]:
-    """Shapes that copies of replicas inside nodes outdo, at their speed within one leaf."""
+def _beaten(found: Sequence[NodeConfiguration], domain: Domain) -> Beaten:
+    """What copies of replicas inside nodes outdo on a domain."""
     if any(one.role != TOGETHER for one in found):
-        return set()  # what replicas of one phase are worth depends on others
+        return Beaten()  # what replicas of one phase are worth depends on others
+    need, size = domain.need, domain.per_node
     inside = [one for one in found if one.pattern.span == NODE and need.meets(one.pattern.need)]
+    rates = (size // one.n_devices * one.output_tokens_per_s for one in inside)
+    shapes = _beaten_shapes(found, inside) if domain.span in (STAGE, POOL) else set[Shape]()
+    return Beaten(shapes=shapes, piece_rate=max(rates, default=0.0))
+
+
+def _beaten_shapes(
+    found: Sequence[NodeConfiguration], inside: Sequence[NodeConfiguration]
+) -> set[Shape]:
     most: dict[Shape, float] = {}
     for one in found:
         if one.pattern.span == LEAF:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from planner.placing.fabrics.domains import Domain
-from planner.placing.fabrics.patterns import STAGE, NodeConfiguration
+from planner.placing.fabrics.patterns import STAGE, Beaten, NodeConfiguration
 from planner.placing.fleets.offering import QueuedSource
 from planner.placing.fleets.streams import Stream
 from planner.placing.fleets.ways import N_BEYOND, ways_of
@@ -97,7 +97,7 @@ class AccountOffers:
         for by_batch in self.runtimes:
             found: dict[Hashable, list[NodeConfiguration]] = {}
             for runtime in by_batch:
-                for one in runtime.on_nodes(0, domain, ()):
+                for one in runtime.on_nodes(0, domain, Beaten()):
                     found.setdefault((one.pattern.shape, one.engine), []).append(one)
             yield from found.values()
 
@@ -114,7 +114,7 @@ class QueuedAccounts:
         return ()
 
     def on_nodes(
-        self, model: int, domain: Domain, beaten: object, *, whole: bool = False
+        self, model: int, domain: Domain, beaten: Beaten, *, whole: bool = False
     ) -> Iterator[NodeConfiguration]:
         """Every shape on a domain, at its fluid rate."""
         del beaten, whole

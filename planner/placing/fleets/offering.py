@@ -21,9 +21,9 @@ import numpy as np
 
 from planner.equations.arrays import BoolArray, IntArray
 from planner.estimates.serving.memory import handed_bytes
-from planner.placing.engines import EngineSource, ServingEngine, configuration_of
+from planner.placing.engines import EngineSource, ServingEngine, configurations_of
 from planner.placing.fabrics.domains import Domain
-from planner.placing.fabrics.patterns import STAGE, NodeConfiguration
+from planner.placing.fabrics.patterns import STAGE, Beaten, NodeConfiguration
 from planner.placing.fleets.streams import Stream
 from planner.placing.fleets.ways import Key, Stationed, Ways, ways_by_shape, ways_of
 from planner.placing.standing import Sharding
@@ -139,7 +139,7 @@ class QueuedEngine:
         return self.offers.serving.tables
 
     def on_nodes(
-        self, model: int, domain: Domain, beaten: object, *, whole: bool = False
+        self, model: int, domain: Domain, beaten: Beaten, *, whole: bool = False
     ) -> Iterator[NodeConfiguration]:
         """Every shape and role on a domain."""
         del beaten, whole  # by rates of which none is known yet; and no fleet is repaired
@@ -150,7 +150,7 @@ class QueuedEngine:
             here = self.offers.on(domain, role)
             for key, ways in ways_by_shape(here, self.stream):
                 if max(ways.bounds) > 0.0:
-                    found = configuration_of(here.source, model, domain, int(ways.rows[0]))
+                    (found,) = configurations_of(here.source, model, domain, ways.rows[:1])
                     yield self._queued(found, here, ways, key)
 
     def _queued(

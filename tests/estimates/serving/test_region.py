@@ -131,4 +131,4 @@ def test_stages_and_roles_are_outside_on_every_device():
             usual = {"run_formats": FORMATS, "role": "together", "n_drafted": 0, "n_per_node": 8}
             some = Settings(table=table, **{**usual, **said})
             name = "role" if said else "pp"
-            assert levels_of(where, some)[name] == UNKNOWN
+            assert levels_of(where, some, where.columns(some.in_flight))[name] == UNKNOWN
