@@ -14,12 +14,30 @@ import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.serving.choices import EngineChoices
+from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.timer import SAFE
-from planner.placing.fabrics.patterns import Beaten
+from planner.placing.fabrics.domains import Domain, largest_piece
+from planner.placing.fabrics.patterns import NODE, Beaten
 from planner.programs.layout import ceiling
 from planner.programs.rows import alike_rows, least_by_group
 from planner.specs.roles import PREFILL, TOGETHER
 from planner.specs.targets import Targets
+
+
+def lying(cuts: DeploymentTable, domain: Domain) -> BoolArray:
+    """Cuts that lie on a domain as they are costed, and as engines start them, (N,).
+
+    Engines start as many devices on every node, as their rules `equal-shares-of-nodes` say.
+    """
+    n_devices, share = cuts.n_devices, domain.per_node
+    if domain.span == NODE:
+        return np.asarray(n_devices <= share)
+    is_whole = share == largest_piece(domain.ground.inventory, domain.kind)
+    tensor, group = cuts.n_tensor, cuts.n_group
+    fits = (share % tensor == 0) | ((tensor % share == 0) & is_whole)
+    fits &= (share % group == 0) | (group % share == 0)
+    is_spread = (n_devices > share) & (n_devices % share == 0)
+    return np.asarray(fits & is_spread & (n_devices // share <= domain.n_shares))
 
 
 def wanted_choices(

@@ -14,16 +14,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray, IntArray
+from planner.equations.arrays import IntArray
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.choices import EngineChoices, degrees
-from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.memory import handed_bytes
 from planner.estimates.serving.timer import MOST_ROWS, Timer
 from planner.placing.configurations import Configuration, Pairing
-from planner.placing.engine_choosing import BestOfShapes, wanted_choices
-from planner.placing.fabrics.domains import Domain, largest_piece
-from planner.placing.fabrics.patterns import NODE, STAGE, Beaten, NodeConfiguration, NodePattern
+from planner.placing.engine_choosing import BestOfShapes, lying, wanted_choices
+from planner.placing.fabrics.domains import Domain
+from planner.placing.fabrics.patterns import STAGE, Beaten, NodeConfiguration, NodePattern
 from planner.placing.sites import Site
 from planner.placing.standing import Sharding, engine_sharding
 from planner.placing.tori.slices import OfferedOnTorus
@@ -247,7 +246,7 @@ class ServingEngine:
         )
         request = replace(request, cluster=pool)
         cuts = degrees(self.model, request)
-        cuts = cuts.take(_lying(cuts, domain))
+        cuts = cuts.take(lying(cuts, domain))
         timer = Timer(model=self.model, clock=machines.clock, request=request, role=role)
         if best is None or not len(cuts):
             found = timer.choices(cuts, 1.0)
@@ -256,28 +255,6 @@ class ServingEngine:
                 Bounding(timer, best, 1.0).kept(timer.blocks(cuts, n_first=MOST_ROWS))
             )
         return EngineSource(model=self.model, machines=machines, request=request, choices=found)
-
-
-def _lying(cuts: DeploymentTable, domain: Domain) -> BoolArray:
-    """Cuts that lie on a domain as they are costed, and as engines start them, (N,)."""
-    n_devices, s = cuts.n_devices, domain.per_node
-    if domain.span == NODE:
-        return np.asarray(n_devices <= s)
-    is_whole = s == largest_piece(domain.ground.inventory, domain.kind)
-    tensor, group = cuts.n_tensor, cuts.n_group
-    fits = (s % tensor == 0) | ((tensor % s == 0) & is_whole)
-    fits &= (s % group == 0) | (group % s == 0)
-    return np.asarray(fits & has_equal_shares(n_devices, domain))
-
-
-def has_equal_shares(n_devices: IntArray, domain: Domain) -> BoolArray:
-    """Deployments that fill a share of a domain's size on each of several of its nodes, (N,).
-
-    Engines start as many devices on every node, as their rules `equal-shares-of-nodes` say.
-    """
-    share = domain.per_node
-    is_spread = (n_devices > share) & (n_devices % share == 0)
-    return np.asarray(is_spread & (n_devices // share <= domain.n_shares))
 
 
 def configurations_of(

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.equations.arrays import BoolArray, IntArray
 from planner.estimates.serving.choices import EngineChoices, joined_choices
 from planner.estimates.serving.deployments import DeploymentTable
+from planner.estimates.serving.grids import BatchSpans, Look
 from planner.estimates.serving.timer import Timer
 from planner.estimates.serving.traffic import Drafts
 from planner.programs.incumbents import Incumbents
@@ -33,19 +34,6 @@ from planner.programs.rows import rest_of_context, rows_of
 from planner.programs.screens import Field, Sieve
 from planner.running.deadlines import is_over
 from planner.running.phases import begin
-
-
-class Look(NamedTuple):
-    """How bounds are made.
-
-    Args:
-        step: from the least batch to the largest of those that are bounded at once.
-        reads: whether prompts are counted, for each chunk; else decodes alone.
-    """
-
-    step: float
-    reads: bool
-
 
 LOOKS = (Look(1.4, False), Look(1.4, True), Look(1.0, True))
 """One after the other, at what is left."""
@@ -177,7 +165,7 @@ class Bounding:
         timer = self._timer
         exact: list[EngineChoices] = []
         for drafts in timer.drafts:
-            spans = Spans(*timer.in_chunks(block, drafts))
+            spans = BatchSpans(*timer.in_chunks(block, drafts))
             left = [self._bound(spans, look, drafts) for look in LOOKS][-1]
             exact += self._timed(left, drafts)
         timed = joined_choices(exact)
@@ -194,7 +182,7 @@ class Bounding:
             self._sifter.meet(timed)
             yield timed
 
-    def _bound(self, spans: Spans, look: Look, drafts: Drafts | None) -> EngineChoices:
+    def _bound(self, spans: BatchSpans, look: Look, drafts: Drafts | None) -> EngineChoices:
         """Leave out spans of batches that do not fit or that nobody wants; bounds of the others."""
         timer = self._timer
         chunk, span, first, last, weight = spans.by(look)
@@ -220,51 +208,6 @@ class Bounding:
         stays[fits] = self._sifter.sifted(least, weight[fits], is_new=is_new)
         spans.leave_out(chunk[~stays], span[~stays])
         return least.take(stays[fits])
-
-
-class Spans:
-    """Deployments in spans of batches that follow each other, and which of them are left.
-
-    Args:
-        rows: cuts with one batch after the other, of any chunk (N,).
-        can: with which chunks they start and may be wanted (C, N).
-    """
-
-    def __init__(self, rows: DeploymentTable, can: BoolArray) -> None:
-        self.rows, self.can = rows, can
-        self.decode_s = np.full(len(rows), np.nan)
-        self.of_row = np.zeros(len(rows), dtype=np.int64)
-        self._gone = np.zeros((0, 0), dtype=np.bool_)
-
-    def by(self, look: Look) -> tuple[IntArray, ...]:
-        """What is left of spans, by chunk; by the least for all chunks where nothing is read.
-
-        Returns:
-            chunk, span, first and last row, how many are left between them; all (S,).
-        """
-        left: BoolArray = np.any(self.can, axis=0)
-        self.rows, self.can = self.rows.take(left), self.can[:, left]
-        self.decode_s = self.decode_s[left]
-        bins = _bins(self.rows.batch, look.step)
-        heads, self.of_row = self.rows.cut_runs(bins)
-        can = self.can if look.reads else self.can.sum(axis=0, keepdims=True)
-        at, n = np.arange(len(bins), dtype=np.int32), np.int32(len(bins))
-        first = np.minimum.reduceat(np.where(can, at, n), heads, axis=1)
-        last = np.maximum.reduceat(np.where(can, at, np.int32(-1)), heads, axis=1)
-        n_left = np.add.reduceat(can, heads, axis=1, dtype=np.int64)
-        self._gone = np.zeros(n_left.shape, dtype=np.bool_)
-        chunk, span = np.nonzero(n_left)
-        return chunk, span, *(each[chunk, span] for each in (first, last, n_left))
-
-    def leave_out(self, chunk: IntArray, span: IntArray) -> None:
-        """Leave out spans, as `by` named them last, of some chunks."""
-        self._gone[chunk, span] = True
-        self.can &= ~self._gone[:, self.of_row]
-
-
-def _bins(batch: FloatArray, step: float) -> FloatArray:
-    """Which batches lie within a step of each other, by number (N,)."""
-    return np.floor(np.log(batch) / np.log(step)) if step > 1.0 else batch
 
 
 class Beliefs:

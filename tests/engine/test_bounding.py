@@ -11,10 +11,10 @@ from planner import NoPlanError, load_architecture, load_cluster, plan
 from planner.equations.arrays import IntArray
 from planner.estimates.serving.choices import EngineChoices, degrees
 from planner.estimates.serving.deployments import DeploymentTable
-from planner.estimates.serving.grids import nearest
+from planner.estimates.serving.grids import BatchSpans, Look, nearest
 from planner.estimates.serving.timer import Timer
 from planner.estimates.serving.traffic import Drafts
-from planner.programs.bounding import LOOKS, Look, Spans
+from planner.programs.bounding import LOOKS
 from planner.runtimes import engine_source
 from planner.runtimes.engines import engine_candidates
 from planner.specs.defaults import DEFAULT_BATCHES, DEFAULT_WORKLOAD
@@ -83,7 +83,7 @@ def test_no_deployment_goes_below_its_bounds(model, pool, engine, asked):
             ]
             n_fitting += sum(map(len, exact))
             for look in LOOKS:
-                spans = Spans(rows, can.copy())
+                spans = BatchSpans(rows, can.copy())
                 least, whose = bounds(timer, drafts, spans, look)
                 for number, true in enumerate(exact):
                     own = whose[number][spans.of_row[places(spans.rows, true.table)]]
@@ -92,7 +92,7 @@ def test_no_deployment_goes_below_its_bounds(model, pool, engine, asked):
 
 
 def bounds(
-    timer: Timer, drafts: Drafts | None, spans: Spans, look: Look
+    timer: Timer, drafts: Drafts | None, spans: BatchSpans, look: Look
 ) -> tuple[EngineChoices, IntArray]:
     """Bounds of all spans that may fit, and whose each is: by chunk and span, -1 without any."""
     chunk, span, first, last, n_left = spans.by(look)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.serving.deployments import DeploymentTable, deployments
 from planner.estimates.serving.reading import parts_of
 from planner.estimates.serving.traffic import Traffic
@@ -156,3 +157,60 @@ def joined(tables: Sequence[DeploymentTable]) -> DeploymentTable:
         if name != "formats"
     }
     return DeploymentTable(**columns, formats=tables[0].formats)
+
+
+class Look(NamedTuple):
+    """How bounds are made.
+
+    Args:
+        step: from the least batch to the largest of those that are bounded at once.
+        reads: whether prompts are counted, for each chunk; else decodes alone.
+    """
+
+    step: float
+    reads: bool
+
+
+class BatchSpans:
+    """Deployments in spans of batches that follow each other, and which of them are left.
+
+    Args:
+        rows: cuts with one batch after the other, of any chunk (N,).
+        can: with which chunks they start and may be wanted (C, N).
+    """
+
+    def __init__(self, rows: DeploymentTable, can: BoolArray) -> None:
+        self.rows, self.can = rows, can
+        self.decode_s = np.full(len(rows), np.nan)
+        self.of_row = np.zeros(len(rows), dtype=np.int64)
+        self._gone = np.zeros((0, 0), dtype=np.bool_)
+
+    def by(self, look: Look) -> tuple[IntArray, ...]:
+        """What is left of spans, by chunk; by the least for all chunks where nothing is read.
+
+        Returns:
+            chunk, span, first and last row, how many are left between them; all (S,).
+        """
+        left: BoolArray = np.any(self.can, axis=0)
+        self.rows, self.can = self.rows.take(left), self.can[:, left]
+        self.decode_s = self.decode_s[left]
+        bins = _bins(self.rows.batch, look.step)
+        heads, self.of_row = self.rows.cut_runs(bins)
+        can = self.can if look.reads else self.can.sum(axis=0, keepdims=True)
+        at, n = np.arange(len(bins), dtype=np.int32), np.int32(len(bins))
+        first = np.minimum.reduceat(np.where(can, at, n), heads, axis=1)
+        last = np.maximum.reduceat(np.where(can, at, np.int32(-1)), heads, axis=1)
+        n_left = np.add.reduceat(can, heads, axis=1, dtype=np.int64)
+        self._gone = np.zeros(n_left.shape, dtype=np.bool_)
+        chunk, span = np.nonzero(n_left)
+        return chunk, span, *(each[chunk, span] for each in (first, last, n_left))
+
+    def leave_out(self, chunk: IntArray, span: IntArray) -> None:
+        """Leave out spans, as `by` named them last, of some chunks."""
+        self._gone[chunk, span] = True
+        self.can &= ~self._gone[:, self.of_row]
+
+
+def _bins(batch: FloatArray, step: float) -> FloatArray:
+    """Which batches lie within a step of each other, by number (N,)."""
+    return np.floor(np.log(batch) / np.log(step)) if step > 1.0 else batch

@@ -99,8 +99,7 @@ def faults(
         group = table.n_expert_parallel * table.n_expert_tensor
         key = "expert groups times their cuts are not the devices of a stage"
         found[key] = group != table.n_group
-    ground = ground or cut_rules()
-    return found | {one.says: hit for one, hit in broken(ground, model, table)}
+    return found | {one.says: hit for one, hit in broken(ground or cut_rules(), model, table)}
 
 
 def is_valid(
@@ -122,17 +121,24 @@ def broken(
     heads, row = table.cut_runs()
     values, of_cuts = (_quantities(ground, model, one) for one in (table, table.take(heads)))
     asked = set(_quantities(beyond, model, table)) | set(LAYER) if beyond else None
-    layers = _layers(model)
     for rule in ground.rules:
         names = rule.names
         if not names - set(LAYER) <= values.keys() or (asked is not None and names <= asked):
             continue
-        is_of_cuts = names.isdisjoint(OF_PASSES)
-        hit = np.zeros(len(heads if is_of_cuts else row), dtype=np.bool_)
-        for layer in layers if names & set(LAYER) else ({},):
-            if names & set(LAYER) <= layer.keys():
-                hit = hit | _breaks(rule, {**(of_cuts if is_of_cuts else values), **layer})
-        yield rule, hit[row] if is_of_cuts else hit
+        if names.isdisjoint(OF_PASSES):
+            yield rule, _of_layers(rule, model, of_cuts, len(heads))[row]
+        else:
+            yield rule, _of_layers(rule, model, values, len(row))
+
+
+def _of_layers(rule: EngineRule, model: Architecture, values: Values, n: int) -> BoolArray:
+    """What breaks a rule on any layer that has what it names."""
+    named = rule.names & set(LAYER)
+    hit = np.zeros(n, dtype=np.bool_)
+    for layer in _layers(model) if named else ({},):
+        if named <= layer.keys():
+            hit = hit | _breaks(rule, {**values, **layer})
+    return hit
 
 
 def breaks_alone(
@@ -192,10 +198,8 @@ def _quantities(ground: Ground, model: Architecture, table: DeploymentTable) -> 
         nodes = -(-table.n_devices // ground.n_per_node)
         found |= {"per_node": ground.n_per_node, "nodes": nodes}
     if ground.device is not None:
-        formats = tuple(ground.device.peak_flop_per_s)
-        found |= {"device": ground.device.name, "multiplies": formats}
-    if ground.run is not None:
-        run = ground.run
+        found |= {"device": ground.device.name, "multiplies": tuple(ground.device.peak_flop_per_s)}
+    if (run := ground.run) is not None:
         chunks = table.chunk_tokens if ground.chunks is None else ground.chunks
         found |= {"sequences": table.batch, "chunk": chunks, "overlaps": table.overlaps}
         found |= {"role": run.role, "drafter": run.drafter, "drafted": run.n_drafted}
@@ -281,8 +285,7 @@ def _compared(node: ast.Compare, values: Values) -> Any:  # noqa: ANN401 a scala
     """`a < b <= c`: each end with the next."""
     ends = [_value(one, values) for one in (node.left, *node.comparators)]
     links = zip(node.ops, ends[:-1], ends[1:], strict=True)
-    held = [_OPERATORS[type(link)](a, b) for link, a, b in links]
-    return reduce(np.logical_and, held)
+    return reduce(np.logical_and, [_OPERATORS[type(link)](a, b) for link, a, b in links])
 
 
 def _joined(node: ast.BoolOp, values: Values) -> Any:  # noqa: ANN401 a scalar or (N,)
