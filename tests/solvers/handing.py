@@ -119,8 +119,11 @@ def _network(rng, program, role, asked):
 def choices(program: PlacementProgram) -> list[Counts]:
     """All copies that keep every row of the program, which knows of no hand-over."""
     most = most_copies(program)
-    every = itertools.product(*(range(int(u) + 1) for u in most))
-    found = (Counts(copies=copies) for copies in every)
+    every = np.array([*itertools.product(*(range(int(u) + 1) for u in most))])
+    use = np.zeros((len(program.free), program.n_columns), dtype=np.int64)
+    np.add.at(use, (program.uses.resource, program.uses.column), program.uses.amount)
+    fitting = every[np.all(every @ use.T <= program.free, axis=1)]
+    found = (Counts(copies=tuple(copies)) for copies in fitting.tolist())
     return [counts for counts in found if not violations(program, counts)]
 
 
@@ -168,15 +171,20 @@ def handed(one: Instance, counts: Counts) -> float:
 
 
 def best(one: Instance) -> float:
-    """The least objective of all choices that hand over what is asked; inf without one."""
-    least = np.inf
-    for counts in choices(one.program):
-        t = handed(one, counts)
-        if one.network.aim != DEMAND:
-            least = min(least, -t)
-        elif t >= 1 - 1e-9:
-            least = min(least, float(one.program.objective @ np.array(counts.copies)))
-    return least
+    """The least objective of all choices that hand over what is asked; inf without one.
+
+    More copies never hand over less: where the most is asked for, only those are tried to which
+    none can be added.
+    """
+    every = choices(one.program)
+    if one.network.aim == DEMAND:
+        costs = [float(one.program.objective @ np.array(counts.copies)) for counts in every]
+        ascending = sorted(zip(costs, every, strict=True), key=lambda it: it[0])
+        return next((cost for cost, it in ascending if handed(one, it) >= 1 - 1e-9), np.inf)
+    copies = np.array([counts.copies for counts in every])
+    is_full = [np.all(copies >= it, axis=1).sum() == 1 for it in copies]
+    full = itertools.compress(every, is_full)
+    return min((-handed(one, counts) for counts in full), default=np.inf)
 
 
 def two_halls(capacity: float, n_decode: int = 1) -> Instance:
