@@ -207,19 +207,12 @@ class ServingEngine:
             return
         for role in self.roles:
             # each belief has other best ones: then all are timed
-            best = BestOfShapes(
-                self.requests[domain.kind].targets,
-                beaten,
-                domain.per_node,
-                by_latency=self.by_latency,
-                whole=whole,
-            )
-            is_bounded = role == TOGETHER and not self.by_belief
-            source = self.source(domain, role, best if is_bounded else None)
+            asked, is_quick = self.requests[domain.kind].targets, self.by_latency
+            best = BestOfShapes(asked, beaten, domain.per_node, by_latency=is_quick, whole=whole)
+            source = self.source(domain, role, best)
             is_one = whole or not self.by_belief or not source.choices.outside_error.any()
             for beliefs in [BELIEFS] if is_one else [(one,) for one in BELIEFS]:
                 found = source.believing(beliefs[0])
-                asked, is_quick = found.request.targets, self.by_latency
                 rows = [*wanted_choices(found.choices, asked, by_latency=is_quick, whole=whole)]
                 # of all others nothing is asked again: a source keeps a few of its many choices
                 kept = np.isin(np.arange(len(found.choices)), rows)
@@ -236,7 +229,8 @@ class ServingEngine:
         """All deployments of a role on a domain.
 
         Args:
-            best: which of them may be wanted; all where it is left out.
+            best: which of both phases may be wanted by the one belief that there is; all others
+                are timed.
         """
         cluster = domain.cluster
         machines = replace(self.machines[domain.kind], cluster=cluster)
@@ -248,7 +242,7 @@ class ServingEngine:
         cuts = degrees(self.model, request)
         cuts = cuts.take(lying(cuts, domain))
         timer = Timer(model=self.model, clock=machines.clock, request=request, role=role)
-        if best is None or not len(cuts):
+        if best is None or role != TOGETHER or self.by_belief or not len(cuts):
             found = timer.choices(cuts, 1.0)
         else:
             found = best.counted(
