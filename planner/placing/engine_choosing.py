@@ -80,6 +80,7 @@ class BestOfShapes:
 
     Args:
         beaten: what nobody wants, of replicas over several pieces of `n_of_piece` devices.
+        beliefs: of which each has a best of its own: what any of them may want is kept.
     """
 
     def __init__(
@@ -90,58 +91,67 @@ class BestOfShapes:
         *,
         by_latency: bool,
         whole: bool,
+        beliefs: Sequence[str],
     ) -> None:
         self._targets, self._by_latency, self._whole = targets, by_latency, whole
-        least = 0.0 if by_latency else beaten.piece_rate / n_of_piece * SAFE
-        self._rate_of_device = least
-        self._best: dict[Shape, float] = {}
+        least = {} if by_latency else beaten.piece_rates
+        self._rates = {one: least.get(one, 0.0) / n_of_piece * SAFE for one in beliefs}
+        self._best: dict[Shape, FloatArray] = {}
         self._n_rejected = 0
 
     def rounds(self, choices: EngineChoices) -> IntArray:
         """Few of each shape, the best by their bounds, then `GROWTH` times as many (N,)."""
         _, group, values = self._values(choices)
-        order = np.lexsort((values, group))
-        place = np.arange(len(order)) - np.searchsorted(group[order], group[order])
-        rounds = np.empty(len(order), dtype=np.int64)
-        rounds[order] = np.log(place + 1) / np.log(GROWTH)
-        return rounds
+        first = np.full(len(choices), len(choices), dtype=np.int64)
+        for of_belief in values:
+            order = np.lexsort((of_belief, group))
+            place = np.arange(len(order)) - np.searchsorted(group[order], group[order])
+            first[order] = np.minimum(first[order], place)
+        return np.asarray(np.log(first + 1) / np.log(GROWTH)).astype(np.int64)
 
     def meet(self, timed: EngineChoices) -> None:
         """Look for better ones among choices that were timed."""
         shapes, group, values = self._values(timed)
-        least = least_by_group(values, group, len(shapes))
-        self._best |= zip(shapes, np.minimum(least, self._known(shapes)).tolist(), strict=True)
+        known = self._known(shapes)
+        least = np.array([least_by_group(one, group, len(shapes)) for one in values])
+        self._best |= zip(shapes, np.minimum(least, known).T, strict=True)
 
     def sifted(
         self, choices: EngineChoices, weight: IntArray | None = None, *, is_new: bool = False
     ) -> BoolArray:
         """Which of some choices may be the best of their shape (N,)."""
         shapes, group, values = self._values(choices)
-        stays = np.isfinite(values) & (values <= self._known(shapes)[group])
+        stays = np.any(np.isfinite(values) & (values <= self._known(shapes)[:, group]), axis=0)
         weight = np.ones(len(choices), dtype=np.int64) if weight is None else weight
         self._n_rejected += int(weight[~stays].sum())
-        return stays
+        return np.asarray(stays)
 
     def counted(self, kept: EngineChoices) -> EngineChoices:
         """What was kept, and what was rejected with it in what was considered."""
         return replace(kept, n_considered=kept.n_considered + self._n_rejected)
 
     def _known(self, shapes: Sequence[Shape]) -> FloatArray:
-        return np.array([self._best.get(shape, np.inf) for shape in shapes])
+        """The best that was met of each shape, by belief (B, S)."""
+        nothing = np.full(len(self._rates), np.inf)
+        known = [self._best.get(shape, nothing) for shape in shapes]
+        return np.reshape(known, (len(shapes), len(self._rates))).T
 
     def _values(self, some: EngineChoices) -> tuple[list[Shape], IntArray, FloatArray]:
-        """Shapes of choices; of each choice which it has, and how good it is: the less the better.
+        """Shapes of choices; which each has, and how good it is by belief (B, N): less is better.
 
-        What breaks a target is infinitely bad.
+        What breaks a target is infinitely bad, and so is what a belief leaves out.
         """
-        table = some.table
-        rates = table.batch * table.n_data / some.place_s
-        values = some.tpot_high_s if self._by_latency else -rates
-        kept = _kept(some, self._targets) & (rates > table.n_devices * self._rate_of_device)
+        values = np.full((len(self._rates), len(some)), np.inf)
+        for of_belief, (belief, least) in zip(values, self._rates.items(), strict=True):
+            found = some.believing(belief)
+            rates = found.table.batch * found.table.n_data / found.place_s
+            kept = _kept(found, self._targets) & (rates > found.table.n_devices * least)
+            value = found.tpot_high_s if self._by_latency else -rates
+            of_belief[some.counts(belief)] = np.where(kept, value, np.inf)
         columns = _alike(some, whole=self._whole)
         first, group = alike_rows(columns)
         shapes = list(zip(*(column[first].tolist() for column in columns), strict=True))
-        return shapes, group, np.where(kept, values, np.inf)
+        return shapes, group, values
 
 
 def _alike(found: EngineChoices, *, whole: bool) -> list[IntArray]:

@@ -206,12 +206,14 @@ class ServingEngine:
         if domain.kind not in self.machines or domain.span == STAGE:
             return
         for role in self.roles:
-            # each belief has other best ones: then all are timed
             asked, is_quick = self.requests[domain.kind].targets, self.by_latency
-            best = BestOfShapes(asked, beaten, domain.per_node, by_latency=is_quick, whole=whole)
+            names = BELIEFS if self.by_belief and not whole else BELIEFS[:1]
+            best = BestOfShapes(
+                asked, beaten, domain.per_node, by_latency=is_quick, whole=whole, beliefs=names
+            )
             source = self.source(domain, role, best)
-            is_one = whole or not self.by_belief or not source.choices.outside_error.any()
-            for beliefs in [BELIEFS] if is_one else [(one,) for one in BELIEFS]:
+            is_one = len(names) == 1 or not source.choices.outside_error.any()
+            for beliefs in [BELIEFS] if is_one else [(one,) for one in names]:
                 found = source.believing(beliefs[0])
                 rows = [*wanted_choices(found.choices, asked, by_latency=is_quick, whole=whole)]
                 # of all others nothing is asked again: a source keeps a few of its many choices
@@ -229,8 +231,7 @@ class ServingEngine:
         """All deployments of a role on a domain.
 
         Args:
-            best: which of both phases may be wanted by the one belief that there is; all others
-                are timed.
+            best: which of both phases may be wanted; all others are timed.
         """
         cluster = domain.cluster
         machines = replace(self.machines[domain.kind], cluster=cluster)
@@ -242,7 +243,7 @@ class ServingEngine:
         cuts = degrees(self.model, request)
         cuts = cuts.take(lying(cuts, domain))
         timer = Timer(model=self.model, clock=machines.clock, request=request, role=role)
-        if best is None or role != TOGETHER or self.by_belief or not len(cuts):
+        if best is None or role != TOGETHER or not len(cuts):
             found = timer.choices(cuts, 1.0)
         else:
             found = best.counted(

@@ -20,7 +20,7 @@ from planner.programs.reduction import MOST_WHOLE, loosened
 from planner.quantities import MEMORY, QUANTITIES
 from planner.running.deadlines import is_over, out_of_time
 from planner.runtimes.candidates import Aim
-from planner.specs.region import BELIEFS, INSIDE
+from planner.specs.region import BELIEFS
 
 MOST_TIMED = 3 * MOST_WHOLE // 2
 """Candidates that are all timed, so that no bound has to be believed: of these some do not fit."""
@@ -239,7 +239,7 @@ class EngineSource:
         if not is_loose:
             held = found.fixed_bytes + found.moving_bytes
             counts = held <= found.limit_bytes * self._aim.memory
-        return counts & (found.outside_error == 0.0) if belief == INSIDE else counts
+        return counts & found.counts(belief)
 
     def _bound(
         self,

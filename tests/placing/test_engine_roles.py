@@ -18,6 +18,7 @@ from planner.specs.placement_request import Serve
 from planner.specs.pools import load_site
 from planner.specs.reading import load_architecture
 from planner.specs.records import Workload
+from planner.specs.region import BELIEFS
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.roles import DECODE, PREFILL, ROLES, TOGETHER
 from planner.verifier.engines import counted_engine
@@ -121,28 +122,45 @@ def test_of_decode_there_is_the_best_of_each_shape_and_format(engine):
 @pytest.mark.parametrize("objective", ["throughput", "latency"])
 @pytest.mark.parametrize("whole", [False, True])
 def test_of_both_phases_bounds_leave_out_only_what_is_not_the_best_of_its_shape(objective, whole):
+    """By any belief: each chooses others, and copies inside a node of what it has outdo others."""
     asked = _asked(objective=objective)
     ((runtime,),), ground = asked.runtimes, asked.site.ground
-    runtime = replace(runtime, by_belief=False)
     (kind,) = asked.site.clusters
-    by_latency = objective == "latency"
+    by_latency, chosen = objective == "latency", set()
     for span, need in needs(ground.inventory, kind):
         for domain in domains(ground, kind, span, need):
             source = runtime.source(domain, TOGETHER)
-            rows = wanted_choices(source.choices, TARGETS, by_latency=by_latency, whole=whole)
-            table, place_s = source.choices.table, source.choices.place_s
-            all_timed = sorted(
-                (table.batch[row] * table.n_data[row] / place_s[row], table.n_devices[row])
-                for row in rows
-            )
-            most = max((rate / n for rate, n in all_timed), default=0.0)
-            for least in (0.0, 0.95 * most):
-                beaten = Beaten(piece_rate=least * domain.per_node)
-                said = runtime.on_nodes(0, domain, beaten, whole=whole)
-                rates = sorted((one.output_tokens_per_s, one.n_devices) for one in said)
-                least = 0.0 if by_latency else least
-                assert rates == [one for one in all_timed if one[0] > one[1] * least]
-                assert 0 < len(rates) < len(all_timed) or not least
+            timed = {
+                belief: sorted(_wanted(source.choices.believing(belief), by_latency, whole))
+                for belief in BELIEFS
+            }
+            chosen |= {tuple(rates) for rates in timed.values()}
+            for share in (0.0, 0.95):
+                least = {
+                    belief: share * max((rate / n for rate, n in rates), default=0.0)
+                    for belief, rates in timed.items()
+                }
+                beaten = Beaten(piece_rates={k: v * domain.per_node for k, v in least.items()})
+                said = [*runtime.on_nodes(0, domain, beaten, whole=whole)]
+                for belief in BELIEFS[:1] if whole else BELIEFS:
+                    at_least = 0.0 if by_latency else least[belief]
+                    mine = [one for one in said if belief in one.beliefs]
+                    rates = sorted(
+                        (one.output_tokens_per_s, one.n_devices)
+                        for one in mine  # beside what others alone may want
+                        if one.output_tokens_per_s > one.n_devices * at_least
+                    )
+                    assert rates == [one for one in timed[belief] if one[0] > one[1] * at_least]
+                    assert 0 < len(mine) < len(timed[belief]) or not at_least
+    assert len(chosen) == len(BELIEFS)
+
+
+def _wanted(choices, by_latency, whole):
+    """Rates and devices of what is wanted of choices, as a belief has them."""
+    table = choices.table
+    rates = table.batch * table.n_data / choices.place_s
+    for row in wanted_choices(choices, TARGETS, by_latency=by_latency, whole=whole):
+        yield rates[row], table.n_devices[row]
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])

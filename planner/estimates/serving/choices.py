@@ -95,11 +95,14 @@ class EngineChoices:
         stay_s = place_s(self.traffic, ttft_s=ttft_s, tpot_s=tpot_s, prompt_s=prompt_s)
         return np.asarray(stay_s / self.traffic.n_output_tokens)
 
+    def counts(self, belief: str) -> BoolArray:
+        """Which of them a belief has (N,)."""
+        return np.asarray((self.outside_error == 0.0) | (belief != INSIDE))
+
     def believing(self, belief: str) -> EngineChoices:
         """As a belief has them, timed as they are."""
-        if belief == MEDIAN:
-            return replace(self, confidence=0.0)
-        return self.take(self.outside_error == 0.0) if belief == INSIDE else self
+        confidence = 0.0 if belief == MEDIAN else self.confidence
+        return replace(self.take(self.counts(belief)), confidence=confidence)
 
     def within(self, memory_scale: float) -> EngineChoices:
         """Those that fit so many times what the engine may take of a device."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from planner.placing.configurations import Configuration
@@ -30,12 +31,12 @@ class Beaten(NamedTuple):
 
     Args:
         shapes: of layouts, at their speed within one leaf.
-        piece_rate: output tokens/s that such copies serve on each piece of a domain's size: a
-            replica over several is wanted where it serves more.
+        piece_rates: output tokens/s that such copies serve on each piece of a domain's size, by
+            belief: a replica over several is wanted where it serves more.
     """
 
     shapes: Collection[Shape] = ()
-    piece_rate: float = 0.0
+    piece_rates: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

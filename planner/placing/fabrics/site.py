@@ -276,9 +276,12 @@ def _beaten(found: Sequence[NodeConfiguration], domain: Domain) -> Beaten:
         return Beaten()  # what replicas of one phase are worth depends on others
     need, size = domain.need, domain.per_node
     inside = [one for one in found if one.pattern.span == NODE and need.meets(one.pattern.need)]
-    rates = (size // one.n_devices * one.output_tokens_per_s for one in inside)
+    piece_rates: dict[str, float] = {}
+    for one in inside:
+        rate = size // one.n_devices * one.output_tokens_per_s
+        piece_rates |= {name: max(piece_rates.get(name, 0.0), rate) for name in one.beliefs}
     shapes = _beaten_shapes(found, inside) if domain.span in (STAGE, POOL) else set[Shape]()
-    return Beaten(shapes=shapes, piece_rate=max(rates, default=0.0))
+    return Beaten(shapes=shapes, piece_rates=piece_rates)
 
 
 def _beaten_shapes(
