@@ -22,7 +22,8 @@ TOO_LARGE_BY_ACCOUNT = {
 """Rows that ran, though the account says that they do not fit."""
 
 
-def fits(row: Row) -> bool | None:
-    """Whether a row has a plan; None where no table asks for it."""
+def fits(row: Row) -> bool:
+    """Whether a row that a table asks for has a plan."""
     one = reproduced_row(row)
-    return None if one is None else one.answered is not None
+    assert one is not None
+    return one.answered is not None

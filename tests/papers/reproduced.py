@@ -32,19 +32,28 @@ TIMED = ("table-2", "table-3", "table-d2", "table-d3", "table-d4")
 
 
 @cache
-def _rows_of_pope() -> dict[tuple[str, ...], ReproducedRow]:
-    """Rows of `pope2022.csv` that a table answers with a time, by their cells."""
-    found = {}
-    for one in (one for name in TIMED for one in reproduced(f"pope2022-{name}").rows):
-        columns = {name: text for name, text in one.row.columns.items() if name != "folder"}
-        if one.row.unit == "s":
-            found[tuple(columns.values())] = one
-    return found
+def _places_of_pope() -> dict[tuple[str, ...], tuple[str, int]]:
+    """Where rows of `pope2022.csv` are asked for with a time: table and place, by their cells."""
+    places = {}
+    for name in (f"pope2022-{name}" for name in TIMED):
+        for place, row in enumerate(load_paper(name).rows):
+            columns = {name: text for name, text in row.columns.items() if name != "folder"}
+            if row.unit == "s":
+                places[tuple(columns.values())] = name, place
+    return places
+
+
+def is_asked(row: Row) -> bool:
+    """Whether a table asks for a measured row of [Pope2022]; nothing is answered for it."""
+    return row.cells in _places_of_pope()
 
 
 def reproduced_row(row: Row) -> ReproducedRow | None:
     """A measured row of [Pope2022] as it is answered; None where no table asks for it."""
-    return _rows_of_pope().get(row.cells)
+    if not is_asked(row):
+        return None
+    name, place = _places_of_pope()[row.cells]
+    return reproduced(name).rows[place]
 
 
 def shown(one: ReproducedRow) -> str:

@@ -6,11 +6,12 @@ import pytest
 
 from tests.papers import rows
 from tests.papers.memory import FITS_BY_ACCOUNT, TOO_LARGE_BY_ACCOUNT, fits
+from tests.papers.reproduced import is_asked
 from tests.papers.rows import Row
 from tests.papers.timing import layout_choice
 
 OUT_OF_MEMORY = rows.out_of_memory()
-RAN = tuple(row for row in (*rows.timed_on_tpu(), *rows.timed_on_a100()) if fits(row) is not None)
+RAN = tuple(row for row in (*rows.timed_on_tpu(), *rows.timed_on_a100()) if is_asked(row))
 ROWS = (*rows.of_table("Table 1"), *OUT_OF_MEMORY)
 
 
