@@ -7,7 +7,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from scipy.stats import norm, t
+from scipy.special import ndtr, stdtr, stdtrit
 
 from planner import load_architecture, load_topology, plan, verify
 from planner.equations.tails import sigmas
@@ -101,15 +101,14 @@ def test_engines_closer_than_their_errors_are_a_tie_with_the_run_that_would_deci
     errors = []
     for it in one.rivals:
         errors.append(it.deployment.tpot_s.high / it.deployment.tpot_s.value - 1.0)
-    law = t(2)  # one deviation, of errors of servers, is within what 68 % of all cases are
     first, second = (it.deployment for it in one.rivals)
     assert ties._is_alike(first, second)
     assert not ties._is_alike(first, replace(second, n_tensor=4))
     assert not ties._is_alike(first, replace(second, batch=3 * first.batch))
     both = common_error("dense", "TPOT")
     joint = math.sqrt(math.hypot(*errors) ** 2 - 2.0 * both * math.prod(errors))
-    reach = law.ppf(norm.cdf(1.0)) * other.error_fraction / joint
-    assert law.cdf(reach) == pytest.approx(2 / 3)
+    deviation = stdtrit(2, ndtr(1.0))  # of errors of servers: within it are 68 % of all cases
+    assert stdtr(2, deviation * other.error_fraction / joint) == pytest.approx(2 / 3)
     assert other.is_tie == (other.loss_fraction < other.error_fraction)
     text = " ".join(report_text(one, 100).split())
     assert ("a run of llama-3.1-70b on h100-sxm" in text) == other.is_tie

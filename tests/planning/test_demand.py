@@ -69,6 +69,8 @@ def enumerated(cluster, targets):
         room = len(scalar.places(cluster.fabric, mesh))
         if targets.n_devices is not None:
             room = min(room, targets.n_devices // n_devices)
+        if not room:
+            continue
         parts = (1,) if mesh.n_stages == 1 else (1, 2, 4, 8, 16, 32, 64)
         for stored, weights_format in product(range(8), FORMAT_BYTES.keys() & {"bf16", "int8"}):
             common = {"stored": stored, "weights_format": weights_format, "parts": parts}
