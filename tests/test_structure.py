@@ -22,9 +22,9 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 115_288,
-    "lines of code": 78_469,
-    "modules": 749,
+    "lines": 115_379,
+    "lines of code": 78_531,
+    "modules": 747,
     "entries of the largest folder below": 68,
     "modules of more than 300 lines": 44,
     "files that options touch": 116,

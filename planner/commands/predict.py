@@ -94,11 +94,11 @@ def _of_layouts(said: Said) -> Answer:
     """Layouts, or the reference model: a plan of what is given, of the rest the fastest."""
     from planner.commands.options.readers import one_of
     from planner.planning.plans import plan
-    from planner.runtimes.layout_predicting import prediction_of
     from planner.specs.reading import load_cluster, load_model
     from planner.specs.records import FORMAT_BYTES
     from planner.specs.targets import Layouts, Targets
     from planner.specs.workload import Workload
+    from planner.verifier.layout_predictions import layout_prediction
 
     model, cluster = said.collect(lambda: load_model(said.model)), None
     if said.topology:
@@ -125,7 +125,7 @@ def _of_layouts(said: Said) -> Answer:
         prefill_batches=prefill,
         objective="throughput" if prefill else "latency",
     )
-    return reported(said, prediction_of(found))
+    return reported(said, layout_prediction(found))
 
 
 def _degrees(said: Said) -> Degrees:

@@ -159,11 +159,6 @@ class EngineDeployment:
         """Share of the time in which the devices have something to do."""
         return self.served_tokens_per_s / self.output_tokens_per_s
 
-    @property
-    def device_text(self) -> str:
-        """`8 TP 8`: devices, and how they are cut."""
-        return f"{self.n_devices} {self.label}".rstrip()
-
     def fastest(self, name: str, within: str) -> str:
         """The fact that this is the fastest token, or first token, within some limits."""
         what = "token" if name == "tpot" else "first token"

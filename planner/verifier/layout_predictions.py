@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from planner.results import Deployment
+from planner.results import AnyPlan, Deployment
 from planner.results.erdil2025 import Way as ErdilWay
 from planner.results.layout_predictions import LayoutPrediction, ToyModel, Traffic
 from planner.specs.economics.request import EconomicsRequest
@@ -27,7 +27,6 @@ _KINDS = {
 }
 """What collectives are called; of two halves of an all-reduce the gather comes first."""
 
-LONGEST = 2**40
 HOP_S, REDUCES = 1e-6, 4
 """Of an all-reduce on the toy model's ring, and of them in a layer: [Erdil2025] §2.2.1, Eq. 6."""
 
@@ -38,20 +37,24 @@ def judge_layout_prediction(
     """The prediction that is true of its request, and everything in this one that is not so."""
     plan, wrong = judge_plan(answer.plan)
     wrong = [one.below(("plan",)) for one in wrong]
-    request, deployment = plan.request, plan.deployment
-    if isinstance(request, EconomicsRequest):
-        truth = LayoutPrediction(plan=plan, toy=_toy(request))
-    else:
-        assert isinstance(request, Request)
-        assert isinstance(deployment, Deployment)
-        try:
-            truth = _counted(request, deployment, LayoutPrediction(plan=plan))
-        except Refused:
-            return answer, wrong  # which says of the plan why
+    try:
+        truth = layout_prediction(plan)
+    except Refused:
+        return answer, wrong  # which says of the plan why
     return truth, with_differences(wrong, answer, truth)
 
 
-def _counted(request: Request, deployment: Deployment, told: LayoutPrediction) -> LayoutPrediction:
+def layout_prediction(plan: AnyPlan) -> LayoutPrediction:
+    """The account of a plan of which everything was given, or of the rest the fastest.
+
+    Raises:
+        Refused: the deployment cannot be.
+    """
+    request, deployment = plan.request, plan.deployment
+    if isinstance(request, EconomicsRequest):
+        return LayoutPrediction(plan=plan, toy=_toy(request))
+    assert isinstance(request, Request)
+    assert isinstance(deployment, Deployment)
     mesh, _ = ground_mesh(request, deployment.mesh, Ground())
     formats = (deployment.weights_format, deployment.kv_format)
     rests = resting(request.model, request.cluster, mesh, formats, deployment)
@@ -69,7 +72,7 @@ def _counted(request: Request, deployment: Deployment, told: LayoutPrediction) -
             ),
         )
     return LayoutPrediction(
-        plan=told.plan,
+        plan=plan,
         longest_context=_longest_context(request, deployment, rests, layout),
         prefill_traffic=found["prefill"],
         decode_traffic=found["decode"],

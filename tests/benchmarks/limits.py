@@ -47,8 +47,8 @@ COMMANDS = {
     "pareto engine": "pareto --engine vllm --model llama-3.1-70b --topology h100-nvl8-x32",
     "compare": "compare --model llama-3.1-70b,llama-3.1-405b,qwen3-32b "
     "--topology h100-nvl8-x128,b200-nvl8-x128 --by weights",
-    "audit": "audit --engine roofline --model llama-3-70b --topology h100-nvl8-x128 --weights bf16 --speed 35tok/s "
-    "--batch 8",
+    "audit": "audit --engine roofline --model llama-3-70b --topology h100-nvl8-x128 --weights bf16 "
+    "--speed 35tok/s --batch 8",
     "place": "place --model llama-3.1-70b --topology h100-nvl8-x512",
     "place fat tree": "place --model deepseek-v3 --topology h100-fat-tree-x512 --state busy.toml",
     "place torus": "place --model palm-540b --topology tpu-v4-16x16x16 --state cells.toml",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from planner import Targets, Workload, load_model, load_topology, plan
-from planner.runtimes.layout_predicting import prediction_of
 from planner.specs.request import Degrees
 from planner.specs.targets import Layouts, PhaseLayout
+from planner.verifier.layout_predictions import layout_prediction
 
 D_MODEL, D_FF, HEADS, D_HEAD, LAYERS, BF16 = 18432, 73728, 64, 256, 118, 2
 
@@ -15,7 +15,7 @@ D_MODEL, D_FF, HEADS, D_HEAD, LAYERS, BF16 = 18432, 73728, 64, 256, 118, 2
 @pytest.fixture(scope="module")
 def palm():
     """Prefill of one sequence of 2048 tokens over heads, decode of 64 over the batch, X = 4."""
-    return prediction_of(
+    return layout_prediction(
         plan(
             load_model("palm-540b"),
             load_topology("tpu-v4-4x4x4"),
@@ -86,7 +86,7 @@ def test_the_toy_model_is_table_1_of_erdil():
         batches=(8,),
         objective="latency",
     )
-    toy = prediction_of(best).toy
+    toy = layout_prediction(best).toy
     assert 1 / toy.token_s == pytest.approx(234.3, abs=0.05)
     assert toy.n_devices == pytest.approx(26.1, abs=0.05)
     assert toy.n_requests == pytest.approx(1e15 / 3.3e12)

@@ -21,7 +21,6 @@ from planner.planning.engine_audit import audit_engine
 from planner.planning.pareto import frontier
 from planner.report.as_json import Json, answer_json
 from planner.results.surveys import Case, Curve, Curves
-from planner.runtimes.layout_predicting import prediction_of
 from planner.specs.architecture import Architecture
 from planner.specs.connectors import load_connector
 from planner.specs.engine_request import OVERLAPS, AskedDrafting
@@ -40,6 +39,7 @@ from planner.specs.request import Degrees, Speculation, Targets
 from planner.specs.roles import AskedRoles
 from planner.specs.state import LinkState, SlowDevices, State
 from planner.topology.pools import pool_graph
+from planner.verifier.layout_predictions import layout_prediction
 from tests.report.fleets import asked, chat
 from tests.report.predictions import predicted
 
@@ -339,14 +339,14 @@ def _layout_prediction() -> object:
     asked: dict[str, Any] = {"workload": WORKLOAD, "batches": (64,), "prefill_batches": (8,)}
     asked |= {"targets": Targets(degrees=Degrees(tensor=2, data=4)), "objective": "throughput"}
     model, cluster = load_model("deepseek-v3"), load_cluster("h200-nvl8-x1")
-    return prediction_of(plan(model, cluster, "roofline", weights_formats=("fp8",), **asked))
+    return layout_prediction(plan(model, cluster, "roofline", weights_formats=("fp8",), **asked))
 
 
 def _erdil_prediction() -> object:
     asked: dict[str, Any] = {"workload": WORKLOAD, "batches": (8,), "objective": "latency"}
     asked["targets"] = Targets(degrees=Degrees(tensor=8, pipeline=2))
     model, cluster = load_model("llama-3-70b"), load_cluster("h100-nvl8-x2")
-    return prediction_of(plan(model, cluster, "erdil2025", **asked))
+    return layout_prediction(plan(model, cluster, "erdil2025", **asked))
 
 
 def _layout_curves() -> object:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.equations.economics import toy
-from planner.equations.economics.toy import ToySystem, table_1_system
 from tests.papers.economics import facts, rows
+from tests.papers.economics.model import optimum as toy
 from tests.papers.economics.model import toy as more
+from tests.papers.economics.model.optimum import ToySystem, table_1_system
 from tests.papers.economics.rows import Row
 
 TABLE_1 = rows.of_table("1")
