@@ -22,8 +22,8 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 115_379,
-    "lines of code": 78_531,
+    "lines": 115_389,
+    "lines of code": 78_537,
     "modules": 747,
     "entries of the largest folder below": 68,
     "modules of more than 300 lines": 44,

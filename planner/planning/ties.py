@@ -54,7 +54,7 @@ def ties_of(among: Among, found: Found, aim: Aim, error: float, *, prefer: str) 
     known = found.solution.status.is_final and bool(error) and not is_over()
     if known and prefer == SIMPLEST:
         simpler = _simplest(among, aim, ceiling(least * (1.0 + error)))
-        if simpler is not None and simpler.assignment is not None:
+        if simpler.assignment is not None and not is_over():  # else of the simplest any
             posed, chosen = simpler.posed, simpler.assignment
             given_up = _objective(posed, aim.objective, chosen) / least - 1.0
     others = [(found.posed, found.assignment, least)]
@@ -69,7 +69,9 @@ def ties_of(among: Among, found: Found, aim: Aim, error: float, *, prefer: str) 
         )
         for of, one, value in others[:N_ALTERNATIVES]
     )
-    n_ties = _n_ties(among, aim, ceiling(least * (1.0 + error)), alternatives) if known else 0
+    n_ties = sum(one.is_tie for one in alternatives)
+    if known:  # of which time may have hidden some
+        n_ties = max(n_ties, _n_ties(among, aim, ceiling(least * (1.0 + error)), n_ties))
     return Ties(
         posed=posed,
         chosen=chosen,
@@ -188,7 +190,7 @@ def _believed(
     )
 
 
-def _simplest(among: Among, aim: Aim, at_most: float) -> Found | None:
+def _simplest(among: Among, aim: Aim, at_most: float) -> Found:
     """The simplest of the ties, and the best objective of these: a program of its own."""
     tie = (aim.objective, at_most)
     simpler = Aim(objective=SIMPLICITY, at_most=(*aim.at_most, tie), tie_breaker=aim.objective)
@@ -210,19 +212,17 @@ def _is_same_way(
     return bool(same and posed.number[k] == other_posed.number[o])
 
 
-def _n_ties(
-    among: Among, aim: Aim, at_most: float, alternatives: tuple[Alternative[AnyDeployment], ...]
-) -> int:
+def _n_ties(among: Among, aim: Aim, at_most: float, n_listed: int) -> int:
     """Ways to use the pool, but the plan's own, whose best is a tie.
 
-    Where a column is a whole deployment they are counted; else as many as stand beside the plan.
+    Where a column is a whole deployment they are counted; else as many as are listed.
     """
     total = 0
     within = replace(aim, at_most=(*aim.at_most, (aim.objective, at_most)))
     for posed in among.source(within).blocks():
         program = posed.program
         if len(program.slots) > 1:
-            return sum(one.is_tie for one in alternatives)
+            return n_listed
         context, column = posed.quantities[aim.objective]
         values = np.where(keeping(program), context[program.column_context] + column, np.inf)
         best = least_by_group(values, program.column_context, program.n_contexts)

@@ -103,9 +103,11 @@ class Offered:
         n_most = len(self.cuts) * len(timer.grid.batch) * len(timer.drafts) * len(timer.formats)
         return n_most <= 8 * MOST_TIMED and self.n_candidates <= MOST_TIMED
 
-    def all_of(self, cuts: DeploymentTable, memory_scale: float) -> EngineChoices:
+    def all_of(
+        self, cuts: DeploymentTable, memory_scale: float, *, to_end: bool = False
+    ) -> EngineChoices:
         """All that fit of some cuts, each in all formats, timed."""
-        return self.timer.choices(cuts, memory_scale)
+        return self.timer.choices(cuts, memory_scale, to_end=to_end)
 
 
 class EngineSource:
@@ -144,11 +146,13 @@ class EngineSource:
         """All choices, some cuts at a time, while there is time."""
         cuts = self._offered.cuts
         for first in range(0, len(cuts), CUTS_AT_ONCE):
-            self.is_cut = first > 0 and is_over()
+            self.is_cut = self.is_cut or (first > 0 and is_over())
             if self.is_cut:
                 return
             some = np.arange(first, min(first + CUTS_AT_ONCE, len(cuts)))
-            yield self._stated(self._offered.all_of(cuts.take(some), memory_scale))
+            found = self._offered.all_of(cuts.take(some), memory_scale)
+            self.is_cut = found.is_cut
+            yield self._stated(found)
 
     @property
     def _at_most(self) -> float:
@@ -171,7 +175,7 @@ class EngineSource:
     def of(self, model: int, numbers: IntArray) -> PosedProgram:
         """See `Source`."""
         cuts = cuts_of(np.unique(numbers & OF_A_CUT), self._offered.timer.request.formats)
-        found = self._offered.all_of(cuts, self._aim.memory)
+        found = self._offered.all_of(cuts, self._aim.memory, to_end=True)
         found = found.take(np.isin(numbers_of(found.table), numbers))
         return self._posed(found, self._aim.memory, self._aim.belief)
 

@@ -14,7 +14,7 @@ import pytest
 
 from planner.errors import NoPlanError, OutOfTimeError
 from planner.estimates import candidates
-from planner.estimates.serving import grids
+from planner.estimates.serving import grids, timer
 from planner.placing.asking import Serve
 from planner.placing.fleets.planning import fleet
 from planner.placing.planning import place
@@ -189,12 +189,29 @@ def audited(n_looks):
     return True
 
 
-def test_an_engine_plans_over_the_deployments_that_were_timed(monkeypatch):
+IN_BLOCKS = {
+    "workload": WORKLOAD,
+    "batches": (1, 8, 16, 32, 64, 128),
+    "chunks": (2048, 8192),
+    "weights_formats": ("bf16", "fp8"),
+    "kv_formats": ("bf16", "fp8"),
+}
+
+
+@pytest.fixture
+def _in_small_blocks(monkeypatch):
+    """Of an engine's deployments some at a time, so that time may end before all are looked at."""
     monkeypatch.setattr(grids, "ROWS_AT_ONCE", 8)
+    monkeypatch.setattr(timer, "MOST_ROWS", 8)
+    monkeypatch.setitem(timer.Timer.blocks.__kwdefaults__, "n_first", 8)
+    monkeypatch.setitem(grids.blocks.__kwdefaults__, "n_most", 8)
+
+
+@pytest.mark.usefixtures("_in_small_blocks")
+def test_an_engine_plans_over_the_deployments_that_were_timed():
     asked = load_architecture("llama-3.1-8b"), cluster("h100-nvl8-x1")
-    small = {"workload": WORKLOAD, "batches": (1, 8), "chunks": (2048, 8192)}
-    whole = plan(*asked, "vllm", **small, options=limited(ENOUGH))
-    cut = plan(*asked, "vllm", **small, options=limited(5))
+    whole = plan(*asked, "vllm", **IN_BLOCKS, options=limited(ENOUGH))
+    cut = plan(*asked, "vllm", **IN_BLOCKS, options=limited(2))
     assert whole.certificate.status == "optimal"
     assert cut.certificate.status == "feasible"
     assert cut.certificate.objective >= whole.certificate.objective
@@ -204,7 +221,17 @@ def test_an_engine_plans_over_the_deployments_that_were_timed(monkeypatch):
     assert {use.gain_fraction for use in cut.limits} == {None}
     assert cut.alternatives == ()
     with pytest.raises(OutOfTimeError):
-        plan(*asked, "vllm", **small, targets=Targets(tpot_s=1e-5), options=limited(5))
+        plan(*asked, "vllm", **IN_BLOCKS, targets=Targets(tpot_s=1e-5), options=limited(2))
+
+
+@pytest.mark.usefixtures("_in_small_blocks")
+@pytest.mark.parametrize("n_looks", (4, 7, 19, 28, 43, 58))
+def test_wherever_time_ends_an_engine_s_plan_is_what_it_says(n_looks):
+    """It goes through the verifier: ties that are listed, what a simpler one gives up."""
+    asked = load_architecture("llama-3.1-8b"), cluster("h100-nvl8-x1")
+    one = plan(*asked, "vllm", **IN_BLOCKS, options=limited(n_looks))
+    assert one.certificate.status in ("optimal", "feasible")
+    assert one.n_ties >= sum(it.is_tie for it in one.alternatives)
 
 
 def test_a_frontier_of_an_engine_is_not_called_empty_where_time_ended(monkeypatch):

@@ -138,12 +138,18 @@ class Timer:
                     alone[name] = alone.get(name, False) | hit
         return {name: cuts.take(hit) for name, hit in alone.items() if hit.any()}
 
-    def choices(self, cuts: DeploymentTable, memory_scale: float) -> EngineChoices:
-        """All deployments of some cuts that fit, each in all formats, while there is time."""
+    def choices(
+        self, cuts: DeploymentTable, memory_scale: float, *, to_end: bool = False
+    ) -> EngineChoices:
+        """All deployments of some cuts that fit, each in all formats, while there is time.
+
+        Args:
+            to_end: even if there is none: what is in hand is checked among them.
+        """
         parts: list[EngineChoices] = []
         is_cut = False
         for block in blocks(cuts, self.formats, self.request, self.grid):
-            is_cut = bool(parts) and is_over()
+            is_cut = bool(parts) and not to_end and is_over()
             if is_cut:
                 break
             for drafts in self.drafts:
