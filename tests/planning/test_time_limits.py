@@ -225,7 +225,7 @@ def test_an_engine_plans_over_the_deployments_that_were_timed():
 
 
 @pytest.mark.usefixtures("_in_small_blocks")
-@pytest.mark.parametrize("n_looks", (4, 7, 19, 28, 43, 58))
+@pytest.mark.parametrize("n_looks", [4, 7, 19, 28, 43, 58])
 def test_wherever_time_ends_an_engine_s_plan_is_what_it_says(n_looks):
     """It goes through the verifier: ties that are listed, what a simpler one gives up."""
     asked = load_architecture("llama-3.1-8b"), cluster("h100-nvl8-x1")
