@@ -57,7 +57,7 @@ def layout_prediction(plan: AnyPlan) -> LayoutPrediction:
     assert isinstance(deployment, Deployment)
     mesh, _ = ground_mesh(request, deployment.mesh, Ground())
     formats = (deployment.weights_format, deployment.kv_format)
-    rests = resting(request.model, request.cluster, mesh, formats, deployment)
+    rests = resting(request.model, request.cluster, mesh, formats, deployment.choice)
     found = {}
     for name, way in (("prefill", deployment.prefill), ("decode", deployment.decode)):
         tokens = tokens_of(request.workload)[name]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from math import ceil
 
-from planner.results import Deployment, Division, DraftPlan, PhasePlan, StepTime
+from planner.results import Division, DraftPlan, PhasePlan, StepTime
 from planner.results.deployments import DraftChoice, LayoutChoice, PhaseChoice
 from planner.specs.judged import ModelKind, judged_on
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec
@@ -95,7 +95,7 @@ def resting(
     cluster: ClusterSpec,
     mesh: ScalarMesh,
     formats: tuple[str, str],
-    kept: Deployment | LayoutChoice | DraftChoice | DraftPlan,
+    kept: LayoutChoice | DraftChoice | DraftPlan,
 ) -> Resting:
     """A model at rest, from the words of an answer.
 

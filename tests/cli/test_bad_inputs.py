@@ -141,15 +141,15 @@ BAD_LOOPS = [
     ("--in-flight 8", ["`--in-flight 8`", "says what `--batch` says"]),
 ]
 BAD_DRAFTS = [
-    ("--draft eagle --acceptance 1", ["`--acceptance 1`", "is a probability below 1"]),
-    ("--draft eagle --acceptance 120%", ["`--acceptance 120%`", "is a probability below 1"]),
+    ("--draft eagle --acceptance 1", ["`--acceptance 1`", "is no probability below 1"]),
+    ("--draft eagle --acceptance 120%", ["`--acceptance 120%`", "is no probability below 1"]),
     ("--draft eagle --lookahead 0", ["`--lookahead 0`", "is zero"]),
     ("--draft mtp", ["`--draft mtp`"]),
     ("--draft oracle", ["`--draft oracle`", "no such drafter"]),
     ("--acceptance 80%", ["`--acceptance 80%`", "means nothing without `--draft`"]),
     (
         "--draft oracle --acceptance 1 --lookahead two",
-        ["for 3 reasons", "no such drafter", "is a probability below 1", "`--lookahead two`"],
+        ["for 3 reasons", "no such drafter", "is no probability below 1", "`--lookahead two`"],
     ),
 ]
 

@@ -8,6 +8,7 @@ from planner import Targets, Workload, load_model, load_topology, plan
 from planner.specs.request import Degrees
 from planner.specs.targets import Layouts, PhaseLayout
 from planner.verifier.layout_predictions import layout_prediction
+from tests.planning import layout_arrays
 
 D_MODEL, D_FF, HEADS, D_HEAD, LAYERS, BF16 = 18432, 73728, 64, 256, 118, 2
 
@@ -103,3 +104,37 @@ def test_palm_in_int8_is_as_good_as_its_paper_says():
         batches=(64,),
     )
     assert (best.deployment.weights_format, best.deployment.n_devices) == ("int8", 64)
+
+
+ASKED = {
+    "as searched": ("palm-62b", "tpu-v4-4x4x4", {}),
+    "gathered": ("palm-62b", "tpu-v4-4x4x4", {"prefill": "WG XYZ"}),
+    "experts": ("qwen3-30b-a3b", "tpu-v4-2x2x2", {}),
+    "stages": ("llama-3.1-70b", "h100-nvl8-x2", {"pipeline": 2}),
+    "windows": ("gpt-oss-120b", "h100-nvl8-x1", {}),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("batch", [1, 64])
+def test_the_account_sends_and_holds_what_the_arrays_of_the_search_do(name, batch):
+    model, pool, given = ASKED[name]
+    layouts = Layouts(prefill=PhaseLayout(name=given.get("prefill")))
+    best = plan(
+        load_model(model),
+        load_topology(pool),
+        "roofline",
+        workload=Workload(n_input_tokens=2000, n_output_tokens=200),
+        targets=Targets(degrees=Degrees(pipeline=given.get("pipeline")), layouts=layouts),
+        batches=(batch,),
+        prefill_batches=(batch,),
+        objective="throughput",
+    )
+    mine, other = layout_prediction(best), layout_arrays.predicted(best)
+    assert mine.longest_context == other.longest_context > 0
+    for name in ("prefill_traffic", "decode_traffic"):
+        here, there = (
+            {(it.kind, it.axes): it.received_bytes for it in getattr(one, name)}
+            for one in (mine, other)
+        )
+        assert here == pytest.approx(there, rel=1e-9)

@@ -148,7 +148,7 @@ def acceptances_below_one(text: str) -> tuple[float, ...]:
     """Probabilities of drafted tokens, none of which is certain."""
     found = acceptances(text)
     if max(found) >= 1.0:
-        raise UnitError(text, "is a probability below 1")
+        raise UnitError(text, "is no probability below 1")
     return found
 
 
