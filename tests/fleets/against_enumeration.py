@@ -26,8 +26,9 @@ from planner.equations.arrays import FloatArray
 from planner.estimates.queues.rates import fluid_rate
 from planner.placing.fleets.book import Looked
 from planner.placing.fleets.capacity import Judged
+from planner.placing.fleets.chosen import Chosen
 from planner.placing.fleets.market import Market
-from planner.placing.fleets.searching import Chosen, as_offered, settled
+from planner.placing.fleets.searching import as_offered, settled
 from planner.placing.fleets.streams import Stream, streams_of
 from planner.placing.fleets.targets import held_to
 from planner.specs.fleet_request import FleetRequest
@@ -338,8 +339,7 @@ def _known(fleet: SmallFleet, counted: Enumeration) -> Market:
             for offer, rates in counted.ways(one.model)
             if (offer.kind, offer.n_devices) == size
         )
-        every = np.ones(len(rates), dtype=np.bool_)
-        market.book.looked[id(one), 1] = Looked(rates=rates.copy(), is_found=every)
+        market.book.looked[id(one), 1] = Looked(rates=rates.copy(), lows=rates.copy())
     return market
 
 

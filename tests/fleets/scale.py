@@ -19,8 +19,9 @@ from dataclasses import replace
 from planner.estimates.queues.rates import fluid_rate
 from planner.placing.fleets.alternatives import at_factor, largest_factor
 from planner.placing.fleets.capacity import Capacities, Judged
+from planner.placing.fleets.chosen import Chosen
 from planner.placing.fleets.market import Market
-from planner.placing.fleets.searching import Chosen, settled
+from planner.placing.fleets.searching import settled
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.reading import load_model
 from planner.specs.request import SolverOptions
@@ -120,7 +121,6 @@ def given_rates(rate: Callable[[Judged], float]) -> dict[str, Callable[..., obje
 def known(market: Market) -> Market:
     """With every rate found."""
     for one in market.offered.configurations:
-        market.book.look_at(one)  # whether it may be cheaper than another
         market.book.look_at(one)
     return market
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -120,11 +119,13 @@ class _Arrays:
 
 
 def _floats(n: int) -> FIELDS:
-    return array("d", bytes(8 * n)) if is_compiled() else [0.0] * n
+    zeros: Any = np.zeros(n)  # whose memory is not touched until it is used
+    return memoryview(zeros) if is_compiled() else [0.0] * n
 
 
 def _integers(n: int) -> FIELDS:
-    return array("q", bytes(8 * n)) if is_compiled() else [0] * n
+    zeros: Any = np.zeros(n, np.int64)
+    return memoryview(zeros) if is_compiled() else [0] * n
 
 
 def serve(

@@ -9,14 +9,23 @@ from functools import partial
 
 from planner.errors import OutOfTimeError
 from planner.placing.fabrics.patterns import NodeConfiguration, Shape
-from planner.placing.fleets.incumbents import more_looked_at
+from planner.placing.fleets.chosen import (
+    Chosen,
+    PlannedFleet,
+    PlannedPool,
+    n_devices,
+    planned,
+    usd_per_hour,
+)
 from planner.placing.fleets.market import Market
-from planner.placing.fleets.refuting import n_devices, usd_per_hour
-from planner.placing.fleets.searching import RENT, SHARE, Allowed, Chosen, as_offered, settled
-from planner.placing.fleets.simulating import PlannedFleet, PlannedPool, planned
+from planner.placing.fleets.searching import RENT, SHARE, Allowed, as_offered, settled
 from planner.programs.layout import ceiling
 from planner.results.fleets import FleetAlternative
+from planner.running.deadlines import check
 from planner.specs.roles import TOGETHER
+
+N_LOOKED, N_TIMES = 2, 6
+"""Configurations of a stream and role that are looked at, the cheapest first; and how often."""
 
 N_TOLD = 3
 """Alternatives that are told, the nearest first."""
@@ -33,7 +42,8 @@ def alternatives_of(fleet: PlannedFleet) -> tuple[FleetAlternative, ...]:
         for name, allowed, fluid in sorted(parts, key=lambda one: _bound(one[2])):
             if len(found) >= N_TOLD and _bound(fluid) >= _rent(found[N_TOLD - 1]):
                 break
-            found.append(_priced(name, _soon(fluid, allowed)))
+            chosen = _soon(fluid, allowed) if fluid.is_found else fluid
+            found.append(_priced(name, chosen))
             found.sort(key=_rent)
     return tuple(found[:N_TOLD])
 
@@ -42,21 +52,38 @@ def _fluid(fleet: PlannedFleet, allowed: Allowed) -> Chosen:
     return settled(fleet.chosen.market, allowed=allowed, now=as_offered)
 
 
+def _soon(fluid: Chosen, allowed: Allowed) -> Chosen:
+    """The cheapest of what is known to carry something, and of few more where that is nothing."""
+    market, book = fluid.market, fluid.market.book
+    keys = {(one.model, one.role) for one, _ in fluid.replicas}
+    left = [it for it in market.offered.configurations if (it.model, it.role) in keys]
+    left = [it for it in left if allowed(it) and book.sure(it) is None]
+    left.sort(key=lambda it: it.usd_per_hour / it.output_tokens_per_s)
+    chosen = settled(market, allowed=allowed, now=book.sure)
+    for _ in range(N_TIMES):
+        if chosen.is_found:
+            break
+        check()
+        next_ones = [
+            it
+            for key in keys
+            for it in [one for one in left if key == (one.model, one.role)][:N_LOOKED]
+        ]
+        for one in next_ones:
+            left.remove(one)
+            asked_per_s = market.streams[one.model].rate_per_s
+            most_per_s = one.output_tokens_per_s / market.streams[one.model].n_output_tokens
+            book.narrow(one, asked_per_s / math.ceil(asked_per_s / most_per_s))
+        chosen = settled(market, allowed=allowed, now=book.sure)
+    return chosen
+
+
 def _bound(fluid: Chosen) -> float:
     return fluid.solution.objective if fluid.is_found else math.inf
 
 
 def _rent(one: FleetAlternative) -> float:
     return math.inf if one.usd_per_hour is None else one.usd_per_hour
-
-
-def _soon(fluid: Chosen, allowed: Allowed) -> Chosen:
-    """The cheapest of what is known, and of few more where that is nothing."""
-    market = fluid.market
-    chosen = settled(market, allowed=allowed, now=market.book.sure)
-    while fluid.is_found and not chosen.is_found and more_looked_at(fluid, allowed):
-        chosen = settled(market, allowed=allowed, now=market.book.sure)
-    return chosen
 
 
 def _priced(name: str, chosen: Chosen) -> FleetAlternative:

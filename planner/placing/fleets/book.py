@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray, FloatArray
+from planner.equations.arrays import FloatArray
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fleets.capacity import MOST_POOLED, Capacities, Judged
 from planner.placing.fleets.offering import is_measured, source_of
@@ -16,27 +16,40 @@ from planner.placing.fleets.targets import HandedOver, held_to, link_rate
 from planner.running.deadlines import is_over
 from planner.specs.roles import LEAST_PRESENT, PREFILL, Connector
 
-_LESS = 1.0 - 1e-9
-"""Of a rate that another way is known to serve, where this one serves less."""
+_LESS = 1.0 - 1e-3
+"""Of a rate that a way was seen not to carry, what it may carry: what programs tolerate is less,
+and rates are known to `capacity.PRECISION`."""
 
-Key = tuple[int, str]
-"""Stream and role, whose configurations stand for each other."""
+_STEPS = (0.15, 0.45)
+"""Of a rate that was not carried, how far below it others are tried, until one is."""
+
+_FAR = 0.04
+"""Of a rate that was not carried, what is tried first below it: many carry next to nothing."""
+
+_NEAR = 0.7
+"""Of a rate that was not carried, from where on what is carried is found to the end."""
+
+_AS_MUCH = 1.0 - 1e-12
+"""Of a rate, from where on another is no less."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Looked:
-    """What is known of the ways of one configuration.
+    """What is known of the ways of one configuration: its largest rate is between two.
 
     Args:
-        rates: of a replica, of each way: bounds, what simulations say, or what is left of it where
-            a fleet was refuted that had it [1/s] (W,).
-        is_found: which of them are no bounds (W,).
-        is_raced: whether they were held against the cheapest of their stream.
+        rates: that no replica of each way exceeds: bounds, what simulations say, or what is left of
+            it where a fleet was refuted that had it [1/s] (W,).
+        lows: that replicas of each way were seen to carry [1/s] (W,).
     """
 
     rates: FloatArray
-    is_found: BoolArray
-    is_raced: bool = False
+    lows: FloatArray
+
+    @property
+    def best(self) -> int:
+        """The way that may serve most."""
+        return int(np.argmax(self.rates))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,7 +64,6 @@ class Book:
         n_free: devices that replicas may have, by kind.
         pools: how many replicas of configurations there are.
         looked: by configuration, and the replicas of a pool.
-        cheapest: of each stream and role, the least rent per token that was found.
         lowered: configurations that were taken for less than they carry by themselves.
     """
 
@@ -61,7 +73,6 @@ class Book:
     n_free: Mapping[str, int] = field(default_factory=dict)
     pools: Pools = field(default_factory=Pools)
     looked: dict[tuple[int, int], Looked] = field(default_factory=dict)
-    cheapest: dict[Key, float] = field(default_factory=dict)
     lowered: set[int] = field(default_factory=set)
 
     def _key(self, one: NodeConfiguration) -> tuple[int, int]:
@@ -81,113 +92,103 @@ class Book:
             pairs: as they were offered, and as they are believed; of those that are the same all
                 is known, of others bounds of the ways that were measured.
         """
-        book = replace(self, pools=Pools(), looked={}, lowered=set(), cheapest={**self.cheapest})
+        book = replace(self, pools=Pools(), looked={}, lowered=set())
         for one, other in pairs:
             known = self.looked.get((id(one), self._widest(one)))
             if known is None or id(one) in self.lowered:
                 continue
-            rates, is_found = known.rates.copy(), known.is_found.copy()
+            rates, lows = known.rates.copy(), known.lows.copy()
             if one is not other:
                 before, ways = source_of(one).ways.rows, source_of(other).ways
                 at = np.searchsorted(before, ways.rows).clip(max=len(before) - 1)
                 is_same = (before[at] == ways.rows) & is_measured(one, ways.rows)
-                # of a way that serves less than the best nothing but a bound is known
-                is_found &= rates == rates[is_found].max(initial=0.0)
                 rates = np.where(is_same, rates[at], ways.bounds)
-                is_found = (is_found[at] & is_same) | (rates == 0.0)
-            book.looked[id(other), self._widest(one)] = Looked(rates=rates, is_found=is_found)
+                lows = np.where(is_same, lows[at], 0.0)
+            book.looked[id(other), self._widest(one)] = Looked(rates=rates, lows=lows)
         return book
 
-    def is_known(self, one: NodeConfiguration) -> bool:
-        """Whether what it serves was found."""
-        known = self.looked.get(self._key(one))
-        return known is not None and bool(known.is_found[self._best(known)])
-
     def now(self, one: NodeConfiguration) -> NodeConfiguration:
-        """A configuration as it is known now."""
+        """A configuration at the rate that it does not exceed, by the way that carries most."""
         known = self.looked.get(self._key(one))
         if known is None:
             return one
-        return at_way(one, known.rates, self._best(known))
+        way = int(np.argmax(known.lows)) if known.lows.any() else known.best
+        return at_way(one, float(known.rates.max()), way)
 
     def sure(self, one: NodeConfiguration) -> NodeConfiguration | None:
-        """A configuration by the best of its ways that were found; None where none was."""
+        """A configuration at what it was seen to carry; None where that is nothing."""
         known = self.looked.get(self._key(one))
-        if known is None or not known.is_found.any():
+        if known is None or not known.lows.any():
             return None
-        rates = np.where(known.is_found, known.rates, 0.0)
-        return at_way(one, rates, int(np.argmax(rates)))
+        return at_way(one, float(known.lows.max()), int(np.argmax(known.lows)))
 
-    def _best(self, known: Looked) -> int:
-        """The way that serves most; when it is found, no other serves more."""
-        return int(np.argmax(known.rates))
+    def is_open(self, one: NodeConfiguration, rate_per_s: float) -> bool:
+        """Whether nobody knows if a replica of some way carries a rate."""
+        known = self._opened(one)
+        return bool(known.lows.max() < rate_per_s * _AS_MUCH <= known.rates.max())
 
-    def look_at(self, one: NodeConfiguration, *, n_ways: int | None = None) -> None:
-        """Find the most that it serves within all goals, or that it serves too little.
+    def carries(self, one: NodeConfiguration, rate_per_s: float) -> bool:
+        """Whether a replica of some way carries a rate within all goals; False out of time."""
+        known = self._opened(one)
+        while known.lows.max() < rate_per_s * _AS_MUCH and not is_over():
+            way = known.best
+            if known.rates[way] < rate_per_s * _AS_MUCH:
+                return False
+            self._try(one, known, way, min(rate_per_s, float(known.rates[way])))
+        return bool(known.lows.max() >= rate_per_s * _AS_MUCH)
 
-        The first time it is only asked whether it may be cheaper than what is known of its stream.
-        Out of time, what was not found stays at its bounds.
-
-        Args:
-            n_ways: that are looked at; all that may be the best where None.
-        """
-        source = source_of(one)
-        stream, handed = source.stream, self.handed(one)
-        known = self._opened(one, handed)
-        goals = held_to(stream, one.role, handed)
-        least = 0.0
-        if not known.is_raced:
-            parity = one.usd_per_hour / self.cheapest.get((one.model, one.role), np.inf)
-            least, known.is_raced = parity / stream.n_output_tokens, True
-        found = known.rates[known.is_found].max(initial=0.0)
-        while n_ways != 0 and not is_over():
-            best = self._best(known)
-            if known.is_found[best] or known.rates[best] <= least:
+    def narrow(self, one: NodeConfiguration, rate_per_s: float) -> None:
+        """Where a rate is not carried, look far below it, then further each time, until one is."""
+        known = self._opened(one)
+        if self.carries(one, rate_per_s) or not (
+            known.lows.any() or self.carries(one, rate_per_s * _FAR)
+        ):
+            return
+        for step in _STEPS:
+            if self.carries(one, rate_per_s * (1.0 - step)):
                 break
-            n_ways = None if n_ways is None else n_ways - 1
-            judged = Judged(
-                stream=stream,
-                station=source.ways.stations[best],
-                goals=goals or (),
-                router=self.router or LEAST_PRESENT,
-                n_most=self._key(one)[1],
-            )
-            self._find(judged, known, best, max(found, least), is_rival=found >= least)
-            found = known.rates[known.is_found].max(initial=0.0)
-        self._price(one)
+        if known.lows.max() > rate_per_s * _NEAR:
+            self.look_at(one)
 
-    def _find(
-        self, judged: Judged, known: Looked, way: int, least: float, *, is_rival: bool
-    ) -> None:
-        """What one way serves, if that is more than a rate that matters.
+    def _try(self, one: NodeConfiguration, known: Looked, way: int, rate_per_s: float) -> None:
+        """See whether a way carries a rate; nothing is learnt out of time."""
+        carried = self.capacities.carries(self._judged(one, way), rate_per_s)
+        if carried:
+            known.lows[way] = rate_per_s
+        elif carried is not None:
+            known.rates[way] = rate_per_s * _LESS
 
-        Args:
-            is_rival: whether another way serves so much; else what serves less is not found.
-        """
-        self.capacities.n_found += 1
-        most = float(known.rates[way])
-        if least > 0.0 and least < most:
-            carried = self.capacities.carries(judged, least)
-            if carried is None:
-                return
-            if not carried:
-                known.rates[way], known.is_found[way] = least * _LESS, is_rival
-                return
-        rate = self.capacities.largest(judged, most, min(least, most))
+    def look_at(self, one: NodeConfiguration) -> None:
+        """Find the most that it serves within all goals; out of time some stays at its bounds."""
+        known = self._opened(one)
+        while known.rates[known.best] > known.lows[known.best] and not is_over():
+            way, least = known.best, float(known.lows.max())
+            if known.lows[way] < least < known.rates[way]:
+                self._try(one, known, way, least)
+            if known.rates[way] > least:
+                self._find(one, known, way)
+
+    def _find(self, one: NodeConfiguration, known: Looked, way: int) -> None:
+        """The most that a way serves."""
+        most, least = float(known.rates[way]), float(known.lows[way])
+        rate = self.capacities.largest(self._judged(one, way), most, least)
         if rate is not None:
-            known.rates[way], known.is_found[way] = rate, True
+            known.rates[way] = known.lows[way] = rate
 
-    def _price(self, one: NodeConfiguration) -> None:
-        """Keep the least rent per token of its stream and role."""
-        now = self.sure(one)
-        if now is not None and now.output_tokens_per_s > 0.0:
-            key, price = (one.model, one.role), now.usd_per_hour / now.output_tokens_per_s
-            self.cheapest[key] = min(price, self.cheapest.get(key, np.inf))
+    def _judged(self, one: NodeConfiguration, way: int, n_most: int | None = None) -> Judged:
+        source = source_of(one)
+        return Judged(
+            stream=source.stream,
+            station=source.ways.stations[way],
+            goals=held_to(source.stream, one.role, self.handed(one)) or (),
+            router=self.router or LEAST_PRESENT,
+            n_most=n_most or self._key(one)[1],
+        )
 
-    def _opened(self, one: NodeConfiguration, handed: HandedOver) -> Looked:
+    def _opened(self, one: NodeConfiguration) -> Looked:
         """What is known of it, bounds at first."""
         if self._key(one) not in self.looked:
-            source = source_of(one)
+            source, handed = source_of(one), self.handed(one)
             rates = np.array(source.ways.bounds)
             if held_to(source.stream, one.role, handed) is None:  # there is no time for it
                 rates[:] = 0.0
@@ -195,20 +196,33 @@ class Book:
                 rates = np.minimum(rates, link_rate(source.stream, handed))
             wide = self.looked.get((id(one), self._widest(one)))
             rates = rates if wide is None else wide.rates.copy()
-            self.looked[self._key(one)] = Looked(rates=rates, is_found=rates == 0.0)
+            self.looked[self._key(one)] = Looked(rates=rates, lows=np.zeros(len(rates)))
         return self.looked[self._key(one)]
 
-    def in_pools_of(self, one: NodeConfiguration, n_replicas: int) -> float:
-        """Tokens a second that a replica serves in a pool of so many."""
+    def most_per_s(self, one: NodeConfiguration, row: int, n_replicas: int, least: float) -> float:
+        """Requests a second that a replica of a way carries in a pool of so many, least at least.
+
+        Out of time that is all that is known.
+        """
+        known, way = self._opened(one), _way(one, row)
+        n_most = min(n_replicas, self._widest(one))
+        most = float(known.rates[way])
+        found = self.capacities.largest(self._judged(one, way, n_most), most, min(least, most))
+        return max(found or 0.0, least)
+
+    def in_pools_of(self, one: NodeConfiguration, n_replicas: int, rate_per_s: float) -> float:
+        """Requests a second that a replica serves in a pool of so many, if less than a rate."""
         narrow = replace(self, pools=self.pools.split(id(one), n_replicas)[0])
-        while not narrow.is_known(one) and not is_over():
-            narrow.look_at(one)
-        return narrow.now(one).output_tokens_per_s
+        if narrow.carries(one, rate_per_s):
+            return rate_per_s
+        narrow.look_at(one)
+        return float(narrow._opened(one).rates.max())
 
     def take_down(self, one: NodeConfiguration, row: int, rate_per_s: float) -> None:
         """Take replicas of a way for no more than this each."""
-        known, way = self._opened(one, self.handed(one)), _way(one, row)
+        known, way = self._opened(one), _way(one, row)
         known.rates[way] = min(rate_per_s, known.rates[way])
+        known.lows[way] = min(rate_per_s, known.lows[way])
         self.lowered.add(id(one))
 
     def handed(self, one: NodeConfiguration) -> HandedOver:
@@ -225,9 +239,8 @@ def _way(one: NodeConfiguration, row: int) -> int:
     return int(np.flatnonzero(source_of(one).ways.rows == row)[0])
 
 
-def at_way(one: NodeConfiguration, rates: FloatArray, way: int) -> NodeConfiguration:
-    """A configuration by one of its ways, at its rate."""
+def at_way(one: NodeConfiguration, rate_per_s: float, way: int) -> NodeConfiguration:
+    """A configuration by one of its ways, at a rate."""
     source = source_of(one)
-    most = float(rates[way]) * source.stream.n_output_tokens
-    row = int(source.ways.rows[way])
+    most, row = rate_per_s * source.stream.n_output_tokens, int(source.ways.rows[way])
     return replace(one, output_tokens_per_s=min(most, one.output_tokens_per_s), choice=row)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from planner.placing.describing import Chosen as Placed
 from planner.placing.describing import certificate_of, recipe_of, replica_of
 from planner.placing.fabrics.locating import LocatedOnNodes
+from planner.placing.fleets.chosen import PlannedFleet, PlannedPool
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.searching import RENT
-from planner.placing.fleets.simulating import PlannedFleet, PlannedPool
 from planner.results.arrivals import Percentile
 from planner.results.fleets import (
     CURVE,
@@ -126,7 +126,12 @@ def _pools(one: Answered, numbers: Sequence[int]) -> Iterator[FleetPool]:
             upto_tokens=pool.stream.upto_tokens,
             then="" if after is None else fleet.pools[after].name,
             rate_per_s=pool.rate_per_s,
-            replica_rate_per_s=pool.most_per_s,
+            replica_rate_per_s=fleet.chosen.market.book.most_per_s(
+                fleet.chosen.origin(pool.configuration),
+                pool.configuration.choice,
+                pool.n_replicas,
+                pool.replica_rate_per_s,
+            ),
             utilisation=used.value,
             utilisation_half_width=used.half_width,
             usd_per_hour=pool.n_replicas * pool.configuration.usd_per_hour,

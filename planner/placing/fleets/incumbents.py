@@ -8,28 +8,21 @@ part of that. Nothing of it is proved, nor kept in the book.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
 from planner.estimates.queues.passes import PassTimes
 from planner.placing.fabrics.patterns import NodeConfiguration
-from planner.placing.fleets.book import Book, at_way
+from planner.placing.fleets.book import at_way
+from planner.placing.fleets.chosen import Chosen
 from planner.placing.fleets.market import Market
 from planner.placing.fleets.offering import source_of
-from planner.placing.fleets.searching import RENT, Allowed, Chosen, everything, settled
+from planner.placing.fleets.searching import RENT, settled
 from planner.placing.fleets.streams import Stream
-from planner.running.deadlines import is_over
 from planner.specs.roles import DECODE
 from planner.specs.stations import Station
 from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT
-
-FIRST = 2
-"""Configurations of a stream and role that are looked at first; twice as many the next time."""
-
-MOST = 32
-"""Configurations of a stream and role that are looked at: of more, no fleet is soon found."""
 
 MARGINS = (2.0, 3.0, 5.0, 10.0)
 """Times the traffic that rates have to serve: the next where the one before is refuted."""
@@ -47,7 +40,7 @@ def _roomy(one: NodeConfiguration, margin: float) -> NodeConfiguration:
     rates = np.array(
         [min(b, _decoded(it, source.stream)) * _unread(it, source.stream) for it, b in both]
     )
-    return at_way(one, rates / margin, int(np.argmax(rates)))
+    return at_way(one, float(rates.max()) / margin, int(np.argmax(rates)))
 
 
 def _least(stream: Stream, *quantities: str) -> float:
@@ -76,35 +69,3 @@ def _unread(station: Station, stream: Stream) -> float:
     tokens = min(load.mean_input, station.chunk_tokens)
     read_s = n_passes * float(PassTimes(station).read_s(0.0, tokens, load.mean_span))
     return max(0.0, 1.0 - read_s / most_s)
-
-
-def more_looked_at(fluid: Chosen, allowed: Allowed = everything) -> bool:
-    """Look at as many of each stream and role again; whether anything was left."""
-    book, market = fluid.market.book, fluid.market
-    served = {(one.model, one.role) for one, _ in fluid.replicas}
-    some = [
-        one
-        for one in market.offered.configurations
-        if (one.model, one.role) in served and allowed(one)
-    ]
-    prices = np.array([one.usd_per_hour / one.output_tokens_per_s for one in some])
-    ranked = [some[i] for i in np.argsort(prices, kind="stable").tolist()]
-    looked = [
-        _looked_at(book, [one for one in ranked if (one.model, one.role) == key]) for key in served
-    ]
-    return any(looked)
-
-
-def _looked_at(book: Book, ranked: Sequence[NodeConfiguration]) -> bool:
-    """Look at some that nothing was found of, the cheapest first; whether there were any."""
-    n_known = sum(book.sure(one) is not None for one in ranked)
-    left, n = min(max(FIRST, n_known), MOST - n_known), 0
-    for one in ranked:
-        if left <= 0 or is_over():
-            break
-        if book.sure(one) is None:
-            book.look_at(one, n_ways=1)
-            found = book.sure(one)
-            left -= found is not None and found.output_tokens_per_s > 0.0
-            n += 1
-    return n > 0

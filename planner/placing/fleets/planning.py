@@ -14,14 +14,12 @@ from planner.placing.describing import LAID
 from planner.placing.engines import EngineSource
 from planner.placing.fabrics.site import Fabric, graph_in
 from planner.placing.fleets.alternatives import alternatives_of, most_factor
+from planner.placing.fleets.chosen import PlannedFleet, usd_per_hour
 from planner.placing.fleets.describing import Answered, fleet_plan
-from planner.placing.fleets.incumbents import more_looked_at
 from planner.placing.fleets.market import Market, market_believing, market_of
 from planner.placing.fleets.offering import is_measured, source_of
-from planner.placing.fleets.refuting import usd_per_hour
 from planner.placing.fleets.searching import RENT, as_offered, settled
 from planner.placing.fleets.shortage import shared_out, unreachable
-from planner.placing.fleets.simulating import PlannedFleet
 from planner.placing.fleets.streams import streams_of
 from planner.placing.fleets.trying import LESS, Confirmed, OnRound, Tries, weighed
 from planner.report.launch.telling import with_commands_of
@@ -42,9 +40,6 @@ known by then."""
 
 LESS_RENT = 1.0 - 1e-6
 """Of a rent, what is less for sure."""
-
-N_SOON = 2
-"""Times that some of what seems cheap is looked at, before all that could be cheaper is."""
 
 
 @timed
@@ -112,24 +107,18 @@ def _other(market: Market, one: Confirmed, belief: str) -> Confirmed | None:
 def _believed(market: Market, used: Collection[Sort]) -> Confirmed | None:
     """The cheapest of what is believed.
 
-    First the cheapest of the sorts of replicas that the fleet has, and what is soon known to be
-    cheaper: little is left then that could be.
+    First the cheapest of the sorts of replicas that the fleet has: little is left then that could
+    be cheaper.
     """
     best = _cheaper(replace(market, offered=market.offered.only(used)), None)
-    for _ in range(N_SOON):
-        best = _cheaper(market, best, soon=True) or best
     last = _cheaper(market, best)
     if last is None:  # nothing is cheaper
         return best
     return last if last.fleet.chosen.solution.status.is_final else None
 
 
-def _cheaper(market: Market, than: Confirmed | None, *, soon: bool = False) -> Confirmed | None:
-    """The cheapest fleet for all traffic, if it is cheaper than another, sorts priced.
-
-    Args:
-        soon: of few replicas that seem cheap, and of which something is known.
-    """
+def _cheaper(market: Market, than: Confirmed | None) -> Confirmed | None:
+    """The cheapest fleet for all traffic, if it is cheaper than another, sorts priced."""
     options, limits = market.request.options, {**market.request.limits}
     most = math.inf if than is None else _priced(than)
     if than is not None:
@@ -139,12 +128,7 @@ def _cheaper(market: Market, than: Confirmed | None, *, soon: bool = False) -> C
     tries, fluid = Tries(on_round=_nothing), settled(within, now=as_offered)
     if not fluid.is_found:
         return None
-    if soon:
-        more_looked_at(fluid)
-        known = settled(within, now=market.book.sure)
-        chosen = known if known.is_found and tries.is_confirmed(known) else None
-    else:
-        chosen = tries.confirmed(weighed(within))
+    chosen = tries.confirmed(weighed(within))
     if chosen is None:
         return None
     found = tries.answer(fluid, chosen, {one.name: 1.0 for one in market.request.classes})

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from planner.placing.fleets.capacity import PRECISION
+from planner.placing.fleets.chosen import PlannedFleet, PlannedPool
 from planner.placing.fleets.market import Market
-from planner.placing.fleets.simulating import PlannedFleet, PlannedPool
 from planner.results.fleets import Refuted
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, PercentileTarget
@@ -62,8 +60,7 @@ def refuted(fleet: PlannedFleet, outcome: FleetOutcome, left: Left) -> tuple[Ref
 def in_such_pools(fleet: PlannedFleet, pool: PlannedPool) -> float:
     """Requests a second of a replica in a pool of such a size, whatever the others do."""
     book, origin = fleet.chosen.market.book, fleet.chosen.origin(pool.configuration)
-    left = book.in_pools_of(origin, pool.n_replicas) / pool.stream.n_output_tokens
-    return min(left, pool.most_per_s)
+    return book.in_pools_of(origin, pool.n_replicas, pool.replica_rate_per_s)
 
 
 def divided(fleet: PlannedFleet, refuted: Sequence[Refuted]) -> list[Market]:
@@ -72,11 +69,12 @@ def divided(fleet: PlannedFleet, refuted: Sequence[Refuted]) -> list[Market]:
     Of the refuted pools that one counts which serves least of what it was taken for. Nothing where
     none serves less by itself: then it is the fleet that does, by how its pools share.
     """
-    after = {one.pool: one.after_per_s / one.before_per_s for one in refuted}
+    pools = {one.name: one for one in fleet.pools}
+    after = {one.pool: one.after_per_s / pools[one.pool].replica_rate_per_s for one in refuted}
     least = min(after, key=after.__getitem__)
-    if after[least] > 1.0 - PRECISION / 2.0:
+    if after[least] >= 1.0:
         return []
-    pool = next(one for one in fleet.pools if one.name == least)
+    pool = pools[least]
     market = fleet.chosen.market
     parts = market.book.pools.split(id(fleet.chosen.origin(pool.configuration)), pool.n_replicas)
     return [replace(market, book=replace(market.book, pools=one)) for one in parts]
@@ -130,13 +128,3 @@ def _bears(pool: PlannedPool, target: PercentileTarget) -> bool:
     """Whether a pool has to do with what was missed."""
     is_of = {PREFILL: (TTFT, E2E), DECODE: (TPOT, ITL, E2E)}
     return pool.role == TOGETHER or target.quantity in is_of[pool.role]
-
-
-def n_devices(pools: Sequence[PlannedPool]) -> int:
-    """Devices of all their replicas."""
-    return sum(one.n_replicas * one.configuration.n_devices for one in pools)
-
-
-def usd_per_hour(pools: Sequence[PlannedPool]) -> float:
-    """Rent of all their replicas."""
-    return math.fsum(one.n_replicas * one.configuration.usd_per_hour for one in pools)

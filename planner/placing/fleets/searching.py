@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from planner.placing.configurations import AnyConfiguration, Pattern
+from planner.placing.configurations import Pattern
 from planner.placing.fabrics.patterns import NodeConfiguration, NodePattern
 from planner.placing.fabrics.posing import PosedOnNodes
-from planner.placing.fabrics.site import OfferedOnNodes
 from planner.placing.fleets.book import Book
+from planner.placing.fleets.chosen import Chosen, PlannedPool, planned, usd_per_hour
 from planner.placing.fleets.market import Market
 from planner.placing.fleets.program import (
     Pools,
@@ -22,11 +22,9 @@ from planner.placing.fleets.program import (
 )
 from planner.placing.program import KTOKEN, Aim, Columns, Wanted
 from planner.placing.searching import mastered
-from planner.placing.sorting import Step
 from planner.programs.handover import Handover
-from planner.programs.placement import Counts, PlacementProgram
-from planner.running.deadlines import check
-from planner.solvers.placement import PlacementSolution
+from planner.programs.placement import PlacementProgram
+from planner.running.deadlines import check, is_over
 from planner.solvers.solution import Status
 from planner.specs.request import SolverOptions
 
@@ -42,6 +40,8 @@ many the next time: where many seem so, solving between them would take longer t
 LOOKING_GAP = 1e-3
 """Of programs that only say what to look at next; what is answered is proved as was asked."""
 
+NEARLY = 1.0 + 1e-9
+
 MOST_DIRECT = 2000
 """Columns up to which the backend that was asked for sees a whole program: fleets have few rows."""
 
@@ -49,61 +49,10 @@ Allowed = Callable[[NodeConfiguration], bool]
 Now = Callable[[NodeConfiguration], NodeConfiguration | None]
 
 
-def on_nodes(one: AnyConfiguration) -> NodeConfiguration:
-    """A configuration, that is on nodes."""
-    assert isinstance(one.pattern, NodePattern)
-    return one  # type: ignore[return-value] # its pattern is
-
-
 def everything(one: NodeConfiguration) -> bool:
     """No configuration is left out."""
     del one
     return True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Chosen:
-    """A solution.
-
-    Args:
-        offered: what it was chosen from, as it is known.
-        counts: copies of the posed columns; None where there is no fleet.
-        origins: the configuration as it was offered, of each one that is posed, by identity.
-        steps: the best of each number of sorts of replicas that was looked at.
-    """
-
-    market: Market
-    offered: OfferedOnNodes
-    posed: PosedOnNodes
-    program: PlacementProgram
-    network: Handover | None
-    solution: PlacementSolution
-    flows: tuple[float, ...]
-    origins: dict[int, NodeConfiguration]
-    steps: tuple[Step, ...] = ()
-
-    @property
-    def is_found(self) -> bool:
-        return self.solution.answer is not None
-
-    @property
-    def counts(self) -> Counts:
-        """Copies of the columns that places know of."""
-        assert self.solution.answer is not None
-        return Counts(copies=self.solution.answer.copies[: self.posed.program.n_columns])
-
-    @property
-    def replicas(self) -> list[tuple[NodeConfiguration, int]]:
-        """Configurations that are used, as they are known, with their replicas."""
-        used: dict[int, int] = {}
-        columns = self.posed.columns
-        for j, n in columns.replicas(self.counts.copies):
-            i = int(columns.which[j])
-            used[i] = used.get(i, 0) + n
-        return [(on_nodes(columns.configurations[i]), n) for i, n in sorted(used.items())]
-
-    def origin(self, one: NodeConfiguration) -> NodeConfiguration:
-        return self.origins[id(one)]
 
 
 def settled(
@@ -139,8 +88,9 @@ def settled(
         now=now or market.book.now,
         pools=market.book.pools,
         most_sorts=most_sorts or market.request.options.most_sorts,
+        factors=factors or {},
     )
-    options = market.request.options
+    options, is_for_share = market.request.options, objective == SHARE
     if now is as_offered:
         return _solved(posing, options, tied=False)
     quick = replace(options, proof="one", gap=max(options.gap, LOOKING_GAP))
@@ -149,23 +99,68 @@ def settled(
     n_beside = float(N_BESIDE)
     while True:
         chosen = _solved(posing, quick, tied=False)
-        if not _looked_closer(chosen, int(n_beside)):
+        if not _looked_closer(chosen, int(n_beside), is_for_share=is_for_share):
             # ties are broken, and the proof is asked for, last; of a share nobody reads the fleet
-            chosen = _solved(posing, options, tied=objective == RENT)
-            if not _looked_closer(chosen, int(n_beside)):
+            chosen = _solved(posing, options, tied=not is_for_share)
+            if not _looked_closer(chosen, int(n_beside), is_for_share=is_for_share):
                 return chosen
         check()
         n_beside *= MORE_BESIDE
 
 
-def _looked_closer(chosen: Chosen, n_beside: int) -> bool:
-    """Learn more of what a solution rests on; whether there was anything to learn."""
+def _looked_closer(chosen: Chosen, n_beside: int, *, is_for_share: bool) -> bool:
+    """Learn more of what a solution rests on; whether that changes anything.
+
+    Whether pools carry what they get is all that is asked, and where they do not, of few that seem
+    as cheap, whether they would for no more rent. Of a share all that replicas carry counts.
+    """
     if not chosen.is_found:
         return False
-    new = _unknown(chosen, n_beside)
-    for one in new:
-        chosen.market.book.look_at(one)
-    return bool(new)  # and was there none for want of time, then more is to be learnt
+    book, pools = chosen.market.book, planned(chosen).pools
+    new = [pool for pool in pools if _is_news(book, chosen, pool, is_for_share=is_for_share)]
+    for key in {(one.configuration.model, one.role) for one in new}:
+        mine = [it for it in pools if (it.configuration.model, it.role) == key]
+        _look_beside(chosen, mine, n_beside, is_for_share=is_for_share)
+    return bool(new)
+
+
+def _is_news(book: Book, chosen: Chosen, pool: PlannedPool, *, is_for_share: bool) -> bool:
+    """Whether a pool carries less than it was chosen for."""
+    origin = chosen.origin(pool.configuration)
+    if not is_for_share:
+        if book.carries(origin, pool.replica_rate_per_s):
+            return False
+        book.narrow(origin, pool.replica_rate_per_s)
+        return True
+    book.look_at(origin)
+    return book.now(origin).output_tokens_per_s < pool.configuration.output_tokens_per_s
+
+
+def _look_beside(
+    chosen: Chosen, pools: Sequence[PlannedPool], n_most: int, *, is_for_share: bool
+) -> None:
+    """See what else could do what pools of a stream and role do: few, the cheapest first.
+
+    As much of a share for as much rent; or all that they get for no more, in whole replicas.
+    """
+    book, first = chosen.market.book, pools[0]
+    key, offered = (first.configuration.model, first.role), chosen.market.offered.configurations
+    alike = [it for it in offered if (it.model, it.role) == key]
+    usd = np.array([it.usd_per_hour for it in alike])
+    prices = np.array([_price(book.now(it)) for it in alike])
+    if is_for_share:
+        least = min(_price(book.now(chosen.origin(it.configuration))) for it in pools)
+        asked = usd / (least * first.stream.n_output_tokens)
+    else:
+        with np.errstate(divide="ignore"):  # what is dearer for one replica is asked for nothing
+            n_replicas = np.floor(usd_per_hour(pools) * NEARLY / usd)
+            asked = sum(it.rate_per_s for it in pools) / n_replicas
+    for i in np.argsort(prices, kind="stable").tolist():
+        if not n_most or is_over():
+            break
+        if book.is_open(alike[i], float(asked[i])):
+            book.carries(alike[i], float(asked[i]))
+            n_most -= 1
 
 
 def _aim(
@@ -202,6 +197,7 @@ class _Posing:
     now: Now
     pools: Pools
     most_sorts: int | None
+    factors: Mapping[str, float]
     origins: dict[int, NodeConfiguration] = field(default_factory=dict)
 
 
@@ -236,6 +232,7 @@ def _solved(posing: _Posing, options: SolverOptions, *, tied: bool) -> Chosen:
         solution=solution,
         flows=flows,
         origins=posing.origins,
+        factors=posing.factors,
     )
 
 
@@ -271,34 +268,6 @@ def _origins(posing: _Posing, columns: Columns) -> list[int]:
 def _on_nodes(pattern: Pattern) -> NodePattern:
     assert isinstance(pattern, NodePattern)
     return pattern
-
-
-def _unknown(chosen: Chosen, n_beside: int) -> list[NodeConfiguration]:
-    """Configurations to look at: those that are chosen, and some that seem no dearer."""
-    book, offered = chosen.market.book, chosen.market.offered.configurations
-    used = [chosen.origin(one) for one, _ in chosen.replicas]
-    found = {id(one): one for one in used if not book.is_known(one)}
-    dearest: dict[tuple[int, str], float] = {}
-    for one in found.values():
-        key = one.model, one.role
-        dearest[key] = max(_price(book.now(one)), dearest.get(key, 0.0))
-    prices = [
-        _price(book.now(one)) if (one.model, one.role) in dearest else float("inf")
-        for one in offered
-    ]
-    new = [
-        offered[i]
-        for i in np.argsort(prices, kind="stable").tolist()
-        if prices[i] <= dearest.get((offered[i].model, offered[i].role), 0.0)
-    ]
-    return [*found.values(), *_never_found(book, new, found)[:n_beside]]
-
-
-def _never_found(
-    book: Book, listed: Sequence[NodeConfiguration], beside: Mapping[int, NodeConfiguration]
-) -> list[NodeConfiguration]:
-    """Those that nothing was found of, nor will be now."""
-    return [one for one in listed if not book.is_known(one) and id(one) not in beside]
 
 
 def _price(one: NodeConfiguration) -> float:

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from planner.errors import NoPlanError
 from planner.placing.fabrics.patterns import NodeConfiguration
+from planner.placing.fleets.chosen import Chosen
 from planner.placing.fleets.incumbents import roomy_fleet
 from planner.placing.fleets.market import Market, asked_again
 from planner.placing.fleets.offering import source_of
-from planner.placing.fleets.searching import SHARE, Chosen, as_offered, settled
+from planner.placing.fleets.searching import SHARE, as_offered, settled
 from planner.placing.fleets.streams import targets_of
 from planner.results.engines import EngineDeployment
 from planner.results.obstacles import Obstacle, PlacementConflict, beyond_text
@@ -74,8 +75,7 @@ def _is_served(market: Market, mine: Sequence[NodeConfiguration]) -> bool:
 
 
 def _serves(market: Market, offer: NodeConfiguration) -> bool:
-    if not market.book.is_known(offer):
-        market.book.look_at(offer)
+    market.book.look_at(offer)
     return market.book.now(offer).output_tokens_per_s > 0.0
 
 

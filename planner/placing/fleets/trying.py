@@ -8,20 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from planner.errors import OutOfTimeError
+from planner.placing.fleets.chosen import Chosen, PlannedFleet, n_devices, planned, usd_per_hour
 from planner.placing.fleets.incumbents import MARGINS, roomy_fleet
 from planner.placing.fleets.market import Market
-from planner.placing.fleets.refuting import (
-    Left,
-    divided,
-    in_such_pools,
-    n_devices,
-    refuted,
-    taken_down,
-    usd_per_hour,
-)
-from planner.placing.fleets.searching import Chosen, settled
+from planner.placing.fleets.refuting import Left, divided, in_such_pools, refuted, taken_down
+from planner.placing.fleets.searching import settled
 from planner.placing.fleets.shortage import roomy_part
-from planner.placing.fleets.simulating import PlannedFleet, planned, tried
+from planner.placing.fleets.simulating import tried
 from planner.placing.sorting import Weighed, with_few_sorts, without_proof
 from planner.programs.layout import exceeds
 from planner.programs.placement import n_sorts

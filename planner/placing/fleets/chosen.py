@@ -1,0 +1,276 @@
+"""What a program chose, as pools with routes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from planner.estimates.serving.memory import handed_bytes
+from planner.placing.configurations import AnyConfiguration
+from planner.placing.fabrics.patterns import NodeConfiguration, NodePattern
+from planner.placing.fabrics.posing import PosedOnNodes
+from planner.placing.fabrics.site import OfferedOnNodes
+from planner.placing.fabrics.wires import wire_of
+from planner.placing.fleets.market import Market
+from planner.placing.fleets.offering import source_of
+from planner.placing.fleets.streams import Stream
+from planner.placing.program import KTOKEN
+from planner.placing.sorting import Step
+from planner.programs.handover import Handover as Network
+from planner.programs.placement import Counts, PlacementProgram
+from planner.solvers.placement import PlacementSolution
+from planner.specs.roles import TOGETHER
+from planner.specs.stations import Station
+from planner.specs.traffic.records import TrafficClass
+from planner.verifier.simulation.pools import Handover
+
+LEAST_FLOW = 1e-9
+"""Of thousands of tokens a second, below which a route is rounding."""
+
+
+def on_nodes(one: AnyConfiguration) -> NodeConfiguration:
+    """A configuration, that is on nodes."""
+    assert isinstance(one.pattern, NodePattern)
+    return one  # type: ignore[return-value] # its pattern is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Chosen:
+    """A solution.
+
+    Args:
+        offered: what it was chosen from, as it is known.
+        counts: copies of the posed columns; None where there is no fleet.
+        origins: the configuration as it was offered, of each one that is posed, by identity.
+        factors: times the traffic of classes by name; that of others is as it is.
+        steps: the best of each number of sorts of replicas that was looked at.
+    """
+
+    market: Market
+    offered: OfferedOnNodes
+    posed: PosedOnNodes
+    program: PlacementProgram
+    network: Network | None
+    solution: PlacementSolution
+    flows: tuple[float, ...]
+    origins: dict[int, NodeConfiguration]
+    factors: Mapping[str, float] = field(default_factory=dict)
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def is_found(self) -> bool:
+        return self.solution.answer is not None
+
+    @property
+    def counts(self) -> Counts:
+        """Copies of the columns that places know of."""
+        assert self.solution.answer is not None
+        return Counts(copies=self.solution.answer.copies[: self.posed.program.n_columns])
+
+    @property
+    def replicas(self) -> list[tuple[NodeConfiguration, int]]:
+        """Configurations that are used, as they are known, with their replicas."""
+        used: dict[int, int] = {}
+        columns = self.posed.columns
+        for j, n in columns.replicas(self.counts.copies):
+            i = int(columns.which[j])
+            used[i] = used.get(i, 0) + n
+        return [(on_nodes(columns.configurations[i]), n) for i, n in sorted(used.items())]
+
+    def origin(self, one: NodeConfiguration) -> NodeConfiguration:
+        return self.origins[id(one)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlannedPool:
+    """Replicas that are alike, for one stream.
+
+    Args:
+        name: each once.
+        configuration: as it is known.
+        n_replicas: of it.
+        rate_per_s: requests that are sent to all of them.
+        router: before them, of `planner.specs.roles`.
+    """
+
+    name: str
+    stream: Stream
+    configuration: NodeConfiguration
+    n_replicas: int
+    rate_per_s: float
+    router: str
+
+    @property
+    def role(self) -> str:
+        return self.configuration.role
+
+    @property
+    def station(self) -> Station:
+        return source_of(self.configuration).station(self.configuration.choice)
+
+    @property
+    def most_per_s(self) -> float:
+        """Requests a second that one replica serves."""
+        return self.configuration.output_tokens_per_s / self.stream.n_output_tokens
+
+    @property
+    def replica_rate_per_s(self) -> float:
+        """What is sent to one of them."""
+        return self.rate_per_s / self.n_replicas
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Way:
+    """Requests of a stream that go from pool to pool, or to one.
+
+    Args:
+        pool, then: numbers of the pools; `then` is None where the first does both phases.
+        rate_per_s: of requests.
+    """
+
+    pool: int
+    then: int | None
+    rate_per_s: float
+    handover: Handover | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlannedFleet:
+    """Pools, and who sends what where.
+
+    Args:
+        chosen: the solution.
+        ways: of all streams; those of a stream are those that begin at its pools.
+    """
+
+    chosen: Chosen
+    pools: tuple[PlannedPool, ...]
+    ways: tuple[Way, ...]
+
+    def ways_of(self, stream: Stream) -> Iterator[Way]:
+        return (one for one in self.ways if self.pools[one.pool].stream is stream)
+
+    def pools_of(self, one: TrafficClass) -> Iterator[PlannedPool]:
+        """Pools that serve some of a class."""
+        return (
+            pool
+            for pool in self.pools
+            if any(other.name == one.name for other in pool.stream.classes)
+        )
+
+    @property
+    def streams(self) -> list[Stream]:
+        """Those that are served."""
+        return list(dict.fromkeys(pool.stream for pool in self.pools))
+
+
+def planned(chosen: Chosen) -> PlannedFleet:
+    """Pools of a solution; each gets of its stream's requests what it serves of all."""
+    streams, replicas = chosen.market.streams, chosen.replicas
+    ways = _ways(chosen)
+    sent = [0.0] * len(replicas)
+    for way in ways:
+        for end in {way.pool, way.pool if way.then is None else way.then}:
+            sent[end] += way.rate_per_s
+    names = _numbered([_name(streams[one.model], one.role) for one, _ in replicas])
+    pools = tuple(
+        PlannedPool(
+            name=name,
+            stream=streams[one.model],
+            configuration=one,
+            n_replicas=n,
+            rate_per_s=rate,
+            router=chosen.market.request.router,
+        )
+        for name, (one, n), rate in zip(names, replicas, sent, strict=True)
+    )
+    return PlannedFleet(chosen=chosen, pools=pools, ways=ways)
+
+
+def _ways(chosen: Chosen) -> tuple[Way, ...]:
+    """Who sends what where: of each stream all that comes, as capacities are."""
+    streams, replicas = chosen.market.streams, chosen.replicas
+    found = [
+        Way(pool=i, then=None, rate_per_s=n * one.output_tokens_per_s)
+        for i, (one, n) in enumerate(replicas)
+        if one.role == TOGETHER
+    ]
+    for (i, j), rate in _flows(chosen).items():
+        handover = _handover(chosen, replicas[i][0], replicas[j][0])
+        found.append(Way(pool=i, then=j, rate_per_s=rate, handover=handover))
+    total = [0.0] * len(streams)
+    for way in found:
+        total[replicas[way.pool][0].model] += way.rate_per_s
+    part = [
+        one.tokens_per_s(chosen.factors) / one.n_output_tokens / rate if rate else 0.0
+        for one, rate in zip(streams, total, strict=True)
+    ]
+    return tuple(
+        replace(way, rate_per_s=way.rate_per_s * part[replicas[way.pool][0].model]) for way in found
+    )
+
+
+def _name(stream: Stream, role: str) -> str:
+    return stream.name if role == TOGETHER else f"{stream.name} {role}"
+
+
+def _numbered(words: Sequence[str]) -> list[str]:
+    """Names, with a number where several have the same."""
+    counts: dict[str, int] = {}
+    found = []
+    for word in words:
+        counts[word] = counts.get(word, 0) + 1
+        found.append(word if words.count(word) == 1 else f"{word} {counts[word]}")
+    return found
+
+
+def _flows(chosen: Chosen) -> dict[tuple[int, int], float]:
+    """Tokens that are written of what one configuration hands to another, by their numbers."""
+    network, columns = chosen.network, chosen.posed.columns
+    if network is None:
+        return {}
+    numbers = {id(one): i for i, (one, _) in enumerate(chosen.replicas)}
+    found: dict[tuple[int, int], float] = {}
+    pairs = zip(network.prefill.tolist(), network.decode.tolist(), chosen.flows, strict=True)
+    for p, d, rate in pairs:
+        if rate <= LEAST_FLOW:
+            continue
+        ends = [columns.configurations[int(columns.which[j - columns.n_parts])] for j in (p, d)]
+        key = numbers[id(ends[0])], numbers[id(ends[1])]
+        found[key] = found.get(key, 0.0) + rate / KTOKEN
+    return found
+
+
+def _handover(chosen: Chosen, ours: NodeConfiguration, theirs: NodeConfiguration) -> Handover:
+    """What hands caches from replicas of one configuration to those of another."""
+    connector = chosen.market.request.roles.connector
+    assert connector is not None
+    source, ground = source_of(ours).engine, chosen.market.site.ground
+    block = source.machines.engine.n_block_tokens
+    low, high = (
+        handed_bytes(source.model, ours.kv_format, n_tokens=float(n), n_block_tokens=block)
+        for n in (block, 1024 * block)
+    )
+    token_bytes = (high - low) / (1023.0 * block)
+    wires = [
+        one.n_devices * wire_of(ground, one.pattern.kind).own_bytes_per_s for one in (ours, theirs)
+    ]
+    most = math.inf if connector.bytes_per_s is None else connector.bytes_per_s
+    return Handover(
+        latency_s=connector.latency_s,
+        bytes_per_s=most,
+        wire_bytes_per_s=min(wires),
+        sequence_bytes=max(0.0, low - token_bytes * block),
+        token_bytes=token_bytes,
+    )
+
+
+def n_devices(pools: Sequence[PlannedPool]) -> int:
+    """Devices of all their replicas."""
+    return sum(one.n_replicas * one.configuration.n_devices for one in pools)
+
+
+def usd_per_hour(pools: Sequence[PlannedPool]) -> float:
+    """Rent of all their replicas."""
+    return math.fsum(one.n_replicas * one.configuration.usd_per_hour for one in pools)
