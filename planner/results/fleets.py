@@ -94,6 +94,8 @@ class FleetPool:
         classes: whose requests it serves.
         above_tokens, upto_tokens: of their prompts.
         then: name of the pool that decodes what it reads; empty where it does that itself.
+        share: that it gets of the requests of its classes with such prompts, relative to those of
+            other pools for the same requests.
         rate_per_s: requests that are sent to it.
         replica_rate_per_s: the most that one of its replicas serves within all targets, as
             simulated.
@@ -111,6 +113,7 @@ class FleetPool:
     above_tokens: float
     upto_tokens: float
     then: str
+    share: float
     rate_per_s: float
     replica_rate_per_s: float
     utilisation: float

@@ -19,13 +19,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
+from unittest.mock import patch
 
 import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.estimates.queues.rates import fluid_rate
+from planner.placing.fleets import searching
 from planner.placing.fleets.book import Looked
-from planner.placing.fleets.capacity import Judged
+from planner.placing.fleets.capacity import PRECISION, Judged
 from planner.placing.fleets.chosen import Chosen
 from planner.placing.fleets.market import Market
 from planner.placing.fleets.searching import as_offered, settled
@@ -285,6 +287,7 @@ class Compared:
 
     Args:
         counted: least rent of all fleets; inf where there is none.
+        roomy: the same, if each served as much more as rates are known to.
         planned: of the program; the same.
         known: of the program, all rates found before.
         fluid: bound of the program at fluid rates.
@@ -293,6 +296,7 @@ class Compared:
     """
 
     counted: float
+    roomy: float
     planned: float
     known: float
     fluid: float
@@ -305,24 +309,25 @@ class Compared:
         """Whether all say the same, and the bound is one."""
         if math.isinf(self.counted):
             return math.isinf(self.planned) and math.isinf(self.known)
-        same = all(
-            math.isclose(self.counted, other, rel_tol=1e-6) for other in (self.planned, self.known)
-        )
-        return same and self.fluid <= self.counted * (1.0 + 1e-9)
+        same = math.isclose(self.counted, self.known, rel_tol=1e-6)
+        within = self.roomy * (1.0 - 1e-6) <= self.planned <= self.counted * (1.0 + 1e-6)
+        return same and within and self.fluid <= self.counted * (1.0 + 1e-9)
 
 
 def compared(fleet: SmallFleet) -> Compared:
-    """A fleet counted out, planned lazily, and planned with all rates known."""
+    """A fleet counted out, planned lazily, and planned with all rates known; streams are whole."""
     counted, market = Enumeration(fleet), fleet.market()
-    fluid, chosen = settled(market, now=as_offered), settled(market)
-    known = settled(_known(fleet, counted))
+    with patch.object(searching, "N_PARTS", 1):
+        fluid, chosen = settled(market, now=as_offered), settled(market)
+        known = settled(_known(fleet, counted))
     return Compared(
         counted=counted.least_rent(),
+        roomy=counted.least_rent(1.0 / (1.0 + PRECISION)),
         planned=_rent(chosen),
         known=_rent(known),
         fluid=fluid.solution.vouched.bound if fluid.is_found else math.inf,
         by=chosen.solution.vouched.by,
-        n_found=market.book.capacities.n_found,
+        n_found=market.book.capacities.n_asked,
         n_rates=sum(
             len(rates) for i in range(len(counted.streams)) for _, rates in counted.ways(i)
         ),

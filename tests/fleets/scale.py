@@ -180,7 +180,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     found = settled(lazy)
     _say(
         f"${found.solution.objective:.2f}/h from fluid rates, "
-        f"{lazy.book.capacities.n_found} looked for",
+        f"{lazy.book.capacities.n_asked} looked for",
         began,
     )
     began = _clock()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import NoPlanError
+from planner.placing.fleets.capacity import PRECISION
 from planner.placing.fleets.planning import fleet
 from planner.placing.fleets.staircase import staircase
 from planner.planning.verification import verify
@@ -198,7 +199,7 @@ def test_steps_follow_each_other_and_each_is_proved():
     parted = staircase(asked, lowest_per_s=1.0, highest_per_s=60.0, workers=2)
     assert [one.usd_per_hour for one in parted.steps] == [one.usd_per_hour for one in found.steps]
     assert [one.upto_factor for one in parted.steps] == pytest.approx(
-        [one.upto_factor for one in found.steps]
+        [one.upto_factor for one in found.steps], rel=PRECISION
     )
 
 

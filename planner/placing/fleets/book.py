@@ -152,6 +152,7 @@ class Book:
 
     def _try(self, one: NodeConfiguration, known: Looked, way: int, rate_per_s: float) -> None:
         """See whether a way carries a rate; nothing is learnt out of time."""
+        self.capacities.n_asked += 1
         carried = self.capacities.carries(self._judged(one, way), rate_per_s)
         if carried:
             known.lows[way] = rate_per_s
@@ -170,6 +171,7 @@ class Book:
 
     def _find(self, one: NodeConfiguration, known: Looked, way: int) -> None:
         """The most that a way serves."""
+        self.capacities.n_asked += 1
         most, least = float(known.rates[way]), float(known.lows[way])
         rate = self.capacities.largest(self._judged(one, way), most, least)
         if rate is not None:

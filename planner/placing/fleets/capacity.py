@@ -83,14 +83,14 @@ class Capacities:
         n_requests: of all classes together, at least.
         seed: of all that is drawn.
         n_served: simulations that there were.
-        n_found: largest rates that were looked for.
+        n_asked: rates of a way that were asked for: the largest, or whether it carries one.
     """
 
     classes: Sequence[TrafficClass]
     n_requests: int
     seed: int
     n_served: int = 0
-    n_found: int = 0
+    n_asked: int = 0
     _shares: dict[tuple[str, str], float] = field(default_factory=dict)
     _samples: dict[tuple[str, int, int], Sample] = field(default_factory=dict)
 

@@ -14,6 +14,7 @@ from planner.placing.fabrics.site import OfferedOnNodes
 from planner.placing.fabrics.wires import wire_of
 from planner.placing.fleets.market import Market
 from planner.placing.fleets.offering import source_of
+from planner.placing.fleets.program import choice_of
 from planner.placing.fleets.streams import Stream
 from planner.placing.program import KTOKEN
 from planner.placing.sorting import Step
@@ -24,6 +25,9 @@ from planner.specs.roles import TOGETHER
 from planner.specs.stations import Station
 from planner.specs.traffic.records import TrafficClass
 from planner.verifier.simulation.pools import Handover
+
+N_PARTS = 10
+"""In which streams share out the requests of a unit."""
 
 LEAST_FLOW = 1e-9
 """Of thousands of tokens a second, below which a route is rounding."""
@@ -78,6 +82,19 @@ class Chosen:
             used[i] = used.get(i, 0) + n
         return [(on_nodes(columns.configurations[i]), n) for i, n in sorted(used.items())]
 
+    @property
+    def shares(self) -> list[float]:
+        """Of each stream, the part of what it is asked for that it serves (G,)."""
+        found = [1.0] * len(self.market.streams)
+        aside = choice_of(self.market.streams).aside
+        assert self.solution.answer is not None
+        copies = self.solution.answer.copies[self.posed.program.n_columns :]
+        most = self.program.column_most
+        for k, i in enumerate(aside):
+            n_parts = 1 if most is None else most[self.posed.program.n_columns + k]
+            found[i] = 1.0 - copies[k] / float(n_parts)
+        return found
+
     def origin(self, one: NodeConfiguration) -> NodeConfiguration:
         return self.origins[id(one)]
 
@@ -90,7 +107,9 @@ class PlannedPool:
         name: each once.
         configuration: as it is known.
         n_replicas: of it.
-        rate_per_s: requests that are sent to all of them.
+        share: that is sent to all of them of the requests of the stream, relative to those of other
+            pools for the same requests.
+        rates_per_s: of these, by class.
         router: before them, of `planner.specs.roles`.
     """
 
@@ -98,8 +117,14 @@ class PlannedPool:
     stream: Stream
     configuration: NodeConfiguration
     n_replicas: int
-    rate_per_s: float
+    share: float
+    rates_per_s: Mapping[str, float]
     router: str
+
+    @property
+    def rate_per_s(self) -> float:
+        """Requests that are sent to all of them."""
+        return math.fsum(self.rates_per_s.values())
 
     @property
     def role(self) -> str:
@@ -126,12 +151,12 @@ class Way:
 
     Args:
         pool, then: numbers of the pools; `then` is None where the first does both phases.
-        rate_per_s: of requests.
+        share: of the requests of the stream, relative to other ways for the same requests.
     """
 
     pool: int
     then: int | None
-    rate_per_s: float
+    share: float
     handover: Handover | None = None
 
 
@@ -169,10 +194,11 @@ def planned(chosen: Chosen) -> PlannedFleet:
     """Pools of a solution; each gets of its stream's requests what it serves of all."""
     streams, replicas = chosen.market.streams, chosen.replicas
     ways = _ways(chosen)
-    sent = [0.0] * len(replicas)
+    shares = [0.0] * len(replicas)
     for way in ways:
         for end in {way.pool, way.pool if way.then is None else way.then}:
-            sent[end] += way.rate_per_s
+            shares[end] += way.share
+    sent = _sent(chosen, ways)
     names = _numbered([_name(streams[one.model], one.role) for one, _ in replicas])
     pools = tuple(
         PlannedPool(
@@ -180,35 +206,51 @@ def planned(chosen: Chosen) -> PlannedFleet:
             stream=streams[one.model],
             configuration=one,
             n_replicas=n,
-            rate_per_s=rate,
+            share=share,
+            rates_per_s={name: share * rate for name, rate in sent[one.model].items()},
             router=chosen.market.request.router,
         )
-        for name, (one, n), rate in zip(names, replicas, sent, strict=True)
+        for name, (one, n), share in zip(names, replicas, shares, strict=True)
     )
     return PlannedFleet(chosen=chosen, pools=pools, ways=ways)
 
 
+def _sent(chosen: Chosen, ways: Sequence[Way]) -> list[dict[str, float]]:
+    """Of each stream, what comes to it of each class by a way with a share of one [1/s]."""
+    streams, models = chosen.market.streams, [one.model for one, _ in chosen.replicas]
+    of_stream = [
+        math.fsum(it.share for it in ways if models[it.pool] == i) for i in range(len(streams))
+    ]
+    of_unit: dict[int, float] = {}
+    for one, share in zip(streams, of_stream, strict=True):
+        for unit in one.units:
+            of_unit[unit] = of_unit.get(unit, 0.0) + share
+    found: list[dict[str, float]] = []
+    for one in streams:
+        rates: dict[str, float] = {}
+        for unit, (name, rate) in one.rate_of_unit.items():
+            part = rate * chosen.factors.get(name, 1.0) / (of_unit[unit] or 1.0)
+            rates[name] = rates.get(name, 0.0) + part
+        found.append(rates)
+    return found
+
+
 def _ways(chosen: Chosen) -> tuple[Way, ...]:
-    """Who sends what where: of each stream all that comes, as capacities are."""
+    """Who sends what where: of each stream its share of all that comes, as capacities are."""
     streams, replicas = chosen.market.streams, chosen.replicas
     found = [
-        Way(pool=i, then=None, rate_per_s=n * one.output_tokens_per_s)
+        Way(pool=i, then=None, share=n * one.output_tokens_per_s)
         for i, (one, n) in enumerate(replicas)
         if one.role == TOGETHER
     ]
     for (i, j), rate in _flows(chosen).items():
         handover = _handover(chosen, replicas[i][0], replicas[j][0])
-        found.append(Way(pool=i, then=j, rate_per_s=rate, handover=handover))
+        found.append(Way(pool=i, then=j, share=rate, handover=handover))
     total = [0.0] * len(streams)
     for way in found:
-        total[replicas[way.pool][0].model] += way.rate_per_s
-    part = [
-        one.tokens_per_s(chosen.factors) / one.n_output_tokens / rate if rate else 0.0
-        for one, rate in zip(streams, total, strict=True)
-    ]
-    return tuple(
-        replace(way, rate_per_s=way.rate_per_s * part[replicas[way.pool][0].model]) for way in found
-    )
+        total[replicas[way.pool][0].model] += way.share
+    part = [share / rate if rate else 0.0 for share, rate in zip(chosen.shares, total, strict=True)]
+    return tuple(replace(way, share=way.share * part[replicas[way.pool][0].model]) for way in found)
 
 
 def _name(stream: Stream, role: str) -> str:

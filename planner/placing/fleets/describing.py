@@ -125,6 +125,7 @@ def _pools(one: Answered, numbers: Sequence[int]) -> Iterator[FleetPool]:
             above_tokens=pool.stream.above_tokens,
             upto_tokens=pool.stream.upto_tokens,
             then="" if after is None else fleet.pools[after].name,
+            share=pool.share,
             rate_per_s=pool.rate_per_s,
             replica_rate_per_s=fleet.chosen.market.book.most_per_s(
                 fleet.chosen.origin(pool.configuration),
@@ -144,10 +145,11 @@ def _handovers(fleet: PlannedFleet) -> Iterator[FleetHandover]:
     for way in fleet.ways:
         if way.then is None or way.handover is None:
             continue
+        it = fleet.pools[way.pool]
         yield FleetHandover(
             source=fleet.pools[way.pool].name,
             target=fleet.pools[way.then].name,
-            requests_per_s=way.rate_per_s,
+            requests_per_s=way.share / it.share * it.rate_per_s,
             sequence_bytes=way.handover.sequence_bytes,
             token_bytes=way.handover.token_bytes,
             latency_s=way.handover.latency_s,
@@ -196,9 +198,8 @@ def _unserved(asked: TrafficClass) -> ServedClass:
 
 def _part(pool: PlannedPool, name: str) -> float:
     """Rent of a pool that is of one class: shared by requests, as they come."""
-    rates = {one.name: one.rate_per_s for one in pool.stream.classes}
     whole = pool.n_replicas * pool.configuration.usd_per_hour
-    return whole * rates[name] / sum(rates.values())
+    return whole * pool.rates_per_s[name] / pool.rate_per_s
 
 
 def _percentiles(asked: TrafficClass, outcome: ClassOutcome) -> Iterator[Percentile]:

@@ -1,11 +1,11 @@
 """The placement program of a fleet: the placement's own, and columns that stand aside.
 
-Streams are the models of a placement, each with a demand. Of the streams that a unit is in, one
-serves it, and the others stand aside: for each stream g of units that have several there is one
-more column z_g that takes no device and serves all of its demand, and for each such unit u a
-resource that lets all of its streams but one stand aside:
+Streams are the models of a placement, each with a demand. Those that a unit is in share it out, in
+parts of 1/S: for each stream g of units that have several there is one more column, of which each
+of z_g copies takes no device and serves 1/S of its demand, and for each such unit u a resource
+that lets no more stand aside than others serve:
 
-    Σ_{g of u} z_g ≤ |G_u| − 1            ∀ units u in several streams
+    Σ_{g of u} z_g ≤ S (|G_u| − 1)        ∀ units u in several streams
 """
 
 from __future__ import annotations
@@ -27,15 +27,17 @@ def with_choice_of_streams(
     network: Handover | None,
     streams: Sequence[Stream],
     serves: FloatArray,
+    n_parts: int,
 ) -> tuple[PlacementProgram, Handover | None]:
-    """The program in which each unit is served by one of its streams; new columns come last.
+    """The program in which streams share out the units that they are of; new columns come last.
 
     Args:
         streams: in the order of the program's models.
         serves: what a stream has that stands aside, in the unit of demands: all that is asked of
             it, (G,).
+        n_parts: that a unit is shared out in.
     """
-    choice = _choice(streams)
+    choice = choice_of(streams)
     if not choice.aside:
         return program, network
     new = len(choice.aside)
@@ -47,14 +49,14 @@ def with_choice_of_streams(
     whole = replace(
         program,
         resources=(*program.resources, *(f"streams of {unit}" for unit in choice.n_streams)),
-        free=np.append(program.free, [n - 1 for n in choice.n_streams.values()]),
+        free=np.append(program.free, [n_parts * (n - 1) for n in choice.n_streams.values()]),
         uses=_with_choice(program, choice, streams),
         column_model=np.append(program.column_model, choice.aside),
         objective=longer(program.objective),
-        rate=np.append(program.rate, serves[choice.aside]),
+        rate=np.append(program.rate, serves[choice.aside] / n_parts),
         ties=tuple(longer(tie) for tie in program.ties),
         sort=None if program.sort is None else np.append(program.sort, np.full(new, -1)),
-        column_most=None if most is None else np.append(most, np.ones(new, dtype=np.int64)),
+        column_most=None if most is None else np.append(most, np.full(new, n_parts)),
         limits=tuple(replace(one, column=longer(one.column)) for one in program.limits),
         cuts=tuple(replace(one, column=longer(one.column)) for one in program.cuts),
     )
@@ -65,7 +67,7 @@ def with_choice_of_streams(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Choice:
+class Choice:
     """Who may stand aside.
 
     Args:
@@ -77,14 +79,15 @@ class _Choice:
     aside: list[int]
 
 
-def _choice(streams: Sequence[Stream]) -> _Choice:
+def choice_of(streams: Sequence[Stream]) -> Choice:
+    """Units of several streams, and these."""
     counted = Counter(unit for one in streams for unit in one.units)
     several = {unit: n for unit, n in counted.items() if n > 1}
     aside = [i for i, one in enumerate(streams) if not several.keys().isdisjoint(one.units)]
-    return _Choice(n_streams=several, aside=aside)
+    return Choice(n_streams=several, aside=aside)
 
 
-def _with_choice(program: PlacementProgram, choice: _Choice, streams: Sequence[Stream]) -> Uses:
+def _with_choice(program: PlacementProgram, choice: Choice, streams: Sequence[Stream]) -> Uses:
     """What columns use, and whoever stands aside of its units."""
     uses = program.uses
     row = {unit: program.n_resources + k for k, unit in enumerate(choice.n_streams)}

@@ -11,7 +11,7 @@ from planner.placing.configurations import Pattern
 from planner.placing.fabrics.patterns import NodeConfiguration, NodePattern
 from planner.placing.fabrics.posing import PosedOnNodes
 from planner.placing.fleets.book import Book
-from planner.placing.fleets.chosen import Chosen, PlannedPool, planned, usd_per_hour
+from planner.placing.fleets.chosen import N_PARTS, Chosen, PlannedPool, planned, usd_per_hour
 from planner.placing.fleets.market import Market
 from planner.placing.fleets.program import (
     Pools,
@@ -256,7 +256,8 @@ def _program(
     asked = np.array([(one.demand_tokens_per_s or 0.0) * KTOKEN for one in posing.aim.wanted])
     is_for_share = posing.aim.objective == SHARE
     serves = asked * (MOST_SHARE if is_for_share else 1.0)
-    return with_choice_of_streams(program, network, market.streams, serves)
+    n_parts = 1 if is_for_share else N_PARTS  # parts of what is to be found are no whole numbers
+    return with_choice_of_streams(program, network, market.streams, serves, n_parts)
 
 
 def _origins(posing: _Posing, columns: Columns) -> list[int]:

@@ -50,7 +50,7 @@ def _routes(fleet: PlannedFleet, one: TrafficClass) -> Iterator[Route]:
                 pool=fleet.pools[way.pool].name,
                 then=None if way.then is None else fleet.pools[way.then].name,
                 handover=way.handover,
-                share=way.rate_per_s,
+                share=way.share,
                 above_tokens=stream.above_tokens,
                 upto_tokens=stream.upto_tokens,
             )

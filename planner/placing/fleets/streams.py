@@ -1,8 +1,8 @@
 """Streams: requests that the same replicas may serve.
 
 A *unit* is a class, or the prompts of a class between two cuts. A stream is one unit, neighbouring
-units of a class, or whole classes of one model together. Each unit is served by one of its streams:
-which, is for the program to choose.
+units of a class, or whole classes of one model together. Streams share out the units that they are
+of: in which parts, is for the program to choose.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class Stream:
         member: the class of each cell, by its number here, int[K].
         targets: of all classes.
         n_longest_input, n_longest_tokens: of the longest prompt, and of the longest request.
+        rate_of_unit: the class of each unit, and its requests [1/s].
     """
 
     name: str
@@ -72,6 +73,7 @@ class Stream:
     targets: tuple[Aimed, ...]
     n_longest_input: int
     n_longest_tokens: int
+    rate_of_unit: Mapping[int, tuple[str, float]]
 
     @property
     def rate_per_s(self) -> float:
@@ -101,17 +103,22 @@ def streams_of(classes: Sequence[TrafficClass], *, sharing: bool) -> tuple[Strea
     """
     found: list[Stream] = []
     first: list[int] = []
-    n_units = 0
+    units: list[tuple[str, float]] = []
     for one in classes:
-        first.append(n_units)
+        first.append(len(units))
         edges = _edges(one)
-        n_units += len(edges) - 1
+        units += [(one.name, _rate_between(one, edges, it)) for it in pairwise(edges)]
         for model in one.models:
             found += _of_class(one, model, edges, first[-1])
     if sharing:
-        whole = [range(a, b) for a, b in pairwise([*first, n_units])]
+        whole = [range(a, b) for a, b in pairwise([*first, len(units)])]
         found += _shared(classes, whole)
-    return tuple(found)
+    return tuple(replace(it, rate_of_unit={u: units[u] for u in it.units}) for it in found)
+
+
+def _rate_between(one: TrafficClass, edges: Sequence[float], between: tuple[float, float]) -> float:
+    """Requests of a class with such prompts [1/s]."""
+    return one.rate_per_s * sum(weight for _, _, weight in _cells(one, edges, between))
 
 
 def _edges(one: TrafficClass) -> tuple[float, ...]:
@@ -219,6 +226,7 @@ def _stream(
         ),
         n_longest_input=max(_longest_input(one, between[1]) for one in classes),
         n_longest_tokens=max(_longest(one, between[1]) for one in classes),
+        rate_of_unit={},
     )
 
 

@@ -17,6 +17,7 @@ from planner.specs.provenance import Provenance
 from planner.specs.stations import Station
 from planner.verifier.engines import asked_of, n_block_tokens
 from planner.verifier.findings import Finding, Path, Refused
+from planner.verifier.fleets.routes import sent_per_s
 from planner.verifier.fleets.stations import Ground, counted_station
 from planner.verifier.layout_stations import layout_station, table_station
 from planner.verifier.placements import Stand, counted_recipe
@@ -185,7 +186,7 @@ def true_handover(it: Counting, one: FleetHandover, recipes: Sequence[Recipe]) -
 def true_class(says: FleetPlan, one: ServedClass, pools: Sequence[FleetPool]) -> ServedClass:
     """What was asked for a class, and its part of the rents: shared by requests, as they come."""
     asked = next(it for it in says.request.classes if it.name == one.name)
-    served = {it.name: it.rate_per_s * it.served_fraction for it in says.classes}
+    sent = sent_per_s(says)
     limits = {(it.quantity, it.share): it.at_most_s for it in asked.targets}
     return replace(
         one,
@@ -196,9 +197,9 @@ def true_class(says: FleetPlan, one: ServedClass, pools: Sequence[FleetPool]) ->
             replace(it, at_most_s=limits.get((it.quantity, it.share))) for it in one.percentiles
         ),
         usd_per_hour=math.fsum(
-            it.usd_per_hour * served[one.name] / math.fsum(served[name] for name in it.classes)
-            for it in pools
-            if one.name in it.classes
+            it.usd_per_hour * of_pool[one.name] / math.fsum(of_pool.values())
+            for it, of_pool in zip(pools, sent, strict=True)
+            if one.name in of_pool
         ),
     )
 

@@ -1,4 +1,4 @@
-"""Whose requests go where: all that are to be served go to pools that can serve them, and once."""
+"""Whose requests go where: all that are to be served go to pools that can serve them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ CLOSE = 1e-6
 
 
 def misrouted(plan: FleetPlan) -> Iterator[Finding]:
-    """Requests that go nowhere, or twice, or to a pool that serves fewer or another model."""
+    """Requests that go nowhere, or to a pool that serves fewer or another model."""
     yield from _uncovered(plan)
-    yield from _unserved(plan)
+    yield from _missent(plan)
     yield from _handed(plan)
     for i, one in enumerate(plan.pools):
         path: Path = ("pools", str(i))
@@ -40,46 +40,87 @@ def entries(plan: FleetPlan) -> list[tuple[int, FleetPool]]:
 
 
 def _uncovered(plan: FleetPlan) -> Iterator[Finding]:
-    """Of a class that is served, prompts of some length that go to no pool, or to several sorts."""
+    """Of a class that is served, prompts of some length that go to no pool, or to less than one."""
     for i, one in enumerate(plan.classes):
-        ranges = sorted(
-            {
-                (pool.above_tokens, pool.upto_tokens)
-                for _, pool in entries(plan)
-                if one.name in pool.classes
-            }
-        )
+        mine = [pool for _, pool in entries(plan) if one.name in pool.classes]
         path: Path = ("classes", str(i))
-        is_served = one.served_fraction > 0.0
-        if ranges and not is_served:
-            fact, says = "is nothing, and pools serve it", one.served_fraction
-            yield Finding(path=(*path, "served_fraction"), says=says, fact=fact)
-        if is_served and not _meets_each_once(ranges):
-            said = ", ".join(f"{above:g} to {upto:g}" for above, upto in ranges) or "no prompts"
-            fact = f"has pools for {said}, not for prompts of every length, each once"
-            yield Finding(path=(*path, "name"), says=one.name, fact=fact)
+        if one.served_fraction <= 0.0:
+            if mine:
+                fact, says = "is nothing, and pools serve it", one.served_fraction
+                yield Finding(path=(*path, "served_fraction"), says=says, fact=fact)
+            continue
+        for above, upto in _intervals(mine):
+            shares = math.fsum(it.share for it in mine if _takes(it, above, upto))
+            if shares < 1.0 - CLOSE:
+                fact = f"has pools for {shares:g} of its prompts of {above:g} to {upto:g} tokens"
+                yield Finding(path=(*path, "name"), says=one.name, fact=fact)
 
 
-def _meets_each_once(ranges: Sequence[tuple[float, float]]) -> bool:
-    """Whether ascending ranges follow each other from nothing to what has no end."""
-    ends = [0.0, *(edge for pair in ranges for edge in pair), math.inf]
-    gaps = list(pairwise(ends))[::2]
-    return bool(ranges) and all(before == after for before, after in gaps)
+def _intervals(pools: Sequence[FleetPool]) -> list[tuple[float, float]]:
+    """Lengths of prompts between which all go to the same pools."""
+    edges = {
+        0.0,
+        math.inf,
+        *(edge for one in pools for edge in (one.above_tokens, one.upto_tokens)),
+    }
+    return [*pairwise(sorted(edges))]
 
 
-def _unserved(plan: FleetPlan) -> Iterator[Finding]:
-    """Pools for the same requests that get more or fewer of them than there are."""
-    alike: dict[tuple[frozenset[str], float, float], list[int]] = {}
-    for i, one in entries(plan):
-        key = (frozenset(one.classes), one.above_tokens, one.upto_tokens)
-        alike.setdefault(key, []).append(i)
-    for numbers in alike.values():
-        sent = math.fsum(plan.pools[i].rate_per_s for i in numbers)
-        comes = requests_per_s(plan, plan.pools[numbers[0]])
-        if not math.isclose(sent, comes, rel_tol=CLOSE):
-            fact = f"with the pools beside it comes to {sent!r}, and {comes!r} are to be served"
-            path: Path = ("pools", str(numbers[0]), "rate_per_s")
-            yield Finding(path=path, says=plan.pools[numbers[0]].rate_per_s, fact=fact)
+def _takes(pool: FleetPool, above: float, upto: float) -> bool:
+    """Whether prompts of such lengths go to a pool."""
+    return pool.above_tokens <= above and upto <= pool.upto_tokens
+
+
+def _missent(plan: FleetPlan) -> Iterator[Finding]:
+    """Pools that get more or fewer requests than their shares of all that come."""
+    for i, (one, sent) in enumerate(zip(plan.pools, sent_per_s(plan), strict=True)):
+        path: Path = ("pools", str(i))
+        comes, is_entry = math.fsum(sent.values()), plan.recipes[one.recipe].role != DECODE
+        if is_entry and not 0.0 < one.share <= 1.0 + CLOSE:
+            yield Finding(path=(*path, "share"), says=one.share, fact="is no share of requests")
+        if not math.isclose(one.rate_per_s, comes, rel_tol=CLOSE):
+            fact = f"is not its share of what comes, {comes!r}"
+            yield Finding(path=(*path, "rate_per_s"), says=one.rate_per_s, fact=fact)
+        share = math.fsum(part * plan.pools[k].share for k, part in _parts(plan, one.name))
+        if not is_entry and not math.isclose(one.share, share, rel_tol=CLOSE):
+            fact = f"is not what is handed over to it, {share!r}"
+            yield Finding(path=(*path, "share"), says=one.share, fact=fact)
+
+
+def _parts(plan: FleetPlan, target: str) -> Iterator[tuple[int, float]]:
+    """Pools that hand over to a pool, and which part of what they read."""
+    numbers = {one.name: i for i, one in enumerate(plan.pools)}
+    for one in plan.handovers:
+        if one.target == target:
+            source = numbers[one.source]
+            yield source, one.requests_per_s / (plan.pools[source].rate_per_s or math.inf)
+
+
+def sent_per_s(plan: FleetPlan) -> list[dict[str, float]]:
+    """Requests of each class that come to each pool, of those that are served [1/s].
+
+    Pools share prompts that several take by their shares.
+    """
+    found: list[dict[str, float]] = [{} for _ in plan.pools]
+    served = {one.name: one.rate_per_s * one.served_fraction for one in plan.classes}
+    first = entries(plan)
+    for asked in plan.request.classes:
+        mine = [(i, it) for i, it in first if asked.name in it.classes]
+        for above, upto in _intervals([it for _, it in mine]):
+            some = [(i, it.share) for i, it in mine if _takes(it, above, upto)]
+            whole = math.fsum(share for _, share in some)
+            comes = served[asked.name] * _share_between(asked, above, upto) if some else 0.0
+            for i, share in some:
+                found[i][asked.name] = found[i].get(asked.name, 0.0) + comes * share / (
+                    whole or 1.0
+                )
+    numbers = {i for i, _ in first}
+    for i, one in enumerate(plan.pools):
+        if i not in numbers:
+            for k, part in _parts(plan, one.name):
+                for name, rate in found[k].items():
+                    found[i][name] = found[i].get(name, 0.0) + part * rate
+    return found
 
 
 def _handed(plan: FleetPlan) -> Iterator[Finding]:
@@ -118,16 +159,6 @@ def _unbalanced(
         if is_end and not math.isclose(one.rate_per_s, moved, rel_tol=CLOSE):
             fact = f"is not what it {does}, {moved!r}"
             yield Finding(path=("pools", str(i), "rate_per_s"), says=one.rate_per_s, fact=fact)
-
-
-def requests_per_s(plan: FleetPlan, pool: FleetPool) -> float:
-    """Requests that a pool, and those beside it for the same, are for: those that are served."""
-    served = {one.name: one.rate_per_s * one.served_fraction for one in plan.classes}
-    return math.fsum(
-        served[one.name] * _share_between(one, pool.above_tokens, pool.upto_tokens)
-        for one in plan.request.classes
-        if one.name in pool.classes
-    )
 
 
 def _share_between(one: TrafficClass, above: float, upto: float) -> float:

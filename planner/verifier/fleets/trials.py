@@ -171,7 +171,7 @@ def _routes(plan: FleetPlan, pools: list[FleetPool]) -> Iterator[Route]:
         if plan.recipes[pool.recipe].role not in (PREFILL, DECODE):
             yield Route(
                 pool=pool.name,
-                share=pool.rate_per_s,
+                share=pool.share,
                 above_tokens=pool.above_tokens,
                 upto_tokens=pool.upto_tokens,
             )
@@ -182,7 +182,7 @@ def _routes(plan: FleetPlan, pools: list[FleetPool]) -> Iterator[Route]:
                 pool=one.source,
                 then=one.target,
                 handover=_handover(one),
-                share=one.requests_per_s,
+                share=of[one.source].share * one.requests_per_s / of[one.source].rate_per_s,
                 above_tokens=of[one.source].above_tokens,
                 upto_tokens=of[one.source].upto_tokens,
             )
