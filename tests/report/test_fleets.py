@@ -125,7 +125,7 @@ def test_both_bounds_are_told_apart():
     text = report_text(replace(FLEET, fluid_usd_per_hour=2.95, most_factor=1.5), 300)
     assert "program       rent $5.9/h, bound $5.9/h, gap 0 %" in text
     assert (
-        "any fleet     $2.95/h: no fleet of these deployments in which each class keeps to one set"
+        "any fleet     $2.95/h: no fleet of these deployments is cheaper, however classes share"
         in text
     )
     assert "50 % of the rent is above it" in text

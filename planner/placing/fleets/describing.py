@@ -12,6 +12,7 @@ from planner.placing.fabrics.locating import LocatedOnNodes
 from planner.placing.fleets.chosen import PlannedFleet, PlannedPool
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.searching import RENT
+from planner.placing.fleets.streams import alike_names
 from planner.results.arrivals import Percentile
 from planner.results.fleets import (
     CURVE,
@@ -112,7 +113,7 @@ def _replicas(
 
 
 def _pools(one: Answered, numbers: Sequence[int]) -> Iterator[FleetPool]:
-    fleet = one.fleet
+    fleet, named = one.fleet, alike_names(one.asked.classes, sharing=one.asked.sharing)
     then = {way.pool: way.then for way in fleet.ways if way.then is not None}
     for i, pool in enumerate(fleet.pools):
         used = one.outcome.pool(pool.name).utilisation
@@ -121,7 +122,7 @@ def _pools(one: Answered, numbers: Sequence[int]) -> Iterator[FleetPool]:
             name=pool.name,
             recipe=i,
             replicas=tuple(k for k, number in enumerate(numbers) if number == i),
-            classes=tuple(each.name for each in pool.stream.classes),
+            classes=tuple(name for name, planned in named.items() if planned in pool.rates_per_s),
             above_tokens=pool.stream.above_tokens,
             upto_tokens=pool.stream.upto_tokens,
             then="" if after is None else fleet.pools[after].name,
@@ -160,24 +161,29 @@ def _handovers(fleet: PlannedFleet) -> Iterator[FleetHandover]:
 
 def _classes(one: Answered) -> Iterator[ServedClass]:
     served = {each.name: each for s in one.fleet.streams for each in s.classes}
+    named = alike_names(one.asked.classes, sharing=one.asked.sharing)
+    alike_per_s: dict[str, float] = {}
     for asked in one.asked.classes:
-        fraction = one.served_fraction.get(asked.name, 1.0)
-        if asked.name not in served:
+        name = named[asked.name]
+        alike_per_s[name] = alike_per_s.get(name, 0.0) + asked.rate_per_s
+    for asked in one.asked.classes:
+        name = named[asked.name]
+        if name not in served:
             yield _unserved(asked)
             continue
-        outcome = one.outcome.of(asked.name)
-        pools = [*one.fleet.pools_of(asked)]
+        outcome, pools = one.outcome.of(name), [*one.fleet.pools_of(served[name])]
+        rent = math.fsum(_part(pool, name) for pool in pools)
         yield ServedClass(
             name=asked.name,
             model=pools[0].stream.model.name,
             rate_per_s=asked.rate_per_s,
-            served_fraction=fraction,
+            served_fraction=one.served_fraction.get(name, 1.0),
             n_input_tokens=asked.lengths.mean_input_tokens,
             n_output_tokens=asked.lengths.mean_output_tokens,
             percentiles=tuple(_percentiles(asked, outcome)),
             curve_s=(_curve(outcome, TTFT), _curve(outcome, TPOT)),
             goodput=_goodput(asked, outcome),
-            usd_per_hour=math.fsum(_part(pool, asked.name) for pool in pools),
+            usd_per_hour=rent * asked.rate_per_s / alike_per_s[name],
         )
 
 

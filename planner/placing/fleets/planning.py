@@ -16,11 +16,12 @@ from planner.placing.fabrics.site import Fabric, graph_in
 from planner.placing.fleets.alternatives import alternatives_of, most_factor
 from planner.placing.fleets.chosen import PlannedFleet, usd_per_hour
 from planner.placing.fleets.describing import Answered, fleet_plan
+from planner.placing.fleets.fluid import fluid_bound
 from planner.placing.fleets.market import Market, market_believing, market_of
 from planner.placing.fleets.offering import is_measured, source_of
 from planner.placing.fleets.searching import RENT, as_offered, settled
 from planner.placing.fleets.shortage import shared_out, unreachable
-from planner.placing.fleets.streams import streams_of
+from planner.placing.fleets.streams import streams_of, with_alike
 from planner.placing.fleets.trying import LESS, Confirmed, OnRound, Tries, weighed
 from planner.report.launch.telling import with_commands_of
 from planner.results.fleets import FleetPlan, OtherFleet, Round
@@ -58,14 +59,16 @@ def fleet(request: FleetRequest, *, on_round: OnRound | None = None) -> FleetPla
         OutOfTimeError: the time limit ended before a first fleet.
         SolverError: provers contradict each other.
     """
-    began_s = time.perf_counter()
+    began_s, asked = time.perf_counter(), request
+    request = replace(asked, classes=with_alike(asked.classes, sharing=asked.sharing))
     market = opened(request)
     one = _found(market, on_round or _nothing)
     others = {belief: _other(market, one, belief) for belief in (INSIDE, MEDIAN)}
     fleets = [it.fleet for it in (one, *others.values()) if it is not None]
-    fluid = one.fluid.solution.vouched.bound if one.fluid.is_found else None
+    rent = usd_per_hour(one.fleet.pools)
+    fluid = fluid_bound(one.fleet.chosen.market, rent) if one.fluid.is_found else None
     made = Answered(
-        asked=request,
+        asked=asked,
         fleet=one.fleet,
         outcome=one.outcome,
         rounds=one.rounds,
@@ -76,10 +79,10 @@ def fleet(request: FleetRequest, *, on_round: OnRound | None = None) -> FleetPla
         began_s=began_s,
     )
     found = _with_tables(fleet_plan(made), fleets)
-    asked = {INSIDE: request, MEDIAN: replace(request, confidence=0.0)}
+    asked_by = {INSIDE: asked, MEDIAN: replace(asked, confidence=0.0)}
     beside = {
         belief: _other_fleet(
-            replace(made, asked=asked[belief], fleet=it.fleet, outcome=it.outcome), found
+            replace(made, asked=asked_by[belief], fleet=it.fleet, outcome=it.outcome), found
         )
         for belief, it in others.items()
         if it is not None

@@ -18,6 +18,7 @@ from planner.placing.fleets.alternatives import at_factor, largest_factor, words
 from planner.placing.fleets.chosen import Chosen, n_devices, planned, usd_per_hour
 from planner.placing.fleets.market import Market
 from planner.placing.fleets.planning import opened
+from planner.placing.fleets.streams import with_alike
 from planner.programs.layout import RELATIVE_TOLERANCE
 from planner.results.fleets import FleetStaircase, Step
 from planner.running.deadlines import check, timed
@@ -95,7 +96,7 @@ def _part(request: FleetRequest, low: float, high: float) -> list[Step]:
 
 def _opened(request: FleetRequest) -> Market:
     """What there is to choose from, each replica as if it were alone: of any traffic."""
-    market = opened(request)
+    market = opened(replace(request, classes=with_alike(request.classes, sharing=request.sharing)))
     market.book.router = None
     return market
 

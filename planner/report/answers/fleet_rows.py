@@ -124,8 +124,8 @@ def _fluid_words(plan: FleetPlan) -> str:
     if plan.fluid_usd_per_hour is None or plan.fluid_gap is None:
         return "nobody says what none is cheaper than"
     return (
-        f"{show(plan.fluid_usd_per_hour, 'USD/h')}: no fleet of these deployments in which each "
-        "class keeps to one set of replicas is cheaper, however routed and scheduled, percentiles "
+        f"{show(plan.fluid_usd_per_hour, 'USD/h')}: no fleet of these deployments is cheaper, "
+        "however classes share its replicas and passes are scheduled, percentiles "
         f"aside; {percent(plan.fluid_gap)} of the rent is above it"
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from planner.results.arrivals import Percentile
@@ -16,6 +16,7 @@ from planner.results.fleets import (
     ServedClass,
 )
 from planner.specs.roles import DECODE, PREFILL
+from planner.specs.traffic.arrivals import POISSON
 from planner.specs.traffic.percentiles import TPOT, TTFT
 from planner.specs.traffic.records import TrafficClass
 from planner.verifier.findings import Finding, Path
@@ -127,13 +128,30 @@ def _tried(plan: FleetPlan, seed: int) -> FleetOutcome:
     ]
     traces = [one.arrivals.trace for one in request.classes]
     longest = max((it.n_whole for it in traces if it is not None), default=0)
-    return simulate_steady(
+    groups = [*_groups(plan)]
+    outcome = simulate_steady(
         pools,
-        [_load(plan, one) for one in _served(plan)],
+        [_load(plan, some) for some in groups],
         n_requests=max(request.n_simulated, longest),
         seed=seed,
         shares=sorted({*SHARES, *CURVE, *_shares(plan)}),
     )
+    each = (replace(outcome.of(some[0].name), name=one.name) for some in groups for one in some)
+    return replace(outcome, classes=tuple(each))
+
+
+def _groups(plan: FleetPlan) -> Iterator[list[TrafficClass]]:
+    """Classes that are served, those together whose requests come at random and differ in nothing.
+
+    Nor do their ways: so what becomes of all is what becomes of each.
+    """
+    alike: dict[str, list[TrafficClass]] = {}
+    for one in _served(plan):
+        pools = [pool.name for pool in plan.pools if one.name in pool.classes]
+        is_random = one.arrivals.pattern == POISSON
+        key = repr((replace(one, name="", rate_per_s=1.0), pools)) if is_random else one.name
+        alike.setdefault(key, []).append(one)
+    yield from alike.values()
 
 
 def _shares(plan: FleetPlan) -> set[float]:
@@ -151,8 +169,9 @@ def _served(plan: FleetPlan) -> list[TrafficClass]:
     ]
 
 
-def _load(plan: FleetPlan, one: TrafficClass) -> ClassLoad:
-    """A class and its ways; those of the same prompts stand together."""
+def _load(plan: FleetPlan, some: Sequence[TrafficClass]) -> ClassLoad:
+    """Classes that are alike and their ways; those of the same prompts stand together."""
+    one = replace(some[0], rate_per_s=math.fsum(it.rate_per_s for it in some))
     mine = [pool for pool in plan.pools if one.name in pool.classes]
     parts = dict.fromkeys((pool.classes, pool.above_tokens, pool.upto_tokens) for pool in mine)
     routes = [
