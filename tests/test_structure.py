@@ -22,12 +22,12 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 115_389,
-    "lines of code": 78_537,
-    "modules": 747,
-    "entries of the largest folder below": 68,
+    "lines": 115_053,
+    "lines of code": 78_355,
+    "modules": 704,
+    "entries of the largest folder below": 66,
     "modules of more than 300 lines": 44,
-    "files that options touch": 116,
+    "files that options touch": 114,
     "… the widest of them": 33,
     "… on average, in tenths": 66,
     "files that limits touch": 116,

@@ -16,11 +16,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
-from planner.commands.kept import Kept
 from planner.commands.options.commands import COMMANDS, options_of
 from planner.commands.options.parsing import Said, files_of, parse
 from planner.errors import (
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from planner.results.staging import StagingConflict
 
     AnyConflict = Conflict | PlacementConflict | StagingConflict
+    from planner.solvers.kept import KeptProgram
 
 DEFECT, INTERRUPTED = 4, 130  # the other codes belong to the errors
 TRACEBACK = "PLANNER_TRACEBACK"
@@ -227,3 +227,36 @@ def _message(error: BaseException, words: list[str]) -> str:
         return messages.refused_text(error)
     command = f"{TRACEBACK}=1 {shlex.join(['plan', *words])}"
     return messages.defect_text(error, command=command, width=width())
+
+
+UNREAD = 2
+
+
+@dataclass(slots=True)
+class Kept:
+    """The program of a command, and the file that it goes to; neither unless it is asked for."""
+
+    path: str = ""
+    program: KeptProgram | None = None
+
+    @contextmanager
+    def listening(self, path: str | None) -> Iterator[None]:
+        """Keep the program of what is solved in here."""
+        if path is None:
+            yield
+            return
+        from planner.solvers.kept import keeping_program
+
+        with keeping_program() as self.program:
+            self.path = path
+            yield
+
+    def beside(self, answer: Answer) -> Answer:
+        """An answer, and beside its files the program."""
+        if self.program is None or answer.code == UNREAD:
+            return answer
+        text = self.program.text()
+        if text:
+            return replace(answer, files=(*answer.files, (self.path, text)))
+        note = "no program was solved: `--keep-program` leaves none"
+        return replace(answer, message="\n".join(filter(None, (note, answer.message))))

@@ -69,7 +69,7 @@ def _answer(
     catalogue: Catalogue,
     models: list[str],
 ) -> Answer:
-    from planner.estimates.measuring.rows import table_text
+    from planner.estimates.measuring.machines import table_text
     from planner.report.answers.kernels import measured_document
 
     name = _called(said)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from planner.commands.options.parsing import Said
-from planner.commands.options.roles import read_roles
+from planner.commands.options.reading import read_roles
 from planner.commands.reporting import reported
 from planner.errors import Problem
 from planner.quantities import placed

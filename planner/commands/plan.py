@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from planner.commands.options.parsing import Said
-from planner.commands.options.roles import read_roles
+from planner.commands.options.reading import read_roles
 from planner.commands.reporting import reported
 from planner.errors import NoPlanError, RequestError
 from planner.report.delivery import Answer

@@ -61,7 +61,7 @@ def shown(
     written = (*_files(said, document), *files)
     text, is_data = "", True
     if said.values.get("csv") == STDOUT:
-        from planner.report.documents.as_csv import csv_of
+        from planner.report.documents.blocks import csv_of
 
         text = csv_of(document()).rstrip("\n")
     elif said.values.get("json"):
@@ -83,7 +83,7 @@ def _files(said: Said, document: Callable[[], Document]) -> Iterator[tuple[str, 
     """Name and text of the files that options name."""
     csv, html = said.values.get("csv"), said.values.get("html")
     if csv not in (None, STDOUT):
-        from planner.report.documents.as_csv import csv_of
+        from planner.report.documents.blocks import csv_of
 
         yield str(csv), csv_of(document())
     if html is not None:

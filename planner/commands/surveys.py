@@ -37,7 +37,7 @@ def _code(found: object) -> int:
 def compare(said: Said) -> Answer:
     """The best plans of several cases."""
     from planner.commands.asking import wanted
-    from planner.commands.options.roles import read_roles
+    from planner.commands.options.reading import read_roles
     from planner.planning.comparing import compare as find
     from planner.report.progress import SurveyLine
 

@@ -16,24 +16,25 @@ from functools import cached_property
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
-from planner.estimates.margins import NONE, Margins
+from planner.estimates.margins import NONE, Margins, margins_of
 from planner.estimates.networks import network_table
 from planner.estimates.phases import (
     NumberFormats,
     PhaseCandidates,
     evaluate_phase,
     format_costs,
+    format_pairs,
     passes,
 )
 from planner.estimates.speculation import DecodeVariant, DraftTable, draft_table
 from planner.estimates.steps import Machine
-from planner.layouts.degrees import have_degrees
+from planner.layouts.degrees import have_degrees, have_name
 from planner.layouts.geometry import Pass, geometry
 from planner.layouts.layer import resident_weight_bytes
-from planner.layouts.named import have_name
 from planner.layouts.options import MICROBATCHES, all_layouts, n_offered, offered
 from planner.layouts.table import LayoutTable
 from planner.specs.records import FORMAT_BYTES, ClusterSpec, ModelSpec, Workload
+from planner.specs.request import Request
 from planner.specs.targets import ANY_LAYOUTS, FREE, Degrees, Layouts, Speculation
 from planner.topology.meshes import MeshTable, mesh_table
 
@@ -343,3 +344,31 @@ def spread(values: Sequence[int]) -> list[int]:
     """
     n_bits = max(1, (len(values) - 1).bit_length())
     return [values[i] for i in sorted(range(len(values)), key=lambda i: f"{i:0{n_bits}b}"[::-1])]
+
+
+def table_of(
+    request: Request,
+    machine: Machine,
+    *,
+    weights_within: tuple[float, float] = (0.0, 1.0),
+) -> CandidateTable:
+    """Every layout, format, batch and lookahead of a request.
+
+    Args:
+        request: what was asked.
+        machine: the pool's meshes and network.
+        weights_within: see `candidate_table`.
+    """
+    return candidate_table(
+        request.model,
+        machine,
+        request.workload,
+        formats=format_pairs(request.weights_formats, request.kv_formats),
+        batches=request.batches,
+        prefill_batches=request.prefill_batches,
+        weights_within=weights_within,
+        degrees=request.targets.degrees,
+        layouts_asked=request.targets.layouts,
+        speculation=request.speculation,
+        margins=margins_of(request),
+    )

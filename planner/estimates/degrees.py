@@ -9,8 +9,7 @@ import numpy as np
 from planner.equations.arrays import BoolArray, IntArray
 from planner.errors import Problem, RequestError
 from planner.estimates.steps import Machine
-from planner.layouts.degrees import degrees_of, have_degrees
-from planner.layouts.named import have_name, names_of
+from planner.layouts.degrees import degrees_of, have_degrees, have_name, names_of
 from planner.layouts.options import MICROBATCHES, all_layouts
 from planner.layouts.table import LayoutTable
 from planner.specs.request import Request

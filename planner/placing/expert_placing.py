@@ -23,7 +23,7 @@ from planner.programs.experts import (
 from planner.results.experts import ExpertBalance, ExpertPlan, ExpertRank
 from planner.running.deadlines import solver_limit_s, timed
 from planner.solvers.certify import certified
-from planner.solvers.experts.found import Found
+from planner.solvers.experts.slots import Found
 from planner.solvers.experts.solving import greedy_placement, placement_of, solve_experts
 from planner.specs.expert_loads import load_problem, placement_copies
 from planner.specs.experts_request import USUAL_GAP, ExpertsRequest, ExpertWeights

@@ -9,8 +9,8 @@ from planner.specs.graphs import GraphSpec
 from planner.specs.pools import PoolSpec, pool_of
 from planner.specs.records import ClusterSpec, TorusFabric
 from planner.specs.state import FREE, State
-from planner.topology.domains import domains_by_tier
 from planner.topology.graph import LINK, SCALE_OUT, SCALE_UP, build_graph, device_names, graph_of
+from planner.topology.packing import domains_by_tier
 from planner.topology.pools import pool_graph, with_state
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from planner.equations.arrays import IntArray
-from planner.estimates.candidates import CandidateTable
-from planner.estimates.requested import table_of
+from planner.estimates.candidates import CandidateTable, table_of
 from planner.estimates.steps import Machine
 from planner.placing.phases import best_phases
 from planner.placing.standing import Sharding, layout_sharding

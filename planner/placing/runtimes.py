@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from planner.placing.fabrics.domains import Domain
-from planner.placing.fabrics.layouts import configurations_on_nodes
-from planner.placing.fabrics.patterns import Beaten, NodeConfiguration
+import numpy as np
+
+from planner.equations.arrays import BoolArray, IntArray
+from planner.estimates.candidates import machine_of
+from planner.estimates.networks import network_table
+from planner.estimates.steps import Machine
+from planner.placing.configurations import Configuration
+from planner.placing.fabrics.domains import Domain, piece_sizes
+from planner.placing.fabrics.patterns import (
+    NODE,
+    STAGE,
+    Beaten,
+    NodeConfiguration,
+    NodePattern,
+    Shape,
+)
+from planner.placing.layouts import best_of_roles
 from planner.placing.tori.slices import OfferedOnTorus, slice_configurations
 from planner.specs.kernels import EngineTables
+from planner.specs.records import NodesFabric
 from planner.specs.request import Request
 from planner.specs.roles import TOGETHER
+from planner.topology.meshes import MeshTable
 from planner.topology.openings import Openings
 
 
@@ -61,3 +77,81 @@ class Roofline:
 
     def on_torus(self, model: int, openings: Openings, *, whole: bool = False) -> OfferedOnTorus:
         return slice_configurations(self.request, model, openings, self.roles, whole=whole)
+
+
+def configurations_on_nodes(
+    request: Request,
+    model: int,
+    domain: Domain,
+    beaten: Collection[Shape],
+    roles: Sequence[str] = (TOGETHER,),
+    *,
+    whole: bool = False,
+) -> Iterator[NodeConfiguration]:
+    """The configurations of one model on a domain: of each shape the best, some left out.
+
+    A shape is t devices in each of m places, p stages. A pipeline inside a node is one piece;
+    others have a piece for each row of a stage.
+
+    Args:
+        request: the model and its targets; its cluster is not looked at.
+        model: number of the model.
+        roles: that replicas may have.
+        whole: of each sharding of a shape the best.
+    """
+    is_even = domain.per_node in piece_sizes(domain.ground.inventory, domain.kind)
+    if domain.span != NODE and (domain.n_nodes < 2 or not is_even):
+        return
+    asked = replace(request, cluster=domain.cluster)
+    machine = machine_of(asked.cluster, asked.model)
+    meshes = machine.meshes
+    shape = np.stack([meshes.n_inside, meshes.n_across, meshes.n_stages], axis=1)
+    wanted = [tuple(one) not in beaten for one in shape.tolist()]
+    rows = np.flatnonzero(_offered(shape, domain) & np.array(wanted, dtype=np.bool_))
+    if not len(rows):
+        return
+    shape, meshes = shape[rows], _handing(meshes.take(rows), asked, domain)
+    network = network_table(meshes, asked.cluster.fabric)
+    machine = Machine(device=machine.device, meshes=meshes, network=network)
+    groups = [tuple(one) for one in shape.tolist()]
+    for row, quantities in best_of_roles(asked, machine, groups, roles, whole=whole):
+        t, m, p = (int(n) for n in shape[row])
+        pattern = NodePattern(
+            kind=domain.kind,
+            span=domain.span,
+            need=domain.need,
+            n_inside=t,
+            n_across=m,
+            n_stages=p,
+            pieces=(t * p,) if domain.span == NODE else (t,) * (m * p),
+        )
+        yield Configuration(model=model, pattern=pattern, **quantities)
+
+
+def _offered(shape: IntArray, domain: Domain) -> BoolArray:
+    """Meshes that lie as the span says, (M,): pieces are powers of two or whole nodes.
+
+    A pipeline inside a node is one piece; other pipelines have a piece for each stage, and are
+    costed as if each lay in a node of its own: where two share one, nothing gets slower.
+    """
+    (t, m, p), ground = shape.T, domain.ground
+    n_devices = t * m * p
+    fits = n_devices <= ground.most_devices
+    if domain.span == NODE:
+        sizes = piece_sizes(ground.inventory, domain.kind)
+        return np.asarray(fits & (m == 1) & np.isin(n_devices, sizes))
+    apart = (m > 1) & (p > 1) if domain.span == STAGE else n_devices > t
+    return np.asarray(fits & apart & (t == t.max()))
+
+
+def _handing(meshes: MeshTable, request: Request, domain: Domain) -> MeshTable:
+    """The meshes, with what stages hand over led through the spine where the span says so."""
+    if domain.span != STAGE:
+        return meshes
+    assert isinstance(request.cluster.fabric, NodesFabric)
+    attained = domain.need.spine_bytes_per_s * request.cluster.fabric.scale_out_fraction
+    return replace(
+        meshes,
+        stage_bytes_per_s=np.full(len(meshes), attained),
+        stage_hop_s=np.full(len(meshes), domain.ground.inventory.spine_s[domain.kind]),
+    )

@@ -11,7 +11,7 @@ from planner.equations.tails import undecided
 from planner.programs.layout import Assignment, ceiling, keeping
 from planner.programs.posed import PosedProgram
 from planner.programs.rows import least_by_group
-from planner.programs.simplicity import SIMPLICITY
+from planner.programs.targets import SIMPLICITY
 from planner.results import Alternative, AnyDeployment, Rival
 from planner.results.engines import EngineDeployment
 from planner.running.deadlines import is_over

@@ -35,8 +35,7 @@ from planner.programs.amounts import (
 from planner.programs.layout import LayoutProgram
 from planner.programs.posed import NO_RELIEFS, PosedProgram
 from planner.programs.quantities import Coefficients, Facts, Quantities
-from planner.programs.simplicity import SIMPLICITY, simplicity
-from planner.programs.targets import further, target_limits
+from planner.programs.targets import SIMPLICITY, further, simplicity, target_limits
 from planner.quantities import GIB, USD_PER_MTOKEN
 from planner.specs.records import Workload
 from planner.specs.request import Request

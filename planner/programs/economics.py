@@ -24,8 +24,7 @@ from planner.programs.deployment import TIE_BREAKER
 from planner.programs.layout import LayoutProgram
 from planner.programs.posed import PosedProgram
 from planner.programs.quantities import Quantities
-from planner.programs.simplicity import SIMPLICITY, simplicity
-from planner.programs.targets import further, target_limits
+from planner.programs.targets import SIMPLICITY, further, simplicity, target_limits
 from planner.quantities import GIB
 from planner.specs.economics.request import EconomicsRequest
 from planner.topology.packing import n_node_places

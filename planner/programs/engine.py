@@ -30,8 +30,7 @@ from planner.programs.layout import LayoutProgram
 from planner.programs.posed import PosedProgram
 from planner.programs.quantities import Coefficients, Facts, Quantities
 from planner.programs.rows import alike_rows
-from planner.programs.simplicity import SIMPLICITY, simplicity
-from planner.programs.targets import further, target_limits
+from planner.programs.targets import SIMPLICITY, further, simplicity, target_limits
 from planner.quantities import GIB
 from planner.specs.engine_request import EngineRequest
 from planner.specs.served_formats import ServedFormats

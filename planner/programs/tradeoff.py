@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from planner.programs.dominance import dominated
+from planner.programs.dominance import Stairs, dominated, merged, no_stairs, stairs
 from planner.programs.layout import (
     RELATIVE_TOLERANCE,
     Assignment,
@@ -27,7 +27,6 @@ from planner.programs.layout import (
 from planner.programs.posed import PosedProgram
 from planner.programs.rows import Row, first_least, rest_of_context
 from planner.programs.screens import Field
-from planner.programs.stairs import Stairs, merged, no_stairs, stairs
 
 MOST_IN_GRID = 2_000_000  # assignments of a context that are looked at together
 MOST_ROUNDS = 5

@@ -21,6 +21,7 @@ from planner.programs.posed import InMemory, PosedProgram
 from planner.results import AnyDeployment, Considered
 from planner.results.engines import EngineDeployment
 from planner.runtimes.candidates import Aim
+from planner.runtimes.describe import larger_pools
 from planner.runtimes.engine_describing import describe_choice
 from planner.runtimes.engine_requests import (
     asked_pool,
@@ -30,7 +31,6 @@ from planner.runtimes.engine_requests import (
 )
 from planner.runtimes.engine_source import EngineSource, Offered
 from planner.runtimes.predicting import Machines
-from planner.runtimes.shortfall import larger_pools
 from planner.specs.architecture import Architecture
 from planner.specs.engine_request import EngineRequest
 from planner.specs.engines.rules import EngineRule

@@ -9,15 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from planner.errors import SolverError
 from planner.estimates.economics.choices import Choices, Tables, choices, joined_choices, tables_of
+from planner.estimates.economics.passes import Ways
 from planner.programs.economics import pose_economics
 from planner.programs.layout import Assignment, keeping
 from planner.programs.posed import InMemory, PosedProgram
 from planner.quantities import GIB
 from planner.results import AnyDeployment
-from planner.results.erdil2025 import EconomicsDeployment
+from planner.results.erdil2025 import EconomicsChoice, EconomicsDeployment, Way
+from planner.runtimes.agreeing import agree
 from planner.runtimes.candidates import Aim
-from planner.runtimes.erdil_describing import describe_choice
 from planner.runtimes.erdil_requests import economics_request
 from planner.solvers.search import optimum
 from planner.solvers.solution import Status
@@ -25,7 +27,9 @@ from planner.specs.economics.request import MEMORY_RULES, EconomicsRequest
 from planner.specs.request import Request, command_of, make_request
 from planner.specs.runtimes import ERDIL2025
 from planner.specs.targets import Targets
+from planner.verifier.findings import Refused
 from planner.verifier.plans import checked
+from planner.verifier.runtimes.erdil2025 import economics_deployment
 
 MEMORY = "memory"
 CLOSER = 1.0 - 1e-12
@@ -179,3 +183,42 @@ def erdil_candidates(
     """
     request = make_request(**asked)
     return (ErdilCandidates(request=economics_request(request, memory=memory), asked=request),)
+
+
+def describe_choice(
+    choices: Choices, request: EconomicsRequest, column: int, n_replicas: int = 1
+) -> EconomicsDeployment:
+    """Replicas of one choice, by the account.
+
+    Raises:
+        SolverError: the arrays say otherwise, or the account refuses the choice.
+    """
+    n_drafted = int(choices.n_drafted[column])
+    choice = EconomicsChoice(
+        weights_format=request.served[int(choices.served[column])].weights_format,
+        layout=_way(choices.ways, column),
+        batch=int(choices.batch[column]),
+        n_drafted=n_drafted,
+        draft_layout=_way(choices.draft_ways, column) if n_drafted else None,
+        n_replicas=n_replicas,
+    )
+    try:
+        found, _ = economics_deployment(request, choice)
+    except Refused as refused:
+        raise SolverError(f"the account refuses the choice: {refused.at(())}") from None
+    agree(
+        {
+            "time of a token": (choices.token_s[column], found.tpot_s),
+            "memory": (choices.held_bytes[column], found.used_bytes),
+        }
+    )
+    return found
+
+
+def _way(ways: Ways, column: int) -> Way:
+    return Way(
+        n_stages=int(ways.n_stages[column]),
+        n_tensor=int(ways.n_tensor[column]),
+        n_expert=int(ways.n_expert[column]),
+        n_attention=int(ways.n_attention[column]),
+    )

@@ -36,9 +36,9 @@ from planner.specs.records import ClusterSpec, DeviceSpec
 from planner.specs.served_formats import as_run, unpublished
 from planner.specs.serving_records import PredictionRequest, ServingRecords
 from planner.specs.validation.arguments import arguments_checked
+from planner.verifier.pass_lines import slow_kernels
 from planner.verifier.predictions import prediction
 from planner.verifier.serving.evaluation import Evaluation, evaluation
-from planner.verifier.serving.slow_kernels import slow_kernels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from planner.errors import RequestError
-from planner.estimates.candidates import CandidateTable, machine_of
+from planner.estimates.candidates import CandidateTable, machine_of, table_of
 from planner.estimates.degrees import check_degrees, degree_problems
-from planner.estimates.requested import table_of
 from planner.estimates.serving.usual_engines import engines_of
 from planner.estimates.steps import Machine
 from planner.programs.deployment import Posing
@@ -19,8 +18,7 @@ from planner.programs.layout import Assignment
 from planner.programs.posed import PosedProgram
 from planner.results import AnyDeployment, Considered, Deployment
 from planner.runtimes.candidates import Aim
-from planner.runtimes.describe import describe
-from planner.runtimes.shortfall import larger_pools
+from planner.runtimes.describe import describe, larger_pools
 from planner.specs.quality import variant_problems, weights_losses, with_variants
 from planner.specs.reading import cluster_examples
 from planner.specs.records import FORMAT_BYTES, ModelSpec

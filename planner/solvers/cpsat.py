@@ -226,3 +226,19 @@ def _chosen(
     columns = [j for j, taken in enumerate(x) if taken]
     columns.sort(key=lambda j: int(program.column_slot[j]))
     return Assignment(context=z.index(True), columns=tuple(columns))
+
+
+def run_cpsat(solver: cp_model.CpSolver, model: cp_model.CpModel) -> cp_model.CpSolverStatus:
+    """Solve a model with the parameters that the solver has.
+
+    CP-SAT by itself takes SIGINT for a limit, answers with what it has, and leaves the signal to
+    end the process without a word afterwards.
+
+    Raises:
+        KeyboardInterrupt: interrupted.
+    """
+    solver.parameters.catch_sigint_signal = False
+    ended: list[cp_model.CpSolverStatus] = []
+    if run_interruptibly(lambda: ended.append(solver.solve(model)), solver.stop_search):
+        raise KeyboardInterrupt
+    return ended[0]

@@ -25,6 +25,7 @@ from math import inf
 import numpy as np
 
 from planner.errors import SolverError
+from planner.programs.dominance import Stairs, merged, stairs
 from planner.programs.layout import (
     RELATIVE_TOLERANCE,
     Assignment,
@@ -36,7 +37,6 @@ from planner.programs.narrowing import Narrowed, narrow
 from planner.programs.posed import Source
 from planner.programs.proofs import Vouched
 from planner.programs.screens import screen
-from planner.programs.stairs import Stairs, merged, stairs
 from planner.programs.tradeoff import Tradeoff, tradeoff_of
 from planner.running.deadlines import solver_limit_s, timed
 from planner.solvers import LayoutSolution, solve

@@ -8,11 +8,12 @@ beside experts, heads that predict further tokens.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from planner.specs.mixers import Mixer, Recurrence
-from planner.specs.popularity import usual_loads
 from planner.specs.provenance import Provenance
 from planner.specs.served_formats import Checkpoint
 from planner.specs.variants import Variant
@@ -272,3 +273,27 @@ def _loaded(layer: LayerClass, loads: tuple[float, ...]) -> LayerClass:
     if not isinstance(ffn, Experts) or ffn.n_experts != len(loads):
         return layer
     return replace(layer, ffn=replace(ffn, loads=loads))
+
+
+EXPONENT = 0.8  # s, of the power law [1]
+N_ORDERS = 16
+"""Orders whose mean is taken: it is then known to 2 % of the rows of the fullest device."""
+
+
+@cache
+def usual_loads(n_experts: int) -> tuple[tuple[float, ...], ...]:
+    """Loads of the experts of a layer in each of the orders.
+
+    The k-th most popular of E experts is visited in proportion to k^-s. Engines hold neighbours on
+    a device, and which experts are neighbours of popular ones is not known: the orders are drawn,
+    the same ones each time.
+
+    Source: `docs/decisions/0025-steps.md`; s makes as many experts be hit as the power laws of
+    [AIConfigurator2026] do, under which its tables of experts were measured.
+    """
+    loads = [rank**-EXPONENT for rank in range(1, n_experts + 1)]
+    orders = []
+    for seed in range(N_ORDERS):
+        random.Random(seed).shuffle(drawn := list(loads))
+        orders.append(tuple(drawn))
+    return tuple(orders)

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from planner.specs.state import FAILED, FREE
-from planner.topology.domains import domains_by_tier
 from planner.topology.graph import (
     DEVICE,
     ICI,
@@ -35,6 +34,7 @@ from planner.topology.graph import (
     SWITCH,
     device_names,
 )
+from planner.topology.packing import domains_by_tier
 from planner.topology.paths import group_bytes_per_s
 
 if TYPE_CHECKING:

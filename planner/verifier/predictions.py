@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from planner.results.arrivals import Waves
-from planner.results.predictions import FirstTokenPart, MemoryLine, PassLine, Prediction
+from planner.results.predictions import (
+    BalanceLine,
+    FirstTokenPart,
+    MemoryLine,
+    PassLine,
+    Prediction,
+)
+from planner.specs.architecture import Experts
+from planner.specs.mixers import GroupedAttention, LatentAttention
 from planner.specs.provenance import Provenance
 from planner.specs.roles import PREFILL
 from planner.specs.serving_records import PredictionRequest
@@ -14,12 +22,12 @@ from planner.verifier.findings import Finding, Refused, with_differences
 from planner.verifier.loads import counted_load
 from planner.verifier.pass_lines import pass_line
 from planner.verifier.quality import quality_words
-from planner.verifier.serving.balance import balance
 from planner.verifier.serving.evaluation import Evaluation, evaluation
 from planner.verifier.serving.held import copies_of
+from planner.verifier.serving.kernels import stored_bytes
 from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s
 from planner.verifier.serving.passes import interval
-from planner.verifier.serving.ranks import has_experts, kind_of
+from planner.verifier.serving.ranks import Rank, has_experts, kind_of
 from planner.verifier.serving.rounds import Felt, Served
 from planner.verifier.serving.starting import unstartable
 
@@ -176,3 +184,64 @@ def _provenance(
     """Sources of the forms of all lines, each once, and of the engine's constants."""
     sources = {f"{one.formula}.{one.format}": one.source for it in passes for one in it.operations}
     return (*(Provenance(key=key, source=sources[key]) for key in sorted(sources)), *engine)
+
+
+def balance(rank: Rank, n_running: float) -> tuple[BalanceLine, ...]:
+    """Balance points of a decode pass in which so many tokens of a rank are.
+
+    R is the ridge: FLOP that a device does in the time that a byte takes. With weights of w bytes,
+    a product of B tokens does 2 B FLOP for w bytes of each weight, so it balances at B = R w / 2.
+    R/2 of grouped attention, R/4 of latents and R/2S of experts in [InferSim] §3 are these, with R
+    of 8-bit products, attention in 16 bits and weights of one byte.
+
+    Those of a product, then of each kind of attention, then of experts.
+    """
+    formats, rate = rank.formats, rank.kernels.device.hbm_bytes_per_s
+    matrix_ridge, attention_ridge = (
+        rank.kernels.peak_of(one) / rate for one in (formats.weights, "bf16")
+    )
+    layers, lines = rank.model.layers, [
+        BalanceLine(
+            name="tokens of a product",
+            balanced=matrix_ridge * stored_bytes(formats.weights) / 2,
+            present=n_running,
+            rule="R × bytes of a weight / 2",
+        )
+    ]  # fmt: skip
+    for mixer in dict.fromkeys(layer.mixer for layer in layers):
+        lines += _of_attention(mixer, attention_ridge, stored_bytes(formats.cache))
+    experts_ridge = matrix_ridge * stored_bytes(formats.experts)
+    lines += [
+        BalanceLine(
+            name="tokens of all ranks, for their experts",
+            balanced=experts_ridge / 2 / (ffn.n_active / ffn.n_experts),
+            present=n_running * rank.n_data,
+            rule="R × bytes of a weight / 2S, S = active / all experts",
+        )
+        for ffn in dict.fromkeys(layer.ffn for layer in layers)
+        if isinstance(ffn, Experts)
+    ]
+    return tuple(dict.fromkeys(lines))
+
+
+def _of_attention(mixer: object, ridge: float, cache_bytes: float) -> Iterator[BalanceLine]:
+    """Heads that share what is cached.
+
+    Each cached pair of d numbers takes 2 d bytes · w and gives each head of a group 4 d FLOP; of
+    latents a head does 2 (2 d_latent + d_rope) FLOP on the d_latent + d_rope numbers of a token.
+    """
+    if isinstance(mixer, GroupedAttention):
+        yield BalanceLine(
+            name="heads that share keys and values",
+            balanced=ridge * cache_bytes / 2,
+            present=mixer.n_heads / mixer.n_kv_heads,
+            rule="R of attention × bytes of a cached number / 2",
+        )
+    elif isinstance(mixer, LatentAttention):
+        flop = 2.0 * (2 * mixer.d_kv_latent + mixer.d_rope)
+        yield BalanceLine(
+            name="heads that share a latent",
+            balanced=ridge * cache_bytes * mixer.d_cached / flop,
+            present=float(mixer.n_heads),
+            rule="R of attention × bytes of a cached token / FLOP of a head on it",
+        )

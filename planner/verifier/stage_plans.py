@@ -13,20 +13,16 @@ from functools import cached_property
 from itertools import pairwise
 
 from planner.results.staging import GroupUse, StageLine, StagePlan
-from planner.specs.architecture import Experts, FeedForward
+from planner.specs.architecture import Experts, FeedForward, LayerClass
 from planner.specs.mixers import GroupedAttention
 from planner.specs.stages_request import PHASES, StageGroup, StagesRequest
 from planner.verifier.certificates import Counts, certified
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, with_differences
-from planner.verifier.serving.holding import (
-    embedding_bytes,
-    fixed_bytes,
-    layer_cache_bytes,
-    layer_weights_bytes,
-)
+from planner.verifier.serving import held
 from planner.verifier.serving.kernels import STATIC, STORED
 from planner.verifier.serving.layers import embedding_s, head_s, layer_s
 from planner.verifier.serving.links import Links, handing_s
+from planner.verifier.serving.ranks import rank_of
 from planner.verifier.serving.tokens import tokens_of
 
 CHECKS = (
@@ -277,3 +273,28 @@ def _unshared(asked: StagesRequest, group: StageGroup) -> Iterator[str]:
             yield f"experts do not go into {n_groups} groups of {cut} devices"
     if n_groups > 1 and not any(isinstance(one.ffn, Experts) for one in asked.model.layers):
         yield "deals out experts, and there are none"
+
+
+def layer_weights_bytes(layer: LayerClass, group: StageGroup, asked: StagesRequest) -> float:
+    """Of one layer, on one device of a group."""
+    return held.layer_weights_bytes(layer, rank_of(group, asked))
+
+
+def layer_cache_bytes(layer: LayerClass, group: StageGroup, asked: StagesRequest) -> float:
+    """Of one layer, for all sequences in flight, each at its longest: whole blocks, or states."""
+    work, n_tokens = asked.work, asked.work.n_input_tokens + asked.work.n_output_tokens
+    rank = rank_of(group, asked)
+    each = held.layer_cache_bytes(layer, rank, n_tokens, asked.engine.n_block_tokens)
+    return work.n_sequences * (each + held.layer_state_bytes(layer, rank))
+
+
+def fixed_bytes(group: StageGroup, asked: StagesRequest) -> float:
+    """Activations of the largest pass, scores of words, and what is the engine's own."""
+    rank, engine = rank_of(group, asked), asked.engine
+    activations = held.activation_bytes(rank, engine.n_chunk_tokens, float(asked.work.batch))
+    return activations + engine.workspace_bytes
+
+
+def embedding_bytes(group: StageGroup, asked: StagesRequest) -> float:
+    """The matrix of words, or the head: in 16 bits."""
+    return held.word_bytes(rank_of(group, asked))

@@ -25,9 +25,8 @@ import numpy as np
 
 from planner.placing.staging.placing import pool_of
 from planner.programs.machines import Held, Pool, violations
-from planner.programs.replay import replayed_rate
 from planner.solvers.machines import PlacementSolution, place
-from planner.solvers.machines.known import Tries
+from planner.solvers.machines.known import Tries, replayed_rate
 from planner.solvers.mixed import solver_of
 from planner.solvers.solution import Effort, Status
 from planner.specs.layer_files import load_layers

@@ -12,8 +12,7 @@ from planner.estimates.economics.choices import choices, tables_of
 from planner.planning.plans import decide, plan
 from planner.results import Conflict, ErdilPlan
 from planner.runtimes.candidates import Among
-from planner.runtimes.erdil2025 import ErdilCandidates
-from planner.runtimes.erdil_describing import describe_choice
+from planner.runtimes.erdil2025 import ErdilCandidates, describe_choice
 from planner.specs.economics.request import Drafting, EconomicsRequest, Served
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.records import Workload

@@ -10,8 +10,7 @@ import pytest
 
 from planner.errors import NoPlanError
 from planner.estimates import candidates, speculation
-from planner.estimates.candidates import machine_of, spread
-from planner.estimates.requested import table_of
+from planner.estimates.candidates import machine_of, spread, table_of
 from planner.planning.pareto import frontier
 from planner.planning.plans import plan
 from planner.programs import reduction

@@ -13,7 +13,6 @@ from planner.equations.economics.transformer import kv_bytes_per_token, n_params
 from planner.equations.speculation import expected_tokens
 from planner.errors import RequestError
 from planner.estimates.economics.choices import choices, tables_of
-from planner.estimates.economics.conversion import economics_device, economics_model, left_out
 from planner.estimates.economics.degrees import (
     attention_degrees,
     expert_degrees,
@@ -22,9 +21,10 @@ from planner.estimates.economics.degrees import (
     stage_counts,
     tensor_degrees,
 )
-from planner.estimates.economics.memory import held
 from planner.estimates.economics.passes import Ways, all_ways, pass_latency_s
+from planner.estimates.economics.tables import held
 from planner.results.erdil2025 import Way
+from planner.runtimes.erdil_requests import economics_device, economics_model, left_out
 from planner.specs.economics.records import EconomicsModel
 from planner.specs.economics.request import (
     MEMORY_RULES,

@@ -12,7 +12,7 @@ from planner.equations.speculation import expected_tokens, n_scored
 from planner.estimates.serving.passes import parameter_bytes
 from planner.specs.architecture import FeedForward
 from planner.specs.reading import load_architecture
-from planner.verifier.serving.balance import balance
+from planner.verifier.predictions import balance
 from planner.verifier.serving.kernels import product
 from tests.papers.lecture import (
     BF16,

@@ -17,9 +17,8 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 
-from planner.estimates.candidates import machine_of
+from planner.estimates.candidates import machine_of, table_of
 from planner.estimates.networks import network_table
-from planner.estimates.requested import table_of
 from planner.estimates.steps import Machine
 from planner.programs.deployment import Posing
 from planner.programs.posed import joined

@@ -9,15 +9,13 @@ import numpy as np
 import pytest
 
 from planner import load_topology, plan
-from planner.estimates.candidates import machine_of, usable_bytes
-from planner.estimates.requested import table_of
+from planner.estimates.candidates import machine_of, table_of, usable_bytes
 from planner.placing.fabrics.domains import domains, needs
-from planner.placing.fabrics.layouts import configurations_on_nodes
 from planner.placing.fabrics.patterns import LEAF, NODE, Beaten
 from planner.placing.fabrics.site import Fabric, graph_in
-from planner.placing.runtimes import Roofline
+from planner.placing.phases import least, pareto
+from planner.placing.runtimes import Roofline, configurations_on_nodes
 from planner.placing.tori.slices import slice_configurations, torus_state
-from planner.programs.single_phases import least, pareto
 from planner.specs.placement_request import PlacementRequest, Serve, layout_request
 from planner.specs.pools import GroupSpec, PoolSpec
 from planner.specs.reading import load_cluster, load_model

@@ -24,9 +24,8 @@ from planner import (
     load_topology,
     plan,
 )
-from planner.estimates.candidates import machine_of, usable_bytes
+from planner.estimates.candidates import machine_of, table_of, usable_bytes
 from planner.estimates.phases import passes
-from planner.estimates.requested import table_of
 from planner.results.surveys import X_AXES, Y_AXES
 from planner.solvers.solution import Status
 from tests import requests

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from planner.errors import NoPlanError, RequestError
-from planner.estimates.candidates import machine_of
-from planner.estimates.requested import table_of
+from planner.estimates.candidates import machine_of, table_of
 from planner.planning.plans import plan
 from planner.programs.deployment import Posing
 from planner.programs.posed import Several, joined

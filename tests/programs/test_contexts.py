@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.estimates.candidates import machine_of
-from planner.estimates.requested import table_of
+from planner.estimates.candidates import machine_of, table_of
 from planner.programs.contexts import optima
 from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment, restrict, violations

@@ -8,7 +8,6 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from planner.programs.covers import cheapest_covers, cover_program, covered_layers_bound
 from planner.programs.machines import (
     Held,
     classes,
@@ -16,7 +15,8 @@ from planner.programs.machines import (
     violations,
 )
 from planner.programs.patterns import crossing_flow, crossings, patterns
-from planner.programs.replay import replayed_rate
+from planner.solvers.machines.covers import cheapest_covers, cover_program, covered_layers_bound
+from planner.solvers.machines.known import replayed_rate
 from tests.programs.pools import pool
 
 TWO_TYPES = [[10.0, 4.0], [8.0, 5.0, 3.0]]

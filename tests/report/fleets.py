@@ -9,12 +9,11 @@ from itertools import accumulate
 
 from planner.placing.fleets.planning import fleet
 from planner.results.fleets import FleetPlan, FleetStaircase, Step
-from planner.specs.connectors import load_connector
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.pools import load_site
 from planner.specs.reading import load_model
 from planner.specs.records import ModelSpec
-from planner.specs.roles import AskedRoles
+from planner.specs.roles import AskedRoles, load_connector
 from planner.specs.state import State
 from planner.specs.traffic.arrivals import replaying
 from planner.specs.traffic.lengths import IndependentLengths, TraceLengths

@@ -6,10 +6,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 from planner.report.answer_kinds import document_of
-from planner.report.documents.as_csv import csv_of
 from planner.report.documents.as_html import Origin, page_of
 from planner.report.documents.as_text import text_of
-from planner.report.documents.blocks import Document, Section
+from planner.report.documents.blocks import Document, Section, csv_of
 from planner.results.surveys import Curves
 
 ORIGIN = Origin(command="plan --batch=8", date="2026-01-31", version="llm-serving-planner 0.1.0")

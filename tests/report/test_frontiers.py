@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from planner.report.answers.frontiers import preferred_line, shown_points
-from planner.report.documents import as_csv
+from planner.report.documents import blocks
 from planner.results.surveys import Curve
 from tests.report.rendering import report_csv, report_text
 from tests.report.surveys import CASE, CURVE, MANY, MISSING, PROOF, THREE
@@ -134,6 +134,6 @@ def test_a_name_that_begins_like_a_formula_is_a_text_in_csv(sign):
 
 
 def test_numbers_of_csv_are_never_quoted():
-    assert as_csv._cell(-1.5) == -1.5
-    assert as_csv._cell("-1.5") == "'-1.5"
-    assert as_csv._cell("1.5") == "1.5"
+    assert blocks._cell(-1.5) == -1.5
+    assert blocks._cell("-1.5") == "'-1.5"
+    assert blocks._cell("1.5") == "1.5"

@@ -20,8 +20,7 @@ from planner.solvers import machines
 from planner.solvers.machines import EVEN_PRICES, PlacementSolution, enumeration, place
 from planner.solvers.machines.covers import CoverSearch
 from planner.solvers.machines.known import Known, Tries
-from planner.solvers.machines.rows import best_row
-from planner.solvers.machines.seats import seated
+from planner.solvers.machines.rows import best_row, seated
 from planner.solvers.machines.sweep import Sweep, sweep
 from planner.solvers.machines.tree import Tree
 from planner.solvers.mixed import solver_of

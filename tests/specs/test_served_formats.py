@@ -10,7 +10,7 @@ from planner.specs.engines.files import load_engine
 from planner.specs.reading import load_architecture, load_model
 from planner.specs.record_coherence import architecture_problems, model_problems
 from planner.specs.served_formats import RUN, ServedFormats, as_run, unpublished
-from planner.verifier.serving.checkpoints import loaded
+from planner.verifier.serving.evaluation import loaded
 
 MODELS = ("deepseek-v3", "gpt-oss-120b", "qwen3-235b-a22b", "llama-3.1-70b", "mixtral-8x7b")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import networkx as nx
 
-from planner.topology.domains import domains_by_tier
 from planner.topology.graph import device_names
+from planner.topology.packing import domains_by_tier
 from planner.topology.paths import group_bytes_per_s
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from planner.topology.domains import domains_by_tier
 from planner.topology.graph import build_graph, device_names
+from planner.topology.packing import domains_by_tier
 from tests.topology.pools import linked, nodes, torus
 from tests.topology.readings import scale_up_domains
 

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from planner.placing.staging.placing import place_layers, pool_of
 from planner.programs.machines import Held
-from planner.programs.replay import replayed_rate
 from planner.results.staging import MachineLine
+from planner.solvers.machines.known import replayed_rate
 from planner.specs.stages_request import LayersRequest
-from planner.verifier.flows import Network
-from planner.verifier.layer_placements import judge_layers
+from planner.verifier.layer_placements import Network, judge_layers
 from tests.verifier.answers import machines
 
 EDGES = st.lists(

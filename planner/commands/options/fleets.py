@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 from planner.commands.options.parsing import Said
-from planner.commands.options.reading import kernel_formats
-from planner.commands.options.roles import read_roles
+from planner.commands.options.reading import kernel_formats, read_roles
 from planner.commands.options.traffic import OF_ONE_CLASS, read_traffic
 from planner.commands.placements import DEFAULT_SITE, read_limits
 from planner.placing.fleets.asking import engine_problems, fleet_request

@@ -148,3 +148,15 @@ def _drafting(said: Said) -> AskedDrafting | None:
         acceptance=rates or PUBLISHED[kind].rates,
         lookaheads=said.lookahead or LOOKAHEADS,
     )
+
+
+def read_roles(said: Said) -> dict[str, Any]:
+    """Arguments of `place` for what is said; nothing where nothing is."""
+    asked = said.sets("AskedRoles")
+    name = said.values.get("connector")
+    if name is not None:
+        from planner.specs.roles import load_connector
+
+        connector = said.collect(lambda: load_connector(name))
+        asked |= {} if connector is None else {"connector": connector}
+    return asked

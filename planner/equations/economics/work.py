@@ -1,15 +1,24 @@
-"""Time of a pass's memory traffic and arithmetic in the full casework, in two parts each.
+"""Time of a pass: of its memory traffic, its arithmetic, and between devices, term by term.
 
 The attention projections may be scaled down to a share 1/a of a stage's devices while the
 others wait; everything else always uses all of them.
 
-Source: [Erdil2025] §3.2 and Eqs. 31-38; the scale-down is the published program's.
+Source: [Erdil2025] §3.2-3.5 and Eqs. 31-38; the scale-down, groups and widths are the published
+program's.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from planner.equations.arrays import FloatArray
-from planner.equations.economics.degrees import Degrees
+from planner.equations.economics.collectives import (
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    POINT_TO_POINT,
+    collective_s,
+)
+from planner.equations.economics.degrees import Degrees, n_nodes, tensor_group
 from planner.equations.economics.matrices import attention_bytes
 from planner.equations.economics.transformer import (
     attention_flop,
@@ -48,3 +57,84 @@ def projection_compute_s(decode: DecodePass, degrees: Degrees) -> FloatArray:
     n = degrees.n_requests
     rest = pass_flop(decode, n) - ffn_flop(decode, n) - attention_flop(decode, n)
     return rest / (degrees.n_devices * decode.device.flop_per_s_of(decode.model))
+
+
+N_LAUNCHES_PER_LAYER = 4
+"""Kernels of one layer, whatever its architecture. Source: [Erdil2025] Eq. 30."""
+
+
+def launch_s(decode: DecodePass) -> float:
+    """Launches of a pass's kernels [s]. Source: [Erdil2025] Eq. 30."""
+    return N_LAUNCHES_PER_LAYER * decode.model.n_layers * decode.device.kernel_launch_s
+
+
+def attention_network_s(
+    decode: DecodePass, degrees: Degrees, n_attention: FloatArray, *, is_2d: bool
+) -> FloatArray:
+    """All-reduces around attention [s].
+
+    In two dimensions the outputs of both products, the residual stream and the queries,
+    keys and values, each within its own groups; in one dimension the residual stream.
+
+    Source: [Erdil2025] Eqs. 39-44.
+    """
+    model = decode.model
+    ranks, nodes = tensor_group(n_attention, decode.device.n_devices_per_node, is_2d=is_2d)
+    widths = (model.d_model, model.d_qkv) if is_2d else (model.d_model,)
+    n_groups = n_attention / ranks
+    return _all_reduces_s(decode, degrees, widths, (ranks, nodes, n_groups))
+
+
+def ffn_network_s(decode: DecodePass, degrees: Degrees, *, is_2d: bool) -> FloatArray:
+    """All-reduces around the FFN [s].
+
+    Widths are those of all active experts, spread over the groups of a stage.
+
+    Source: [Erdil2025] Eqs. 39-44.
+    """
+    model = decode.model
+    ranks, nodes = tensor_group(degrees.n_ffn, decode.device.n_devices_per_node, is_2d=is_2d)
+    outer = model.n_active_experts * model.n_ffn_out * model.d_model
+    inner = model.n_active_experts * model.n_ffn_in * model.d_ff
+    widths = (inner, outer) if is_2d else (outer,)
+    n_groups = degrees.n_per_stage / ranks
+    return _all_reduces_s(decode, degrees, widths, (ranks, nodes, n_groups))
+
+
+def _all_reduces_s(
+    decode: DecodePass,
+    degrees: Degrees,
+    widths: tuple[float, ...],
+    group: tuple[FloatArray, FloatArray, FloatArray],
+) -> FloatArray:
+    """One all-reduce a width and layer; the group is its ranks, its nodes, and how many."""
+    ranks, nodes, n_groups = group
+    bytes_per_word = degrees.n_tokens * (decode.model.activation_bytes / n_groups)
+    n_bytes = np.multiply.outer(widths, bytes_per_word)
+    times = collective_s(ALL_REDUCE, n_bytes, (ranks, nodes), decode.device)
+    return decode.model.n_layers * np.asarray(times.sum(axis=0))
+
+
+def expert_network_s(decode: DecodePass, degrees: Degrees) -> FloatArray:
+    """Dispatch to the experts and return, once a layer each [s].
+
+    The all-to-all spans as many ranks as there are active experts, not as experts are
+    spread over, so its latency does not grow with the spread.
+
+    Source: [Erdil2025] §3.5.
+    """
+    model, device = decode.model, decode.device
+    ranks = np.minimum(model.n_active_experts, degrees.n_expert)
+    nodes = n_nodes(ranks, device.n_devices_per_node)
+    per_device = degrees.n_tokens * (model.d_model * model.activation_bytes) / degrees.n_per_stage
+    time = collective_s(ALL_TO_ALL, per_device * ranks, (ranks, nodes), device)
+    return 2 * model.n_layers * time
+
+
+def pipeline_network_s(decode: DecodePass, degrees: Degrees) -> FloatArray:
+    """Hand-over between stages, always between nodes [s]. Source: [Erdil2025] §3.5."""
+    model = decode.model
+    per_device = degrees.n_tokens * (model.d_model * model.activation_bytes) / degrees.n_per_stage
+    return (degrees.n_stages - 1) * collective_s(
+        POINT_TO_POINT, per_device, (2.0, 2.0), decode.device
+    )

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
-from planner.equations.kernels.numbers import floats
+from planner.equations.kernels.families import floats
 from planner.equations.roofline import smooth_roofline_s
 
 ROWS_OF_ROUTING = 256.0

@@ -8,6 +8,9 @@ from functools import cache
 from inspect import signature
 from typing import get_args, get_type_hints
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from planner.equations.arrays import FloatArray
 from planner.equations.roofline import sharp_roofline_s
 
@@ -111,3 +114,8 @@ def arguments_of(function: Callable[..., object]) -> frozenset[str]:
         records = [record for name in unpacked for record in get_args(hints[name])]
         names.update(*(get_type_hints(record) for record in records))
     return frozenset(names)
+
+
+def floats(*values: ArrayLike) -> tuple[FloatArray, ...]:
+    """The same numbers as arrays of floats, each of its own shape."""
+    return tuple(np.asarray(one, dtype=np.float64) for one in values)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from planner.equations.kernels.attention import (
-    decode_attention_s,
-    decode_attention_work,
-    prefill_attention_s,
-    prefill_attention_work,
-)
+import numpy as np
+from numpy.typing import ArrayLike
+
+from planner.equations.arrays import FloatArray
 from planner.equations.kernels.families import COMPUTE, FLOOR, MEMORY, SMOOTH, Family, Parameter
 from planner.equations.kernels.latent import (
     latent_decode_s,
@@ -21,6 +19,141 @@ from planner.equations.kernels.recurrence import (
     recurrence_prefill_s,
     recurrence_prefill_work,
 )
+from planner.equations.roofline import smooth_roofline_s
+
+
+def decode_attention_s(
+    batch: ArrayLike,
+    context: ArrayLike,
+    *,
+    n_heads: ArrayLike,
+    n_kv_heads: ArrayLike,
+    d_head: ArrayLike,
+    cache_bytes: ArrayLike,
+    peak_flop_per_s: ArrayLike,
+    hbm_bytes_per_s: ArrayLike,
+    floor_s: ArrayLike,
+    memory_fraction: ArrayLike,
+    compute_fraction: ArrayLike = np.inf,
+    exponent: float = 1.0,
+    sequence_head_s: ArrayLike = 0.0,
+) -> FloatArray:
+    """Time of one layer's attention for one new token of each sequence [s].
+
+    Decode reads the cache of each sequence once; prefill works on half of a square, that of the
+    causal mask. Where a window limits what is seen, the caller passes what is seen as the context.
+
+    t = floor + (cᵖ + bᵖ)^(1/p) + (batch × KV heads) × sequence_head_s.
+
+    Args, broadcast together:
+        batch: sequences of one device [1].
+        context: tokens that each attends to [1].
+        n_heads: query heads of one device [1].
+        n_kv_heads: key and value heads of one device [1].
+        d_head: size of a head [1].
+        cache_bytes: of one number of the cache [B].
+        peak_flop_per_s: datasheet peak of the format of the arithmetic [FLOP/s].
+        hbm_bytes_per_s: datasheet bandwidth of the memory [B/s].
+        floor_s: launch and whatever else no work explains [s].
+        memory_fraction: attainable share of the bandwidth [1].
+        compute_fraction: attainable share of the peak; infinite leaves arithmetic out [1].
+        exponent: p ≥ 1, how far arithmetic and traffic hide each other [1].
+        sequence_head_s: for each sequence and KV head [s].
+
+    Raises:
+        ValueError: the exponent is below one.
+    """
+    flop, traffic = decode_attention_work(
+        batch,
+        context,
+        n_heads=n_heads,
+        n_kv_heads=n_kv_heads,
+        d_head=d_head,
+        cache_bytes=cache_bytes,
+    )
+    compute = flop / np.multiply(peak_flop_per_s, compute_fraction)
+    memory = traffic / np.multiply(hbm_bytes_per_s, memory_fraction)
+    heads = np.multiply(batch, n_kv_heads) * np.asarray(sequence_head_s)
+    return np.asarray(
+        np.add(smooth_roofline_s(compute, memory, exponent=exponent) + heads, floor_s)
+    )
+
+
+def prefill_attention_s(
+    batch: ArrayLike,
+    tokens: ArrayLike,
+    past_tokens: ArrayLike = 0.0,
+    *,
+    n_heads: ArrayLike,
+    n_kv_heads: ArrayLike,
+    d_head: ArrayLike,
+    cache_bytes: ArrayLike = 2.0,
+    peak_flop_per_s: ArrayLike,
+    hbm_bytes_per_s: ArrayLike,
+    floor_s: ArrayLike,
+    compute_fraction: ArrayLike,
+    memory_fraction: ArrayLike = np.inf,
+    ramp_tokens: ArrayLike = 0.0,
+) -> FloatArray:
+    """Time of one layer's attention for the tokens of prompts, causal [s].
+
+    t = floor + c (1 + ramp_tokens / span) + b, span = tokens + past tokens.
+
+    Args, broadcast together; those not here are as in `decode_attention_s`:
+        batch: prompts of one device [1].
+        tokens: new tokens of each [1].
+        past_tokens: of each, whose keys and values are in the cache [1].
+        memory_fraction: attainable share of the bandwidth; infinite leaves traffic out [1].
+        ramp_tokens: span at which the arithmetic has half its speed [1].
+    """
+    flop, traffic = prefill_attention_work(
+        batch,
+        tokens,
+        past_tokens,
+        n_heads=n_heads,
+        n_kv_heads=n_kv_heads,
+        d_head=d_head,
+        cache_bytes=cache_bytes,
+    )
+    span = np.maximum(np.add(tokens, past_tokens), 1.0)
+    ramp = 1.0 + np.asarray(ramp_tokens) / span
+    compute = flop / np.multiply(peak_flop_per_s, compute_fraction)
+    memory = traffic / np.multiply(hbm_bytes_per_s, memory_fraction)
+    return np.add(compute * ramp + memory, floor_s)
+
+
+def decode_attention_work(
+    batch: ArrayLike,
+    context: ArrayLike,
+    *,
+    n_heads: ArrayLike,
+    n_kv_heads: ArrayLike,
+    d_head: ArrayLike,
+    cache_bytes: ArrayLike,
+) -> tuple[FloatArray, FloatArray]:
+    """FLOP of scores and sums, and bytes of the cache that is read."""
+    seen = np.multiply(np.asarray(batch, dtype=float), context) * np.asarray(d_head)
+    return 4.0 * seen * n_heads, 2.0 * seen * np.multiply(n_kv_heads, cache_bytes)
+
+
+def prefill_attention_work(
+    batch: ArrayLike,
+    tokens: ArrayLike,
+    past_tokens: ArrayLike = 0.0,
+    *,
+    n_heads: ArrayLike,
+    n_kv_heads: ArrayLike,
+    d_head: ArrayLike,
+    cache_bytes: ArrayLike = 2.0,
+) -> tuple[FloatArray, FloatArray]:
+    """FLOP under the causal mask, and bytes of queries, outputs, keys and values."""
+    batch, tokens = np.asarray(batch, dtype=float), np.asarray(tokens, dtype=float)
+    pairs = batch * tokens * (np.asarray(past_tokens) + tokens / 2.0)
+    flop = 4.0 * pairs * np.multiply(n_heads, d_head)
+    ends = 4.0 * batch * tokens * np.multiply(n_heads, d_head)  # queries, outputs: two bytes each
+    seen = batch * (tokens + past_tokens) * np.multiply(n_kv_heads, d_head)
+    return flop, ends + 2.0 * seen * np.asarray(cache_bytes)
+
 
 _HEADS = ("n_heads", "n_kv_heads", "d_head")
 _EXPONENT = Parameter(name="exponent", start=3.0, low=1.0, high=20.0)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
+from planner.equations.kernels.families import floats
 from planner.equations.kernels.latent_block import (
     D_LATENT,
     D_ROPE,
@@ -30,7 +31,6 @@ from planner.equations.kernels.latent_block import (
     moved_bytes,
     products_s,
 )
-from planner.equations.kernels.numbers import floats
 from planner.equations.roofline import smooth_roofline_s
 
 BYTES_OF_A_SCALE = 4.0

@@ -20,16 +20,14 @@ import numpy as np
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.equations.economics.degrees import Degrees
 from planner.equations.economics.matrices import ffn_bytes
-from planner.equations.economics.network import (
+from planner.equations.economics.transformer import attention_flop, ffn_flop
+from planner.equations.economics.work import (
     attention_network_s,
     expert_network_s,
     ffn_network_s,
+    kv_bytes,
     launch_s,
     pipeline_network_s,
-)
-from planner.equations.economics.transformer import attention_flop, ffn_flop
-from planner.equations.economics.work import (
-    kv_bytes,
     projection_compute_s,
     projection_memory_s,
 )

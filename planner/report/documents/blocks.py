@@ -1,4 +1,4 @@
-"""Documents: headings, and below them notes, pairs, tables, drawings and commands.
+"""Documents: headings, and below them notes, pairs, tables, drawings and commands; their CSV.
 
 A block says what there is to read, and nothing of how wide or in which colours it is shown. An
 empty one is falsy, and a section of empty ones is left out.
@@ -6,11 +6,14 @@ empty one is falsy, and a section of empty ones is left out.
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from planner.report.lines import bar
+from planner.specs.texts import visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,3 +200,28 @@ def hint(text: str) -> Section:
     """What to do next, a command in one line, to be copied; nothing of an empty text."""
     kind: NoteKind = "line" if "`plan " in text else ""
     return section("", *notes([f"hint: {text}"] if text else [], kind), is_bare=True)
+
+
+_FORMULAS = ("=", "+", "-", "@")
+
+
+def csv_of(document: Document) -> str:
+    """The table below its heads; texts that would be taken for formulas are shown as texts."""
+    assert document.data is not None
+    heads, rows = document.data()
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(heads)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return stream.getvalue()
+
+
+def _cell(value: object) -> object:
+    """A text that a table would take for a formula begins with a quote, which shows it as text.
+
+    Source: OWASP, CSV Injection. Numbers stay what they are, negative ones too.
+    """
+    if not isinstance(value, str):
+        return value
+    text = visible(value)
+    return f"'{text}" if text.startswith(_FORMULAS) else text

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
-from planner.programs.experts import ExpertProgram
+from planner.programs.experts import ExpertProgram, Placement
+from planner.solvers.proving import Proved
 
 EMPTY = -1
 
@@ -57,3 +58,20 @@ def slots_of(copies: IntArray, program: ExpertProgram) -> Slots:
         there = np.repeat(np.arange(len(copies)), copies[:, g])
         held[g, : len(there)] = there
     return Slots(held=held, counts=np.asarray(copies.sum(axis=1)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Found:
+    """A placement and what is known of it.
+
+    Args:
+        placement: the best that was found.
+        proved: its objective, in units of load, and what provers say of it.
+        proof: what gave the bound: mean, copies, patterns, pairs, groups or search.
+        is_cut_short: whether the time limit ended the search.
+    """
+
+    placement: Placement
+    proved: Proved[Placement]
+    proof: str
+    is_cut_short: bool = False

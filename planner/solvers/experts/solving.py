@@ -25,12 +25,12 @@ from planner.programs.proofs import Vouched, refusal, vouched
 from planner.solvers.experts.arranging import arranged
 from planner.solvers.experts.exhaustive import enumerated, n_placements
 from planner.solvers.experts.flat import race
-from planner.solvers.experts.found import Found
 from planner.solvers.experts.greedy import greedy
 from planner.solvers.experts.grouped import grouped
 from planner.solvers.experts.joint import joint_rows, n_unknowns, rows_word, solve_cpsat
 from planner.solvers.experts.moving import cheapest_on_the_way, complete
 from planner.solvers.experts.polish import polish
+from planner.solvers.experts.slots import Found
 from planner.solvers.experts.weighted import best_shares, improve
 from planner.solvers.proving import Proved, Word, in_hand, prove
 from planner.solvers.solution import Effort, Status

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import floor
+
+import networkx as nx
 
 from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
 from planner.programs.machines import Held, Placement, Pool, violations
 from planner.programs.proofs import Vouched, refusal, vouched
-from planner.programs.replay import replayed_rate
 from planner.solvers.proving import Proved
 from planner.solvers.solution import Status
 from planner.specs.certificates import Proof
@@ -143,3 +145,47 @@ class Known:
     def is_closed(self) -> bool:
         """Whether nothing is left to be found, within the gap that was asked for."""
         return self.bound <= max(self.rate * (1.0 + self.tries.gap), LEAST_RATE)
+
+
+UNITS = 10**6
+"""Whole numbers a token/s: a maximum flow of integers ends and is exact."""
+
+
+def replayed_rate(pool: Pool, placement: Sequence[Held]) -> float:
+    """Tokens/s that the placement serves: the maximum flow, rounded down to 1e-6.
+
+    It shares nothing with what found the placement but the pool: no classes, no regions, no stages.
+
+    A machine is an edge of its rate. Tokens go from one that holds up to layer e to one whose
+    layers begin at e + 1, or are past it if machines may be entered within.
+    """
+    graph: nx.DiGraph[object] = nx.DiGraph()
+    graph.add_nodes_from(("out of the coordinator", "into the coordinator"))
+    for tail, head, rate in _edges(pool, placement):
+        graph.add_edge(tail, head, capacity=floor(min(rate, 1e12) * UNITS))
+    value = nx.maximum_flow_value(
+        graph,
+        "out of the coordinator",
+        "into the coordinator",
+        flow_func=nx.algorithms.flow.preflow_push,
+    )
+    return int(value) / UNITS
+
+
+def _edges(pool: Pool, placement: Sequence[Held]) -> Iterator[tuple[object, object, float]]:
+    holders: dict[int, list[int]] = {}
+    for held in placement:
+        span = held.n_layers if pool.enters_within else 1
+        for layer in range(held.first, held.first + span):
+            holders.setdefault(layer, []).append(held.machine)
+    for held in placement:
+        machine, end = held.machine, held.first + held.n_layers
+        yield (machine, "in"), (machine, "out"), pool.rate(machine, held.n_layers)
+        if held.first == 0:
+            yield "out of the coordinator", (machine, "in"), float(pool.from_coordinator[machine])
+        if end == pool.n_layers:
+            yield (machine, "out"), "into the coordinator", float(pool.to_coordinator[machine])
+        for other in holders.get(end, []):  # who can serve the layer that comes next
+            rate = float(pool.links[machine, other])
+            if other != machine and rate > 0:
+                yield (machine, "out"), (other, "in"), rate

@@ -15,7 +15,7 @@ from ortools.sat.python import cp_model
 from planner.errors import SolverError
 from planner.programs.machines import Classes
 from planner.programs.patterns import Patterns, crossings
-from planner.solvers.cpsat_run import run_cpsat
+from planner.solvers.cpsat import run_cpsat
 
 MOST_DETERMINISTIC = 2.0
 """CP-SAT's own measure of work, about seconds; what it has not found by then is not there."""

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
+from ortools.graph.python import max_flow  # type: ignore[import-untyped]
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.programs.machines import RELATIVE_TOLERANCE, Placement
-from planner.programs.spans import Cut, Spans, cut_rates, layer_rates
-from planner.solvers.machines.maximum_flow import maximum_flow
+from planner.programs.spans import Cut, Spans, cut_rates, layer_rates, meet
 
 AT_ONCE = 40_000
 """Parts of placements that are looked at together: few go down soon, many are quick."""
@@ -236,3 +236,45 @@ def _taken(missing: FloatArray, weights: FloatArray, table: FloatArray) -> Float
             np.cumsum(np.minimum(missing, inside)[:, 1:-1] * weights[1:-1], axis=1, out=upto[:, 1:])
             np.maximum(best, (upto[:, k:] - upto[:, :-k]).max(axis=1), out=best)
     return best
+
+
+UNITS = 10**6
+"""Whole numbers a token/s."""
+
+
+def maximum_flow(some: Spans, chosen: IntArray) -> tuple[float, Cut]:
+    """Tokens/s that one placement serves, rounded down to 1e-6; and a cut that no more passes.
+
+    It is for searching: the rate of an answer is replayed, and the cut's rate counted anew.
+
+    Args:
+        chosen: span of each machine (M,).
+    """
+    pool, n = some.pool, len(chosen)
+    first = np.array([some.first[m][i] for m, i in enumerate(chosen.tolist())])
+    end = np.array([some.end[m][i] for m, i in enumerate(chosen.tolist())])
+    rate = np.array([some.rate[m][i] for m, i in enumerate(chosen.tolist())])
+    links = np.where(meet(pool, first[None], end[None])[0], some.links, 0.0)
+    tail, head = np.nonzero(links)
+    starts, ends = np.flatnonzero(first == 0), np.flatnonzero(end == pool.n_layers)
+    source, sink = 2 * n, 2 * n + 1  # a machine's way in is its index, its way out n further
+    flow = max_flow.SimpleMaxFlow()
+    flow.add_arcs_with_capacity(
+        np.concatenate([np.arange(n), n + tail, np.full(len(starts), source), n + ends]),
+        np.concatenate([np.arange(n) + n, head, starts, np.full(len(ends), sink)]),
+        _units(
+            rate,
+            links[tail, head],
+            np.minimum(rate, pool.from_coordinator)[starts],
+            np.minimum(rate, pool.to_coordinator)[ends],
+        ),
+    )
+    if flow.solve(source, sink) != flow.OPTIMAL:
+        return 0.0, Cut(before=np.ones(n, dtype=np.bool_), behind=np.ones(n, dtype=np.bool_))
+    near = np.zeros(2 * n + 2, dtype=np.bool_)
+    near[flow.get_source_side_min_cut()] = True
+    return flow.optimal_flow() / UNITS, Cut(before=near[:n], behind=near[n : 2 * n])
+
+
+def _units(*rates: np.ndarray) -> IntArray:
+    return np.asarray(np.floor(np.concatenate(rates) * UNITS), dtype=np.int64)

@@ -22,9 +22,14 @@ from planner.specs.ledger import Use, enter
 from planner.specs.tables import literal
 from planner.specs.texts import UnreadError, read_bytes
 from planner.specs.traffic.distributions import MOST_TOKENS
-from planner.specs.traffic.trace_columns import Columns, columns_of, understood
-from planner.specs.traffic.trace_rows import TraceRows, refuse_row
-from planner.specs.traffic.trace_times import Clock
+from planner.specs.traffic.trace_rows import (
+    Clock,
+    Columns,
+    TraceRows,
+    columns_of,
+    refuse_row,
+    understood,
+)
 from planner.specs.traffic.traces import Trace
 from planner.specs.validation.arguments import arguments_checked
 

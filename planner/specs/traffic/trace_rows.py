@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,6 @@ from planner.errors import Problem
 from planner.specs.ledger import remark
 from planner.specs.tables import literal
 from planner.specs.traffic.distributions import MOST_TOKENS
-from planner.specs.traffic.trace_times import Clock
 from planner.specs.traffic.traces import Counts, Floats, Trace
 
 _MOST_SHOWN = 10
@@ -107,3 +108,140 @@ def _fault(number: int, value: object, clock: Clock) -> str:
     if count == 0:
         return "is zero" + ": leave requests that failed out" * (number == 2)
     return "is negative" * (count < 0) or "is beyond anything real" * (count > MOST_TOKENS)
+
+
+ARRIVAL, INPUT, OUTPUT = "arrival", "input tokens", "output tokens"
+
+_NAMES = {
+    ARRIVAL: (
+        *("timestamp", "time", "arrival", "arrival_time", "arrived_at", "arrival_s", "time_s"),
+        *("timestamp_s", "arrival_ms", "time_ms", "timestamp_ms"),
+    ),
+    INPUT: (
+        *("ContextTokens", "input_length", "Request tokens", "input_tokens", "prompt_tokens"),
+        *("num_prefill_tokens", "prompt_length", "n_input", "input", "prompt_len", "input_len"),
+    ),
+    OUTPUT: (
+        *("GeneratedTokens", "output_length", "Response tokens", "output_tokens"),
+        *("completion_tokens", "num_decode_tokens", "output_len", "n_output", "output"),
+    ),
+}
+"""Azure: TIMESTAMP, ContextTokens, GeneratedTokens; BurstGPT: Timestamp, Request tokens, Response
+tokens; Mooncake: timestamp, input_length, output_length; Vidur: arrived_at, num_prefill_tokens,
+num_decode_tokens; and what people call the same."""
+
+_LABELS = {"class": ("class", "class_name", "traffic_class"), "model": ("model", "model_name")}
+"""Columns that a trace may have besides: of several classes, for several models."""
+
+_MOONCAKE = frozenset({"timestamp", "inputlength", "outputlength"})
+"""Its timestamps are milliseconds: FAST25-release/traces of kvcache-ai/Mooncake."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Where a row says what: names as the file has them.
+
+    Args:
+        named: of the arrival, of tokens in and out, then of the class and of the model; empty of
+            what a trace does not say.
+        seconds: of one unit of a time that is a number.
+    """
+
+    named: tuple[str, ...]
+    seconds: float
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """Those that there are."""
+        return tuple(filter(None, self.named))
+
+
+def columns_of(names: Sequence[str]) -> tuple[Columns | None, str]:
+    """The columns of a header, or None and what is wrong with it."""
+    found = {what: _all(known, names) for what, known in (_NAMES | _LABELS).items()}
+    missing = [what for what in _NAMES if not found[what]]
+    if missing:
+        shown = literal(", ".join(names))
+        return None, f"has no column of {' and '.join(missing)}: the header is {shown}"
+    doubled = [" and ".join(f"`{name}`" for name in each) for each in found.values() if each[1:]]
+    if doubled:
+        return None, f"has several columns of the same: {'; '.join(doubled)}: leave one"
+    named = tuple(next(iter(each), "") for each in found.values())
+    return Columns(named=named, seconds=_unit_s(named[0], names)), ""
+
+
+def _unit_s(arrival: str, names: Sequence[str]) -> float:
+    """Seconds of one unit of a column of times."""
+    is_ms = _bare(arrival).endswith("ms") or {_bare(name) for name in names} >= _MOONCAKE
+    return 1e-3 if is_ms else 1.0
+
+
+def understood() -> str:
+    """All names that are known, for a remedy."""
+    said = (f"{what}: {', '.join(f'`{name}`' for name in names)}" for what, names in _NAMES.items())
+    return f"capitals and `_` do not count; {'; '.join(said)}"
+
+
+def _all(known: Sequence[str], names: Sequence[str]) -> list[str]:
+    return [name for name in names if _bare(name) in map(_bare, known)]
+
+
+def _bare(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+class Clock:
+    """Times as text to seconds: numbers, or dates of one zone, UTC unless they say another."""
+
+    __slots__ = ("_has_dates", "_minutes", "_unit_s")
+
+    def __init__(self, unit_s: float) -> None:
+        self._unit_s = unit_s
+        self._has_dates: bool | None = None  # as the first row that can be read says
+        self._minutes: dict[str, float] = {}
+
+    def seconds(self, text: str) -> float:
+        """Seconds since whatever.
+
+        Raises:
+            ValueError: it is no time, or a date among numbers, or a number among dates.
+        """
+        if self._has_dates:
+            return self._date(text)
+        try:
+            return self.counted(float(text))
+        except ValueError:
+            if self._has_dates is not None:
+                raise
+        found = self._date(text)
+        self._has_dates = True
+        return found
+
+    def counted(self, number: float) -> float:
+        """A time that is a number already."""
+        found = number * self._unit_s
+        if self._has_dates or not math.isfinite(found):
+            raise ValueError
+        self._has_dates = False
+        return found
+
+    def _date(self, text: str) -> float:
+        """A date: the minute of it is looked up, for rows of one minute are many."""
+        start = self._minutes.get(text[:16])
+        if start is None or text[16:17] != ":" or not text[17:].replace(".", "", 1).isdecimal():
+            return self._any_date(text)
+        seconds = float(text[17:])
+        if not 0.0 <= seconds < 61.0:
+            raise ValueError
+        return start + seconds
+
+    def _any_date(self, text: str) -> float:
+        found = datetime.fromisoformat(text.strip())
+        if found.tzinfo:
+            return found.timestamp()
+        start = found.replace(second=0, microsecond=0, tzinfo=UTC).timestamp()
+        is_usual = text[16:17] == ":" and text[17:].replace(".", "", 1).isdecimal()
+        if not is_usual:
+            return found.replace(tzinfo=UTC).timestamp()
+        self._minutes[text[:16]] = start
+        return start + float(text[17:])

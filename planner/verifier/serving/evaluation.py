@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from planner.specs.serving_records import PredictionRequest
 from planner.verifier.findings import Refused
-from planner.verifier.serving.checkpoints import loaded
 from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.kernels import STATIC, STORED, Kernels
 from planner.verifier.serving.links import Links
-from planner.verifier.serving.ranks import Rank
+from planner.verifier.serving.ranks import Rank, loaded
 from planner.verifier.serving.rounds import Felt, Held, Served, felt, held_by
 
 

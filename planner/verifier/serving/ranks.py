@@ -9,8 +9,7 @@ from planner.specs.judged import ModelKind
 from planner.specs.kernels import EngineSpec
 from planner.specs.served_formats import ServedFormats
 from planner.specs.stages_request import StageGroup, StagesRequest
-from planner.verifier.serving.checkpoints import loaded
-from planner.verifier.serving.kernels import Kernels
+from planner.verifier.serving.kernels import STATIC, Kernels
 from planner.verifier.serving.links import Links
 
 
@@ -82,3 +81,27 @@ def rank_of(group: StageGroup, asked: StagesRequest) -> Rank:
         n_expert_parallel=group.n_expert_parallel,
         n_expert_tensor=max(1, group.n_tensor // group.n_expert_parallel),
     )
+
+
+_ALIKE = ({"fp4", "nvfp4"},)
+"""Words for one thing."""
+
+_CALIBRATED = {"fp8": "fp8", "fp4": "nvfp4", "nvfp4": "nvfp4"}
+"""What checkpoints with the scales of inputs have, where these are needed."""
+
+
+def _means(word: str, name: str) -> bool:
+    return word == name or any({word, name} <= alike for alike in _ALIKE)
+
+
+def loaded(model: Architecture, asked: ServedFormats, engine: EngineSpec) -> ServedFormats:
+    """Formats of what is loaded: of the model's own checkpoint, or of one that the engine needs."""
+    dense, routed = asked.weights, asked.experts.removesuffix(STATIC)
+    if engine.needs_input_scales and dense in _CALIBRATED:
+        dense = _CALIBRATED[dense] + STATIC
+    for one in model.checkpoints:
+        if _means(asked.weights, one.format):
+            dense = one.weights
+        if _means(asked.experts, one.format):
+            routed = one.experts
+    return ServedFormats(weights=dense, experts=routed, cache=asked.cache)

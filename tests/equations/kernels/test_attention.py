@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from planner.equations.kernels.attention import decode_attention_s, prefill_attention_s
 from planner.equations.kernels.latent import latent_decode_s
+from planner.equations.kernels.mixing import decode_attention_s, prefill_attention_s
 
 RATES = {"peak_flop_per_s": 1e15, "hbm_bytes_per_s": 1e12}
 HEADS = {"n_heads": 32, "n_kv_heads": 8, "d_head": 128}

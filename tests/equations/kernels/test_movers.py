@@ -2,9 +2,12 @@
 
 import pytest
 
-from planner.equations.kernels.elementwise import elementwise_s
-from planner.equations.kernels.exchange import exchange_s, expected_nodes_hit
-from planner.equations.kernels.sampling import sampling_s
+from planner.equations.kernels.others import (
+    elementwise_s,
+    exchange_s,
+    expected_nodes_hit,
+    sampling_s,
+)
 
 LINKS = {"floor_s": 1e-5, "scale_up_bytes_per_s": 200e9, "scale_out_bytes_per_s": 50e9}
 TOKENS = {"d_model": 1000, "n_active": 8, "bytes_per_number": 1}

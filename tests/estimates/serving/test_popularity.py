@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from planner.equations.routing import chances, expected_highest, fullest_balanced
-from planner.estimates.calibration.routing import routed
+from planner.estimates.calibration.silicon_experts import routed
 from planner.estimates.serving import popularity
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.operations import PassShape
@@ -20,10 +20,9 @@ from planner.estimates.serving.steps import pass_time
 from planner.programs.experts import ExpertProgram
 from planner.solvers.experts.flat import race
 from planner.solvers.experts.greedy import greedy
-from planner.specs.architecture import Experts
+from planner.specs.architecture import EXPONENT, Experts
 from planner.specs.engines.files import load_engine
 from planner.specs.expert_loads import zipf_loads
-from planner.specs.popularity import EXPONENT
 from planner.specs.served_formats import ServedFormats
 from tests.estimates.serving.situations import BF16, FP8, clock, model
 

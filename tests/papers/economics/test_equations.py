@@ -16,10 +16,10 @@ from planner.equations.economics.collectives import (
     tree_transfer_s,
 )
 from planner.equations.economics.degrees import degrees_of, tensor_group
-from planner.equations.economics.network import attention_network_s
 from planner.equations.economics.transformer import (
     touched_fraction,
 )
+from planner.equations.economics.work import attention_network_s
 from planner.specs.economics.records import TreeCollectives
 from tests.papers.economics import facts
 from tests.papers.economics.model.casework import (

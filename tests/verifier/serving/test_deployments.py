@@ -19,8 +19,8 @@ from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.roles import ROLES, TOGETHER
 from planner.specs.served_formats import ServedFormats
 from planner.verifier.predictions import judge_prediction
-from planner.verifier.serving.checkpoints import loaded
 from planner.verifier.serving.drafts import draft_of
+from planner.verifier.serving.evaluation import loaded
 from planner.verifier.serving.kernels import Kernels
 from planner.verifier.serving.links import Links
 from planner.verifier.serving.ranks import Rank

@@ -14,14 +14,14 @@ from planner.placing.staging.asking import read_groups, served_formats, unfit
 from planner.specs.engines.files import load_engine
 from planner.specs.reading import load_architecture
 from planner.specs.stages_request import StagesRequest, StageWork
-from planner.verifier.serving.holding import (
+from planner.verifier.serving.layers import embedding_s, head_s, layer_s
+from planner.verifier.serving.links import Links, handing_s
+from planner.verifier.stage_plans import (
     embedding_bytes,
     fixed_bytes,
     layer_cache_bytes,
     layer_weights_bytes,
 )
-from planner.verifier.serving.layers import embedding_s, head_s, layer_s
-from planner.verifier.serving.links import Links, handing_s
 
 FOLDER = Path(__file__).parents[2] / "specs" / "huggingface" / "configs"
 CONFIGS = [path for path in sorted(FOLDER.glob("*_config.json")) if "quant" not in path.name]
