@@ -51,8 +51,7 @@ if TYPE_CHECKING:
     from planner.results.surveys import Comparison, Curve, Frontier, FrontierPoint
     from planner.results.verifications import Verification
     from planner.specs.certificates import Certificate
-    from planner.specs.engines.files import engine_memory
-    from planner.specs.engines.rule_files import changed_rules
+    from planner.specs.engines.files import changed_rules, engine_memory
     from planner.specs.layer_files import LayersSpec, load_layers
     from planner.specs.placement_request import Serve
     from planner.specs.pools import PoolSpec, load_pool
@@ -82,7 +81,7 @@ _HOMES = {
     "load_pool": "planner.specs.pools",
     "State": "planner.specs.state",
     "load_state": "planner.specs.state",
-    "changed_rules": "planner.specs.engines.rule_files",
+    "changed_rules": "planner.specs.engines.files",
     "engine_memory": "planner.specs.engines.files",
     "fleet": "planner.placing.fleets.answering",
     "fleet_staircase": "planner.placing.fleets.answering",

@@ -187,7 +187,6 @@ class Quantity:
         return (math.floor(value / step) if self.is_least else math.ceil(value / step)) * step
 
     def shown(self, value: float) -> str:
-        """A value for people."""
         return limited_text(value, self.dimension)
 
     def limit_text(self, limit: float) -> str:
@@ -469,7 +468,6 @@ def objectives() -> tuple[str, ...]:
 
 
 def objective_of(name: str) -> Quantity:
-    """The quantity that is an objective of this name."""
     return next(one for one in QUANTITIES.values() if one.objective == name)
 
 

@@ -22,21 +22,21 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 115_053,
-    "lines of code": 78_355,
-    "modules": 704,
-    "entries of the largest folder below": 66,
+    "lines": 114_067,
+    "lines of code": 77_677,
+    "modules": 646,
+    "entries of the largest folder below": 56,
     "modules of more than 300 lines": 44,
-    "files that options touch": 114,
+    "files that options touch": 111,
     "… the widest of them": 33,
     "… on average, in tenths": 66,
-    "files that limits touch": 116,
+    "files that limits touch": 114,
     "entries at the top": 20,
     "functions of more than 10 branches": 126,
     "builders of certificates": 3,
     "deletion filters": 2,
     "records of a conflict": 3,
-    "mixed tuples as parameters": 37,
+    "mixed tuples as parameters": 34,
 }
 """As many as there were; whoever has fewer lowers the number."""
 

@@ -46,8 +46,7 @@ def wanted(said: Said) -> Wanted:
     Raises:
         RequestError: with the problems of words, options and files together.
     """
-    from planner.commands.options.expert_loads import with_expert_loads
-    from planner.commands.options.reading import read_engines, read_layouts
+    from planner.commands.options.reading import read_engines, read_layouts, with_expert_loads
     from planner.specs.reading import load_architecture, load_cluster, load_model
     from planner.specs.runtimes import LAYOUT_RUNTIMES
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.commands.options.parsing import Said
 from planner.commands.reporting import reported
-from planner.report.delivery import Answer
+from planner.report.files import Answer
 from planner.specs.runtimes import LAYOUT_RUNTIMES, ROOFLINE
 
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ def audit(said: Said) -> Answer:
 
 
 def _of_layouts(said: Said) -> Answer:
-    from planner.commands.options.paths import with_paths
-    from planner.commands.options.reading import read_layouts
+    from planner.commands.options.reading import read_layouts, with_paths
     from planner.planning.audit import audit as find
     from planner.specs.reading import load_cluster, load_model
 
@@ -71,9 +70,7 @@ def _of_layouts(said: Said) -> Answer:
 
 def _of_engine(said: Said, engine: str) -> Answer:
     """What an engine runs, with its prediction and with the best."""
-    from planner.commands.options.expert_loads import with_expert_loads
-    from planner.commands.options.paths import with_paths
-    from planner.commands.options.reading import read_engines
+    from planner.commands.options.reading import read_engines, with_expert_loads, with_paths
     from planner.planning.engine_audit import audit_engine as find
     from planner.runtimes.engine_requests import machines_of
     from planner.specs.reading import load_architecture, load_cluster

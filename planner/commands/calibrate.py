@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from planner.commands.options.parsing import Said
 from planner.commands.reporting import shown
 from planner.errors import Problem, RequestError
-from planner.report.delivery import Answer
+from planner.report.files import Answer
 
 if TYPE_CHECKING:
     from planner.estimates.calibration.calibrating import Calibration

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from planner.commands.options.parsing import Said
 from planner.commands.reporting import reported, shown
 from planner.errors import Problem, RequestError
-from planner.report.delivery import Answer
+from planner.report.files import Answer
 from planner.specs.ledger import remark, used_if_read
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ _Spec = TypeVar("_Spec")
 
 
 def models(said: Said) -> Answer:
-    """All models, or one of them."""
     said.check()
     from planner.report.catalogue.figures import listed, model_facts
     from planner.specs.listing import list_models
@@ -80,7 +79,6 @@ def _topology(name: str) -> Document:
 
 
 def devices(said: Said) -> Answer:
-    """All devices, or one of them."""
     said.check()
     from planner.results.listings import Devices
     from planner.specs.listing import list_devices

@@ -29,8 +29,7 @@ from planner.errors import (
     RequestError,
     SolverError,
 )
-from planner.report.delivery import EXHAUSTED, Answer, deliver
-from planner.report.files import unwritable
+from planner.report.files import EXHAUSTED, Answer, deliver, unwritable
 from planner.report.paint import open_closed_streams, unlogged, width
 from planner.running.deadlines import counted_from
 from planner.running.endings import cause_of, check_room, was_heard
@@ -125,7 +124,7 @@ def _standing(said: Said) -> Answer:
 
         return Answer(text=version("llm-serving-planner"))
     if said.standing == "--install-completion":
-        from planner.commands.options.completing import install
+        from planner.commands.options.helping import install
 
         return Answer(text=f"installed in {install()}")
     from planner.commands.options.helping import help_page
@@ -159,7 +158,7 @@ def _rules(said: Said) -> AbstractContextManager[None]:
     path = said.values.get("rules")
     if path is None:
         return nullcontext()
-    from planner.specs.engines.rule_files import changed_rules
+    from planner.specs.engines.files import changed_rules
 
     engines = [said.engine] if isinstance(said.engine, str) else said.engine or ()
     return said.collect(lambda: changed_rules(path, engines=tuple(engines))) or nullcontext()
@@ -189,7 +188,6 @@ def _code(error: BaseException) -> int:
 
 
 def _record(error: BaseException) -> str:
-    """An error for a program."""
     from planner.report.as_json import answer_json, dumps, failure_of
 
     return dumps(answer_json(_conflict(error) or failure_of(error, exit_code=_code(error))))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from planner.commands.options.parsing import Said
 from planner.commands.options.readers import OF_THE_MODEL
 from planner.commands.reporting import reported
-from planner.report.delivery import Answer
+from planner.report.files import Answer
 
 if TYPE_CHECKING:
     from planner.equations.arrays import FloatArray

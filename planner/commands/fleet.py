@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from planner.commands.options.parsing import STDOUT, Said
 from planner.commands.reporting import reported
-from planner.report.delivery import Answer
+from planner.report.files import Answer
 
 if TYPE_CHECKING:
     from planner.report.progress import FleetLine

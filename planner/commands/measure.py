@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from planner.commands.options.parsing import Said
 from planner.commands.reporting import shown
 from planner.errors import Problem, RequestError
-from planner.report.delivery import Answer
+from planner.report.files import Answer
 
 if TYPE_CHECKING:
-    from planner.estimates.measuring.bench import Bench
+    from planner.estimates.measuring.programs import Bench
     from planner.estimates.measuring.timing import Measurements
     from planner.estimates.measuring.wanted import Catalogue, Wanted
     from planner.specs.architecture import Architecture

@@ -10,7 +10,7 @@ from planner.commands.options.reading import read_roles
 from planner.commands.reporting import reported
 from planner.errors import Problem
 from planner.quantities import placed
-from planner.report.delivery import Answer
+from planner.report.files import Answer
 from planner.running.phases import begin
 from planner.specs.runtimes import ENGINES, ROOFLINE
 

@@ -10,7 +10,7 @@ from planner.commands.options.parsing import Said
 from planner.commands.options.reading import read_roles
 from planner.commands.reporting import reported
 from planner.errors import NoPlanError, RequestError
-from planner.report.delivery import Answer
+from planner.report.files import Answer
 
 if TYPE_CHECKING:
     from planner.commands.asking import Wanted
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def plan(said: Said) -> Answer:
     """The deployment that is best, or replicas that have roles."""
-    from planner.commands.options.paths import with_paths
+    from planner.commands.options.reading import with_paths
     from planner.specs.roles import TOGETHER
     from planner.specs.runtimes import is_table
 
@@ -92,7 +92,7 @@ def _find(asked: Wanted) -> AnyPlan:
 
 def _as_written(best: AnyPlan, asked: Wanted) -> AnyPlan:
     """The plan, with files in its commands named by their paths, as the request did."""
-    from planner.commands.options.paths import with_paths
+    from planner.commands.options.reading import with_paths
     from planner.results.engines import EngineDeployment
 
     deployment = best.deployment

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from planner.commands.options.parsing import Said
 from planner.commands.reporting import reported
 from planner.errors import Problem
-from planner.report.delivery import Answer
+from planner.report.files import Answer
 from planner.specs.runtimes import ROOFLINE
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def predict(said: Said) -> Answer:
     """Times, work and bounds of every operation, and memory, of one deployment."""
-    from planner.commands.options.expert_loads import with_expert_loads
+    from planner.commands.options.reading import with_expert_loads
     from planner.estimates.serving.traffic import Traffic
     from planner.runtimes.predicting import drafts_for, impossible
     from planner.runtimes.predicting import predict as evaluate
@@ -95,9 +95,8 @@ def _of_layouts(said: Said) -> Answer:
     from planner.commands.options.readers import one_of
     from planner.planning.plans import plan
     from planner.specs.reading import load_cluster, load_model
-    from planner.specs.records import FORMAT_BYTES
+    from planner.specs.records import FORMAT_BYTES, Workload
     from planner.specs.targets import Layouts, Targets
-    from planner.specs.workload import Workload
     from planner.verifier.layout_predictions import layout_prediction
 
     model, cluster = said.collect(lambda: load_model(said.model)), None
@@ -129,7 +128,6 @@ def _of_layouts(said: Said) -> Answer:
 
 
 def _degrees(said: Said) -> Degrees:
-    """The degrees that are given."""
     from planner.specs.targets import DEGREE_OPTIONS, Degrees
 
     given = {n: said.values[one[2:]] for n, one in DEGREE_OPTIONS.items() if said.is_given(one)}

@@ -16,7 +16,7 @@ from planner.commands.placements import (
 )
 from planner.commands.reporting import reported
 from planner.quantities import placed
-from planner.report.delivery import Answer
+from planner.report.files import Answer
 from planner.running.phases import begin
 from planner.specs.runtimes import ROOFLINE
 

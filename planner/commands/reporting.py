@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from planner.commands.options.parsing import STDOUT, Said
-from planner.report.delivery import FOUND, Answer
+from planner.report.files import FOUND, Answer
 from planner.report.paint import width
 
 if TYPE_CHECKING:

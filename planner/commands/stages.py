@@ -6,7 +6,7 @@ from pathlib import Path
 
 from planner.commands.options.parsing import Said
 from planner.commands.reporting import reported
-from planner.report.delivery import Answer
+from planner.report.files import Answer
 
 
 def stages(said: Said) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.commands.options.parsing import Said
 from planner.commands.reporting import reported
 from planner.errors import NoPlanError
-from planner.report.delivery import FOUND, Answer
+from planner.report.files import FOUND, Answer
 
 
 def pareto(said: Said) -> Answer:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from planner.commands.options.parsing import Said
 from planner.commands.reporting import shown
 from planner.errors import Problem
-from planner.report.delivery import Answer
+from planner.report.files import Answer
 
 if TYPE_CHECKING:
     from planner.commands.sweeping.sweeps import Sweep

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.commands.options.parsing import Said
 from planner.commands.reporting import reported
-from planner.report.delivery import Answer
+from planner.report.files import Answer
 
 TRUE, FALSE = 0, 1
 

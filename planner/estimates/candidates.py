@@ -16,23 +16,24 @@ from functools import cached_property
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
-from planner.estimates.margins import NONE, Margins, margins_of
 from planner.estimates.networks import network_table
 from planner.estimates.phases import (
+    NONE,
+    Margins,
     NumberFormats,
     PhaseCandidates,
     evaluate_phase,
     format_costs,
     format_pairs,
+    margins_of,
     passes,
 )
 from planner.estimates.speculation import DecodeVariant, DraftTable, draft_table
 from planner.estimates.steps import Machine
 from planner.layouts.degrees import have_degrees, have_name
-from planner.layouts.geometry import Pass, geometry
+from planner.layouts.geometry import LayoutTable, Pass, geometry
 from planner.layouts.layer import resident_weight_bytes
 from planner.layouts.options import MICROBATCHES, all_layouts, n_offered, offered
-from planner.layouts.table import LayoutTable
 from planner.specs.records import FORMAT_BYTES, ClusterSpec, ModelSpec, Workload
 from planner.specs.request import Request
 from planner.specs.targets import ANY_LAYOUTS, FREE, Degrees, Layouts, Speculation
@@ -153,7 +154,6 @@ class CandidateTable:
         return self.block(np.flatnonzero(np.isin(self.context, contexts)))
 
     def block(self, arms: IntArray) -> Block:
-        """Some arms, evaluated."""
         layouts, costs = self.arms.take(arms), self._costs[:, arms]
         work = passes(self.workload)
 

@@ -10,8 +10,8 @@ from planner.equations.arrays import BoolArray, IntArray
 from planner.errors import Problem, RequestError
 from planner.estimates.steps import Machine
 from planner.layouts.degrees import degrees_of, have_degrees, have_name, names_of
+from planner.layouts.geometry import LayoutTable
 from planner.layouts.options import MICROBATCHES, all_layouts
-from planner.layouts.table import LayoutTable
 from planner.specs.request import Request
 from planner.specs.targets import DEGREE_OPTIONS
 

@@ -8,11 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
+from planner.equations.tails import planned_sigmas
 from planner.estimates.steps import ONE_BYTE, Formats, Machine, pass_times, peak_of, stage_work
-from planner.layouts.geometry import Pass, geometry
+from planner.layouts.geometry import LayoutTable, Pass, geometry
 from planner.layouts.layer import residence
-from planner.layouts.table import LayoutTable
+from planner.specs.judged import quickness
+from planner.specs.model_errors import Quantity, roofline_error
 from planner.specs.records import FORMAT_BYTES, DeviceSpec, ModelSpec, Workload
+from planner.specs.request import Request
 
 PHASES = ("prefill", "decode")
 
@@ -68,7 +71,6 @@ def passes(workload: Workload) -> dict[str, Pass]:
 def format_pairs(
     weights_formats: Sequence[str], kv_formats: Sequence[str]
 ) -> tuple[NumberFormats, ...]:
-    """Every weights format with every cache format."""
     return tuple(NumberFormats(weights=w, kv=kv) for w in weights_formats for kv in kv_formats)
 
 
@@ -142,3 +144,37 @@ def evaluate_phase(
         written_bytes=written_bytes,
         working_bytes=working_bytes,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Margins:
+    """Planned over predicted time of a pass of each phase [1].
+
+    All passes of one model on one device err alike: what they leave out is the same. So that one
+    factor lengthens every prefill, another one every decode pass, those of a draft too.
+    """
+
+    prefill: float = 1.0
+    decode: float = 1.0
+
+    def of(self, phase: str) -> float:
+        return self.prefill if phase == "prefill" else self.decode
+
+
+NONE = Margins()
+
+
+def margins_of(request: Request) -> Margins:
+    """What holds in the share of cases that is asked for.
+
+    Without one, what decode passes take on average, where rooflines are known to be quick.
+    """
+    device, kind = request.cluster.device, request.model.kind
+    if request.confidence is None:
+        return Margins(decode=quickness(device.name, kind))
+    beyond = float(planned_sigmas(request.confidence, True))
+
+    def upper(quantity: Quantity) -> float:
+        return 1.0 + beyond * (roofline_error(device, kind, quantity) or 0.0)
+
+    return Margins(prefill=upper("TTFT"), decode=upper("TPOT"))

@@ -25,10 +25,9 @@ from planner.estimates.phases import (
     passes,
 )
 from planner.estimates.steps import Machine
-from planner.layouts.geometry import Pass, geometry
+from planner.layouts.geometry import LayoutTable, Pass, geometry
 from planner.layouts.layer import resident_weight_bytes
 from planner.layouts.options import all_layouts
-from planner.layouts.table import LayoutTable
 from planner.running.deadlines import check
 from planner.specs.records import FORMAT_BYTES, ModelSpec, Workload
 from planner.specs.request import Speculation

@@ -16,10 +16,8 @@ import numpy as np
 from planner.equations import pipelines, roofline
 from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.networks import NetworkTable
-from planner.layouts.geometry import Geometry, Pass
-from planner.layouts.kinds import layer_kinds
-from planner.layouts.layer import head_work, layer_work, microbatch
-from planner.layouts.table import LayoutTable
+from planner.layouts.geometry import Geometry, LayoutTable, Pass
+from planner.layouts.layer import head_work, layer_kinds, layer_work, microbatch
 from planner.layouts.work import WEIGHT_GATHER, Message
 from planner.specs.records import FORMAT_BYTES, DeviceSpec, ModelSpec
 from planner.topology.meshes import MeshTable

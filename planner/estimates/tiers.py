@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from planner.equations import collectives, nccl, two_regimes
+from planner.equations import collectives, nccl
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.layouts.work import Message
 from planner.specs.records import MeasuredCollectives, NcclProtocol, NodesFabric, TwoRegimes
@@ -158,8 +158,8 @@ def _known_forms(fits: TwoRegimes) -> FloatArray:
 def _interpolated(fits: TwoRegimes, n_devices: FloatArray) -> Forms:
     def form(latency_s: tuple[float, ...], bytes_per_s: tuple[float, ...]) -> Group:
         return (
-            two_regimes.group_latency_s(n_devices, fits.n_devices, latency_s),
-            two_regimes.group_s_per_byte(n_devices, fits.n_devices, bytes_per_s),
+            nccl.group_latency_s(n_devices, fits.n_devices, latency_s),
+            nccl.group_s_per_byte(n_devices, fits.n_devices, bytes_per_s),
         )
 
     short = form(fits.short_latency_s, fits.short_bytes_per_s)
@@ -168,7 +168,7 @@ def _interpolated(fits: TwoRegimes, n_devices: FloatArray) -> Forms:
 
 def _forms_s(forms: Forms, n_bytes: FloatArray) -> Spent:
     short, long = forms
-    return two_regimes.two_regimes_s(n_bytes, short, long), np.minimum(short[0], long[0])
+    return nccl.two_regimes_s(n_bytes, short, long), np.minimum(short[0], long[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,8 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.layouts.geometry import Geometry, Pass, Spread
-from planner.layouts.table import ALL_AXES
+from planner.layouts.geometry import ALL_AXES, Geometry, Pass, Spread
 from planner.layouts.work import ALL_GATHER, ALL_TO_ALL, Message
 from planner.specs.records import FORMAT_BYTES, ModelSpec
 

@@ -13,9 +13,7 @@ import numpy as np
 
 from planner.equations.arrays import BoolArray, IntArray
 from planner.layouts.experts import expert_ways
-from planner.layouts.geometry import geometry
-from planner.layouts.naming import attention_name, expert_layout_name, layout_name
-from planner.layouts.table import LayoutTable
+from planner.layouts.geometry import ALL_AXES, ATTENTION_NAMES, LayoutTable, geometry
 from planner.specs.models import ModelSpec
 from planner.specs.targets import Degrees, PhaseLayout
 from planner.topology.meshes import MeshTable
@@ -87,3 +85,74 @@ def _name(model: ModelSpec, layouts: LayoutTable, meshes: MeshTable, row: int) -
     if model.moe:
         return expert_layout_name(meshes, layouts, row, model.moe.n_experts)
     return layout_name(meshes, layouts, row)
+
+
+AXIS_NAMES = "xyz"
+
+
+def layout_name(meshes: MeshTable, layouts: LayoutTable, row: int) -> str:
+    """`WS 1D`, `WS 2D`, or `WG` with the number of axes gathered: `WG X`, `XY`, `XYZ`."""
+    size = meshes.group_size[layouts.mesh[row]]
+    gathered, stored = int(layouts.gathered[row]), int(layouts.stored[row])
+    if size[gathered] > 1:
+        covers = size[gathered] == size[ALL_AXES]
+        n_axes = 3 if covers else _n_axes(size, gathered)
+        return "WG " + AXIS_NAMES[:n_axes].upper()
+    if size[ALL_AXES] == 1:
+        return "one device"
+    return "WS 1D" if size[stored] == 1 else "WS 2D"
+
+
+def expert_layout_name(meshes: MeshTable, layouts: LayoutTable, row: int, n_experts: int) -> str:
+    """`TP 8, EP 8`; with data-parallel attention `DP 8, EP 8` or `DP 2 × TP 4, EP 8`.
+
+    `WG 8` where the weights of attention are gathered instead of copied, `TP 8 2D` where E is
+    cut too, `EP 8 × TP 9` where experts are cut along their FFN dimension.
+    """
+    size = meshes.group_size[layouts.mesh[row]]
+    stored, data = int(layouts.stored[row]), int(layouts.data[row])
+    gathered, sliced = int(layouts.gathered[row]), int(layouts.sliced[row])
+    if size[ALL_AXES] == 1:
+        return "one device"
+    rest = ALL_AXES & ~(data | gathered)
+    n_x, n_tensor = int(size[stored & rest]), int(size[rest])
+    ways = max(
+        int(size[group])
+        for group in range(ALL_AXES + 1)
+        if not group & (stored & rest | sliced) and size[group] <= n_experts
+    )
+    n_slices = int(size[ALL_AXES]) // (n_x * ways)
+    parts = [
+        f"{name} {n}" for name, n in (("DP", int(size[data])), ("WG", int(size[gathered]))) if n > 1
+    ]
+    parts += [f"TP {n_tensor}{' 2D' * (n_x > 1)}"] * (n_tensor > 1)
+    return f"{' × '.join(parts)}, EP {ways}{f' × TP {n_slices}' * (n_slices > 1)}"
+
+
+def notation(meshes: MeshTable, layouts: LayoutTable, row: int) -> str:
+    """How weights rest, `E_x F_yz`: x stands for the axes that cut E."""
+    size = meshes.group_size[layouts.mesh[row]]
+    stored = int(layouts.stored[row])
+    over_e = axes_text(size, stored)
+    over_f = axes_text(size, ALL_AXES & ~stored)
+    return " ".join(
+        f"{letter}_{axes}" if axes else letter for letter, axes in (("E", over_e), ("F", over_f))
+    )
+
+
+def attention_name(layouts: LayoutTable, row: int) -> str:
+    """`heads` or `batch`."""
+    return ATTENTION_NAMES[int(layouts.attention[row])]
+
+
+def axes_text(size: object, mask: int) -> str:
+    """Names of the axes of a mask that have more than one device."""
+    return "".join(
+        name
+        for axis, name in enumerate(AXIS_NAMES)
+        if mask >> axis & 1 and size[1 << axis] > 1  # type: ignore[index]
+    )
+
+
+def _n_axes(size: object, mask: int) -> int:
+    return len(axes_text(size, mask))

@@ -29,8 +29,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.layouts.geometry import Geometry
-from planner.layouts.table import ALL_AXES
+from planner.layouts.geometry import ALL_AXES, Geometry
 from planner.layouts.work import (
     ALL_GATHER,
     ALL_TO_ALL,

@@ -1,13 +1,13 @@
-"""Sizes of the axis groups that a layout uses, and how a batch spreads over them."""
+"""A table of layouts, the sizes of the axis groups that each uses, and how a batch spreads."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
-from planner.layouts.table import ALL_AXES, OVER_BATCH, LayoutTable
+from planner.specs.validation.hints import from_fields
 from planner.topology.meshes import MeshTable
 
 
@@ -65,7 +65,9 @@ def geometry(layouts: LayoutTable, meshes: MeshTable) -> Geometry:
     cut = table.gathered | table.data
     rest = ALL_AXES & ~cut
     rest_x, rest_y = table.stored & rest, rest & ~table.stored
-    return Geometry(
+    return from_fields(
+        Geometry,
+        table,
         n_tensor=size[table.mesh, ALL_AXES].astype(float),
         n_gathered=size[table.mesh, table.gathered].astype(float),
         n_data=size[table.mesh, table.data].astype(float),
@@ -73,18 +75,12 @@ def geometry(layouts: LayoutTable, meshes: MeshTable) -> Geometry:
         n_rest=size[table.mesh, rest].astype(float),
         n_x=size[table.mesh, rest_x].astype(float),
         n_y=size[table.mesh, rest_y].astype(float),
-        gathered=table.gathered,
-        data=table.data,
         cut=cut,
         rest=rest,
         rest_x=rest_x,
         rest_y=rest_y,
-        sliced=table.sliced,
-        attention=table.attention,
-        n_microbatches=table.n_microbatches,
         n_stages=meshes.n_stages[table.mesh].astype(float),
         axis_group_size=size[layouts.mesh],
-        mesh=table.mesh,
     )
 
 
@@ -161,3 +157,89 @@ def _largest_within(
         better = useful & (size <= n_sequences) & (size > ways)
         ways, axes = np.where(better, size, ways), np.where(better, group, axes)
     return ways, axes
+
+
+ALL_AXES = 7
+OVER_HEADS = 0
+OVER_BATCH = 1
+BY_PREFILL, BY_DECODE_ALONE = 1, 2
+ATTENTION_NAMES = ("heads", "batch")
+
+
+def _nothing() -> IntArray:
+    return np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutTable:
+    """Layouts as parallel arrays of shape (N,); `data`, `sliced`, `apart`: 0 where left out.
+
+    Three torus or switch axes x, y, z make a mesh; a set of axes is a bit mask (x = 1, y = 2, z =
+    4). Every layout of the table is eight small integers:
+
+        mesh        which mesh of the `MeshTable`
+        stored      axes over which the model dimension E of each weight is cut; the other
+                    axes cut the FFN dimension F and the heads: the paper's E_x F_yz
+        gathered    axes over which weights are gathered before use, and the batch is cut:
+                    none is weight-stationary, some or all is weight-gathered (WG)
+        attention   attention split over heads, or over the batch
+        data        axes over which attention is data-parallel: its weights, and those of dense and
+                    shared FFNs, have copies along them, and the batch is cut; experts are not
+        sliced      axes that cut the FFN dimension of each routed expert; the others deal out whole
+                    experts, as far as there are experts for them
+        n_microbatches   parts that a pass is cut into for the pipeline
+        apart       which phase has to tell apart two axes that one switch joins, where weights rest
+                    alike along both: none, prefill, or decode alone; see `options`
+    """
+
+    mesh: IntArray
+    stored: IntArray
+    gathered: IntArray
+    attention: IntArray
+    n_microbatches: IntArray
+    data: IntArray = field(default_factory=_nothing)
+    sliced: IntArray = field(default_factory=_nothing)
+    apart: IntArray = field(default_factory=_nothing)
+
+    def __post_init__(self) -> None:
+        for name in ("data", "sliced", "apart"):
+            if len(getattr(self, name)) != len(self.mesh):
+                object.__setattr__(self, name, np.zeros_like(self.mesh))
+
+    def __len__(self) -> int:
+        return len(self.mesh)
+
+    def take(self, rows: IntArray) -> LayoutTable:
+        """The given rows, in their order."""
+        return LayoutTable(
+            mesh=self.mesh[rows],
+            stored=self.stored[rows],
+            gathered=self.gathered[rows],
+            attention=self.attention[rows],
+            n_microbatches=self.n_microbatches[rows],
+            data=self.data[rows],
+            sliced=self.sliced[rows],
+            apart=self.apart[rows],
+        )
+
+    def distinct(self) -> tuple[LayoutTable, IntArray]:
+        """Each way to run once, whoever has to tell axes apart; and which of them every row is."""
+        names = ("mesh", "stored", "gathered", "attention", "n_microbatches", "data", "sliced")
+        columns = [getattr(self, name) for name in names]
+        sizes = [int(column.max(initial=0)) + 1 for column in columns]
+        keys = np.ravel_multi_index(columns, sizes)
+        _, first, same = np.unique(keys, return_index=True, return_inverse=True)
+        return self.take(first), same.reshape(-1)
+
+    def columns(self) -> LayoutTable:
+        """The same layouts with a trailing axis, to broadcast against batches."""
+        return LayoutTable(
+            mesh=self.mesh[:, None],
+            stored=self.stored[:, None],
+            gathered=self.gathered[:, None],
+            attention=self.attention[:, None],
+            n_microbatches=self.n_microbatches[:, None],
+            data=self.data[:, None],
+            sliced=self.sliced[:, None],
+            apart=self.apart[:, None],
+        )

@@ -22,14 +22,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from planner.equations.arrays import BoolArray, IntArray
-from planner.layouts.geometry import geometry, spread
-from planner.layouts.table import (
+from planner.layouts.geometry import (
     ALL_AXES,
     BY_DECODE_ALONE,
     BY_PREFILL,
     OVER_BATCH,
     OVER_HEADS,
     LayoutTable,
+    geometry,
+    spread,
 )
 from planner.specs.models import MoeShape
 from planner.topology.meshes import MeshTable

@@ -15,8 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray
-from planner.layouts.geometry import Geometry
-from planner.layouts.table import LayoutTable
+from planner.layouts.geometry import Geometry, LayoutTable
 from planner.layouts.work import WEIGHT_GATHER, Message
 from planner.specs.records import ModelSpec
 

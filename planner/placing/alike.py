@@ -11,16 +11,20 @@ from __future__ import annotations
 
 import math
 import operator
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from planner.equations.arrays import FloatArray
+from planner.errors import OutOfTimeError
 from planner.estimates.serving.deployments import kind_of
 from planner.placing.configurations import AnyConfiguration, Sort, sort_of
-from planner.placing.program import KTOKEN, Columns
-from planner.placing.searching import Asked, Choice, Search, capacity_for, solved
+from planner.placing.describing import chosen_of, placement_of
+from planner.placing.fabrics.site import OfferedOnNodes
+from planner.placing.program import KTOKEN, UNITS, Columns
+from planner.placing.searching import Asked, Choice, Search, capacity_for, searched, solved
 from planner.programs.layout import RELATIVE_TOLERANCE, ceiling, exceeds
 from planner.programs.placement import (
     Counts,
@@ -32,13 +36,16 @@ from planner.programs.placement import (
     total,
 )
 from planner.results.engines import EngineDeployment
+from planner.results.placements import OtherPlacement, Placed, Placement
 from planner.running.deadlines import is_over
 from planner.runtimes.engines import WITHOUT_ERROR
 from planner.runtimes.registry import layers_of
 from planner.solvers.placement import N_ALWAYS, PlacementSolution
 from planner.specs.engine_request import SIMPLEST
 from planner.specs.model_errors import kernels_share
+from planner.specs.region import INSIDE, MEDIAN
 from planner.specs.roles import TOGETHER
+from planner.specs.validation.hints import from_fields
 
 
 def preferred(asked: Asked, search: Search) -> Search:
@@ -158,3 +165,53 @@ def _sorts(asked: Asked, configurations: Sequence[AnyConfiguration], most: float
 
 def _order(one: AnyConfiguration) -> tuple[tuple[int, ...], float]:
     return one.pattern.simplicity, -one.output_tokens_per_s
+
+
+def beside(asked: Asked, search: Search, found: Placement) -> Placement:
+    """A placement with the best inside the measured region, and at what is predicted anywhere.
+
+    Nothing is timed for them: the one leaves deployments out, the other counts them otherwise.
+    """
+    if not asked.request.has_region:
+        return found
+    best = {belief: _other(asked, search, found, belief) for belief in (INSIDE, MEDIAN)}
+    return replace(found, inside=best[INSIDE], anywhere=best[MEDIAN])
+
+
+def is_measured(one: Placed) -> bool:
+    """Whether all its replicas are inside the measured region."""
+    deployments = [it.deployment for it in one.recipes]
+    return all(isinstance(it, EngineDeployment) and not it.outside for it in deployments)
+
+
+def _other(asked: Asked, search: Search, found: Placement, belief: str) -> OtherPlacement | None:
+    """The best by a belief; None where there is none, or nobody knows."""
+    if is_over() or not search.solution.status.is_final:
+        return None
+    best: Placement | None = found
+    if belief == MEDIAN or not is_measured(found):  # else nothing inside is better
+        best = _placed(asked, search, belief)
+    if best is None:
+        return None
+    value, least = best.certificate.objective, found.certificate.objective
+    sign = math.copysign(1.0, UNITS[asked.request.objective][0])
+    return from_fields(
+        OtherPlacement,
+        best,
+        objective=value,
+        loss_fraction=sign * (value - least) / abs(least) if least else 0.0,
+    )
+
+
+def _placed(asked: Asked, search: Search, belief: str) -> Placement | None:
+    began_s, request, offered = time.perf_counter(), asked.request, search.offered
+    assert isinstance(offered, OfferedOnNodes)
+    request = replace(request, confidence=0.0) if belief == MEDIAN else request
+    asked = replace(asked, request=request)
+    try:
+        other = searched(asked, offered.believing(belief))
+    except OutOfTimeError:
+        return None
+    if other.solution.answer is None or other.is_nothing or not other.solution.status.is_final:
+        return None
+    return placement_of(asked, chosen_of(preferred(asked, other)), began_s=began_s)

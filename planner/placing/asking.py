@@ -14,7 +14,6 @@ from planner.placing.tori.site import Torus
 from planner.quantities import lacking, placed
 from planner.runtimes.engines import WITHOUT_ERROR
 from planner.specs.architecture import Architecture
-from planner.specs.deployment_rows import DeploymentTable
 from planner.specs.engine_request import BEST, SIMPLEST
 from planner.specs.graphs import GraphSpec
 from planner.specs.meanings import LEAVE_OUT, misplaced
@@ -22,6 +21,7 @@ from planner.specs.placement_request import (
     LIMITS,
     OBJECTIVES,
     AnyModel,
+    DeploymentTable,
     GroupCost,
     PlacementRequest,
     Serve,

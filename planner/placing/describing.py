@@ -18,6 +18,7 @@ from planner.solvers.placement import PlacementSolution
 from planner.specs.certificates import CLOSER, OPTIMAL, SIMPLER, Certificate, SortStep
 from planner.specs.engine_request import BEST, SIMPLEST
 from planner.specs.targets import SolverOptions
+from planner.specs.validation.hints import from_fields
 from planner.verifier.parts import parts_of
 
 PLACED = ("pool", "title", "served", "kinds", "further", "provenance", "verified")
@@ -92,14 +93,12 @@ def placement_of(asked: Asked, chosen: Chosen, *, began_s: float) -> Placement:
 def recipe_of(one: AnyConfiguration, model: str, n_alike: int) -> Recipe:
     """What a configuration is chosen for, of which so many replicas are placed."""
     pattern = one.pattern
-    return Recipe(
+    return from_fields(
+        Recipe,
+        pattern,
         model=model,
         engine=one.engine,
         kind=pattern.kind_name,
-        span=pattern.span,
-        speed_fraction=pattern.speed_fraction,
-        counted_bytes_per_s=pattern.counted_bytes_per_s,
-        pieces=pattern.pieces,
         deployment=one.deployment(n_alike),
         role=one.role,
     )

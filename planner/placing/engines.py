@@ -19,12 +19,11 @@ from planner.errors import Problem, RequestError
 from planner.estimates.serving.choices import EngineChoices, degrees
 from planner.estimates.serving.memory import handed_bytes
 from planner.estimates.serving.timer import MOST_ROWS, Timer
-from planner.placing.configurations import Configuration, Pairing
+from planner.placing.configurations import Configuration, Pairing, Sharding, engine_sharding
 from planner.placing.engine_choosing import BestOfShapes, lying, wanted_choices
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import STAGE, Beaten, NodeConfiguration, NodePattern
 from planner.placing.sites import Site
-from planner.placing.standing import Sharding, engine_sharding
 from planner.placing.tori.slices import OfferedOnTorus
 from planner.programs.bounding import Bounding
 from planner.results.engines import EngineDeployment

@@ -14,12 +14,12 @@ import numpy as np
 from planner.equations.arrays import IntArray
 from planner.estimates.candidates import CandidateTable, table_of
 from planner.estimates.steps import Machine
+from planner.placing.configurations import Sharding, layout_sharding
 from planner.placing.phases import best_phases
-from planner.placing.standing import Sharding, layout_sharding
 from planner.programs.contexts import best_of_contexts
 from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment
-from planner.programs.posed import PosedProgram
+from planner.programs.posed import Aim, PosedProgram
 from planner.results import Deployment
 from planner.runtimes.describe import describe, ground_of
 from planner.specs.records import DeviceSpec
@@ -120,7 +120,7 @@ def best_layouts(
         group_of_mesh: of each mesh of the table; groups are answered in ascending order.
         whole: the best of each sharding of the weights in a group.
     """
-    best = best_of_contexts(Posing(table, request, objective=request.objective))
+    best = best_of_contexts(Posing(table, request, Aim(objective=request.objective)))
     layouts = Layouts(
         request=request, table=table, posed=best.posed, n_candidates=best.n_candidates
     )

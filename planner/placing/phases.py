@@ -17,16 +17,15 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.candidates import CandidateTable
-from planner.placing.standing import Sharding, layout_sharding
+from planner.placing.configurations import Sharding, layout_sharding
 from planner.programs import deployment as slots
 from planner.programs.contexts import SHARED
 from planner.programs.deployment import Posing
 from planner.programs.layout import LayoutProgram, ceiling
-from planner.programs.posed import PosedProgram, Source, joined
+from planner.programs.posed import Aim, PosedProgram, Source, joined
 from planner.results.phase_deployments import PhaseDeployment
 from planner.running.deadlines import is_over
-from planner.runtimes.agreeing import agree
-from planner.runtimes.describe import describe_phase, ground_of
+from planner.runtimes.describe import agree, describe_phase, ground_of
 from planner.specs.records import FORMAT_BYTES, DeviceSpec, ModelSpec, Workload
 from planner.specs.request import Request
 from planner.specs.roles import DECODE, PREFILL
@@ -119,7 +118,7 @@ def best_phases(
             return pareto(group, delay, token)
         return least(group, posed.program.column_objective[columns], token, delay)
 
-    posed = chosen_of_slot(Posing(table, request, objective=request.objective), slot, choosing)
+    posed = chosen_of_slot(Posing(table, request, Aim(objective=request.objective)), slot, choosing)
     columns = np.arange(posed.program.n_columns)
     context = posed.program.column_context
     mesh = table.contexts.mesh[posed.number][context]

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from planner.errors import NoPlanError, Problem, RequestError
 from planner.estimates.serving.usual_engines import engines_of
-from planner.placing.alike import preferred
+from planner.placing.alike import beside, preferred
 from planner.placing.asking import placement_request, site_of, wish_problems
-from planner.placing.beliefs import beside
 from planner.placing.conflicts import conflict_of
 from planner.placing.describing import LAID, PLACED, chosen_of, groups_of, placement_of
 from planner.placing.engines import serving_engine
@@ -24,11 +23,11 @@ from planner.placing.tables import table_runtime
 from planner.results.placements import Placement
 from planner.running.deadlines import out_of_time, timed
 from planner.solvers.solution import Status
-from planner.specs.deployment_rows import DeploymentTable
 from planner.specs.engine_request import BEST
 from planner.specs.graphs import GraphSpec
 from planner.specs.placement_request import (
     AnyModel,
+    DeploymentTable,
     GroupCost,
     PlacementRequest,
     Serve,

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import Problem, RequestError, SolverError
+from planner.placing.configurations import standing_of
 from planner.placing.describing import LAID, PLACED, Chosen, groups_of, placement_of
 from planner.placing.inheriting import costs_of, repair_request
 from planner.placing.planning import Recorder, asked_of, refuse_none
 from planner.placing.program import in_si
 from planner.placing.searching import Asked, offered, searched, solved
 from planner.placing.sites import PosedRepair
-from planner.placing.standing import standing_of
 from planner.programs.placement import Counts, PlacementProgram
 from planner.programs.repair import Point, best_of, frontier, least_moved
 from planner.results.placements import Placement

@@ -93,5 +93,5 @@ def role_problems(request: PlacementRequest) -> list[Problem]:
 def said_of(asked: AskedRoles) -> dict[str, Any]:
     """Arguments of `place` that ask for the same roles."""
     if asked.name == TOGETHER:
-        return {}
+        return {"roles": None}
     return {"roles": asked.name, **{f.name: getattr(asked, f.name) for f in fields(asked)[1:]}}

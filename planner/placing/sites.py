@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from planner.equations.arrays import FloatArray
-from planner.placing.configurations import AnyConfiguration, Sort
+from planner.placing.configurations import AnyConfiguration, Sort, Standing
 from planner.placing.program import Aim, Columns
 from planner.placing.runtimes import Runtime
-from planner.placing.standing import Standing
 from planner.programs.handover import Handover
 from planner.programs.placement import Counts, PlacementProgram
 from planner.specs.records import ClusterSpec

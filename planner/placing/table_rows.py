@@ -11,10 +11,15 @@ import numpy as np
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.operations import KNOWN_FORMATS
 from planner.placing.sites import Site
-from planner.specs.deployment_rows import DeploymentRow, DeploymentTable
 from planner.specs.deployment_tables import load_table
 from planner.specs.ledger import remark
-from planner.specs.placement_request import AnyModel, PlacementRequest, Serve
+from planner.specs.placement_request import (
+    AnyModel,
+    DeploymentRow,
+    DeploymentTable,
+    PlacementRequest,
+    Serve,
+)
 from planner.specs.roles import PREFILL
 from planner.specs.runtimes import is_table, table_file
 from planner.specs.validation.problems import did_you_mean

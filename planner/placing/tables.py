@@ -12,26 +12,25 @@ from dataclasses import dataclass
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.memory import handed_bytes
 from planner.estimates.serving.operations import number_bytes
-from planner.placing.configurations import Configuration
+from planner.placing.configurations import Configuration, Sharding, row_sharding
 from planner.placing.fabrics.domains import Domain, largest_piece
 from planner.placing.fabrics.patterns import LEAF, NODE, Beaten, NodeConfiguration, NodePattern
 from planner.placing.sites import Site
-from planner.placing.standing import Sharding, row_sharding
 from planner.placing.table_rows import asked_lengths, is_of, is_on, lengths_of
 from planner.placing.tori.slices import OfferedOnTorus
 from planner.programs.layout import ceiling
-from planner.results.table_deployments import TableDeployment
-from planner.runtimes.agreeing import agree
+from planner.results.phase_deployments import TableDeployment
+from planner.runtimes.describe import agree
 from planner.runtimes.registry import layers_of
-from planner.specs.deployment_rows import DeploymentRow
 from planner.specs.kernels import EngineTables
 from planner.specs.ledger import remark
-from planner.specs.placement_request import AnyModel, PlacementRequest, Serve
+from planner.specs.placement_request import AnyModel, DeploymentRow, PlacementRequest, Serve
 from planner.specs.quality import usual_formats
 from planner.specs.records import ClusterSpec, DeviceSpec
 from planner.specs.request import Targets
 from planner.specs.roles import PREFILL, TOGETHER
 from planner.specs.runtimes import ROOFLINE, table_file
+from planner.specs.validation.hints import from_fields
 from planner.topology.openings import Openings
 from planner.verifier.table_rows import row_deployment
 
@@ -269,17 +268,14 @@ def _configuration(
         pieces=pieces,
     )
     is_whole = row.role == TOGETHER
-    return Configuration(
+    return from_fields(
+        Configuration,
+        row,
         model=model,
         pattern=pattern,
-        engine=row.engine,
-        output_tokens_per_s=row.output_tokens_per_s,
-        tpot_s=row.tpot_s,
         usd_per_hour=rent_of(row, source.cluster),
         source=source,
         choice=row,
-        role=row.role,
-        ttft_s=row.ttft_s,
         kv_format="" if is_whole else row.kv_format,
         handed_bytes=0.0 if is_whole else _handed_bytes(row, source.model),
     )

@@ -19,11 +19,11 @@ from planner.estimates.candidates import machine_of
 from planner.estimates.networks import network_table
 from planner.estimates.observed import Observed, impossible
 from planner.estimates.steps import Machine, peak_of
+from planner.programs.posed import Aim
 from planner.quantities import USD_PER_MTOKEN
 from planner.results import Deployment
 from planner.results.audits import Audit, AuditedChange, Observation
 from planner.running.deadlines import check, timed
-from planner.runtimes.candidates import Aim
 from planner.runtimes.roofline import RooflineCandidates, layout_command
 from planner.solvers.search import search
 from planner.specs.records import ClusterSpec, ModelSpec, Workload

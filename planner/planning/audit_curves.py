@@ -9,6 +9,7 @@ from dataclasses import replace
 from planner.errors import SolverError
 from planner.estimates.candidates import machine_of
 from planner.planning.certify import before_search
+from planner.programs.posed import Aim
 from planner.quantities import MS, USD_PER_MTOKEN
 from planner.results import Deployment
 from planner.results.audits import Audit
@@ -21,7 +22,7 @@ from planner.results.surveys import (
     FrontierProof,
 )
 from planner.running.deadlines import check, within
-from planner.runtimes.candidates import Aim, Among
+from planner.runtimes.candidates import Among
 from planner.runtimes.roofline import RooflineCandidates
 from planner.solvers.certify import screens_of
 from planner.solvers.tracing import Step, Trace, trace

@@ -21,7 +21,7 @@ from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import DEFAULT_BATCHES, DEFAULT_WORKLOAD, SolverOptions, Targets
 from planner.specs.targets import Degrees
 from planner.specs.validation.arguments import arguments_checked, heed
-from planner.verifier.engine_audits import judge_engine_audit
+from planner.verifier.audits import judge_engine_audit
 from planner.verifier.findings import refuse
 
 DEFAULT_OPTIONS = SolverOptions()

@@ -8,13 +8,13 @@ from itertools import chain
 
 from planner.errors import OutOfTimeError, UnsettledError
 from planner.programs.layout import Assignment
-from planner.programs.posed import InMemory, Source
+from planner.programs.posed import Aim, InMemory, Source
 from planner.programs.reduction import reduced
 from planner.quantities import MEMORY, QUANTITIES
 from planner.results import AnyDeployment, Rival, RuleCost
 from planner.results.engines import EngineDeployment
 from planner.running.deadlines import is_over
-from planner.runtimes.candidates import Aim, Among, Candidates, limits_of
+from planner.runtimes.candidates import Among, Candidates, limits_of
 from planner.solvers.certify import in_si
 from planner.solvers.search import Found, optimum
 from planner.solvers.solution import Status

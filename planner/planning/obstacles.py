@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from planner.programs.posed import Aim
 from planner.quantities import QUANTITIES
 from planner.results import AnyDeployment, Deployment, Obstacle
 from planner.results.engines import EngineDeployment
 from planner.results.obstacles import beyond_text
-from planner.runtimes.candidates import Aim, Among, has_region
+from planner.runtimes.candidates import Among, has_region
 from planner.solvers.search import is_feasible
 from planner.specs.model_errors import Quantity, roofline_error
 from planner.specs.region import MEDIAN

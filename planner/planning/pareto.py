@@ -15,7 +15,7 @@ from planner.planning.certify import before_search
 from planner.planning.explain import explain
 from planner.planning.plans import plan
 from planner.programs.layout import Assignment, ceiling
-from planner.programs.posed import PosedProgram, joined
+from planner.programs.posed import Aim, PosedProgram, joined
 from planner.programs.tradeoff import tradeoff_of
 from planner.quantities import objective_of
 from planner.results import AnyDeployment
@@ -28,7 +28,7 @@ from planner.results.surveys import (
     FrontierProof,
 )
 from planner.running.deadlines import is_over, out_of_time, share, timed
-from planner.runtimes.candidates import Aim, Among
+from planner.runtimes.candidates import Among
 from planner.runtimes.registry import candidates_of, named_runtimes
 from planner.solvers.certify import in_si, screens_of
 from planner.solvers.search import break_ties

@@ -11,10 +11,11 @@ from planner.planning.certify import certificate, limits_gained
 from planner.planning.explain import explain
 from planner.planning.gains import gains, reliefs_of, rule_costs
 from planner.planning.ties import beliefs_of, rivals_of, ties_of
+from planner.programs.posed import Aim
 from planner.results import AnyPlan, Plan
 from planner.running.deadlines import out_of_time, timed
 from planner.running.phases import begin
-from planner.runtimes.candidates import Aim, Among, variants_of
+from planner.runtimes.candidates import Among, variants_of
 from planner.runtimes.registry import USUAL, candidates_of
 from planner.solvers.certify import in_si
 from planner.solvers.search import Found, search

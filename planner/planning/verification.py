@@ -16,9 +16,8 @@ from planner.results.verifications import Falsehood, Verification
 from planner.running.deadlines import counted_from, only_within
 from planner.specs.kernels import EngineSpec
 from planner.specs.ledger import DataFile, is_unchanged
-from planner.verifier.findings import Finding, differences
+from planner.verifier.findings import Finding, differences, judge_of
 from planner.verifier.findings import Path as Place
-from planner.verifier.judging import judge_of
 from planner.verifier.rules import PROVED, UNVERIFIED, rule_of
 from planner.verifier.serving.shipped import altered_rules
 

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.equations.arrays import FloatArray, IntArray
-from planner.programs.quantities import Coefficients, Facts, Ways
-from planner.programs.targets import SIMPLICITY
+from planner.programs.targets import SIMPLICITY, Coefficients, Facts, Ways
 from planner.quantities import GIB, KW, MS, USD_PER_MTOKEN
 from planner.specs.request import Targets
 

@@ -14,7 +14,7 @@ is the rent of all replicas over the demand.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 
@@ -25,7 +25,6 @@ from planner.estimates.candidates import Block, CandidateTable, alone_bytes, usa
 from planner.estimates.phases import PHASES
 from planner.programs.amounts import (
     PREFILLED,
-    REPLICA_SLOT,
     Fleet,
     Priced,
     Replica,
@@ -33,9 +32,15 @@ from planner.programs.amounts import (
     with_replicas,
 )
 from planner.programs.layout import LayoutProgram
-from planner.programs.posed import NO_RELIEFS, PosedProgram
-from planner.programs.quantities import Coefficients, Facts, Quantities
-from planner.programs.targets import SIMPLICITY, further, simplicity, target_limits
+from planner.programs.posed import NO_RELIEFS, Aim, PosedProgram, stated
+from planner.programs.targets import (
+    SIMPLICITY,
+    Coefficients,
+    Facts,
+    Quantities,
+    further,
+    simplicity,
+)
 from planner.quantities import GIB, USD_PER_MTOKEN
 from planner.specs.records import Workload
 from planner.specs.request import Request
@@ -43,8 +48,6 @@ from planner.topology.packing import n_places
 
 PREFILL, DECODE, REPLICAS = 0, 1, 2
 """Slots of a deployment."""
-
-TIE_BREAKER = "cost"
 
 
 class Posing:
@@ -64,13 +67,9 @@ class Posing:
     Args:
         table: the candidates.
         request: targets and prices.
-        objective: the quantity to minimise, a key of `quantities`.
-        without: names of rows to leave out, `hbm` among them, which is both rows of the memory;
-            without `demand` there is one replica, and it is credited with all that it can serve.
-        memory_scale: factor on the memory of a device; infinite is no limit.
+        aim: what it is stated for. `hbm` is both rows of the memory; without `demand` there is one
+            replica, and it is credited with all that it can serve.
         model: number of the model among those that are chosen among.
-        at_most: further limits: a quantity, and how much of it there may be.
-        tie_breaker: quantity that decides between optima; the cost where it is left out.
     """
 
     is_cut = False
@@ -79,23 +78,17 @@ class Posing:
         self,
         table: CandidateTable,
         request: Request,
+        aim: Aim,
         *,
-        objective: str,
-        without: Collection[str] = (),
-        memory_scale: float = 1.0,
         model: int = 0,
-        at_most: tuple[tuple[str, float], ...] = (),
-        tie_breaker: str = TIE_BREAKER,
     ) -> None:
-        self._table, self._request, self._objective = table, request, objective
-        self._without, self._at_most, self._model = without, at_most, model
-        self._tie_breaker = tie_breaker
-        self._scale = np.inf if "hbm" in without else memory_scale
-        self._fleet = Fleet.asked(request.targets, without)
+        self._table, self._request, self._aim, self._model = table, request, aim, model
+        self._scale = aim.memory
+        self._fleet = Fleet.asked(request.targets, aim.without)
         device = Priced(
             usd_per_hour=request.cluster.usd_per_hour, tdp_w=request.cluster.device.tdp_w
         )
-        self._ways = ways_of(_replica(request), device, request.targets, without)
+        self._ways = ways_of(_replica(request), device, request.targets, aim.without)
 
     def blocks(
         self, n_best: int | None = None, reliefs: Mapping[str, float] = NO_RELIEFS
@@ -126,30 +119,13 @@ class Posing:
         if self._fleet.is_chosen:
             facts = with_replicas(facts, self._fleet, REPLICAS)
         quantities = Quantities(self._ways, facts)
-        context_objective, column_objective = quantities[self._objective]
-        weights, held = quantities["memory"]
-        program = LayoutProgram(
-            slots=(*PHASES, REPLICA_SLOT) if self._fleet.is_chosen else PHASES,
-            context_objective=context_objective,
-            column_context=facts.context,
-            column_slot=facts.of_column["slot"],
-            column_objective=column_objective,
-            context_bytes=weights,
-            column_bytes=held,
-            capacity_bytes=np.full(len(numbers), room * GIB),
-            limits=(
-                further(quantities, PREFILLED, room * GIB),
-                *target_limits(targets, quantities, self._without),
-                *(
-                    further(quantities, name, most, row=f"also {name}")
-                    for name, most in self._at_most
-                ),
-            ),
-        )
-        posed = PosedProgram(
-            program=program,
-            quantities=quantities,
-            tie_breakers=self._fleet.tie_breakers(self._objective, self._tie_breaker),
+        posed = stated(
+            quantities,
+            self._aim,
+            targets,
+            slots=PHASES,
+            room=room * GIB,
+            first=(further(quantities, PREFILLED, room * GIB),),
             n_unfit=n_unfit,
         )
 
@@ -157,7 +133,7 @@ class Posing:
             more = usable_bytes(table.machine, scale=scale * times)
             if more >= least_unfit:  # there are further columns
                 return self._posed(scale * times, block)
-            return replace(posed, program=_with_room(program, more * GIB))
+            return replace(posed, program=_with_room(posed.program, more * GIB))
 
         return replace(posed, roomier=roomier)
 

@@ -18,19 +18,21 @@ from planner.errors import Problem, RequestError
 from planner.estimates.serving.choices import EngineChoices
 from planner.estimates.serving.deployments import DeploymentTable, deployments
 from planner.programs.amounts import (
-    REPLICA_SLOT,
     Fleet,
     Priced,
     timed_facts,
     timed_replica,
     ways_of,
 )
-from planner.programs.deployment import TIE_BREAKER
-from planner.programs.layout import LayoutProgram
-from planner.programs.posed import PosedProgram
-from planner.programs.quantities import Coefficients, Facts, Quantities
+from planner.programs.posed import Aim, PosedProgram, stated
 from planner.programs.rows import alike_rows
-from planner.programs.targets import SIMPLICITY, further, simplicity, target_limits
+from planner.programs.targets import (
+    SIMPLICITY,
+    Coefficients,
+    Facts,
+    Quantities,
+    simplicity,
+)
 from planner.quantities import GIB
 from planner.specs.engine_request import EngineRequest
 from planner.specs.served_formats import ServedFormats
@@ -59,11 +61,8 @@ KNOWN = frozenset(
 def pose_engine(
     choices: EngineChoices,
     request: EngineRequest,
+    aim: Aim,
     *,
-    objective: str,
-    without: Collection[str] = (),
-    at_most: tuple[tuple[str, float], ...] = (),
-    tie_breaker: str = TIE_BREAKER,
     memory_scale: float = 1.0,
     model: int = 0,
     variant: int = 0,
@@ -74,10 +73,6 @@ def pose_engine(
     of them says the same of each as one of all.
 
     Args:
-        objective: the quantity to minimise, a key of the result's `quantities`.
-        without: names of limits to leave out, `hbm` among them.
-        at_most: further limits: a quantity, and how much of it there may be.
-        tie_breaker: the quantity that decides between optima.
         memory_scale: factor on what the engine may take of a device.
         model, variant: see `timed_facts`.
     """
@@ -91,31 +86,17 @@ def pose_engine(
         table.n_tensor,
     )
     first, context = alike_rows(keys)
-    facts = _facts(choices, request, first, context, without, model, variant)
-    fleet = Fleet.asked(request.targets, without)
+    facts = _facts(choices, request, first, context, aim.without, model, variant)
     device = Priced(usd_per_hour=request.cluster.usd_per_hour, tdp_w=request.cluster.tdp_w)
-    quantities = Quantities(ways_of(REPLICA, device, request.targets, without), facts)
-    context_objective, column_objective = quantities[objective]
-    weights, held = quantities["memory"]
-    capacity = choices.limit_bytes * memory_scale * GIB  # which all choices keep by themselves
-    program = LayoutProgram(
-        slots=(*SLOTS, REPLICA_SLOT) if fleet.is_chosen else SLOTS,
-        context_objective=context_objective,
-        column_context=facts.context,
-        column_slot=facts.of_column["slot"],
-        column_objective=column_objective,
-        context_bytes=weights,
-        column_bytes=held,
-        capacity_bytes=np.full(len(first), capacity),
-        limits=(
-            *target_limits(request.targets, quantities, without),
-            *(further(quantities, name, most, row=f"also {name}") for name, most in at_most),
-        ),
-    )
-    return PosedProgram(
-        program=program,
-        quantities=quantities,
-        tie_breakers=fleet.tie_breakers(objective, tie_breaker, SIMPLICITY, delays=DELAYS),
+    quantities = Quantities(ways_of(REPLICA, device, request.targets, aim.without), facts)
+    return stated(
+        quantities,
+        aim,
+        request.targets,
+        slots=SLOTS,
+        room=choices.limit_bytes * memory_scale * GIB,  # which all choices keep by themselves
+        ties=(SIMPLICITY,),
+        delays=DELAYS,
         n_unfit=choices.n_considered - len(table),
     )
 

@@ -25,8 +25,7 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.programs.machines import Held, Placement, regions
-from planner.programs.mixed import MixedProgram
-from planner.programs.mixed_builder import MixedBuilder
+from planner.programs.mixed import MixedBuilder, MixedProgram
 from planner.programs.spans import Spans
 
 Terms = dict[int, float]

@@ -18,10 +18,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.programs.dominance import Stairs, merged
 from planner.programs.layout import FloatArray, IntArray, LayoutProgram
 from planner.programs.posed import PosedProgram, Source, joined
-from planner.programs.rows import Row, rows_of
+from planner.programs.rows import Row, Stairs, merged, rows_of
 from planner.programs.screens import Field, is_idle, reject_over
 from planner.programs.tradeoff import (
     Tradeoff,

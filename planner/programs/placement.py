@@ -407,7 +407,6 @@ def keeping(program: PlacementProgram, counts: Counts) -> PlacementProgram:
 
 
 def limited(program: PlacementProgram, column: FloatArray, at_most: float) -> PlacementProgram:
-    """The program with one more limit."""
     n_kept = sum(limit.name.startswith("kept") for limit in program.limits)
     kept = PlacementLimit(name=f"kept{n_kept}", column=column, at_most=at_most)
     return replace(program, limits=(*program.limits, kept))

@@ -15,11 +15,40 @@ from typing import Protocol
 import numpy as np
 
 from planner.equations.arrays import IntArray
-from planner.programs.layout import Assignment, LayoutProgram, concatenated, restrict
-from planner.programs.quantities import Facts, Quantities
+from planner.programs.amounts import REPLICA_SLOT, Fleet
+from planner.programs.layout import Assignment, LayoutProgram, Limit, concatenated, restrict
+from planner.programs.targets import Facts, Quantities, further, target_limits
+from planner.quantities import MEMORY
 from planner.specs.targets import Targets
 
 NO_RELIEFS: Mapping[str, float] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aim:
+    """What a program is stated for.
+
+    Args:
+        objective: the quantity to minimise.
+        without: names of rows to leave out, `hbm` among them.
+        at_most: further limits, a quantity and how much of it there may be, in program's units.
+        tie_breaker: quantity that decides between optima.
+        memory_scale: factor on the memory of a device; infinite is no limit.
+        belief: what is believed of times: what the request says where empty, `INSIDE` the measured
+            region only, or `MEDIAN` anywhere.
+    """
+
+    objective: str
+    without: tuple[str, ...] = ()
+    at_most: tuple[tuple[str, float], ...] = ()
+    tie_breaker: str = "cost"
+    memory_scale: float = 1.0
+    belief: str = ""
+
+    @property
+    def memory(self) -> float:
+        """Factor on the memory of a device; infinite where its row is left out."""
+        return float("inf") if MEMORY in self.without else self.memory_scale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +164,52 @@ class PosedProgram:
         if context < 0 or len(columns) != len(assignment.columns):
             raise LookupError(f"the columns of {assignment} are not in this program")
         return Assignment(context=context, columns=tuple(columns))
+
+
+def stated(
+    quantities: Quantities,
+    aim: Aim,
+    targets: Targets,
+    *,
+    slots: tuple[str, ...],
+    room: float,
+    first: tuple[Limit, ...] = (),
+    ties: tuple[str, ...] = (),
+    delays: tuple[str, ...] = (),
+    n_unfit: int = 0,
+) -> PosedProgram:
+    """The program of what contexts and columns count.
+
+    Args:
+        slots: without that of numbers of replicas, which is added where these are chosen.
+        room: of each device [GiB].
+        first: limits before those of targets.
+        ties, delays: further quantities that decide between optima, see `Fleet.tie_breakers`.
+    """
+    facts, fleet = quantities.facts, Fleet.asked(targets, aim.without)
+    context_objective, column_objective = quantities[aim.objective]
+    context_bytes, column_bytes = quantities["memory"]
+    program = LayoutProgram(
+        slots=(*slots, REPLICA_SLOT) if fleet.is_chosen else slots,
+        context_objective=context_objective,
+        column_context=facts.context,
+        column_slot=facts.of_column["slot"],
+        column_objective=column_objective,
+        context_bytes=context_bytes,
+        column_bytes=column_bytes,
+        capacity_bytes=np.full(len(context_objective), room),
+        limits=(
+            *first,
+            *target_limits(targets, quantities, aim.without),
+            *(further(quantities, name, most, row=f"also {name}") for name, most in aim.at_most),
+        ),
+    )
+    return PosedProgram(
+        program=program,
+        quantities=quantities,
+        tie_breakers=fleet.tie_breakers(aim.objective, aim.tie_breaker, *ties, delays=delays),
+        n_unfit=n_unfit,
+    )
 
 
 class Source(Protocol):

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.programs.dominance import dominated
 from planner.programs.incumbents import Incumbents
 from planner.programs.layout import (
     Assignment,
@@ -29,7 +28,7 @@ from planner.programs.layout import (
     ceiling,
     restrict,
 )
-from planner.programs.rows import Row, least_by_group, rest_of_context, rows_of
+from planner.programs.rows import Row, dominated, least_by_group, rest_of_context, rows_of
 
 MOST_ROUNDS = 5
 

@@ -14,7 +14,6 @@ from math import prod
 
 import numpy as np
 
-from planner.programs.dominance import Stairs, dominated, merged, no_stairs, stairs
 from planner.programs.layout import (
     RELATIVE_TOLERANCE,
     Assignment,
@@ -25,7 +24,16 @@ from planner.programs.layout import (
     objective,
 )
 from planner.programs.posed import PosedProgram
-from planner.programs.rows import Row, first_least, rest_of_context
+from planner.programs.rows import (
+    Row,
+    Stairs,
+    dominated,
+    first_least,
+    merged,
+    no_stairs,
+    rest_of_context,
+    stairs,
+)
 from planner.programs.screens import Field
 
 MOST_IN_GRID = 2_000_000  # assignments of a context that are looked at together
@@ -65,11 +73,9 @@ class Tradeoff:
         return [int(slot) for slot in np.flatnonzero(counts)]
 
     def price(self, assignment: Assignment) -> float:
-        """The price of an assignment."""
         return objective(self.program, assignment)
 
     def delay(self, assignment: Assignment) -> float:
-        """The delay of an assignment."""
         columns = self.column_delay[list(assignment.columns)]
         return float(self.context_delay[assignment.context] + columns.sum())
 

@@ -34,8 +34,8 @@ from planner.report.answer_kinds import Path, kind_of
 from planner.report.json_records import DERIVED, JOINT, KINDS, RANGES
 from planner.report.times import times_of
 from planner.results.listings import Failure
+from planner.specs.defaults import spans
 from planner.specs.ledger import files_used
-from planner.specs.spans import spans
 
 Json = dict[str, Any]
 
@@ -138,7 +138,6 @@ def _taken(body: Json, path: Path) -> object:
 
 
 def _without(value: object, patterns: list[list[str]]) -> object:
-    """A value without what the patterns lead to."""
     if isinstance(value, float):
         return int(value) if value.is_integer() else value
     if isinstance(value, list):

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.report.launch.words import saved_as
-from planner.report.lines import percent
 from planner.report.region import planned_words
-from planner.report.words import amount, target_texts
+from planner.report.words import amount, percent, target_texts
 from planner.results import AnyRequest
 from planner.specs.acceptance import acceptance_text, source_of
 from planner.specs.architecture import Architecture, Experts
+from planner.specs.defaults import span_text
 from planner.specs.engine_request import OVERLAPS, AskedModel, EngineRequest
 from planner.specs.engines.files import memory_options
 from planner.specs.kernels import EngineSpec
 from planner.specs.served_formats import ServedFormats, as_run, checkpoint_of
-from planner.specs.spans import span_text
 from planner.units import show
 
 

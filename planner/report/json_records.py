@@ -32,7 +32,7 @@ from planner.results.fleets import (
     FleetStaircase,
     ServedClass,
 )
-from planner.results.phase_deployments import PhaseDeployment
+from planner.results.phase_deployments import PhaseDeployment, TableDeployment
 from planner.results.placements import Placement, Served
 from planner.results.predictions import (
     Interval,
@@ -44,11 +44,10 @@ from planner.results.predictions import (
 from planner.results.repairs import Repair
 from planner.results.staging import LayerPlacement, StageLine, StagePlan
 from planner.results.surveys import Frontier
-from planner.results.table_deployments import TableDeployment
 from planner.results.verifications import Verification
 from planner.specs.architecture import Experts, FeedForward
 from planner.specs.economics.request import EconomicsRequest
-from planner.specs.engine_request import EngineRequest
+from planner.specs.engine_request import EngineRequest, ServingRecords
 from planner.specs.graphs import GraphSpec
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
 from planner.specs.placement_request import PlacementRequest
@@ -61,7 +60,6 @@ from planner.specs.records import (
     TorusFabric,
 )
 from planner.specs.request import Request
-from planner.specs.serving_records import ServingRecords
 from planner.specs.stations import Station
 from planner.specs.traffic.distributions import (
     ExponentialTokens,

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from planner.report.documents.blocks import Pairs, Section, Table, section
-from planner.report.lines import percent
-from planner.report.words import limit_label, plural
+from planner.report.words import limit_label, percent, plural
 from planner.results import AnyPlan
 from planner.specs.certificates import LEAST_MOVED, OPTIMAL, UNCONFIRMED, Certificate, Proof
 from planner.units import show

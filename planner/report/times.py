@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from planner.estimates.serving.usual_engines import why_no_engine
 from planner.report.documents.blocks import Note, notes
-from planner.report.lines import percent
 from planner.report.region import model_kind, outside_words
-from planner.report.words import plural
+from planner.report.words import percent, plural
 from planner.results import AnyDeployment, AnyRequest, runtime_name
 from planner.results.engines import EngineDeployment
 from planner.specs.economics.request import EconomicsRequest
@@ -103,7 +102,6 @@ def _prices(answer: object) -> Iterator[tuple[str, str, str]]:
 
 
 def _inner(answer: object) -> Iterator[object]:
-    """Answers that an answer is made of."""
     if _is(answer, "Comparison"):
         yield from (row.answer for row in getattr(answer, "rows", ()))
     elif _is(answer, "Repair", "LayoutPrediction"):
@@ -212,7 +210,7 @@ def _of_request(request: AnyRequest, used: AnyDeployment | None = None) -> Itera
 
 def _of_recipes(answer: Placement | FleetPlan, served: Iterable[AnyModel]) -> Iterator[Times]:
     """Of each model on each kind of devices that one of its replicas has."""
-    from planner.results.table_deployments import TableDeployment
+    from planner.results.phase_deployments import TableDeployment
 
     models, request = {one.name: one for one in served}, answer.request
     made_by = {one.name: one.made_by for one in request.deployments}

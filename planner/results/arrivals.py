@@ -30,7 +30,7 @@ class Percentile:
     """One percentile of a class, or of all requests, wherever they are served.
 
     Args:
-        quantity: of `planner.specs.traffic.percentiles.DEFINITIONS`.
+        quantity: of `planner.specs.traffic.records.DEFINITIONS`.
         share: inside (0, 1).
         at_most_s: the target; None where nothing is asked.
         simulated_s: what the simulation had.

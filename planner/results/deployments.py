@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from planner.specs.roles import DECODE, PREFILL
+from planner.specs.validation.hints import from_fields
 from planner.units import show
 
 
@@ -303,22 +304,10 @@ class Deployment:
 
     @property
     def choice(self) -> LayoutChoice:
-        """What is chosen of it."""
-        return LayoutChoice(
-            mesh=self.mesh,
-            weights_format=self.weights_format,
-            kv_format=self.kv_format,
-            storage=self.storage,
-            copied_axes=self.copied_axes,
-            sliced_axes=self.sliced_axes,
-            phases={PREFILL: self.prefill, DECODE: self.decode},
-            draft=self.draft,
-            n_replicas=self.n_replicas,
-        )
+        return from_fields(LayoutChoice, self, phases={PREFILL: self.prefill, DECODE: self.decode})
 
     @property
     def n_devices(self) -> int:
-        """Devices of all replicas."""
         return self.n_replicas * self.mesh.n_devices
 
     @property

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from planner.specs.architecture import Architecture
-from planner.specs.engine_request import OVERLAPS, EngineRequest
+from planner.specs.engine_request import OVERLAPS, EngineRequest, PredictionRequest
 from planner.specs.region import Outside
 from planner.specs.roles import TOGETHER, role_words
 from planner.specs.served_formats import ServedFormats
-from planner.specs.serving_records import PredictionRequest
+from planner.specs.validation.hints import from_fields
 from planner.units import show
 
 if TYPE_CHECKING:  # here and where else records are named only: `report.json_records`
@@ -105,27 +105,17 @@ class EngineDeployment:
             model: which it serves.
         """
         drafting = request.drafting
-        return PredictionRequest(
+        return from_fields(
+            PredictionRequest,
+            self,
             records=replace(request.records, models=(model,)),
-            formats=self.formats,
-            n_tensor=self.n_tensor,
-            n_data=self.n_data,
-            n_stages=self.n_stages,
-            n_expert_parallel=self.n_expert_parallel,
-            n_expert_tensor=self.n_expert_tensor,
             exchanges=self.n_data > 1 and self.n_expert_parallel > 1,
-            batch=self.batch,
-            chunk_tokens=self.chunk_tokens,
             overlaps=self.overlap != OVERLAPS[0],
             n_input_tokens=request.workload.n_input_tokens,
             n_output_tokens=request.workload.n_output_tokens,
             hit_fraction=request.hit_fraction,
             n_shared_tokens=0,
-            drafter=self.drafter,
-            n_drafted=self.n_drafted,
             acceptance=drafting.acceptance if drafting and self.n_drafted else (),
-            role=self.role,
-            n_redundant_experts=self.n_redundant_experts,
         )
 
     @property
@@ -135,12 +125,10 @@ class EngineDeployment:
 
     @property
     def n_devices(self) -> int:
-        """Devices of all replicas."""
         return self.n_replicas * self.n_replica_devices
 
     @property
     def n_replica_devices(self) -> int:
-        """Devices of one replica."""
         return self.n_tensor * self.n_data * self.n_stages
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from planner.specs.validation.hints import from_fields
 from planner.units import show
 
 
@@ -137,19 +138,15 @@ class EconomicsDeployment:
 
     @property
     def choice(self) -> EconomicsChoice:
-        """What is chosen of it."""
-        return EconomicsChoice(
-            weights_format=self.weights_format,
-            layout=self.layout,
-            batch=self.batch,
+        return from_fields(
+            EconomicsChoice,
+            self,
             n_drafted=self.draft.n_drafted if self.draft else 0,
             draft_layout=self.draft.layout if self.draft else None,
-            n_replicas=self.n_replicas,
         )
 
     @property
     def n_devices(self) -> int:
-        """Devices of all replicas."""
         return self.n_replicas * self.layout.n_devices
 
     @property

@@ -9,9 +9,9 @@ from planner.results.arrivals import Percentile, Simulated
 from planner.results.placements import KindUse, Recipe, Replica
 from planner.specs.certificates import Certificate
 from planner.specs.fleet_request import FleetRequest
-from planner.specs.provenance import Provenance
 from planner.specs.records import Workload
 from planner.specs.stations import Station
+from planner.specs.tables import Provenance
 from planner.units import show
 
 

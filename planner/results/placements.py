@@ -9,12 +9,11 @@ from typing import Protocol
 
 from planner.quantities import QUANTITIES
 from planner.results.engines import EngineDeployment
-from planner.results.phase_deployments import LayoutDeployment
-from planner.results.table_deployments import TableDeployment
+from planner.results.phase_deployments import LayoutDeployment, TableDeployment
 from planner.specs.certificates import Certificate
 from planner.specs.placement_request import PlacementRequest
-from planner.specs.provenance import Provenance
 from planner.specs.roles import TOGETHER
+from planner.specs.tables import Provenance
 from planner.units import show
 
 AnyDeployment = LayoutDeployment | EngineDeployment | TableDeployment

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from planner.specs.certificates import Certificate
-from planner.specs.provenance import Provenance
 from planner.specs.stages_request import LayersRequest, StagesRequest
+from planner.specs.tables import Provenance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

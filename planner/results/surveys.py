@@ -134,7 +134,6 @@ class Frontier:
 
     @property
     def best(self) -> FrontierPoint:
-        """The preferred point."""
         return self.points[self.preferred]
 
     @property

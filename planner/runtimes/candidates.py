@@ -10,40 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from planner.programs.deployment import TIE_BREAKER
 from planner.programs.layout import Assignment
-from planner.programs.posed import PosedProgram, Several, Source
+from planner.programs.posed import Aim, PosedProgram, Several, Source
 from planner.quantities import MEMORY
 from planner.results import AnyDeployment, AnyRequest, Considered
 from planner.specs.engine_request import EngineRequest
 from planner.specs.targets import Targets
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aim:
-    """What a program is stated for.
-
-    Args:
-        objective: the quantity to minimise.
-        without: names of rows to leave out, `hbm` among them.
-        at_most: further limits, a quantity and how much of it there may be, in program's units.
-        tie_breaker: quantity that decides between optima.
-        memory_scale: factor on the memory of a device; infinite is no limit.
-        belief: what is believed of times: what the request says where empty, `INSIDE` the measured
-            region only, or `MEDIAN` anywhere.
-    """
-
-    objective: str
-    without: tuple[str, ...] = ()
-    at_most: tuple[tuple[str, float], ...] = ()
-    tie_breaker: str = TIE_BREAKER
-    memory_scale: float = 1.0
-    belief: str = ""
-
-    @property
-    def memory(self) -> float:
-        """Factor on the memory of a device; infinite where its row is left out."""
-        return float("inf") if MEMORY in self.without else self.memory_scale
 
 
 class Candidates(Protocol):

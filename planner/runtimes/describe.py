@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import SupportsFloat
 
 import numpy as np
 
 from planner.errors import RequestError, SolverError
 from planner.estimates.candidates import CandidateTable
 from planner.estimates.steps import Machine
-from planner.layouts import naming
-from planner.layouts.table import LayoutTable
+from planner.layouts import degrees
+from planner.layouts.geometry import LayoutTable
 from planner.programs.amounts import PREFILLED
 from planner.programs.deployment import DECODE, PREFILL, REPLICAS
 from planner.programs.layout import Assignment
@@ -21,7 +22,6 @@ from planner.quantities import GIB, QUANTITIES
 from planner.results import Deployment, Mesh
 from planner.results.deployments import DraftChoice, LayoutChoice, PhaseChoice
 from planner.results.phase_deployments import PhaseDeployment
-from planner.runtimes.agreeing import agree
 from planner.specs.ledger import recording
 from planner.specs.reading import load_cluster
 from planner.specs.records import ClusterSpec, NodesFabric
@@ -124,7 +124,7 @@ def _choice(table: CandidateTable, arm: int, phases: dict[str, PhaseChoice]) -> 
         mesh=mesh_of(table.machine, int(layout.mesh[0])),
         weights_format=formats.weights,
         kv_format=formats.kv,
-        storage=naming.notation(meshes, layout, 0),
+        storage=degrees.notation(meshes, layout, 0),
         copied_axes=axes_of(meshes, layout, "data", 0),
         sliced_axes=axes_of(meshes, layout, "sliced", 0),
         phases=phases,
@@ -135,7 +135,7 @@ def _phase(meshes: MeshTable, layout: LayoutTable, row: int, batch: int) -> Phas
     return PhaseChoice(
         batch=batch,
         n_microbatches=int(layout.n_microbatches[row]),
-        attention=naming.attention_name(layout, row),
+        attention=degrees.attention_name(layout, row),
         gathered_axes=axes_of(meshes, layout, "gathered", row),
     )
 
@@ -152,8 +152,8 @@ def _draft(
     layout = drafts.arms.take(np.array([row]))
     return DraftChoice(
         n_drafted=variant.n_drafted,
-        attention=naming.attention_name(layout, 0),
-        storage=naming.notation(meshes, layout, 0),
+        attention=degrees.attention_name(layout, 0),
+        storage=degrees.notation(meshes, layout, 0),
         gathered_axes=axes_of(meshes, layout, "gathered", 0),
         copied_axes=axes_of(meshes, layout, "data", 0),
         sliced_axes=axes_of(meshes, layout, "sliced", 0),
@@ -162,7 +162,7 @@ def _draft(
 
 def axes_of(meshes: MeshTable, layout: LayoutTable, of: str, row: int) -> str:
     """Axes of a mask of a layout, by name: `gathered`, `data`, `sliced`."""
-    return naming.axes_text(meshes.group_size[layout.mesh[row]], int(getattr(layout, of)[row]))
+    return degrees.axes_text(meshes.group_size[layout.mesh[row]], int(getattr(layout, of)[row]))
 
 
 def mesh_of(machine: Machine, row: int) -> Mesh:
@@ -201,3 +201,25 @@ def larger_pools(
             return
         if larger.device.name == cluster.device.name:
             yield replace(larger, usd_per_hour=cluster.usd_per_hour)
+
+
+TOLERANCE = 1e-9
+"""Relative: another order of summation makes some 1e-13 of it."""
+
+
+def agree(figures: Mapping[str, tuple[SupportsFloat, SupportsFloat]]) -> None:
+    """Go on only if two sums are the same.
+
+    Args:
+        figures: of the arrays, and of the account, by name.
+
+    Raises:
+        SolverError: some differ; all of them are named.
+    """
+    wrong = [
+        f"{name} {float(searched)!r} is {float(counted)!r}"
+        for name, (searched, counted) in figures.items()
+        if not math.isclose(searched, counted, rel_tol=TOLERANCE)
+    ]
+    if wrong:
+        raise SolverError("the account disagrees with the search: " + "; ".join(wrong))

@@ -9,7 +9,7 @@ import numpy as np
 from planner.estimates.serving.choices import EngineChoices, traffic_of
 from planner.report.launch.telling import with_commands
 from planner.results.engines import EngineDeployment
-from planner.runtimes.agreeing import agree
+from planner.runtimes.describe import agree
 from planner.runtimes.predicting import Machines, Speculating, account, given_deployment
 from planner.specs.architecture import Architecture
 from planner.specs.engine_request import EngineRequest

@@ -26,15 +26,16 @@ from planner.quantities import lacking, objective_of, refused
 from planner.runtimes.predicting import Machines
 from planner.specs.acceptance import acceptance_text
 from planner.specs.architecture import Architecture
-from planner.specs.checking import demand_problems
-from planner.specs.commands import confidence_text, limit_options
-from planner.specs.contexts import context_problems
+from planner.specs.checking import architecture_problems, cluster_problems, demand_problems
 from planner.specs.defaults import (
     DEFAULT_MODEL,
     DEFAULT_TOPOLOGY,
     DEFAULT_WORKLOAD,
     batches_text,
+    confidence_text,
     default_batches,
+    limit_options,
+    span_text,
 )
 from planner.specs.engine_request import (
     CHUNKS,
@@ -46,21 +47,20 @@ from planner.specs.engine_request import (
     EngineRequest,
     Overlap,
     Preference,
+    ServingRecords,
 )
 from planner.specs.engines.files import load_engine, memory_options
 from planner.specs.kernels import EngineSpec, KernelTable
 from planner.specs.meanings import misplaced
 from planner.specs.quality import among_variants, quality_problems, usual_formats
-from planner.specs.record_coherence import architecture_problems, cluster_problems
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import OBJECTIVES, SolverOptions, Targets
 from planner.specs.roles import TOGETHER
 from planner.specs.served_formats import ServedFormats, as_run
-from planner.specs.serving_records import ServingRecords
-from planner.specs.spans import span_text
 from planner.specs.targets import DEGREE_OPTIONS, Confidence
 from planner.specs.validation.arguments import arguments_checked, heed
 from planner.specs.validation.values import one_of
+from planner.specs.variants import context_problems
 
 _OBJECTIVES = tuple(name for name in OBJECTIVES if objective_of(name).program in KNOWN)
 
@@ -97,7 +97,6 @@ def machines_of(cluster: ClusterSpec, engine: str, experts_backend: str = "") ->
 
 
 def records_of(models: Sequence[Architecture], machines: Machines) -> ServingRecords:
-    """Models, and what serves them."""
     return ServingRecords(
         models=tuple(models),
         cluster=machines.cluster,

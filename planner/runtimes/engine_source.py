@@ -15,11 +15,10 @@ from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.timer import Timer
 from planner.programs.bounding import Belief, Beliefs, Bounding, Wanted
 from planner.programs.engine import OF_A_CUT, cuts_of, numbers_of, pose_engine
-from planner.programs.posed import NO_RELIEFS, NOTHING, PosedProgram
+from planner.programs.posed import NO_RELIEFS, NOTHING, Aim, PosedProgram
 from planner.programs.reduction import MOST_WHOLE, loosened
 from planner.quantities import MEMORY, QUANTITIES
 from planner.running.deadlines import is_over, out_of_time
-from planner.runtimes.candidates import Aim
 from planner.specs.region import BELIEFS
 
 MOST_TIMED = 3 * MOST_WHOLE // 2
@@ -180,15 +179,11 @@ class EngineSource:
         return self._posed(found, self._aim.memory, self._aim.belief)
 
     def _posed(self, found: EngineChoices, memory_scale: float, belief: str) -> PosedProgram:
-        aim = self._aim
         found = found.believing(belief).within(memory_scale)
         return pose_engine(
             found,
             self._offered.timer.request,
-            objective=aim.objective,
-            without=aim.without,
-            at_most=aim.at_most,
-            tie_breaker=aim.tie_breaker,
+            self._aim,
             memory_scale=memory_scale,
             model=self._number,
             variant=BELIEFS.index(belief),

@@ -17,10 +17,9 @@ from planner.estimates.serving.rules import is_valid
 from planner.estimates.serving.timer import Timer
 from planner.programs.engine import OF_A_CUT, cuts_of, row_of
 from planner.programs.layout import Assignment
-from planner.programs.posed import InMemory, PosedProgram
+from planner.programs.posed import Aim, InMemory, PosedProgram
 from planner.results import AnyDeployment, Considered
 from planner.results.engines import EngineDeployment
-from planner.runtimes.candidates import Aim
 from planner.runtimes.describe import larger_pools
 from planner.runtimes.engine_describing import describe_choice
 from planner.runtimes.engine_requests import (

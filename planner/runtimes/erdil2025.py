@@ -14,12 +14,11 @@ from planner.estimates.economics.choices import Choices, Tables, choices, joined
 from planner.estimates.economics.passes import Ways
 from planner.programs.economics import pose_economics
 from planner.programs.layout import Assignment, keeping
-from planner.programs.posed import InMemory, PosedProgram
+from planner.programs.posed import Aim, InMemory, PosedProgram
 from planner.quantities import GIB
 from planner.results import AnyDeployment
 from planner.results.erdil2025 import EconomicsChoice, EconomicsDeployment, Way
-from planner.runtimes.agreeing import agree
-from planner.runtimes.candidates import Aim
+from planner.runtimes.describe import agree
 from planner.runtimes.erdil_requests import economics_request
 from planner.solvers.search import optimum
 from planner.solvers.solution import Status
@@ -80,10 +79,7 @@ class ErdilCandidates:
             return pose_economics(
                 found,
                 self.request,
-                objective=aim.objective,
-                without=aim.without,
-                at_most=aim.at_most,
-                tie_breaker=aim.tie_breaker,
+                aim,
                 memory_scale=memory_scale,
                 model=number,
                 variant=len(self._lists) - 1,

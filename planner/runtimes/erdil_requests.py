@@ -32,6 +32,7 @@ from planner.specs.records import FORMAT_BYTES, ClusterSpec, DeviceSpec, ModelSp
 from planner.specs.request import OBJECTIVES, Request
 from planner.specs.runtimes import ERDIL2025
 from planner.specs.targets import DEGREE_OPTIONS
+from planner.specs.validation.hints import from_fields
 
 REFUSED = {
     "ttft": "the reference model has no time to first token",
@@ -63,16 +64,14 @@ def economics_request(request: Request, *, memory: str = MEMORY_RULES[0]) -> Eco
             lookaheads=speculation.lookaheads,
             convention=speculation.convention,
         )
-    return EconomicsRequest(
+    return from_fields(
+        EconomicsRequest,
+        request,
         served=tuple(_served(request, name, device) for name in request.weights_formats),
         n_devices=request.cluster.n_devices,
-        batches=request.batches,
         n_cached_tokens=float(request.workload.n_cached_tokens),
         drafting=drafting,
-        targets=request.targets,
-        objective=request.objective,
         memory=memory,
-        options=request.options,
         notes=tuple(notes),
         provenance=(
             *request.model.provenance,
@@ -169,11 +168,10 @@ def economics_model(model: ModelSpec, weights_format: str) -> EconomicsModel:
     latent = None
     if mla:
         latent = LatentAttention(d_kv=mla.d_kv_latent, d_query=mla.d_q_latent or model.d_model)
-    return EconomicsModel(
-        name=model.name,
-        title=model.title,
+    return from_fields(
+        EconomicsModel,
+        model,
         n_layers=model.n_moe_layers if moe else model.n_layers,
-        d_model=model.d_model,
         d_ff=moe.d_expert if moe else model.d_ff,
         n_ffn_in=model.n_ffn_inputs,
         n_ffn_out=model.n_ffn_matrices - model.n_ffn_inputs,
@@ -182,7 +180,6 @@ def economics_model(model: ModelSpec, weights_format: str) -> EconomicsModel:
         n_heads=model.n_heads_served,
         n_heads_per_group=1 if mla else model.n_heads_served / model.n_kv_heads,
         d_head=mla.d_nope if mla else model.d_head,
-        vocab_size=model.vocab_size,
         weight_bytes=FORMAT_BYTES[weights_format],
         activation_bytes=FORMAT_BYTES[model.activation_format],
         is_parallel_block=model.is_parallel,
@@ -220,20 +217,17 @@ def economics_device(cluster: ClusterSpec, weights_formats: Sequence[str]) -> Ec
             [Problem(where="--engine", value=cluster.name, fact=fact, remedy=remedy)]
         )
     rates = {8 * FORMAT_BYTES[name]: _peak_of(device, name) for name in weights_formats}
-    return EconomicsDevice(
-        name=device.name,
-        title=device.title,
+    return from_fields(
+        EconomicsDevice,
+        device,
         peak_flop_per_s=rates,
-        compute_fraction=device.compute_fraction,
         hbm_bytes=device.hbm_bytes - device.reserve_bytes,
         peak_hbm_bytes_per_s=device.hbm_bytes_per_s,
-        hbm_fraction=device.hbm_fraction,
         scale_up_all_reduce_bytes_per_s=fabric.scale_up_bytes_per_s / 2,
         scale_out_all_reduce_bytes_per_s=fabric.scale_out_bytes_per_s / 2,
         n_devices_per_node=fabric.n_devices_per_node,
         usd_per_hour=cluster.usd_per_hour,
         kernel_launch_s=KERNEL_LAUNCH_S,
-        tdp_w=device.tdp_w,
     )
 
 

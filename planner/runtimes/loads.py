@@ -15,8 +15,7 @@ from planner.results.arrivals import Load
 from planner.results.engines import EngineDeployment
 from planner.runtimes.simulation import simulate
 from planner.specs.architecture import Architecture
-from planner.specs.engine_request import EngineRequest
-from planner.specs.serving_records import PredictionRequest, ServingRecords
+from planner.specs.engine_request import EngineRequest, PredictionRequest, ServingRecords
 from planner.verifier.loads import load_of_account
 from planner.verifier.simulation.rates import load_at
 

@@ -9,7 +9,6 @@ import numpy as np
 from planner.errors import Problem, RequestError, SolverError
 from planner.estimates.serving.deployments import DeploymentTable, kind_of
 from planner.estimates.serving.drafting import rounds_of
-from planner.estimates.serving.errors import serving_errors
 from planner.estimates.serving.kernels import KernelClock, backend_problems, cache_problems
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.networks import ServingNetwork, serving_network
@@ -23,19 +22,20 @@ from planner.estimates.serving.refusals import (
 from planner.estimates.serving.region import Settings, outside_error
 from planner.estimates.serving.rules import Ground, Run
 from planner.estimates.serving.serving import Serving, serving_times
+from planner.estimates.serving.times import serving_errors
 from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.report.launch.telling import launched
 from planner.results.predictions import Prediction
-from planner.runtimes.agreeing import agree
+from planner.runtimes.describe import agree
 from planner.runtimes.loads import load_of
 from planner.specs.architecture import Architecture
-from planner.specs.contexts import context_problems
+from planner.specs.engine_request import PredictionRequest, ServingRecords
 from planner.specs.kernels import EngineSpec, KernelTable
 from planner.specs.ledger import remark
 from planner.specs.records import ClusterSpec, DeviceSpec
 from planner.specs.served_formats import as_run, unpublished
-from planner.specs.serving_records import PredictionRequest, ServingRecords
 from planner.specs.validation.arguments import arguments_checked
+from planner.specs.variants import context_problems
 from planner.verifier.pass_lines import slow_kernels
 from planner.verifier.predictions import prediction
 from planner.verifier.serving.evaluation import Evaluation, evaluation

@@ -10,13 +10,13 @@ from planner.errors import RequestError
 from planner.estimates.serving.usual_engines import engines_of
 from planner.runtimes.candidates import Among, Candidates
 from planner.specs.architecture import Architecture
+from planner.specs.checking import model_problems
 from planner.specs.correspondence import architecture_of, model_spec_of
 from planner.specs.defaults import DEFAULT_WORKLOAD
 from planner.specs.economics.request import MEMORY_RULES
 from planner.specs.engine_request import OVERLAPS, PREFERENCES
 from planner.specs.ledger import remark
 from planner.specs.meanings import misplaced, refusal_under
-from planner.specs.record_coherence import model_problems
 from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.runtimes import ERDIL2025, ROOFLINE
 from planner.specs.targets import SolverOptions, Targets

@@ -15,9 +15,8 @@ from planner.estimates.serving.usual_engines import engines_of
 from planner.estimates.steps import Machine
 from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment
-from planner.programs.posed import PosedProgram
+from planner.programs.posed import Aim, PosedProgram
 from planner.results import AnyDeployment, Considered, Deployment
-from planner.runtimes.candidates import Aim
 from planner.runtimes.describe import describe, larger_pools
 from planner.specs.quality import variant_problems, weights_losses, with_variants
 from planner.specs.reading import cluster_examples
@@ -116,22 +115,14 @@ class RooflineCandidates:
         return {"weights": self.table.n_too_large * self.table.n_of_arm}
 
     def source(self, aim: Aim, number: int = 0) -> Posing:
-        return Posing(
-            self.table,
-            self.request,
-            objective=aim.objective,
-            without=aim.without,
-            at_most=aim.at_most,
-            tie_breaker=aim.tie_breaker,
-            memory_scale=aim.memory,
-            model=number,
-        )
+        return Posing(self.table, self.request, aim, model=number)
 
     def heavier(self, aim: Aim, relief: float) -> Iterator[Posing]:
         """Weights that did not fit; no context has both sorts."""
         table = table_of(self.request, self.machine, weights_within=(1.0, relief))
         if len(table.arms):
-            yield Posing(table, self.request, objective=aim.objective, memory_scale=relief)
+            relieved = Aim(objective=aim.objective, memory_scale=relief)
+            yield Posing(table, self.request, relieved)
 
     def explained(self) -> RooflineCandidates:
         proved = replace(self.request.options, gap=0.0, proof="two", time_limit_s=None)

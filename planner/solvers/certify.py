@@ -36,7 +36,6 @@ def in_si(objective: str, value: float) -> float:
 
 
 def n_rejected(screened: Screening) -> dict[str, int]:
-    """Columns that each screen rejected."""
     return {name: n_columns for name, (n_columns, _) in screened.rejected.items()}
 
 

@@ -16,8 +16,7 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.programs.layout import Assignment, LayoutProgram, violations
-from planner.programs.mixed import MixedProgram
-from planner.programs.mixed_builder import MixedBuilder
+from planner.programs.mixed import MixedBuilder, MixedProgram
 from planner.solvers.answers import Clock, judged
 from planner.solvers.mixed import highs as mixed_highs
 from planner.solvers.mixed import scip as mixed_scip

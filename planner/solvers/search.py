@@ -268,7 +268,6 @@ def break_ties(posed: PosedProgram, best: Assignment, options: SolverOptions) ->
 
 
 def _no_worse(program: LayoutProgram, best: Assignment) -> Limit:
-    """The objective of a program as a limit: what it is in the best assignment."""
     n_before = sum(limit.name.startswith(PRIMARY) for limit in program.limits)
     return Limit(
         name=f"{PRIMARY}{n_before or ''}",

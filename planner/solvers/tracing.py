@@ -25,7 +25,6 @@ from math import inf
 import numpy as np
 
 from planner.errors import SolverError
-from planner.programs.dominance import Stairs, merged, stairs
 from planner.programs.layout import (
     RELATIVE_TOLERANCE,
     Assignment,
@@ -36,6 +35,7 @@ from planner.programs.layout import (
 from planner.programs.narrowing import Narrowed, narrow
 from planner.programs.posed import Source
 from planner.programs.proofs import Vouched
+from planner.programs.rows import Stairs, merged, stairs
 from planner.programs.screens import screen
 from planner.programs.tradeoff import Tradeoff, tradeoff_of
 from planner.running.deadlines import solver_limit_s, timed

@@ -18,9 +18,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from planner.errors import Problem
-from planner.specs.deployment_rows import DeploymentRow
 from planner.specs.huggingface.aliases import model_named
 from planner.specs.ledger import remark
+from planner.specs.placement_request import DeploymentRow
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
 
 TOOL = "aiconfigurator"

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from planner.specs.mixers import Mixer, Recurrence
-from planner.specs.provenance import Provenance
 from planner.specs.served_formats import Checkpoint
+from planner.specs.tables import Provenance
 from planner.specs.variants import Variant
 
 

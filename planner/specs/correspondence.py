@@ -14,8 +14,9 @@ from planner.specs.architecture import Architecture, Experts, FeedForward, Ffn, 
 from planner.specs.huggingface.layers import Layer, class_of, classes_of, name_of
 from planner.specs.mixers import GroupedAttention, LatentAttention, Mixer, Recurrence
 from planner.specs.models import MlaShape, ModelSpec, MoeShape, MtpShape, WindowShape
-from planner.specs.provenance import Provenance
 from planner.specs.quality import as_published
+from planner.specs.tables import Provenance
+from planner.specs.validation.hints import from_fields
 
 _HINT = "`plan predict` and `--engine` know every kind of layer; `plan models {name}` lists these"
 
@@ -31,30 +32,13 @@ def architecture_of(model: ModelSpec) -> Architecture:
         for i, windowed in enumerate(_windows(model))
     ]
     classes, order = classes_of(layers)
-    return Architecture(
-        name=model.name,
-        title=model.title,
-        d_model=model.d_model,
-        vocab_size=model.vocab_size,
-        tied_embeddings=model.tied_embeddings,
+    return from_fields(
+        Architecture,
+        model,
         layers=classes,
         order=order,
-        published_weights=model.published_weights,
-        weights_formats=model.weights_formats,
-        kv_format=model.kv_format,
-        kv_formats=model.kv_formats,
-        quality_losses=model.quality_losses,
-        kv_quality_losses=model.kv_quality_losses,
-        n_context_tokens=model.n_context_tokens,
-        activation_format=model.activation_format,
         predictors=_predictors(model, layers[-1]),
-        n_params_published=model.n_params_published,
-        provenance=model.provenance,
         is_parallel_block=model.is_parallel,
-        variant=model.variant,
-        repository=model.repository,
-        family=model.family,
-        checkpoints=model.checkpoints,
     )
 
 
@@ -75,36 +59,27 @@ def _windows(model: ModelSpec) -> list[bool]:
 
 def _mixer(model: ModelSpec, *, windowed: bool) -> Mixer:
     if model.mla:
-        return LatentAttention(
-            n_heads=model.n_heads,
-            d_kv_latent=model.mla.d_kv_latent,
-            d_q_latent=model.mla.d_q_latent,
-            d_rope=model.mla.d_rope,
-            d_nope=model.mla.d_nope,
-            d_value_head=model.mla.d_value,
+        return from_fields(
+            LatentAttention, model.mla, n_heads=model.n_heads, d_value_head=model.mla.d_value
         )
-    return GroupedAttention(
-        n_heads=model.n_heads,
-        n_kv_heads=model.n_kv_heads,
-        d_head=model.d_head,
+    return from_fields(
+        GroupedAttention,
+        model,
         d_value_head=model.d_head,
         span="window" if windowed else "all",
         n_span_tokens=model.window.n_tokens if model.window and windowed else None,
-        norms_heads=model.norms_heads,
     )
 
 
 def _ffn(model: ModelSpec, i: int) -> Ffn:
     if model.moe is None or i < model.moe.n_dense_layers:
         return FeedForward(d_ff=model.d_ff, n_matrices=model.n_ffn_matrices)
-    return Experts(
-        n_experts=model.moe.n_experts,
+    return from_fields(
+        Experts,
+        model.moe,
         n_active=model.moe.n_active_experts,
-        d_expert=model.moe.d_expert,
         d_shared=model.moe.n_shared_experts * model.moe.d_expert,
         n_matrices=model.n_ffn_matrices,
-        n_groups=model.moe.n_groups,
-        n_active_groups=model.moe.n_active_groups,
     )
 
 
@@ -136,40 +111,25 @@ def model_spec_of(
     moe, dense = _moe(architecture), _dense(architecture)
     ffn = architecture.layers[0].ffn
     assert ffn is not None
-    return ModelSpec(
-        name=architecture.name,
-        title=architecture.title,
-        n_layers=architecture.n_layers,
-        d_model=architecture.d_model,
+    return from_fields(
+        ModelSpec,
+        architecture,
         d_ff=dense.d_ff if dense else _d_ff_of_experts(architecture),
         n_heads=attention.n_heads,
         n_heads_served=attention.n_heads,
         n_kv_heads=getattr(attention, "n_kv_heads", attention.n_heads),
         d_head=attention.d_head,
-        vocab_size=architecture.vocab_size,
         n_ffn_matrices=ffn.n_matrices,
         block="parallel" if architecture.is_parallel_block else "serial",
-        tied_embeddings=architecture.tied_embeddings,
         norms_heads=getattr(attention, "norms_heads", False),
         n_params_published=architecture.n_params_published or float(architecture.n_params),
-        weights_formats=architecture.weights_formats,
         published_weights=as_published(architecture),
-        kv_format=architecture.kv_format,
-        kv_formats=architecture.kv_formats,
-        quality_losses=architecture.quality_losses,
-        kv_quality_losses=architecture.kv_quality_losses,
-        activation_format=architecture.activation_format,
         provenance=_provenance(architecture),
         n_active_params_published=float(architecture.n_active_params) if moe else None,
         moe=moe,
         mla=_mla(attention) if is_latent else None,
         window=_window(architecture),
         mtp=_mtp(architecture),
-        variant=architecture.variant,
-        n_context_tokens=architecture.n_context_tokens,
-        repository=architecture.repository,
-        family=architecture.family,
-        checkpoints=architecture.checkpoints,
     )
 
 
@@ -224,7 +184,6 @@ def _without_span(mixer: Mixer | None) -> object:
 
 
 def _windows_of(architecture: Architecture) -> list[GroupedAttention]:
-    """The attention of each class that has a window."""
     mixers = [layer.mixer for layer in architecture.layers]
     return [m for m in mixers if isinstance(m, GroupedAttention) and m.span == "window"]
 
@@ -239,14 +198,12 @@ def _moe(architecture: Architecture) -> MoeShape | None:
     if found is None:
         return None
     n_dense = sum(c.n_layers for c in architecture.layers if not isinstance(c.ffn, Experts))
-    return MoeShape(
-        n_experts=found.n_experts,
+    return from_fields(
+        MoeShape,
+        found,
         n_active_experts=found.n_active,
         n_shared_experts=found.d_shared // found.d_expert,
-        d_expert=found.d_expert,
         n_dense_layers=n_dense,
-        n_groups=found.n_groups,
-        n_active_groups=found.n_active_groups,
     )
 
 
@@ -262,13 +219,7 @@ def _d_ff_of_experts(architecture: Architecture) -> int:
 
 def _mla(attention: Mixer | None) -> MlaShape:
     assert isinstance(attention, LatentAttention)
-    return MlaShape(
-        d_kv_latent=attention.d_kv_latent,
-        d_q_latent=attention.d_q_latent,
-        d_rope=attention.d_rope,
-        d_nope=attention.d_nope,
-        d_value=attention.d_value_head,
-    )
+    return from_fields(MlaShape, attention, d_value=attention.d_value_head)
 
 
 def _window(architecture: Architecture) -> WindowShape | None:

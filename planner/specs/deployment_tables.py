@@ -13,9 +13,9 @@ from typing import Any
 
 from planner.errors import Problem, SpecError
 from planner.specs import aiconfigurator
-from planner.specs.deployment_rows import DeploymentRow, DeploymentTable
 from planner.specs.huggingface.aliases import model_named
 from planner.specs.ledger import Use, remark
+from planner.specs.placement_request import DeploymentRow, DeploymentTable
 from planner.specs.roles import DECODE, PREFILL, ROLES
 from planner.specs.runtimes import ROOFLINE, table_file
 from planner.specs.texts import UnreadError, csv_of, read_text

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from planner.specs.architecture import Architecture
 from planner.specs.defaults import N_SIMULATED
-from planner.specs.deployment_rows import DeploymentTable
 from planner.specs.graphs import GraphSpec
 from planner.specs.kernels import EngineTables
+from planner.specs.placement_request import DeploymentTable
 from planner.specs.pools import PoolSpec
 from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.request import SolverOptions

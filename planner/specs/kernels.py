@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from planner.specs.engines.rules import EngineRule
-from planner.specs.provenance import Provenance
+from planner.specs.tables import Provenance
 from planner.specs.validation.values import NOT_EMPTY, Duration, Share, number
 
 MOST_ERROR = 10.0

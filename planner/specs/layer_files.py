@@ -24,11 +24,11 @@ from typing import Annotated, Any
 
 from planner.errors import Problem, SpecError
 from planner.specs.ledger import Use
-from planner.specs.provenance import Provenance
-from planner.specs.tables import read_table
+from planner.specs.tables import Provenance, read_table
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import validate
-from planner.specs.validation.layouts import Section, key_of, lay_out, provenance, record_of
+from planner.specs.validation.hints import from_fields
+from planner.specs.validation.layouts import Section, key_of, lay_out, provenance
 from planner.specs.validation.problems import Finding
 from planner.specs.validation.values import NOT_EMPTY, number
 
@@ -140,11 +140,11 @@ def load_layers(path: str | Path) -> LayersSpec:
         for i, one in enumerate(file.machines)
     )
     names = [f"{name}_tokens_per_s" for name in ("between", "across", "coordinator")]
-    return record_of(
+    return from_fields(
         LayersSpec,
         file,
         title=file.title or file.name,
-        machines=tuple(record_of(MachineType, one) for one in file.machines),
+        machines=tuple(from_fields(MachineType, one) for one in file.machines),
         provenance=(*provenance(LayersFile, table), *rates),
         **{name: getattr(file, name) or UNLIMITED_TOKENS_PER_S for name in names},
     )

@@ -311,6 +311,5 @@ def misplaced(
 
 
 def problem_of(row: Refusal, option: str, value: str = "") -> Problem:
-    """A refusal of an option with a value."""
     remedy = row.remedy.format(value=value or "WHAT")
     return Problem(where=option, value=value, fact=row.fact, remedy=remedy)

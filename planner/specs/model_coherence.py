@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-from planner.specs.model_files import DEFAULT_TOLERANCE
+from planner.specs.file_layouts import DEFAULT_TOLERANCE
 from planner.specs.models import ModelSpec, MtpShape
 from planner.specs.tables import is_count
 from planner.specs.validation.problems import Finding, repeated

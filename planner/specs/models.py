@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from planner.specs.judged import ModelKind
-from planner.specs.provenance import Provenance
 from planner.specs.served_formats import Checkpoint
+from planner.specs.tables import Provenance
 from planner.specs.validation.values import NOT_EMPTY, Check, Loss, Positive, one_of
 from planner.specs.variants import Variant
 
@@ -242,7 +242,6 @@ class ModelSpec:
 
     @property
     def n_moe_layers(self) -> int:
-        """Layers with experts."""
         return self.n_layers - self.moe.n_dense_layers if self.moe else 0
 
     @property

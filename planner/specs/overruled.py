@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from planner.errors import Problem
+from planner.specs.file_layouts import ModelFile
 from planner.specs.ledger import ECONOMICS, ENGINES, LAYOUTS, remark
-from planner.specs.model_files import ModelFile
 from planner.specs.records import ClusterSpec, NodesFabric, TorusFabric, TwoRegimes
 
 _LINKS = ("bandwidth", "latency", "attainable_fraction")

@@ -32,7 +32,8 @@ from planner.specs.records import ClusterSpec, NodesFabric, Provenance, TorusFab
 from planner.specs.tables import Table, read_table
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import validate
-from planner.specs.validation.layouts import Section, lay_out, provenance, record_of
+from planner.specs.validation.hints import from_fields
+from planner.specs.validation.layouts import Section, lay_out, provenance
 from planner.specs.validation.values import NOT_EMPTY, between
 
 
@@ -226,7 +227,7 @@ def _group(group: GroupEntry, shown: str, index: int) -> GroupSpec:
         raise SpecError([problem])
     _remark_nodes(group, cluster, shown)
     fabric = replace(cluster.fabric, n_nodes=group.n_nodes)
-    return record_of(GroupSpec, group, cluster=replace(cluster, fabric=fabric))
+    return from_fields(GroupSpec, group, cluster=replace(cluster, fabric=fabric))
 
 
 def _remark_nodes(group: GroupEntry, cluster: ClusterSpec, shown: str) -> None:

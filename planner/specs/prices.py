@@ -70,6 +70,5 @@ def _priced(cluster: ClusterSpec, prices: Mapping[str, float], group: str = ALL)
 
 
 def _rent(prices: Mapping[str, float], names: Sequence[str], usual: float) -> float:
-    """The rent of what has these names."""
     known = [prices[name] for name in (*filter(None, names), ALL) if name in prices]
     return next(iter(known), usual)

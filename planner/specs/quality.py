@@ -16,15 +16,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from planner.errors import Problem
-from planner.specs.contexts import context_problems
 from planner.specs.records import ModelSpec, Workload
 from planner.specs.targets import Targets
-from planner.specs.variants import diffusion_problems
+from planner.specs.variants import context_problems, diffusion_problems
 
 if TYPE_CHECKING:
     from planner.specs.architecture import Architecture
-    from planner.specs.provenance import Provenance
     from planner.specs.request import Request
+    from planner.specs.tables import Provenance
 
 OPTION = "--max-quality-loss"
 

@@ -14,13 +14,19 @@ from planner.errors import Problem, SpecError
 from planner.specs import coherence, model_coherence
 from planner.specs.architecture import Architecture
 from planner.specs.correspondence import architecture_of, model_spec_of
-from planner.specs.device_files import ClusterFile, DeviceFile, build_cluster, build_device
+from planner.specs.file_layouts import (
+    ClusterFile,
+    DeviceFile,
+    ModelFile,
+    build_cluster,
+    build_device,
+    build_model,
+)
 from planner.specs.finding import Found, find
 from planner.specs.huggingface.aliases import known_checkpoint
 from planner.specs.huggingface.locating import is_config
 from planner.specs.ledger import recording, remark
 from planner.specs.listing import list_clusters
-from planner.specs.model_files import ModelFile, build_model
 from planner.specs.overruled import remark_cluster, remark_device, remark_model
 from planner.specs.patterns import Pattern, is_pattern, name_of, read_pattern, substitute
 from planner.specs.places import Kind, exists, is_as_shipped, is_path, shipped_as, shown_path

@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from planner.specs.checking import request_problems
-from planner.specs.commands import command_of
 from planner.specs.defaults import (
     DEFAULT_BATCHES,
     DEFAULT_MODEL,
     DEFAULT_TOPOLOGY,
     DEFAULT_WORKLOAD,
+    command_of,
     default_batches,
     default_prefill,
     default_prefill_batches,
 )
 from planner.specs.quality import usual_formats
-from planner.specs.records import ClusterSpec, ModelSpec, Provenance, Workload
+from planner.specs.records import MOST_TOKENS, ClusterSpec, ModelSpec, Provenance, Workload
 from planner.specs.targets import (
     CONVENTIONS,
     OBJECTIVES,
@@ -36,7 +36,6 @@ from planner.specs.targets import (
 )
 from planner.specs.validation.arguments import arguments_checked, heed
 from planner.specs.validation.values import MOST_SEQUENCES, NOT_EMPTY, Sequences
-from planner.specs.workload import MOST_TOKENS
 
 __all__ = [
     "CONVENTIONS",

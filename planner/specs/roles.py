@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from planner.errors import SpecError
 from planner.specs.finding import find
 from planner.specs.places import Kind
-from planner.specs.provenance import Provenance
 from planner.specs.reading import read_named
+from planner.specs.tables import Provenance
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import validate
 from planner.specs.validation.layouts import Section, lay_out, provenance

@@ -33,6 +33,7 @@ from planner.specs.places import exists
 from planner.specs.tables import literal, read_table
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import validate
+from planner.specs.validation.hints import from_fields
 from planner.specs.validation.layouts import Section, lay_out
 from planner.specs.validation.values import NOT_EMPTY, Share
 
@@ -129,11 +130,9 @@ def load_state(path: str | Path, *, asked_by: str = "--state") -> State:
     faults = list(_link_faults(file, shown))
     if faults:
         raise SpecError(faults)
-    return State(
-        busy=file.busy,
-        failed=file.failed,
-        reserved=file.reserved,
-        slow=file.slow,
+    return from_fields(
+        State,
+        file,
         links=tuple(
             LinkState(
                 part=part,

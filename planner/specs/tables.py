@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +104,18 @@ def _syntax_problem(message: str, text: str, shown: str) -> Problem:
 
 def _lower(message: str) -> str:
     return message[:1].lower() + message[1:].rstrip(".")
+
+
+ASSUMED = "assumed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where one value of a file comes from: a source, or `assumed`."""
+
+    key: str
+    source: str
+
+    @property
+    def is_assumed(self) -> bool:
+        return self.source == ASSUMED

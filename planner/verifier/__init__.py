@@ -9,7 +9,7 @@ deployments   a deployment;  meshes, phases, layout_names, scalar: its parts
 runtimes      what deployments of each runtime are counted by, behind one protocol
 plans         a plan, whichever runtime;  rivals: the best of each;  certificates: what of a proof
               can be counted
-frontiers     their points;  comparisons: their rows;  audits, engine_audits: what runs
+frontiers     their points;  comparisons: their rows;  audits: what runs
 placements    replicas on a cluster;  sites, grounds, fabrics, tori, widths: where they stand
 repairs       what moves, and from where
 """

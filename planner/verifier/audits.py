@@ -7,10 +7,13 @@ from dataclasses import replace
 
 from planner.results import Deployment
 from planner.results.audits import Audit, AuditedChange, Observation
+from planner.results.engines import EngineAudit, EngineDeployment
 from planner.specs.request import Request, Speculation, Targets
+from planner.verifier.engine_deployments import counted_engine
 from planner.verifier.findings import TOLERANCE, Finding, Path, with_differences
 from planner.verifier.phases import peak_flop_per_s
 from planner.verifier.runtimes.layouts import LayoutCounting
+from planner.verifier.serving.rounds import stay_s
 
 CLOSE = 1e-8
 BEST_LAYOUT, OTHER_BATCH, ALL = "the best layout of this batch", "another batch", "all of these"
@@ -105,7 +108,6 @@ def _beyond(seen: Observation, best: dict[str, Deployment | None]) -> Iterator[F
 def _changed(
     says: Audit, at_speed: Request, change: AuditedChange
 ) -> tuple[AuditedChange, list[Finding]]:
-    """One change, counted by the request with it."""
     request = _with(says, at_speed, change)
     if request is None:
         return change, [Finding(path=("name",), says=change.name, fact="is no change")]
@@ -168,3 +170,37 @@ def _out_of_order(
         if i and one.usd_per_token < found[i - 1].usd_per_token * (1 - TOLERANCE):
             fact = "is less than that of the one before it"
             yield Finding(path=(*here, "usd_per_token"), says=says[i].usd_per_token, fact=fact)
+
+
+def judge_engine_audit(audit: EngineAudit) -> tuple[EngineAudit, list[Finding]]:
+    """The audit that is true of what runs and of what was found beside it."""
+    free = replace(audit.request, targets=Targets())
+    runs = replace(free, batches=(audit.predicted.batch,), chunks=(audit.predicted.chunk_tokens,))
+    predicted, wrong = counted_engine(runs, audit.predicted, ("predicted",))
+    in_flight = predicted.batch * predicted.n_data
+    tpot = audit.observed_tpot_s
+    each_s = stay_s(predicted.planned_ttft_s, tpot, free.workload.n_output_tokens)
+    each_s /= free.workload.n_output_tokens
+    cost = predicted.usd_per_hour / 3600 * each_s / in_flight
+    limits = (
+        ("same_devices", Targets(n_devices=predicted.n_devices, min_batch=in_flight)),
+        ("equal_speed", Targets(tpot_s=tpot)),
+        ("equal_cost", Targets(usd_per_token=audit.observed_usd_per_token)),
+    )
+    found: list[EngineDeployment | None] = []
+    for name, targets in limits:
+        best: EngineDeployment | None = getattr(audit, name)
+        if best is not None:
+            best, more = counted_engine(replace(free, targets=targets), best, (name,))
+            wrong += more
+        found.append(best)
+    same, fast, cheap = found
+    truth = replace(
+        audit,
+        predicted=predicted,
+        observed_usd_per_token=cost,
+        same_devices=same,
+        equal_speed=fast,
+        equal_cost=cheap,
+    )
+    return truth, with_differences(wrong, audit, truth)

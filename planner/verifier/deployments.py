@@ -15,8 +15,8 @@ from math import prod
 
 from planner.results import Deployment, DraftPlan, Memory, Mesh, PhasePlan
 from planner.results.deployments import DraftChoice, LayoutChoice, PhaseChoice
+from planner.specs.records import Workload
 from planner.specs.request import Request, Speculation
-from planner.specs.workload import Workload
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
 from planner.verifier.layout_names import axes_text, layout_name, storage_of
 from planner.verifier.meshes import Handing, Opening, mesh_of
@@ -145,7 +145,6 @@ def unoffered(
 
 
 def _phases(request: Request, chosen: LayoutChoice, rests: Resting) -> _Both:
-    """Both phases."""
     of, draft = tokens_of(request.workload), None
     if chosen.draft is not None:
         with refused_in("draft"):

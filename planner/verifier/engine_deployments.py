@@ -11,12 +11,11 @@ from dataclasses import replace
 
 from planner.results.engines import EngineDeployment
 from planner.specs.architecture import Architecture
-from planner.specs.engine_request import EngineRequest
+from planner.specs.engine_request import EngineRequest, PredictionRequest
 from planner.specs.roles import TOGETHER
-from planner.specs.serving_records import PredictionRequest
+from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
-from planner.verifier.quality import quality_words
-from planner.verifier.quantities import broken_limits, further_of, limits_of
+from planner.verifier.quantities import broken_limits, further_of, limits_of, quality_words
 from planner.verifier.runtimes.packed import homeless
 from planner.verifier.serving.evaluation import Evaluation, evaluation
 from planner.verifier.serving.held import copies_of
@@ -92,23 +91,15 @@ def engine_deployment(
     output = n_replicas * given.batch * given.n_data * given.n_output_tokens / place_s
     weights = held.weights_bytes + held.drafter_bytes
     buffers = held.activation_bytes + held.workspace_bytes
-    found = EngineDeployment(
+    found = from_fields(
+        EngineDeployment,
+        given,
         engine=request.engine,
         model=model.name,
         variant="" if asked == request.model else asked.name,
         quality_loss_fraction=asked.quality_loss_fraction,
-        formats=given.formats,
         quality=quality_words(model, given.formats.weights, given.formats.cache),
-        n_tensor=given.n_tensor,
-        n_data=given.n_data,
-        n_stages=given.n_stages,
-        n_expert_parallel=given.n_expert_parallel,
-        n_expert_tensor=given.n_expert_tensor,
-        batch=given.batch,
-        chunk_tokens=given.chunk_tokens,
         overlap="two-batch" if given.overlaps else "none",
-        n_drafted=given.n_drafted,
-        drafter=given.drafter,
         tpot_s=interval(times.tpot_s, times.tpot_error),
         ttft_s=interval(times.ttft_s, times.ttft_error),
         planned_tpot_s=times.tpot_s * (1 + beyond * times.tpot_error),
@@ -123,7 +114,6 @@ def engine_deployment(
         launch=None,
         n_replicas=n_replicas,
         demand_tokens_per_s=demand,
-        role=given.role,
         outside=times.outside,
         redundant_experts=copies_of(rank),
     )

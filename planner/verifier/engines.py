@@ -12,18 +12,23 @@ from dataclasses import replace
 from planner.results.engines import EngineDeployment
 from planner.results.placements import Recipe
 from planner.specs.architecture import Architecture
-from planner.specs.engine_request import AskedModel, AskedPool, EngineRequest
+from planner.specs.engine_request import (
+    AskedModel,
+    AskedPool,
+    EngineRequest,
+    PredictionRequest,
+    ServingRecords,
+)
 from planner.specs.kernels import EngineTables
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.records import ClusterSpec
 from planner.specs.roles import DECODE, PREFILL, ROLES
-from planner.specs.serving_records import PredictionRequest, ServingRecords
 from planner.specs.targets import Targets
+from planner.specs.validation.hints import from_fields
 from planner.verifier.engine_deployments import engine_deployment, unfit
 from planner.verifier.findings import TOLERANCE, Finding, Refused
-from planner.verifier.quality import offered_formats
-from planner.verifier.serving.evaluation import evaluation
-from planner.verifier.serving.models import layers_of
+from planner.verifier.quantities import offered_formats
+from planner.verifier.serving.evaluation import evaluation, layers_of
 from planner.verifier.serving.ranks import kind_of
 from planner.verifier.serving.starting import unstartable
 
@@ -74,7 +79,9 @@ def asked_of(
         Refused: nothing was measured of the engine on the devices.
     """
     model, tables = layers_of(one.model), tables_of(request, engine, cluster)
-    asked = EngineRequest(
+    asked = from_fields(
+        EngineRequest,
+        request,
         model=AskedModel(name=model.name, title=model.title, kind=kind_of(model)),
         cluster=AskedPool(
             name=cluster.name,
@@ -86,14 +93,10 @@ def asked_of(
         engine=engine,
         workload=one.workload or request.workload,
         hit_fraction=0.0,
-        targets=Targets(),  # the placement's are held against it by themselves
+        targets=Targets(),
         formats=(says.formats,),
-        batches=request.batches,
         chunks=(says.chunk_tokens,),
-        objective=request.objective,
-        confidence=request.confidence,
         prefer="objective",
-        options=request.options,
         records=ServingRecords(
             models=(model,), cluster=cluster, engine=tables.engine, kernels=tables.kernels
         ),

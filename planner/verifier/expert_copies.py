@@ -36,7 +36,6 @@ class Shared:
     shares: Sequence[Mapping[int, Fraction]]
 
     def loads(self, asked: ExpertsRequest) -> list[Fraction]:
-        """Load of each rank."""
         return [
             sum((Fraction(asked.loads[e]) * share for e, share in rank.items()), Fraction())
             for rank in self.shares

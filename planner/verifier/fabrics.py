@@ -24,11 +24,10 @@ from planner.verifier.deployments import Ground as Standing
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
 from planner.verifier.grounds import POOL, Ground, Kind
 from planner.verifier.meshes import Handing
-from planner.verifier.parts import NODE, Parts, parts_of, pieces_of
+from planner.verifier.parts import NODE, Group, Parts, Width, Widths, parts_of, pieces_of
 from planner.verifier.sites import SCALE_OUT as NIC_TIER
 from planner.verifier.sites import SPINE as SPINE_TIER
 from planner.verifier.sites import site_of
-from planner.verifier.widths import Group, Width, Widths
 
 LEAF, STAGE, WHOLE = "leaf", "stage", "pool"
 SPANS = (NODE, LEAF, STAGE, WHOLE)

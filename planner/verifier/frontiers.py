@@ -23,8 +23,8 @@ from planner.specs.certificates import FEASIBLE, OPTIMAL
 from planner.specs.economics.request import EconomicsRequest
 from planner.specs.engine_request import EngineRequest
 from planner.specs.request import Request
-from planner.verifier.cases import denied, misnamed
 from planner.verifier.certificates import OF_A_PLAN, too_few
+from planner.verifier.comparisons import denied, misnamed
 from planner.verifier.findings import (
     TOLERANCE,
     Finding,

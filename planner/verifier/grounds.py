@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from planner.specs.placement_request import GroupCost
 from planner.specs.state import FAILED, FREE
+from planner.verifier.parts import Forest, Widths
 from planner.verifier.sites import DEVICE, INNER, SCALE_OUT, SPINE, SWITCH, Edge, Site
-from planner.verifier.widths import Forest, Widths
 
 POOL = "pool"
 
@@ -122,7 +122,6 @@ class Ground:
 
     @cached_property
     def home(self) -> dict[str, Node]:
-        """The node of each device."""
         return {name: node for node in self.nodes for name in node.devices}
 
     @cached_property

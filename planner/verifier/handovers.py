@@ -12,7 +12,7 @@ from planner.results.placements import Handover, Recipe, Replica
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.roles import DECODE, PREFILL, TOGETHER, AskedRoles
 from planner.verifier.findings import TOLERANCE, Finding, Path
-from planner.verifier.serving.models import layers_of
+from planner.verifier.serving.evaluation import layers_of
 from planner.verifier.serving.starting import unpaired
 
 CLOSE = 1e-8  # of sums of what solvers say

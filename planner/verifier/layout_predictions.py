@@ -12,7 +12,7 @@ from planner.specs.request import Request
 from planner.verifier.deployments import Ground, ground_mesh, tokens_of
 from planner.verifier.findings import Finding, Refused, with_differences
 from planner.verifier.layout_names import axes_text
-from planner.verifier.phases import Resting, Way, counted, resting
+from planner.verifier.phases import Way, counted, resting
 from planner.verifier.plans import judge_plan
 from planner.verifier.runtimes.erdil_passes import count_bytes
 from planner.verifier.scalar.memory import held_bytes
@@ -73,7 +73,7 @@ def layout_prediction(plan: AnyPlan) -> LayoutPrediction:
         )
     return LayoutPrediction(
         plan=plan,
-        longest_context=_longest_context(request, deployment, rests, layout),
+        longest_context=_longest_context(request, deployment, layout),
         prefill_traffic=found["prefill"],
         decode_traffic=found["decode"],
     )
@@ -103,27 +103,13 @@ def _traffic(layout: Layout, way: Way, tokens: Tokens) -> tuple[Traffic, ...]:
     )
 
 
-def _longest_context(
-    request: Request, deployment: Deployment, rests: Resting, layout: Layout
-) -> int:
+def _longest_context(request: Request, deployment: Deployment, layout: Layout) -> int:
     """The most tokens of each sequence that a decode pass leaves room for."""
     device, phase = request.cluster.device, deployment.decode
 
     def fits(n_tokens: int) -> bool:
         held = held_bytes(
-            request.model,
-            rests.mesh,
-            stored=rests.stored,
-            data=rests.data,
-            sliced=rests.sliced,
-            gathered=layout.gathered,
-            attention=phase.attention,
-            n_microbatches=phase.n_microbatches,
-            batch=phase.batch,
-            n_new_tokens=1.0,
-            n_cached_tokens=float(n_tokens),
-            weights_format=rests.weights_format,
-            kv_format=rests.kv_format,
+            layout, batch=phase.batch, n_new_tokens=1.0, n_cached_tokens=float(n_tokens)
         )
         parts = (held.weights_bytes, held.kv_bytes, held.activation_bytes, held.gather_bytes)
         others = device.reserve_bytes + deployment.memory.draft_bytes

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from planner.results import Deployment
 from planner.results.erdil2025 import EconomicsDeployment
-from planner.specs.deployment_rows import DeploymentRow
 from planner.specs.economics.request import EconomicsRequest
+from planner.specs.placement_request import DeploymentRow
 from planner.specs.request import Request
 from planner.specs.roles import DECODE
 from planner.specs.stations import DecodeTimes, ReadingTimes, Row, Station

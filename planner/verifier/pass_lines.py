@@ -10,9 +10,8 @@ from planner.results.predictions import Bound, OperationLine, PassLine
 from planner.specs.kernels import Kernel
 from planner.verifier.serving.kernels import Kernels, Run, has_form
 from planner.verifier.serving.layers import Spent
-from planner.verifier.serving.links import COUNTED, MEASURED
 from planner.verifier.serving.passes import OUTSIDE, Pass, interval
-from planner.verifier.serving.ranks import Rank
+from planner.verifier.serving.ranks import COUNTED, MEASURED, Rank
 
 LATENCY_SHARE = 0.5
 """Below this share of the peak and of the memory, a kernel may be bound by latency."""

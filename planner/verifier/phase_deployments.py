@@ -37,7 +37,7 @@ from planner.verifier.phases import (
 )
 from planner.verifier.quantities import MEASURES, further_of, limits_of
 from planner.verifier.scalar import held_bytes
-from planner.verifier.scalar.shapes import OVER_HEADS
+from planner.verifier.scalar.shapes import OVER_HEADS, Layout
 
 OWN_TARGETS = {PREFILL: ("ttft",), DECODE: ("tpot", "batch")}
 """Targets that a replica keeps by itself. The TTFT has the hand-over too: it may take no more."""
@@ -110,19 +110,17 @@ def _handed_bytes(request: Request, rests: Resting) -> float:
     """The cache of one request at its input: what a single device would hold of it."""
     n_input = float(request.workload.n_input_tokens)
     one_device = replace(rests.mesh, axes=(1, 1, 1), n_stages=1)
-    return held_bytes(
-        rests.model,
-        one_device,
+    layout = Layout(
+        model=rests.model,
+        mesh=one_device,
         stored=0,
         gathered=0,
         attention=OVER_HEADS,
         n_microbatches=1,
-        batch=1,
-        n_new_tokens=n_input,
-        n_cached_tokens=n_input,
         weights_format=rests.weights_format,
         kv_format=rests.kv_format,
-    ).kv_bytes
+    )
+    return held_bytes(layout, batch=1, n_new_tokens=n_input, n_cached_tokens=n_input).kv_bytes
 
 
 def _broken_targets(request: Request, found: PhaseDeployment) -> Iterator[Finding]:

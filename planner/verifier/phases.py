@@ -12,6 +12,7 @@ from planner.specs.judged import ModelKind, judged_on
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec
 from planner.specs.request import Request
 from planner.specs.roles import PREFILL
+from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Refused
 from planner.verifier.layout_names import axes_text, layout_name, mask_of, stored_axes
 from planner.verifier.model_errors import deviations, roofline_deviation
@@ -81,13 +82,7 @@ class Counted:
     @property
     def step(self) -> StepTime:
         time = self.time
-        return StepTime(
-            compute_s=time.compute_s,
-            weights_s=time.weights_s,
-            attention_s=time.attention_s,
-            network_s=time.network_s,
-            overhead_s=time.overhead_s,
-        )
+        return from_fields(StepTime, time)
 
 
 def resting(
@@ -152,40 +147,31 @@ def counted(rests: Resting, way: Way, tokens: Tokens, planned: float = 1.0) -> C
         raise Refused(refused.fact, path=("gathered_axes",), says=way.gathered_axes) from None
     for fact, name in _impossible(rests, way, gathered):
         raise Refused(fact, path=(name,), says=getattr(way, name))
-    shared = {
-        "stored": rests.stored,
-        "data": rests.data,
-        "sliced": rests.sliced,
-        "gathered": gathered,
-        "attention": way.attention,
-        "n_microbatches": way.n_microbatches,
-        "weights_format": rests.weights_format,
-        "kv_format": rests.kv_format,
-    }
-    cluster, model = rests.cluster, rests.model
-    work = {"batch": way.batch, "n_new_tokens": tokens.n_new, **shared}
+    layout = from_fields(
+        Layout,
+        rests,
+        gathered=gathered,
+        attention=way.attention,
+        n_microbatches=way.n_microbatches,
+    )
+    device, fabric, n_new = rests.cluster.device, rests.cluster.fabric, tokens.n_new
+    time = step_time(
+        layout,
+        device,
+        fabric,
+        batch=way.batch,
+        n_new_tokens=n_new,
+        n_context_tokens=tokens.n_context,
+    )
+    held = held_bytes(
+        layout,
+        batch=way.batch,
+        n_new_tokens=n_new,
+        n_cached_tokens=tokens.n_cached,
+        n_found_tokens=tokens.n_found,
+    )
     return Counted(
-        layout=Layout(model=model, mesh=mesh, **shared),  # type: ignore[arg-type]
-        way=way,
-        tokens=tokens,
-        time=_lengthened(
-            step_time(
-                model,
-                cluster.device,
-                cluster.fabric,
-                mesh,
-                n_context_tokens=tokens.n_context,
-                **work,  # type: ignore[arg-type]
-            ),
-            planned,
-        ),
-        held=held_bytes(
-            model,
-            mesh,
-            n_cached_tokens=tokens.n_cached,
-            n_found_tokens=tokens.n_found,
-            **work,  # type: ignore[arg-type]
-        ),
+        layout=layout, way=way, tokens=tokens, time=_lengthened(time, planned), held=held
     )
 
 

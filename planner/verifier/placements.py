@@ -14,7 +14,7 @@ from functools import partial
 from typing import Protocol
 
 from planner.results.engines import EngineDeployment
-from planner.results.phase_deployments import LayoutDeployment, PhaseDeployment
+from planner.results.phase_deployments import LayoutDeployment, PhaseDeployment, TableDeployment
 from planner.results.placements import (
     AnyDeployment,
     Handover,
@@ -25,7 +25,6 @@ from planner.results.placements import (
     Replica,
     Served,
 )
-from planner.results.table_deployments import TableDeployment
 from planner.specs.architecture import Experts
 from planner.specs.certificates import LEAST_MOVED, OPTIMAL, UNCONFIRMED
 from planner.specs.defaults import NEAR_SHARE
@@ -48,8 +47,8 @@ from planner.verifier.runtimes.layouts import (
     counted_deployment,
     counted_single_phase,
 )
+from planner.verifier.serving.evaluation import layers_of
 from planner.verifier.serving.held import handed_bytes
-from planner.verifier.serving.models import layers_of
 from planner.verifier.sorts import judged_sorts
 from planner.verifier.table_rows import counted_row
 

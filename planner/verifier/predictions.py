@@ -14,14 +14,15 @@ from planner.results.predictions import (
     Prediction,
 )
 from planner.specs.architecture import Experts
+from planner.specs.engine_request import PredictionRequest
 from planner.specs.mixers import GroupedAttention, LatentAttention
-from planner.specs.provenance import Provenance
 from planner.specs.roles import PREFILL
-from planner.specs.serving_records import PredictionRequest
+from planner.specs.tables import Provenance
+from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Finding, Refused, with_differences
 from planner.verifier.loads import counted_load
 from planner.verifier.pass_lines import pass_line
-from planner.verifier.quality import quality_words
+from planner.verifier.quantities import quality_words
 from planner.verifier.serving.evaluation import Evaluation, evaluation
 from planner.verifier.serving.held import copies_of
 from planner.verifier.serving.kernels import stored_bytes
@@ -164,16 +165,12 @@ def _memory(counted: Evaluation) -> MemoryLine:
     """Of the fullest device; the longest context is that of so many sequences in equal parts."""
     held, running = counted.held, counted.times.n_running
     each, n_kept = held.sequence_bytes, counted.served.n_kept_tokens
-    return MemoryLine(
+    return from_fields(
+        MemoryLine,
+        held,
         hbm_bytes=counted.served.hbm_bytes,
-        limit_bytes=held.limit_bytes,
-        weights_bytes=held.weights_bytes,
-        drafter_bytes=held.drafter_bytes,
         cache_bytes=running * held.held_bytes + held.shared_bytes,
         longest_cache_bytes=running * each + held.shared_bytes,
-        activation_bytes=held.activation_bytes,
-        workspace_bytes=held.workspace_bytes,
-        largest_batch=held.largest_batch,
         longest_context=int(held.room_bytes / running * n_kept / each) if each else 0,
     )
 

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from planner.results.phase_deployments import LayoutDeployment
+from planner.results.phase_deployments import LayoutDeployment, TableDeployment
 from planner.results.placements import Placement, Recipe
 from planner.results.repairs import Change, Move, Repair, RepairPoint
-from planner.results.table_deployments import TableDeployment
 from planner.specs.placement_request import inherited_and_changed
+from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import TOLERANCE, Finding, Path, with_differences
 from planner.verifier.placements import (
     DIMENSIONS,
@@ -163,15 +163,7 @@ def _moves(says: Sequence[Move], loads: Sequence[Loaded], wrong: list[Finding]) 
             names = " or ".join(load.keepers) or "none"
             fact = f"keeps no such shard: {names} does"
             wrong.append(Finding(path=("moves", str(i), "source"), says=source, fact=fact))
-        moves.append(
-            Move(
-                replica=load.replica,
-                rank=load.rank,
-                device=load.device,
-                source=source if source in allowed else allowed[0],
-                n_bytes=load.n_bytes,
-            )
-        )
+        moves.append(from_fields(Move, load, source=source if source in allowed else allowed[0]))
     return tuple(moves)
 
 

@@ -47,7 +47,7 @@ from planner.results.fleets import (
     Step,
 )
 from planner.results.layout_predictions import LayoutPrediction, ToyModel, Traffic
-from planner.results.phase_deployments import PhaseDeployment
+from planner.results.phase_deployments import PhaseDeployment, TableDeployment
 from planner.results.placements import (
     Channel,
     Handover,
@@ -82,10 +82,9 @@ from planner.results.surveys import (
     FrontierProof,
     Row,
 )
-from planner.results.table_deployments import TableDeployment
 from planner.specs.certificates import Certificate, Proof, Screen, SortStep
-from planner.specs.provenance import Provenance
 from planner.specs.stations import DecodeTimes, ReadingTimes, Station
+from planner.specs.tables import Provenance
 
 COUNTED, ASKED, CHOSEN, PROVED, UNVERIFIED = "counted", "asked", "chosen", "proved", "unverified"
 RULES = (COUNTED, ASKED, CHOSEN, PROVED, UNVERIFIED)

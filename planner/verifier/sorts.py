@@ -71,7 +71,6 @@ def _misweighed(says: Certificate, n_used: int, sign: float) -> Iterator[Finding
 
 
 def _cut(recipe: Recipe) -> object:
-    """How the devices of a recipe are cut."""
     one = recipe.deployment
     is_torus = isinstance(one, LayoutDeployment) and one.mesh.is_torus
     with suppress(Refused):

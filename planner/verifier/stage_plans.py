@@ -21,9 +21,8 @@ from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, with_di
 from planner.verifier.serving import held
 from planner.verifier.serving.kernels import STATIC, STORED
 from planner.verifier.serving.layers import embedding_s, head_s, layer_s
-from planner.verifier.serving.links import Links, handing_s
-from planner.verifier.serving.ranks import rank_of
-from planner.verifier.serving.tokens import tokens_of
+from planner.verifier.serving.mixers import tokens_of
+from planner.verifier.serving.ranks import Links, handing_s, rank_of
 
 CHECKS = (
     "every layer once, in order, on groups that there are",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from planner.results.phase_deployments import TableDeployment
 from planner.results.placements import Recipe
-from planner.results.table_deployments import TableDeployment
-from planner.specs.deployment_rows import DeploymentRow
-from planner.specs.placement_request import AnyModel, PlacementRequest, Serve
+from planner.specs.placement_request import AnyModel, DeploymentRow, PlacementRequest, Serve
 from planner.specs.records import ClusterSpec
 from planner.specs.roles import DECODE, PREFILL
 from planner.specs.targets import Targets
+from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import TOLERANCE, Finding, Refused
-from planner.verifier.quality import offered_formats
+from planner.verifier.quantities import offered_formats
 from planner.verifier.serving.kernels import stored_bytes
 
 
@@ -47,25 +47,17 @@ def row_deployment(
     """The account of a row: money from it, or from the price of its devices; even shards."""
     rent = row.n_devices * cluster.usd_per_hour if row.usd_per_hour is None else row.usd_per_hour
     tokens_per_s = row.requests_per_s * row.n_output_tokens
-    return TableDeployment(
+    return from_fields(
+        TableDeployment,
+        row,
         table=table,
-        line=row.line,
-        name=row.name,
-        engine=row.engine,
-        role=row.role,
         model=model.name,
-        n_devices=row.n_devices,
-        batch=row.batch,
-        weights_format=row.weights_format,
-        kv_format=row.kv_format,
-        requests_per_s=row.requests_per_s,
         tpot_s=0.0 if row.role == PREFILL else row.tpot_s,
         ttft_s=0.0 if row.role == DECODE else row.ttft_s,
         output_tokens_per_s=tokens_per_s,
         usd_per_hour=rent,
         usd_per_token=rent / 3600.0 / tokens_per_s,
         weights_bytes=model.n_params * stored_bytes(row.weights_format) / row.n_devices,
-        memory_bytes=row.memory_bytes,
     )
 
 

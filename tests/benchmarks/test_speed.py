@@ -8,13 +8,13 @@ import pytest
 from planner.estimates.candidates import machine_of
 from planner.estimates.phases import passes
 from planner.estimates.simulation.core import is_compiled
-from planner.layouts.geometry import geometry
+from planner.layouts.geometry import ATTENTION_NAMES, geometry
 from planner.layouts.layer import residence
 from planner.layouts.options import all_layouts
-from planner.layouts.table import ATTENTION_NAMES
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.request import DEFAULT_WORKLOAD
 from planner.verifier import scalar
+from planner.verifier.scalar.shapes import Layout
 from tests.benchmarks.speed import CHAT, COMMANDS, GUARDED, WORSE, Bench, Ratios, known
 from tests.clocks import least_s
 from tests.estimates.step_times import step_times
@@ -89,23 +89,23 @@ def test_arrays_estimate_100000_candidates_100_times_faster_than_one_at_a_time()
             stage_bytes_per_s=1.0,
             stage_hop_s=0.0,
         )
-        layout = {
-            "stored": int(layouts.stored[row]),
-            "gathered": int(layouts.gathered[row]),
-            "attention": ATTENTION_NAMES[int(layouts.attention[row])],
-            "n_microbatches": 1,
-            "batch": int(batches[row, 0]),
-            "n_new_tokens": work.n_new_tokens,
-            "weights_format": "bf16",
-        }
-        scalar.held_bytes(model, mesh, n_cached_tokens=work.n_cached_tokens, **layout)
+        layout = Layout(
+            model=model,
+            mesh=mesh,
+            stored=int(layouts.stored[row]),
+            gathered=int(layouts.gathered[row]),
+            attention=ATTENTION_NAMES[int(layouts.attention[row])],
+            n_microbatches=1,
+            weights_format="bf16",
+        )
+        enters = {"batch": int(batches[row, 0]), "n_new_tokens": work.n_new_tokens}
+        scalar.held_bytes(layout, n_cached_tokens=work.n_cached_tokens, **enters)
         return scalar.step_time(
-            model,
+            layout,
             cluster.device,
             cluster.fabric,
-            mesh,
             n_context_tokens=work.n_context_tokens,
-            **layout,
+            **enters,
         ).total_s
 
     def one_by_one():

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from planner.equations.collective_families import KINDS
+from planner.equations.collectives import KINDS
 from planner.estimates.calibration.tables import FITTED
-from planner.estimates.measuring.bench import UntimedError
+from planner.estimates.measuring.programs import UntimedError
 
 RATES = {"peak_flop_per_s": 989.5e12, "hbm_bytes_per_s": 4.8e12}
 COLLECTIVE: Mapping[str, float] = {

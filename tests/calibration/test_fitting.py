@@ -9,8 +9,7 @@ import pytest
 from planner.errors import RequestError
 from planner.estimates.calibration import calibrating
 from planner.estimates.calibration.calibrating import calibrate
-from planner.estimates.calibration.fitting import fit
-from planner.estimates.calibration.gate import admit
+from planner.estimates.calibration.fitting import admit, fit
 from planner.estimates.calibration.kernel_files import load_kernels
 from planner.estimates.calibration.plain import read_plain
 from planner.estimates.calibration.tables import Reading

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from planner.commands.cli import main
-from planner.equations.collective_families import KINDS
+from planner.equations.collectives import KINDS
 from planner.errors import RequestError
 from planner.estimates.measuring import collectives, pytorch
 from planner.estimates.measuring.machines import formats_of, unlike

@@ -17,13 +17,12 @@ from planner.errors import NoPlanError, RequestError, SolverError
 from planner.estimates.serving.choices import degrees, ground_of
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.memory import holding
-from planner.estimates.serving.reading import has_room
 from planner.estimates.serving.rules import Ground, Run, faults, is_valid
 from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.timer import Timer
-from planner.estimates.serving.traffic import Traffic
+from planner.estimates.serving.traffic import Traffic, has_room
 from planner.planning.plans import plan
-from planner.report.lines import percent
+from planner.report.words import percent
 from planner.results import EnginePlan
 from planner.runtimes.engine_requests import engine_request, machines_of
 from planner.runtimes.predicting import predict

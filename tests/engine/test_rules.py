@@ -17,8 +17,7 @@ from planner.commands.cli import main
 from planner.errors import RequestError
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.rules import Ground, Run, faults, is_valid, pairs_start, starts
-from planner.specs.engines.files import load_engine
-from planner.specs.engines.rule_files import CUTS, changed_rules, load_rules
+from planner.specs.engines.files import CUTS, changed_rules, load_engine, load_rules
 from planner.specs.engines.rules import NAMES, EngineRule, parsed
 from planner.specs.places import Kind, files
 from planner.specs.reading import load_architecture, load_cluster

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 from planner.equations.arrays import FloatArray
 from planner.equations.roofline import smooth_roofline_s
 from planner.estimates.steps import Formats, Machine, in_formats, passed, peak_of, stage_work
-from planner.layouts.geometry import Geometry, Pass
-from planner.layouts.table import LayoutTable
+from planner.layouts.geometry import Geometry, LayoutTable, Pass
 from planner.specs.records import FORMAT_BYTES, ModelSpec
 
 

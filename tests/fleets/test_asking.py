@@ -20,8 +20,13 @@ from planner.specs.traffic.arrivals import Arrivals
 from planner.specs.traffic.building import traffic_class
 from planner.specs.traffic.distributions import FixedTokens, LognormalTokens
 from planner.specs.traffic.lengths import IndependentLengths
-from planner.specs.traffic.percentiles import GoodputTarget, PercentileTarget
-from planner.specs.traffic.records import FleetTraffic, SuppliedKind, Supply
+from planner.specs.traffic.records import (
+    FleetTraffic,
+    GoodputTarget,
+    PercentileTarget,
+    SuppliedKind,
+    Supply,
+)
 from planner.specs.traffic.traces import Trace
 
 LARGE, SMALL = "llama-3.1-70b", "llama-3.1-8b"

@@ -10,18 +10,20 @@ import pytest
 
 from planner.estimates.networks import network_table
 from planner.estimates.steps import Machine
-from planner.layouts import FAMILIES, naming
-from planner.layouts.geometry import Geometry, Pass, geometry
-from planner.layouts.layer import head_work, layer_work, residence
-from planner.layouts.options import all_layouts, offered
-from planner.layouts.table import (
+from planner.layouts import FAMILIES, degrees
+from planner.layouts.geometry import (
     ALL_AXES,
     BY_DECODE_ALONE,
     BY_PREFILL,
     OVER_BATCH,
     OVER_HEADS,
+    Geometry,
     LayoutTable,
+    Pass,
+    geometry,
 )
+from planner.layouts.layer import head_work, layer_work, residence
+from planner.layouts.options import all_layouts, offered
 from planner.layouts.work import LayerWork
 from planner.specs.records import ModelSpec, TorusFabric
 from planner.topology.meshes import MeshTable, mesh_table
@@ -102,7 +104,7 @@ def assert_equal(actual, expected) -> None:
 def test_a_family_says_its_names_and_takes_the_rows_that_are_called_so(family):
     meshes = mesh_table(torus(4, 4, 4))
     layouts = of_family(family, meshes)
-    names = {naming.layout_name(meshes, layouts, row) for row in range(len(layouts))}
+    names = {degrees.layout_name(meshes, layouts, row) for row in range(len(layouts))}
     assert names - {"one device"}
     assert all(name.startswith(family.NAMES) for name in names - {"one device"})
 

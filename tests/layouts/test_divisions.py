@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from planner.layouts import naming
-from planner.layouts.naming import expert_layout_name
-from planner.layouts.table import OVER_BATCH, OVER_HEADS, LayoutTable
+from planner.layouts import degrees
+from planner.layouts.degrees import expert_layout_name
+from planner.layouts.geometry import OVER_BATCH, OVER_HEADS, LayoutTable
 from planner.results.deployments import DraftChoice, PhaseChoice
 from planner.runtimes.describe import axes_of, mesh_of
 from planner.topology.meshes import mesh_table
@@ -36,8 +36,8 @@ def of(model, layout: LayoutTable, batch: int = 64) -> set[tuple[str, int, int, 
     copied, sliced, gathered = axes
     kept = DraftChoice(
         n_drafted=0,
-        attention=naming.attention_name(layout, 0),
-        storage=naming.notation(MESHES, layout, 0),
+        attention=degrees.attention_name(layout, 0),
+        storage=degrees.notation(MESHES, layout, 0),
         gathered_axes=gathered,
         copied_axes=copied,
         sliced_axes=sliced,

@@ -9,12 +9,10 @@ import pytest
 
 from planner.layouts import experts
 from planner.layouts.attention import pair_flop
-from planner.layouts.geometry import Geometry, Pass, geometry
-from planner.layouts.kinds import layer_kinds
-from planner.layouts.layer import head_work, layer_work, residence
-from planner.layouts.naming import expert_layout_name
+from planner.layouts.degrees import expert_layout_name
+from planner.layouts.geometry import OVER_HEADS, Geometry, LayoutTable, Pass, geometry
+from planner.layouts.layer import head_work, layer_kinds, layer_work, residence
 from planner.layouts.options import all_layouts
-from planner.layouts.table import OVER_HEADS, LayoutTable
 from planner.specs.models import MlaShape, MoeShape, WindowShape
 from planner.specs.records import ModelSpec
 from planner.topology.meshes import MeshTable, mesh_table

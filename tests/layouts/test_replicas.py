@@ -15,9 +15,8 @@ import pytest
 
 from planner.estimates.networks import network_table
 from planner.estimates.steps import Machine
-from planner.layouts.geometry import geometry
+from planner.layouts.geometry import LayoutTable, geometry
 from planner.layouts.layer import residence
-from planner.layouts.table import LayoutTable
 from planner.topology.meshes import mesh_table
 from tests.estimates.step_times import step_times
 from tests.layouts.test_conformance import DECODE, MULTI_HEAD, MULTI_QUERY, PREFILL, WEIGHT_BYTES

@@ -16,9 +16,8 @@ import numpy as np
 import pytest
 
 from planner.layouts import experts
-from planner.layouts.geometry import geometry, spread
+from planner.layouts.geometry import ATTENTION_NAMES, LayoutTable, geometry, spread
 from planner.layouts.layer import layer_work
-from planner.layouts.table import ATTENTION_NAMES, LayoutTable
 from planner.specs.models import MlaShape, MoeShape
 from planner.specs.records import ModelSpec
 from tests.layouts.sharded import Cluster, attend, random_weights

@@ -12,9 +12,8 @@ from itertools import cycle, product
 import numpy as np
 import pytest
 
-from planner.layouts.geometry import Pass, geometry, spread
+from planner.layouts.geometry import ATTENTION_NAMES, LayoutTable, Pass, geometry, spread
 from planner.layouts.layer import layer_work
-from planner.layouts.table import ATTENTION_NAMES, LayoutTable
 from planner.layouts.work import LayerWork
 from planner.specs.records import FORMAT_BYTES, ModelSpec
 from planner.topology.meshes import MeshTable

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.commands.options.counts import MOST_BATCHES, batches, count, count_or_none
+from planner.specs.defaults import span_text
 from planner.specs.request import MOST_SEQUENCES
-from planner.specs.spans import span_text
 from planner.units import UnitError
 
 

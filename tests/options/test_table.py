@@ -7,8 +7,7 @@ import shlex
 import pytest
 
 from planner.commands.options.commands import COMMANDS, called, options_of, owners, typed
-from planner.commands.options.completing import install
-from planner.commands.options.helping import help_page
+from planner.commands.options.helping import help_page, install
 from planner.commands.options.option import Option
 from planner.commands.options.parsing import parse
 from planner.commands.options.readers import one_of

@@ -10,11 +10,10 @@ import numpy as np
 
 from planner.estimates.networks import network_table
 from planner.estimates.steps import Machine
-from planner.layouts.geometry import Geometry, Pass, geometry
+from planner.layouts.degrees import attention_name, layout_name, notation
+from planner.layouts.geometry import ALL_AXES, Geometry, LayoutTable, Pass, geometry
 from planner.layouts.layer import residence
-from planner.layouts.naming import attention_name, layout_name, notation
 from planner.layouts.options import all_layouts
-from planner.layouts.table import ALL_AXES, LayoutTable
 from planner.layouts.work import Residence
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.records import ModelSpec

@@ -18,8 +18,7 @@ import numpy as np
 
 from planner.equations.kernels import FAMILIES
 from planner.estimates.calibration.calibrating import joined
-from planner.estimates.calibration.fitting import fit
-from planner.estimates.calibration.gate import admit, peak_of
+from planner.estimates.calibration.fitting import admit, fit, peak_of
 from planner.estimates.calibration.kernel_files import load_kernels
 from planner.estimates.calibration.silicon import read_silicon
 from planner.estimates.calibration.silicon_blocks import READERS

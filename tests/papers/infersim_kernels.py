@@ -27,8 +27,7 @@ from pathlib import Path
 import numpy as np
 
 from planner.equations.kernels import FAMILIES
-from planner.estimates.calibration.fitting import Errors, errors, fit
-from planner.estimates.calibration.gate import admit, peak_of
+from planner.estimates.calibration.fitting import Errors, admit, errors, fit, peak_of
 from planner.estimates.calibration.infersim import read_infersim
 from planner.estimates.calibration.kernel_files import load_kernels
 from planner.estimates.calibration.tables import Measured

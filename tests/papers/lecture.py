@@ -14,11 +14,9 @@ from planner.specs.reading import load_cluster, load_device
 from planner.specs.served_formats import ServedFormats
 from planner.verifier.serving.feeding import feeding_runs
 from planner.verifier.serving.kernels import Kernels, Run
-from planner.verifier.serving.links import Links
-from planner.verifier.serving.mixers import mixing_runs
+from planner.verifier.serving.mixers import Tokens, mixing_runs
 from planner.verifier.serving.passes import pass_of
-from planner.verifier.serving.ranks import Rank
-from planner.verifier.serving.tokens import Tokens
+from planner.verifier.serving.ranks import Links, Rank
 
 BF16 = ServedFormats(weights="bf16", experts="bf16", cache="bf16")
 H100 = load_device("h100-sxm")

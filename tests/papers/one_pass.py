@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from planner.estimates.steps import Machine, peak_of
-from planner.layouts.geometry import Pass, geometry
-from planner.layouts.table import ALL_AXES, OVER_HEADS, LayoutTable
+from planner.layouts.geometry import ALL_AXES, OVER_HEADS, LayoutTable, Pass, geometry
 from planner.specs.models import ModelSpec
 from tests.estimates.step_times import step_times
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.equations.memory import paged_tokens
+from planner.estimates.serving.memory import paged_tokens
 from planner.estimates.serving.operations import number_bytes
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
 from planner.specs.reading import load_architecture

@@ -8,8 +8,8 @@ from functools import cache
 
 import numpy as np
 
+from planner.layouts.geometry import OVER_HEADS, LayoutTable
 from planner.layouts.options import MICROBATCHES, PARTS_PER_STAGE
-from planner.layouts.table import OVER_HEADS, LayoutTable
 from planner.specs.reading import load_model
 from tests.papers.bench import (
     Bench,

@@ -26,10 +26,10 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from planner.errors import NoPlanError, SolverError
+from planner.placing.configurations import Standing, standing_of
 from planner.placing.planning import asked_of, place
 from planner.placing.repairing import repair
 from planner.placing.searching import Asked, offered
-from planner.placing.standing import Standing, standing_of
 from planner.results.placements import Placement
 from planner.results.repairs import Repair
 from planner.specs.placement_request import Serve

@@ -19,9 +19,9 @@ from planner.placing.tori.slices import slice_configurations, torus_state
 from planner.specs.placement_request import PlacementRequest, Serve, layout_request
 from planner.specs.pools import GroupSpec, PoolSpec
 from planner.specs.reading import load_cluster, load_model
+from planner.specs.records import Workload
 from planner.specs.request import Targets
 from planner.specs.roles import DECODE, PREFILL, ROLES, TOGETHER
-from planner.specs.workload import Workload
 from planner.topology.graph import build_graph
 from planner.topology.openings import openings
 from tests.placing.enumeration import tiny_cluster, tiny_model

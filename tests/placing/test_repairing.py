@@ -11,12 +11,12 @@ import networkx as nx
 import pytest
 
 from planner.errors import NoPlanError, OutOfTimeError, RequestError, SpecError
+from planner.placing.configurations import sharding_of, standing_of
 from planner.placing.fabrics.room import ANYWHERE
 from planner.placing.fabrics.shards import Offer
 from planner.placing.planning import asked_of, place
 from planner.placing.repairing import repair
 from planner.placing.searching import offered
-from planner.placing.standing import sharding_of, standing_of
 from planner.report.as_json import answer_json, dumps
 from planner.report.saved import load_placement
 from planner.specs.placement_request import Serve

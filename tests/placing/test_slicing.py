@@ -19,6 +19,7 @@ from planner.placing.tori.slices import (
     torus_state,
     without_tiled,
 )
+from planner.programs import posed as programs
 from planner.programs.deployment import Posing
 from planner.programs.posed import InMemory
 from planner.solvers.placement import solve_placement
@@ -66,7 +67,7 @@ def test_each_mesh_has_the_layout_that_the_layout_program_finds_best_for_it():
         it = one.source
         row = it.table.contexts.mesh[it.posed.number[one.choice.context]]
         contexts = np.flatnonzero(it.table.contexts.mesh == row)
-        posing = Posing(it.table, it.request, objective="throughput")
+        posing = Posing(it.table, it.request, programs.Aim(objective="throughput"))
         best = optimum(InMemory(posing.of(0, contexts)), OPTIONS)
         assert one.output_tokens_per_s == pytest.approx(1e3 / best.objective, rel=1e-9)
 

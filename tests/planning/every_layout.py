@@ -16,10 +16,9 @@ import numpy as np
 from planner import load_model, load_topology
 from planner.estimates.networks import network_table
 from planner.estimates.steps import Machine, peak_of
-from planner.layouts.geometry import Pass, geometry
+from planner.layouts.geometry import LayoutTable, Pass, geometry
 from planner.layouts.layer import residence
 from planner.layouts.options import MICROBATCHES, PARTS_PER_STAGE
-from planner.layouts.table import LayoutTable
 from planner.specs.models import ModelSpec
 from planner.specs.records import FORMAT_BYTES, ClusterSpec, Workload
 from planner.specs.targets import Targets

@@ -11,11 +11,9 @@ from planner.equations.arrays import FloatArray
 from planner.estimates.candidates import machine_of
 from planner.estimates.phases import passes
 from planner.estimates.steps import Machine
-from planner.layouts.geometry import Pass, geometry
-from planner.layouts.kinds import layer_kinds
-from planner.layouts.layer import layer_work, residence
-from planner.layouts.naming import axes_text
-from planner.layouts.table import ALL_AXES, ATTENTION_NAMES, LayoutTable
+from planner.layouts.degrees import axes_text
+from planner.layouts.geometry import ALL_AXES, ATTENTION_NAMES, LayoutTable, Pass, geometry
+from planner.layouts.layer import layer_kinds, layer_work, residence
 from planner.results import Deployment, PhasePlan, Plan
 from planner.results.layout_predictions import LayoutPrediction, Traffic
 from planner.specs.records import FORMAT_BYTES

@@ -13,6 +13,7 @@ from planner.estimates.candidates import machine_of
 from planner.estimates.phases import passes
 from planner.specs.records import FORMAT_BYTES
 from planner.verifier import scalar
+from planner.verifier.scalar.shapes import Layout
 from tests import requests
 from tests.requests import MODEL, WORKLOAD, nodes, torus
 
@@ -53,29 +54,28 @@ def phase_choices(cluster, mesh, *, stored, weights_format, work, batches, parts
     for gathered, attention, batch, n_microbatches in product(
         range(8), ("heads", "batch"), batches, parts
     ):
-        layout = {
-            "stored": stored,
-            "gathered": gathered,
-            "attention": attention,
-            "n_microbatches": n_microbatches,
-            "batch": batch,
-            "n_new_tokens": work.n_new_tokens,
-            "weights_format": weights_format,
-        }
+        layout = Layout(
+            model=MODEL,
+            mesh=mesh,
+            stored=stored,
+            gathered=gathered,
+            attention=attention,
+            n_microbatches=n_microbatches,
+            weights_format=weights_format,
+        )
+        enters = {"batch": batch, "n_new_tokens": work.n_new_tokens}
         time = scalar.step_time(
-            MODEL,
+            layout,
             cluster.device,
             cluster.fabric,
-            mesh,
             n_context_tokens=work.n_context_tokens,
-            **layout,
+            **enters,
         )
         held = scalar.held_bytes(
-            MODEL,
-            mesh,
+            layout,
             n_cached_tokens=work.n_cached_tokens,
             n_found_tokens=work.n_found_tokens,
-            **layout,
+            **enters,
         )
         working = held.activation_bytes + held.gather_bytes
         sizes = held.weights_bytes, held.kv_bytes, held.written_bytes, working

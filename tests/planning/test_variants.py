@@ -12,7 +12,7 @@ from planner.errors import NoPlanError, RequestError
 from planner.estimates.candidates import machine_of, table_of
 from planner.planning.plans import plan
 from planner.programs.deployment import Posing
-from planner.programs.posed import Several, joined
+from planner.programs.posed import Aim, Several, joined
 from planner.results import Plan, served_by
 from planner.solvers.search import search
 from planner.specs.reading import load_cluster, load_model
@@ -130,7 +130,7 @@ def test_programs_of_several_models_side_by_side_keep_every_assignment():
             **SMALL,
         )
         table = table_of(request, machine_of(request.cluster, request.model))
-        parts.append(Posing(table, request, objective="cost", model=number))
+        parts.append(Posing(table, request, Aim(objective="cost"), model=number))
     options = SolverOptions()
     alone = [search(part, options, n_alternatives=0) for part in parts]
     together = search(Several(parts), options, n_alternatives=0)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from planner.programs.layout import LayoutProgram, Limit
 from planner.programs.posed import InMemory, PosedProgram, joined
-from planner.programs.quantities import Facts, Quantities
+from planner.programs.targets import Facts, Quantities
 
 INFINITE = float("inf")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.programs.mixed_builder import MixedBuilder
+from planner.programs.mixed import MixedBuilder
 
 
 def test_a_program_has_its_columns_and_rows_in_the_order_in_which_they_came():

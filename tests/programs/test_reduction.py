@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import planner.programs.reduction
 from planner.programs.layout import Assignment, objective, violations
 from planner.programs.posed import InMemory, joined
-from planner.programs.quantities import Facts
 from planner.programs.reduction import loosened, reduced
 from planner.programs.screens import screen
+from planner.programs.targets import Facts
 from planner.solvers import solve
 from tests.programs.instances import (
     INFINITE,

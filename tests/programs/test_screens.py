@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.programs.dominance import dominated
 from planner.programs.layout import Assignment, objective, restrict, violations
+from planner.programs.rows import dominated
 from planner.programs.screens import screen
 from planner.solvers import solve
 from planner.solvers.solution import Status

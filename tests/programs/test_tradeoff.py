@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import planner.programs.narrowing
 import planner.programs.tradeoff
-from planner.programs.dominance import merged, stairs
 from planner.programs.layout import Assignment, objective, violations
 from planner.programs.narrowing import narrow
+from planner.programs.rows import merged, stairs
 from planner.programs.tradeoff import Tradeoff
 from planner.solvers.solution import Status
 from planner.solvers.tracing import trace

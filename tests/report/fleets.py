@@ -17,8 +17,7 @@ from planner.specs.roles import AskedRoles, load_connector
 from planner.specs.state import State
 from planner.specs.traffic.arrivals import replaying
 from planner.specs.traffic.lengths import IndependentLengths, TraceLengths
-from planner.specs.traffic.percentiles import GoodputTarget, PercentileTarget
-from planner.specs.traffic.records import TrafficClass
+from planner.specs.traffic.records import GoodputTarget, PercentileTarget, TrafficClass
 from planner.specs.traffic.texts import tokens_of
 from planner.specs.traffic.traces import Trace
 

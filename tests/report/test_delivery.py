@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.report.delivery import Answer, deliver
+from planner.report.files import Answer, deliver
 
 
 class Refusing(io.StringIO):

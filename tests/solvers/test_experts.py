@@ -7,19 +7,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.programs.expert_bounds import copies_bound, mean_bound, simple_bound
 from planner.programs.experts import (
     ExpertProgram,
+    copies_bound,
     equal_placement,
     max_load,
+    mean_bound,
     n_moves,
     objective,
+    simple_bound,
     traffic,
     violations,
 )
 from planner.solvers.experts.exhaustive import solve_exhaustive
-from planner.solvers.experts.flat import race
-from planner.solvers.experts.greedy import greedy, replicate
+from planner.solvers.experts.flat import greedy, race, replicate
 from planner.solvers.experts.grouped import Divided
 from planner.solvers.experts.joint import rows_word, solve_cpsat
 from planner.solvers.experts.pairs import pair_rows, pair_slots, paired, pairs_refuted, pairs_within

@@ -24,8 +24,7 @@ from planner.solvers.placement import PLACEMENT_SOLVERS, narrowing, solve_placem
 from planner.solvers.placement.greedy import greedy
 from planner.solvers.solution import Effort, Status
 from planner.specs.records import TorusFabric
-from planner.topology.opening_meshes import opening_meshes
-from planner.topology.openings import Openings, TorusState, all_free, openings
+from planner.topology.openings import Openings, TorusState, all_free, opening_meshes, openings
 
 POOLS = ((2, 2, 3), (1, 3, 4), (1, 1, 12), (1, 2, 6), (2, 2, 2), (1, 3, 3), (3, 2, 2), (1, 4, 3))
 N_RANDOM = 36

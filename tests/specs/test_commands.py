@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from planner.specs.commands import command_of, reached_options
+from planner.specs.defaults import command_of, reached_options
 from planner.specs.reading import load_model
 from planner.specs.request import Speculation, Targets
 from tests.verifier.answers import answer

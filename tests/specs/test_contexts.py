@@ -9,12 +9,11 @@ from planner.errors import RequestError
 from planner.placing.staging.asking import cut_stages
 from planner.planning.pareto import frontier
 from planner.runtimes.predicting import impossible
-from planner.specs.contexts import context_problems
 from planner.specs.ledger import recording
 from planner.specs.reading import load_architecture, load_cluster, load_model
 from planner.specs.records import Workload
 from planner.specs.request import Speculation
-from planner.specs.variants import Variant
+from planner.specs.variants import Variant, context_problems
 from tests.requests import MODEL, torus
 
 SHORT = replace(MODEL, name="short", n_context_tokens=1000)

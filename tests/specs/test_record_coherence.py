@@ -8,12 +8,12 @@ from dataclasses import fields, is_dataclass, replace
 import pytest
 
 from planner import RequestError, load_architecture, load_cluster, load_model, plan
-from planner.specs.listing import list_clusters, list_models
-from planner.specs.record_coherence import (
+from planner.specs.checking import (
     architecture_problems,
     cluster_problems,
     model_problems,
 )
+from planner.specs.listing import list_clusters, list_models
 from planner.specs.records import NodesFabric
 
 MODELS = tuple(one.name for one in list_models())

@@ -6,9 +6,9 @@ import pytest
 
 from planner.errors import Problem
 from planner.estimates.serving.operations import KNOWN_FORMATS
+from planner.specs.checking import architecture_problems, model_problems
 from planner.specs.engines.files import load_engine
 from planner.specs.reading import load_architecture, load_model
-from planner.specs.record_coherence import architecture_problems, model_problems
 from planner.specs.served_formats import RUN, ServedFormats, as_run, unpublished
 from planner.verifier.serving.evaluation import loaded
 

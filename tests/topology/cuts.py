@@ -1,4 +1,4 @@
-"""Slices at their places, listed by what `planner.topology.slices` says of one axis."""
+"""Slices at their places, listed by what `planner.topology.graph` says of one axis."""
 
 from __future__ import annotations
 

@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 
 from planner.specs.records import TorusFabric
-from planner.topology.opening_meshes import _label, opening_meshes
-from planner.topology.openings import Openings, TorusState, all_free, openings
+from planner.topology.openings import (
+    Openings,
+    TorusState,
+    _label,
+    all_free,
+    opening_meshes,
+    openings,
+)
 from planner.topology.slices import axis_wraps, orientations, slice_shapes
 
 N_RANDOM = 24

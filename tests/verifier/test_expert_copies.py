@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner import place_experts
-from planner.programs.expert_bounds import simple_bound
-from planner.programs.experts import ExpertProgram
-from planner.solvers.experts.greedy import greedy
+from planner.programs.experts import ExpertProgram, simple_bound
+from planner.solvers.experts.flat import greedy
 from planner.solvers.experts.weighted import best_shares
 from planner.specs.experts_request import ExpertsRequest
 from planner.verifier.expert_copies import (

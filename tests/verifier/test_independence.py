@@ -15,10 +15,10 @@ from planner.specs.correspondence import architecture_of
 from planner.specs.quality import quality_words, usual_formats, with_variants
 from planner.specs.reading import load_architecture, load_cluster, load_model
 from planner.specs.request import Targets
-from planner.verifier import quality
+from planner.verifier import quantities as judged
 from planner.verifier.model_errors import deviation, roofline_deviation
 from planner.verifier.quantities import HBM, MEASURES, limits_of
-from planner.verifier.serving.models import layers_of
+from planner.verifier.serving.evaluation import layers_of
 from tests.verifier.answers import SOME, answer
 
 MODELS = sorted(path.stem for path in Path(__file__).parents[2].glob("models/*.toml"))
@@ -113,10 +113,10 @@ def test_both_read_the_same_layers_and_the_same_quality_of_a_model(name):
     assert replace(ours, **same) == theirs
     for most in (None, 0.0, 0.01, 0.1):
         targets = Targets(quality_loss_fraction=most)
-        assert quality.offered_formats(model, targets) == usual_formats(model, targets)
+        assert judged.offered_formats(model, targets) == usual_formats(model, targets)
     for weights in model.weights_formats:
         for cache in model.kv_formats:
-            words = quality.quality_words(model, weights, cache)
+            words = judged.quality_words(model, weights, cache)
             assert words == quality_words(model, weights, cache)
 
 
@@ -124,7 +124,7 @@ def test_both_read_the_same_layers_and_the_same_quality_of_a_model(name):
 def test_both_let_the_same_variants_stand_in(most):
     asked = answer("plan among variants").request
     request = replace(asked, targets=replace(asked.targets, quality_loss_fraction=most))
-    assert tuple(quality.served_requests(request)) == with_variants(request)
+    assert tuple(judged.served_requests(request)) == with_variants(request)
 
 
 @pytest.mark.parametrize("kind", ["dense", "mixture"])

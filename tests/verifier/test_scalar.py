@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from planner.estimates.networks import network_table
 from planner.estimates.phases import NumberFormats, format_costs
 from planner.estimates.steps import Machine
-from planner.layouts.geometry import geometry
+from planner.layouts.geometry import ATTENTION_NAMES, LayoutTable, geometry
 from planner.layouts.layer import residence
-from planner.layouts.table import ATTENTION_NAMES, LayoutTable
 from planner.layouts.work import Residence
 from planner.specs.records import FORMAT_BYTES, ModelSpec
 from planner.topology.meshes import MeshTable
 from planner.verifier.scalar import ScalarMesh, held_bytes, step_time
+from planner.verifier.scalar.shapes import Layout
 from tests.estimates.step_times import StepTimes, step_times
 from tests.verifier.drawn import (
     BATCHES,
@@ -134,16 +134,18 @@ def times_agree(model, device, network, work, batches, formats, n_microbatches):
     )
     scalars = [
         step_time(
-            model,
+            Layout(
+                model=model,
+                mesh=mesh,
+                weights_format=weights,
+                kv_format=kv,
+                **scalar_arguments(layouts, row),
+            ),
             device,
             fabric,
-            mesh,
             batch=batch,
             n_new_tokens=work.n_new_tokens,
             n_context_tokens=work.n_context_tokens,
-            weights_format=weights,
-            kv_format=kv,
-            **scalar_arguments(layouts, row),
         )
         for row in range(len(layouts))
         for batch in batches
@@ -164,15 +166,17 @@ def bytes_agree(model, mesh, work, batches, formats, n_microbatches):
     )
     scalars = [
         held_bytes(
-            model,
-            mesh,
+            Layout(
+                model=model,
+                mesh=mesh,
+                weights_format=weights,
+                kv_format=kv,
+                **scalar_arguments(layouts, row),
+            ),
             batch=batch,
             n_new_tokens=work.n_new_tokens,
             n_cached_tokens=work.n_cached_tokens,
             n_found_tokens=work.n_found_tokens,
-            weights_format=weights,
-            kv_format=kv,
-            **scalar_arguments(layouts, row),
         )
         for row in range(len(layouts))
         for batch in batches

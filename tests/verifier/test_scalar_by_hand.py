@@ -7,6 +7,7 @@ from dataclasses import replace
 from planner.specs.models import MlaShape, MoeShape, WindowShape
 from planner.specs.records import DeviceSpec, ModelSpec
 from planner.verifier.scalar import ScalarMesh, held_bytes, step_time
+from planner.verifier.scalar.shapes import Layout
 from tests.verifier.drawn import fabric_like
 
 TINY = ModelSpec(
@@ -62,36 +63,25 @@ def tiny_step(
 ):
     """Batch 4 at context 6, weights cut along F and heads, attention over heads."""
     choice = {"n_microbatches": 1, "weights_format": "bf16", **more}
-    return step_time(
-        model,
-        device,
-        fabric_like("ring", "ring"),
-        mesh,
-        stored=0,
-        gathered=0,
-        attention="heads",
-        batch=4,
-        n_new_tokens=n_new,
-        n_context_tokens=6,
-        **choice,
-    )
+    layout = Layout(model=model, mesh=mesh, stored=0, gathered=0, attention="heads", **choice)
+    fabric = fabric_like("ring", "ring")
+    return step_time(layout, device, fabric, batch=4, n_new_tokens=n_new, n_context_tokens=6)
 
 
-def tiny_bytes(mesh: ScalarMesh, model: ModelSpec = TINY, **more):
+def tiny_bytes(mesh: ScalarMesh, model: ModelSpec = TINY, *, n_found_tokens: int = 0, **more):
     """Batch 4, of which 7 tokens each are kept."""
-    return held_bytes(
-        model,
-        mesh,
+    layout = Layout(
+        model=model,
+        mesh=mesh,
         stored=0,
         gathered=0,
         attention="heads",
         n_microbatches=1,
-        batch=4,
-        n_new_tokens=1,
-        n_cached_tokens=7,
         weights_format="bf16",
         **more,
     )
+    work = {"batch": 4, "n_new_tokens": 1, "n_cached_tokens": 7}
+    return held_bytes(layout, n_found_tokens=n_found_tokens, **work)
 
 
 def test_one_device_by_hand():

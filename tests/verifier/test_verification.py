@@ -16,7 +16,7 @@ from planner.errors import SpecError
 from planner.report.as_json import answer_json
 from planner.report.from_json import answer_of
 from planner.specs import finding
-from planner.verifier.judging import judge_of
+from planner.verifier.findings import judge_of
 from planner.verifier.rules import PROVED, UNVERIFIED
 from tests.report.examples import CONFLICT
 from tests.verifier.alterations import altered, at, leaves, let_through, rule_at

@@ -13,8 +13,8 @@ from planner.topology.graph import SCALE_OUT, SPINE
 from planner.topology.paths import bottleneck
 from planner.topology.pools import pool_graph, with_state
 from planner.verifier.grounds import Ground
+from planner.verifier.parts import Widths
 from planner.verifier.sites import site_of
-from planner.verifier.widths import Widths
 
 NARROW = LinkState(part="nic", names=("node0/gpu1",), bandwidth_fraction=0.5)
 STATES = {

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.equations.collective_families import COLLECTIVES
+from planner.equations.collectives import COLLECTIVES
 from planner.equations.kernels.constants import kernel_faults
 from planner.errors import Problem, RequestError
-from planner.estimates.calibration.fitting import Fitted, fewest_rows, fit
-from planner.estimates.calibration.gate import admit, peak_of
+from planner.estimates.calibration.fitting import Fitted, admit, fewest_rows, fit, peak_of
 from planner.estimates.calibration.infersim import is_infersim, read_infersim
 from planner.estimates.calibration.plain import read_plain
 from planner.estimates.calibration.silicon import is_silicon, read_silicon

@@ -25,13 +25,12 @@ from planner.specs.kernels import Kernel, KernelTable
 from planner.specs.ledger import Use, remark
 from planner.specs.patterns import name_of
 from planner.specs.places import Kind, files, is_as_shipped, shipped_as, shown_path
-from planner.specs.provenance import Provenance
 from planner.specs.reading import misnamed
-from planner.specs.tables import table_of, value_at
+from planner.specs.tables import Provenance, table_of, value_at
 from planner.specs.texts import UnreadError, read_text
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import validate
-from planner.specs.validation.layouts import record_of
+from planner.specs.validation.hints import from_fields
 from planner.specs.validation.problems import did_you_mean
 
 ASSUMED = "assumed"
@@ -119,7 +118,7 @@ def _experts_by(
     files = (file for one in found if (file := _read(one).file) is not None)
     entries = [one for file in files if file.engine == engine for one in file.kernel]
     chosen = {
-        (one.family, one.format): record_of(Kernel, one)
+        (one.family, one.format): from_fields(Kernel, one)
         for one in entries
         if one.backend == backend
     }
@@ -302,7 +301,7 @@ def _table_of(file: KernelFile) -> KernelTable:
     kernels: dict[tuple[str, str], Kernel] = {}
     for one in file.kernel:  # what has no backend is the engine's own choice, or else the first
         if not one.backend or (one.family, one.format) not in kernels:
-            kernels[one.family, one.format] = record_of(Kernel, one)
+            kernels[one.family, one.format] = from_fields(Kernel, one)
     return KernelTable(
         device=file.device,
         engine=file.engine,

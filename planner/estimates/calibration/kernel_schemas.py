@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.constants import kernel_faults
 from planner.specs.kernels import Kernel
-from planner.specs.provenance import ASSUMED
+from planner.specs.tables import ASSUMED
 from planner.specs.validation.layouts import Section, lay_out
 from planner.specs.validation.problems import Finding, did_you_mean
 from planner.specs.validation.values import NOT_EMPTY

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.equations.collective_families import COLLECTIVES
+from planner.equations.collectives import COLLECTIVES
 from planner.equations.kernels.constants import formats_of
 from planner.equations.kernels.families import Family
 from planner.errors import Problem, SpecError

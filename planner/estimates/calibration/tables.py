@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
-from planner.equations.collective_families import COLLECTIVES
+from planner.equations.collectives import COLLECTIVES
 from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.families import Family
 from planner.errors import Problem, RequestError
@@ -53,15 +53,11 @@ class Measured:
         return len(self.measured_s)
 
     def taking(self, kept: BoolArray | IntArray) -> Measured:
-        """Some of the rows."""
         index = np.flatnonzero(kept) if np.asarray(kept).dtype == bool else np.asarray(kept)
-        return Measured(
-            family=self.family,
-            format=self.format,
-            peak_format=self.peak_format,
+        return replace(
+            self,
             columns={name: column[index] for name, column in self.columns.items()},
             measured_s=self.measured_s[index],
-            file=self.file,
             lines=self.lines[index],
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from planner.equations.collective_families import KINDS
+from planner.equations.collectives import KINDS
 from planner.estimates.calibration.fitting import Fitted
 from planner.specs.kernels import Kernel, KernelTable
 

@@ -19,11 +19,11 @@ import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.equations.economics.degrees import Degrees
-from planner.equations.economics.matrices import ffn_bytes
 from planner.equations.economics.transformer import attention_flop, ffn_flop
 from planner.equations.economics.work import (
     attention_network_s,
     expert_network_s,
+    ffn_bytes,
     ffn_network_s,
     kv_bytes,
     launch_s,
@@ -33,12 +33,13 @@ from planner.equations.economics.work import (
 )
 from planner.estimates.economics.degrees import (
     attention_degrees,
+    attention_grid_s,
     expert_degrees,
+    ffn_grid_s,
     ffn_padding,
     stage_counts,
     tensor_degrees,
 )
-from planner.estimates.economics.grids import attention_grid_s, ffn_grid_s
 from planner.specs.economics.records import DecodePass
 
 
@@ -59,7 +60,6 @@ class Ways:
         return self.n_stages * self.n_tensor
 
     def take(self, rows: IntArray | slice) -> Ways:
-        """Some of the layouts."""
         return Ways(
             n_stages=self.n_stages[rows],
             n_tensor=self.n_tensor[rows],
@@ -98,7 +98,6 @@ def all_ways(decode: DecodePass, n_devices: int, *, most_stages: int) -> Ways:
 
 
 def runs(values: IntArray) -> list[slice]:
-    """Runs of equal values."""
     edges = np.flatnonzero(values[1:] != values[:-1]) + 1
     ends = [0, *edges.tolist(), len(values)]
     return [slice(*pair) for pair in pairwise(ends) if pair[0] < pair[1]]

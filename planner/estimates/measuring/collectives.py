@@ -12,10 +12,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from planner.equations.collective_families import KINDS
+from planner.equations.collectives import KINDS
 from planner.errors import Problem, RequestError
-from planner.estimates.measuring.bench import UntimedError
-from planner.estimates.measuring.programs import Call, Tensor, Torch
+from planner.estimates.measuring.programs import Call, Tensor, Torch, UntimedError
 from planner.estimates.measuring.timing import Measurements, measure
 from planner.estimates.measuring.wanted import Wanted, wanted_collectives
 
@@ -107,7 +106,6 @@ class CollectiveBench:
         return self.longest_s(time.perf_counter() - self._began_s)
 
     def multiplies(self, number_format: str) -> bool:
-        """It multiplies nothing."""
         return False
 
     def prepare(self, kernel: Wanted) -> _Prepared:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from planner.equations.kernels.constants import ANY
 from planner.errors import Problem
 from planner.estimates.calibration.plain import NOTES, PEAK, WORDS
-from planner.estimates.measuring.bench import Bench
+from planner.estimates.measuring.programs import Bench
 from planner.estimates.measuring.timing import Measurements, Timed
 from planner.specs.records import DeviceSpec
 

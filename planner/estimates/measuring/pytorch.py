@@ -12,8 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from planner.errors import Problem, RequestError
-from planner.estimates.measuring.bench import UntimedError
-from planner.estimates.measuring.programs import Call, Programs, Torch
+from planner.estimates.measuring.programs import Call, Programs, Torch, UntimedError
 from planner.estimates.measuring.wanted import Wanted
 
 CUDA, CPU = "cuda", "cpu"

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from planner.equations.collective_families import KINDS
+from planner.equations.collectives import KINDS
 from planner.estimates.calibration.contradictions import slower_than_larger
-from planner.estimates.measuring.bench import Bench, Prepared, UntimedError
+from planner.estimates.measuring.programs import Bench, Prepared, UntimedError
 from planner.estimates.measuring.wanted import Wanted
 
 N_REPEATS, N_REPEATS_OF_LONG = 9, 5

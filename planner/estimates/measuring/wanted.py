@@ -9,7 +9,7 @@ from itertools import zip_longest
 
 import numpy as np
 
-from planner.equations.collective_families import KINDS
+from planner.equations.collectives import KINDS
 from planner.equations.kernels import FAMILIES
 from planner.estimates.calibration.tables import FITTED
 from planner.estimates.serving.deployments import deployments

@@ -67,7 +67,6 @@ class DeploymentTable:
         return self.n_group * self.n_stages
 
     def take(self, rows: IntArray | BoolArray) -> DeploymentTable:
-        """Some of the deployments."""
         if rows.dtype == np.bool_ and rows.all():
             return self
         arrays = {

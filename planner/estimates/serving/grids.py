@@ -10,8 +10,7 @@ import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.serving.deployments import DeploymentTable, deployments
-from planner.estimates.serving.reading import parts_of
-from planner.estimates.serving.traffic import Traffic
+from planner.estimates.serving.traffic import Traffic, parts_of
 from planner.specs.engine_request import CHUNKS, OVERLAPS, SMALL_CHUNKS, EngineRequest
 from planner.specs.roles import DECODE, PREFILL
 
@@ -98,7 +97,6 @@ def blocks(
 def _with_batches(
     cuts: DeploymentTable, index: int, request: EngineRequest, grid: Grid
 ) -> DeploymentTable:
-    """Every cut with every batch and chunk."""
     row = np.repeat(np.arange(len(cuts)), len(grid.batch))
     batch = np.tile(grid.batch, len(cuts))
     chunk = np.tile(grid.chunk_tokens, len(cuts))

@@ -14,9 +14,9 @@ from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.constants import ANY
 from planner.equations.kernels.families import arguments_of
 from planner.errors import Problem
-from planner.estimates.serving.grouping import Grouping
 from planner.estimates.serving.networks import COLLECTIVES, ServingNetwork
 from planner.estimates.serving.operations import INPUT_BYTES, STATIC, Operation
+from planner.estimates.serving.passes import Grouping
 from planner.specs.architecture import Architecture
 from planner.specs.kernels import EngineSpec, Kernel, KernelTable
 from planner.specs.ledger import remark

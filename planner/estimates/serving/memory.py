@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
-from planner.equations.memory import paged_tokens
 from planner.estimates.serving.deployments import (
     DeploymentTable,
     cached_numbers_per_device,
@@ -229,3 +228,15 @@ def _width(layer: LayerClass, d_model: int, table: DeploymentTable) -> FloatArra
 def _fullest(model: Architecture, table: DeploymentTable) -> FloatArray:
     """Share of all layers that the fullest stage has (N,)."""
     return np.ceil(model.n_layers / table.n_stages) / model.n_layers
+
+
+def paged_tokens(n_tokens: ArrayLike, *, n_block_tokens: ArrayLike) -> FloatArray:
+    """Places for tokens in the whole blocks that sequences take [tokens].
+
+    Args, broadcast together:
+        n_tokens: cached tokens of each sequence.
+        n_block_tokens: tokens of a block, at least 1.
+
+    Source: [Kwon2023] §4.1, [Lecture] §4.2.
+    """
+    return np.multiply(np.ceil(np.divide(n_tokens, n_block_tokens)), n_block_tokens)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.equations.collectives import transferred_fraction
-from planner.equations.two_regimes import group_latency_s, group_s_per_byte
+from planner.equations.nccl import group_latency_s, group_s_per_byte
 from planner.specs.ledger import ENGINES, timed_by
 from planner.specs.records import Fabric, NodesFabric, TorusFabric, TwoRegimes
 

@@ -14,9 +14,8 @@ import numpy as np
 from planner.equations.arrays import BoolArray, IntArray
 from planner.errors import Problem
 from planner.estimates.serving.deployments import DeploymentTable, deployments, has_experts
-from planner.estimates.serving.reading import has_room
 from planner.estimates.serving.rules import Ground, cut_rules, faults
-from planner.estimates.serving.traffic import Drafts, Traffic
+from planner.estimates.serving.traffic import Drafts, Traffic, has_room
 from planner.specs.architecture import Architecture
 from planner.specs.engines.rules import names_in
 from planner.specs.kernels import EngineSpec

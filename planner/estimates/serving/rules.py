@@ -19,7 +19,7 @@ from planner.equations.arrays import BoolArray, FloatArray
 from planner.estimates.serving.deployments import DeploymentTable, has_experts
 from planner.estimates.serving.traffic import Drafts
 from planner.specs.architecture import Architecture, Experts, FeedForward
-from planner.specs.engines.rule_files import CUTS, load_rules
+from planner.specs.engines.files import CUTS, load_rules
 from planner.specs.engines.rules import LAYER, EngineRule, parsed
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
 from planner.specs.records import DeviceSpec

@@ -47,22 +47,29 @@ from planner.estimates.serving.arrivals import (
     under_way_s,
     waiting_passes,
 )
-from planner.estimates.serving.bursts import Bursts, bursts
 from planner.estimates.serving.deployments import DeploymentTable
-from planner.estimates.serving.grouping import alike
-from planner.estimates.serving.hosts import decode_gaps_s, prefill_gaps_s
 from planner.estimates.serving.operations import PassShape
-from planner.estimates.serving.passes import hand_over
-from planner.estimates.serving.reading import (
+from planner.estimates.serving.passes import alike, hand_over
+from planner.estimates.serving.steps import (
+    Clock,
+    PassTime,
+    decode_gaps_s,
+    no_pass,
+    pass_time,
+    prefill_gaps_s,
+)
+from planner.estimates.serving.times import ServingTimes
+from planner.estimates.serving.traffic import (
+    Bursts,
+    Drafts,
     Parts,
+    Traffic,
+    bursts,
     parts_of,
     prompts_that_come,
     room_for_prompts,
     tokens_of_each,
 )
-from planner.estimates.serving.steps import Clock, PassTime, no_pass, pass_time
-from planner.estimates.serving.times import ServingTimes
-from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.specs.architecture import Architecture
 from planner.specs.kernels import EngineSpec
 from planner.specs.roles import DECODE, PREFILL

@@ -14,13 +14,12 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.serving.deployments import DeploymentTable, deployments
-from planner.estimates.serving.hosts import layer_gap_s, prefill_gap_s
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import activation_bytes, cache_bytes, state_bytes
 from planner.estimates.serving.networks import ServingNetwork, serving_network
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.passes import parameter_bytes
-from planner.estimates.serving.steps import OUTSIDE, pass_time
+from planner.estimates.serving.steps import OUTSIDE, layer_gap_s, pass_time, prefill_gap_s
 from planner.specs.architecture import LayerClass
 from planner.specs.kernels import EngineSpec
 from planner.specs.served_formats import as_run

@@ -15,11 +15,11 @@ from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.operations import PassShape
-from planner.estimates.serving.reading import tokens_of_each
 from planner.estimates.serving.serving import Serving, drafting_s
-from planner.estimates.serving.traffic import Drafts
+from planner.estimates.serving.traffic import Drafts, tokens_of_each
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.stations import DecodeTimes, ReadingTimes, Station
+from planner.specs.validation.hints import from_fields
 
 _CONTEXTS, _SPANS, _BESIDE = 6, 5, 4
 """Points of the grids of contexts, of spans and of sequences that decode beside prompts."""
@@ -97,16 +97,15 @@ def stations(
     room, fixed, each = _cached(serving, table, hbm_bytes, requests)
     received_s = engine.request_s + engine.request_token_s * requests.n_past_tokens
     return [
-        Station(
+        from_fields(
+            Station,
+            engine,
             name=names[row],
             role=role,
             n_ranks=int(table.n_data[row]),
             n_lanes=int(table.n_stages[row]),
             most_running=most[row],
             chunk_tokens=chunks[row],
-            mixes_prefill=engine.mixes_prefill,
-            n_polled_rounds=engine.n_polled_rounds,
-            composes_ahead=engine.composes_ahead,
             request_s=0.0 if role == DECODE else received_s,
             request_token_s=0.0 if role == DECODE else engine.request_token_s,
             room_bytes=float(room[row]),
@@ -114,9 +113,6 @@ def stations(
             token_bytes=float(each[row]),
             block_tokens=max(1, round(engine.n_block_tokens / requests.yields)),
             own_blocks=engine.n_own_blocks,
-            watermark_fraction=engine.watermark_fraction,
-            caches_prefixes=engine.caches_prefixes,
-            reserved_fraction=engine.reserved_fraction,
             decode=decode[row],
             reading=reading[row],
         )

@@ -23,11 +23,12 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.serving.deployments import DeploymentTable
-from planner.estimates.serving.grouping import Grouping, grouping_of
 from planner.estimates.serving.kernels import Timing
 from planner.estimates.serving.operations import Operation, Part, PassShape
-from planner.estimates.serving.passes import pass_operations
-from planner.specs.architecture import Architecture
+from planner.estimates.serving.passes import Grouping, grouping_of, pass_operations
+from planner.specs.architecture import Architecture, Experts, LayerClass
+from planner.specs.kernels import EngineSpec
+from planner.specs.mixers import LatentAttention, Recurrence
 from planner.specs.served_formats import ServedFormats
 
 OUTSIDE = "model"
@@ -245,3 +246,35 @@ def _decode_phases(parts: dict[Part, FloatArray]) -> FloatArray:
     ahead = np.maximum(_of(parts, "project", "share"), _of(parts, "dispatch"))
     behind = np.maximum(_of(parts, "attend"), _of(parts, "combine"))
     return 2.0 * (ahead + _of(parts, "feed", "reduce") + behind)
+
+
+def decode_gaps_s(model: Architecture, engine: EngineSpec) -> float:
+    """Of a whole decode pass, beside its kernels [s]."""
+    layers = sum(layer.n_layers * layer_gap_s(layer, engine) for layer in model.layers)
+    return engine.decode_host_s + layers
+
+
+def layer_gap_s(layer: LayerClass, engine: EngineSpec) -> float:
+    """Of one layer of a decode pass [s]."""
+    has_norms = layer.mixer is not None and layer.mixer.has_inner_norms
+    return engine.layer_gap_s + (engine.inner_norms_s if has_norms else 0.0)
+
+
+def prefill_gaps_s(model: Architecture, engine: EngineSpec) -> float:
+    """Of a whole pass that reads prompts, beside its kernels [s]."""
+    layers = sum(layer.n_layers * prefill_gap_s(layer, engine) for layer in model.layers)
+    return engine.prefill_host_s + layers
+
+
+def prefill_gap_s(layer: LayerClass, engine: EngineSpec) -> float:
+    """Of one layer of a pass that reads prompts [s]."""
+    has_experts = isinstance(layer.ffn, Experts)
+    return has_experts * engine.prefill_experts_s + _scans(layer) * engine.prefill_scans_s
+
+
+def _scans(layer: LayerClass) -> bool:
+    """Whether it carries a state over the prompt, or chooses what each token attends to."""
+    mixer = layer.mixer
+    if isinstance(mixer, LatentAttention):
+        return mixer.indexer is not None and not mixer.indexer.is_shared
+    return isinstance(mixer, Recurrence)

@@ -19,18 +19,17 @@ from planner.estimates.serving.choices import (
 )
 from planner.estimates.serving.deployments import DeploymentTable, has_experts, kind_of
 from planner.estimates.serving.drafting import drafts_of, has_drafter, rounds_of
-from planner.estimates.serving.errors import least_errors, serving_errors
 from planner.estimates.serving.grids import Grid, blocks, grid_of
-from planner.estimates.serving.grouping import alike
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import holding
+from planner.estimates.serving.passes import alike
 from planner.estimates.serving.popularity import with_copies
-from planner.estimates.serving.reading import has_room
 from planner.estimates.serving.region import Settings, outside_error
 from planner.estimates.serving.rules import Ground, Run, breaks_alone, starts
 from planner.estimates.serving.serving import Serving, least_times, serving_times
 from planner.estimates.serving.serving import decode_s as token_s
-from planner.estimates.serving.traffic import Drafts, Traffic
+from planner.estimates.serving.times import least_errors, serving_errors
+from planner.estimates.serving.traffic import Drafts, Traffic, has_room
 from planner.running.deadlines import is_over
 from planner.specs.architecture import Architecture
 from planner.specs.engine_request import EngineRequest

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from planner.placing.configurations import Sharding, Standing
 from planner.placing.fabrics.patterns import NodeConfiguration, NodePattern
-from planner.placing.standing import Sharding, Standing
 from planner.topology.inventory import Ability, Inventory
 
 

@@ -11,9 +11,8 @@ import numpy as np
 
 from planner.equations.arrays import BoolArray
 from planner.errors import Problem, RequestError
-from planner.placing.configurations import Sort, sort_of
-from planner.placing.fabrics.clusters import Ground
-from planner.placing.fabrics.domains import Domain, domains, needs
+from planner.placing.configurations import Sort, Standing, sort_of
+from planner.placing.fabrics.domains import Domain, Ground, domains, needs
 from planner.placing.fabrics.dominance import undominated
 from planner.placing.fabrics.patterns import (
     LEAF,
@@ -32,7 +31,6 @@ from planner.placing.handing import Uplink, handed
 from planner.placing.program import Aim
 from planner.placing.runtimes import Runtime
 from planner.placing.sites import Considered, Served
-from planner.placing.standing import Standing
 from planner.programs.placement import Counts, PlacementProgram
 from planner.running.deadlines import is_over, share
 from planner.specs.graphs import GraphSpec

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from planner.placing.fabrics.clusters import Ground
+from planner.placing.fabrics.domains import Ground
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.handing import Uplink, Wire
 from planner.placing.program import Aim

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from planner.placing.configurations import Sharding
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import STAGE, Beaten, NodeConfiguration
 from planner.placing.fleets.offering import QueuedSource
@@ -15,19 +16,17 @@ from planner.placing.fleets.streams import Stream
 from planner.placing.fleets.ways import N_BEYOND, ways_of
 from planner.placing.runtimes import Roofline, Runtime
 from planner.placing.sites import Site
-from planner.placing.standing import Sharding
 from planner.placing.tables import Table, table_runtime
 from planner.placing.tori.slices import OfferedOnTorus
 from planner.results.deployments import Deployment
 from planner.results.placements import AnyDeployment
-from planner.specs.deployment_rows import DeploymentRow
 from planner.specs.kernels import EngineTables
-from planner.specs.placement_request import PlacementRequest, Serve, layout_request
+from planner.specs.placement_request import DeploymentRow, PlacementRequest, Serve, layout_request
 from planner.specs.records import ClusterSpec, DeviceSpec, Workload
 from planner.specs.roles import TOGETHER
 from planner.specs.runtimes import ROOFLINE
 from planner.specs.stations import Station
-from planner.specs.traffic.percentiles import ITL, TPOT
+from planner.specs.traffic.records import ITL, TPOT
 from planner.topology.openings import Openings
 from planner.verifier.layout_stations import layout_station, table_station
 

@@ -17,13 +17,12 @@ from planner.placing.roles import asked_roles
 from planner.placing.table_rows import asked_rows
 from planner.quantities import lacking
 from planner.specs.defaults import N_SIMULATED
-from planner.specs.deployment_rows import DeploymentTable
 from planner.specs.deployment_tables import load_table
 from planner.specs.engines.files import load_engine
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.graphs import GraphSpec
 from planner.specs.meanings import ENGINES, OF_FLEETS, family_of, misplaced
-from planner.specs.placement_request import PlacementRequest, Serve
+from planner.specs.placement_request import DeploymentTable, PlacementRequest, Serve
 from planner.specs.pools import PoolSpec
 from planner.specs.prices import priced, unknown_kinds
 from planner.specs.records import ClusterSpec, DeviceSpec

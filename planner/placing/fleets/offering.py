@@ -21,12 +21,12 @@ import numpy as np
 
 from planner.equations.arrays import BoolArray, IntArray
 from planner.estimates.serving.memory import handed_bytes
+from planner.placing.configurations import Sharding
 from planner.placing.engines import EngineSource, ServingEngine, configurations_of
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import STAGE, Beaten, NodeConfiguration
 from planner.placing.fleets.streams import Stream
 from planner.placing.fleets.ways import Key, Stationed, Ways, ways_by_shape, ways_of
-from planner.placing.standing import Sharding
 from planner.placing.tori.slices import OfferedOnTorus
 from planner.results.placements import AnyDeployment
 from planner.specs.kernels import EngineTables

@@ -11,7 +11,7 @@ import numpy as np
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.simulation.arrays import N_BINS, Served
 from planner.runtimes.simulation import bin_of, gap_at
-from planner.specs.traffic.percentiles import (
+from planner.specs.traffic.records import (
     E2E,
     ITL,
     TPOT,

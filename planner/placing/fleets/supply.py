@@ -19,9 +19,9 @@ from planner.specs.graphs import GraphSpec
 from planner.specs.ledger import recording
 from planner.specs.placement_request import SiteSpec
 from planner.specs.pools import GroupSpec, PoolSpec, pool_of
-from planner.specs.provenance import Provenance
 from planner.specs.records import ClusterSpec, NodesFabric
 from planner.specs.state import FREE, State
+from planner.specs.tables import Provenance
 from planner.specs.traffic.records import SuppliedKind, Supply
 from planner.specs.validation.problems import Collected
 from planner.topology.graph import device_names

@@ -20,7 +20,7 @@ from planner.results.staging import StagePlan
 from planner.running.deadlines import timed
 from planner.solvers.stages import STAGE_SOLVERS
 from planner.specs.architecture import Architecture
-from planner.specs.contexts import context_problems
+from planner.specs.checking import architecture_problems
 from planner.specs.defaults import DEFAULT_WORKLOAD
 from planner.specs.engines.files import load_engine
 from planner.specs.finding import patterns
@@ -28,14 +28,13 @@ from planner.specs.kernels import EngineSpec
 from planner.specs.places import Kind, files
 from planner.specs.quality import as_published
 from planner.specs.reading import load_cluster, load_device
-from planner.specs.record_coherence import architecture_problems
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.served_formats import ServedFormats
 from planner.specs.stages_request import PHASES, StageGroup, StagesRequest, StageWork
 from planner.specs.targets import Wanted
 from planner.specs.validation.arguments import arguments_checked, heed
 from planner.specs.validation.values import one_of
-from planner.specs.variants import diffusion_problems
+from planner.specs.variants import context_problems, diffusion_problems
 
 OBJECTIVES: tuple[Objective, ...] = ("bottleneck", "latency")
 MOST_GROUPS = 1024

@@ -18,9 +18,9 @@ from math import prod
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
+from planner.placing.configurations import Sharding, Standing
 from planner.placing.fabrics.repairing import GIB
 from planner.placing.program import Aim
-from planner.placing.standing import Sharding, Standing
 from planner.placing.tori.slices import (
     LocatedSlice,
     OfferedOnTorus,

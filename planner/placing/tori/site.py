@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.errors import Problem, RequestError
-from planner.placing.configurations import Sort, sort_of
+from planner.placing.configurations import Sharding, Sort, Standing, sort_of
 from planner.placing.handing import Wire
 from planner.placing.program import Aim
 from planner.placing.sites import Considered, Served
-from planner.placing.standing import Sharding, Standing
 from planner.placing.tori.repairing import RepairOnTorus, pose_repair
 from planner.placing.tori.slices import (
     OfferedOnTorus,

@@ -21,7 +21,7 @@ from planner.errors import Problem, RequestError
 from planner.estimates.networks import network_table
 from planner.estimates.steps import Machine
 from planner.placing.configurations import Configuration
-from planner.placing.fabrics.clusters import slowed
+from planner.placing.fabrics.domains import slowed
 from planner.placing.handing import Wire, handed, network_of
 from planner.placing.layouts import best_of_roles
 from planner.placing.program import Aim, Columns, Rooms, placement_program
@@ -35,8 +35,7 @@ from planner.specs.request import Request
 from planner.specs.roles import TOGETHER, AskedRoles
 from planner.specs.state import FREE
 from planner.topology.meshes import AXES, MeshTable
-from planner.topology.opening_meshes import opening_meshes
-from planner.topology.openings import MOST_ADDRESSES, Openings, TorusState, all_free
+from planner.topology.openings import MOST_ADDRESSES, Openings, TorusState, all_free, opening_meshes
 from planner.topology.slices import Shape, slice_wraps, torus_device
 
 if TYPE_CHECKING:

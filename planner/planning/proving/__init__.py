@@ -26,11 +26,11 @@ from planner.planning.proving.comparing import (
     subset_findings,
     unanswered,
 )
-from planner.planning.proving.plans import plan_again
-from planner.planning.proving.sites import (
+from planner.planning.proving.plans import (
     experts_again,
     layers_again,
     placement_again,
+    plan_again,
     repair_again,
     stages_again,
 )

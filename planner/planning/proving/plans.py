@@ -14,18 +14,26 @@ from planner.planning.proving.comparing import (
     again,
     beliefs_of,
     certificate_findings,
+    counts,
     known_best,
     limit_of,
+    proved_fields,
+    provers_words,
     same,
     subset_findings,
     unanswered,
 )
-from planner.planning.proving.sites import placement_again
 from planner.results import AnyDeployment, AnyPlan, AnyRequest
 from planner.results.engines import EngineDeployment
+from planner.results.experts import ExpertPlan
+from planner.results.placements import Placement
+from planner.results.repairs import Repair
+from planner.results.staging import LayerPlacement, StagePlan
 from planner.running.deadlines import is_over, within
 from planner.specs.certificates import OPTIMAL
+from planner.specs.placement_request import PlacementRequest
 from planner.specs.targets import Degrees, Targets
+from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Finding
 from planner.verifier.quantities import MEASURES, limits_of, measure_of
 
@@ -162,3 +170,110 @@ def _runners_up(says: AnyPlan, found: AnyPlan) -> Iterator[Finding]:
     others = [one.objective for one in found.alternatives]
     for i, (one, other) in enumerate(zip(mine, others, strict=True)):
         yield from same(one, other, ("alternatives", str(i), "objective"))
+
+
+def placement_again(says: Placement) -> Again:
+    """From the same cluster."""
+    try:
+        found = placed_again(says.request)
+    except NoPlanError:
+        return unanswered(("certificate", "status"), says.certificate.status)
+    limit_s = limit_of(says.request.options.time_limit_s)
+    findings = [
+        *certificate_findings(says.certificate, found.certificate, limit_s),
+        *known_best(beliefs_of(says), beliefs_of(found), limit_s),
+    ]
+    return again(findings, found.certificate)
+
+
+def placed_again(asked: PlacementRequest) -> Placement:
+    """What is placed for a request.
+
+    Raises:
+        NoPlanError: nothing can be.
+    """
+    from planner.placing.inheriting import costs_of
+    from planner.placing.planning import place
+    from planner.placing.roles import said_of
+
+    return from_fields(
+        place,
+        asked,
+        cluster=asked.site,
+        engine=asked.engines,
+        group_costs=costs_of(asked),
+        **said_of(asked.roles),
+    )
+
+
+def repair_again(says: Repair) -> Again:
+    from planner.placing.inheriting import costs_of
+    from planner.placing.repairing import repair
+
+    asked = says.request
+    wanted = asked.wanted
+    try:
+        found = from_fields(
+            repair,
+            wanted,
+            placement=asked.before,
+            cluster=wanted.site,
+            engine=wanted.engines,
+            loss=asked.loss_fraction,
+            group_costs=costs_of(wanted),
+            most_points=asked.most_points,
+        )
+    except NoPlanError:
+        return unanswered(("placement", "certificate", "status"), says.placement.certificate.status)
+    mine, other = says.placement.certificate, found.placement.certificate
+    inside = [
+        *counts(mine, other),
+        *provers_words(mine.proofs, other.proofs, ("certificate", "proofs")),
+    ]
+    is_whole = limit_of(wanted.options.time_limit_s) is None
+    if is_whole or mine.status == other.status == OPTIMAL:
+        inside += same(mine.bound, other.bound, ("certificate", "bound"))
+        inside += same(mine.status, other.status, ("certificate", "status"))
+    findings = [replace(one, path=("placement", *one.path)) for one in inside]
+    if is_whole:
+        findings += same(len(says.frontier), len(found.frontier), ("frontier",))
+        findings += proved_fields(says, found)
+    return again(findings, other)
+
+
+def experts_again(says: ExpertPlan) -> Again:
+    from planner.placing.expert_placing import place_experts
+
+    asked = says.request
+    found = from_fields(place_experts, asked)
+    mine, other = says.certificate, found.certificate
+    findings = [*certificate_findings(mine, other, limit_of(asked.time_limit_s))]
+    if not findings and math.isclose(mine.bound, other.bound, rel_tol=CLOSE):
+        findings += same(says.proof, found.proof, ("proof",))
+    return again(findings, other)
+
+
+def stages_again(says: StagePlan) -> Again:
+    from planner.placing.staging.cutting import cut_groups
+
+    try:
+        with within(says.request.time_limit_s):
+            found = cut_groups(says.request)
+    except NoPlanError:
+        return unanswered(("certificate", "status"), says.certificate.status)
+    limit_s = limit_of(says.request.time_limit_s)
+    findings = [*certificate_findings(says.certificate, found.certificate, limit_s)]
+    return again(findings, found.certificate)
+
+
+def layers_again(says: LayerPlacement) -> Again:
+    from planner.placing.staging.placing import place_layers
+
+    asked = says.request
+    try:
+        found = from_fields(place_layers, asked)
+    except NoPlanError:
+        return unanswered(("certificate", "status"), says.certificate.status)
+    limit_s = limit_of(asked.time_limit_s)
+    findings = [*certificate_findings(says.certificate, found.certificate, limit_s)]
+    return again(findings, found.certificate)

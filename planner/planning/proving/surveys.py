@@ -15,8 +15,7 @@ from planner.planning.proving.comparing import (
     same,
     unanswered,
 )
-from planner.planning.proving.plans import SLACK, plan_again
-from planner.planning.proving.sites import placed_again, placement_again
+from planner.planning.proving.plans import SLACK, placed_again, placement_again, plan_again
 from planner.results.audits import Audit
 from planner.results.engines import EngineAudit
 from planner.results.surveys import Comparison, Curve, Curves, Frontier, Row

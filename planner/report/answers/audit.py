@@ -23,9 +23,8 @@ from planner.report.documents.blocks import (
     section,
 )
 from planner.report.drawings.chart import Line, Mark, frontiers_drawing
-from planner.report.lines import percent
 from planner.report.times import times_notes
-from planner.report.words import plural
+from planner.report.words import percent, plural
 from planner.results import Deployment
 from planner.results.audits import Audit
 from planner.results.surveys import Curve
@@ -96,7 +95,6 @@ def _drawn(audit: Audit, lines: Sequence[Line]) -> str:
 
 
 def line_of(audit: Audit) -> str:
-    """The verdict in one line."""
     factor = audit.cost_factor
     who = f"{audit.request.model.name} on {audit.request.cluster.name}"
     if factor is None:

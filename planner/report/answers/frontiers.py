@@ -28,27 +28,29 @@ from planner.report.documents.blocks import (
 from planner.report.drawings.chart import Line, frontiers_drawing
 from planner.report.engine_requests import engine_rows
 from planner.report.launch.commands import start_section
-from planner.report.lines import percent
-from planner.report.outlines import cell, has_prefill, headline_of, run_heads
-from planner.report.proof import alone, prover_rows
-from planner.report.survey_words import (
+from planner.report.outlines import (
     ECONOMICS_WORDS,
     at_target,
     axis_targets,
     best_text,
     case_label,
     cases_text,
+    cell,
+    has_prefill,
+    headline_of,
     preferred_text,
+    run_heads,
     survey_title,
 )
+from planner.report.proof import alone, prover_rows
 from planner.report.times import times_notes
-from planner.report.words import plural, target_texts
+from planner.report.words import percent, plural, target_texts
 from planner.results.engines import EngineDeployment
 from planner.results.predictions import Launch
 from planner.results.surveys import OWN, Curve, Curves, Frontier
+from planner.specs.defaults import span_text
 from planner.specs.engine_request import EngineRequest
 from planner.specs.request import Request
-from planner.specs.spans import span_text
 
 MOST_POINTS = 20  # of all curves together
 FEWEST_POINTS = 6  # of one of many
@@ -95,8 +97,7 @@ def document(answer: Curves, *, is_whole: bool = False) -> Document:
 def _starts(lines: Sequence[Line]) -> Iterator[tuple[Launch | None, str]]:
     """What starts the preferred plan of each curve, if an engine serves it."""
     for line in lines:
-        best = line.frontier.best.deployment
-        if isinstance(best, EngineDeployment):
+        if isinstance(best := line.frontier.best.deployment, EngineDeployment):
             yield best.launch, f"{line.label}: the preferred is"
 
 
@@ -107,9 +108,8 @@ def line_of(answer: Curves) -> str:
 
 def preferred_line(curve: Curve, curves: Sequence[Curve]) -> str:
     """The preferred plan of a curve, or why there is none."""
-    if curve.frontier is None:
-        words = f"no plan: {curve.reason}"
-    else:
+    words = f"no plan: {curve.reason}"
+    if curve.frontier is not None:
         best = curve.frontier.best.deployment
         words = f"{best.summary}: {headline_of(best)}"
     if len(curves) == 1:

@@ -8,15 +8,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from planner.report.documents.blocks import Block, Command, Document, Note, Table, section
-from planner.report.lines import percent
-from planner.report.words import plural
+from planner.report.words import percent, plural
 from planner.units import show
 
 if TYPE_CHECKING:
     from planner.estimates.calibration.calibrating import Calibration
     from planner.estimates.calibration.fitting import Errors, Fitted
     from planner.estimates.calibration.tables import Refused
-    from planner.estimates.measuring.bench import Bench
+    from planner.estimates.measuring.programs import Bench
     from planner.estimates.measuring.timing import Measurements, Timed
     from planner.estimates.measuring.wanted import Wanted
 

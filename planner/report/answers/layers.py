@@ -17,9 +17,8 @@ from planner.report.documents.blocks import (
     section,
 )
 from planner.report.drawings.staging import layers_drawing
-from planner.report.lines import percent
 from planner.report.proof import alone, gap_text, prover_rows, status_text
-from planner.report.words import plural
+from planner.report.words import percent, plural
 from planner.results.staging import LayerPlacement, MachineLine
 from planner.specs.certificates import UNCONFIRMED
 
@@ -42,7 +41,6 @@ _SAME = 1e-6
 
 
 def line_of(one: LayerPlacement) -> str:
-    """The verdict in one line."""
     return f"{one.request.layers.name}: {one.summary}, {one.tokens_per_s:.2f} token/s; {claim(one)}"
 
 

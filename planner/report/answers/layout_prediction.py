@@ -23,7 +23,6 @@ def document(answer: LayoutPrediction) -> Document:
 
 
 def line_of(answer: LayoutPrediction) -> str:
-    """The prediction in one line."""
     return line_of_plan(answer.plan)
 
 

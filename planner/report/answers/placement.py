@@ -20,11 +20,10 @@ from planner.report.documents.blocks import (
 from planner.report.drawings.floorplans import Groups, drawing, style
 from planner.report.drawings.maps import placement_map
 from planner.report.launch.commands import recipes_section
-from planner.report.lines import percent
 from planner.report.proof import certificate_section
 from planner.report.region import replicas_region_rows
 from planner.report.times import times_notes
-from planner.report.words import plural
+from planner.report.words import percent, plural
 from planner.results.floorplans import FloorPlan
 from planner.results.placements import (
     Channel,
@@ -44,7 +43,6 @@ MOST_LISTED = 12
 
 
 def line_of(placement: Placement) -> str:
-    """The placement in one line."""
     rent = show(sum(one.usd_per_hour for one in placement.served), "USD/h")
     devices = f"{placement.n_used:,} of {plural(placement.n_free, 'free device')}"
     n_replicas = plural(len(placement.replicas), "replica")

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 
 from planner.quantities import QUANTITIES, limited_text
 from planner.report.documents.blocks import Note, Pairs, Section, Table, section
-from planner.report.lines import percent
 from planner.report.proof import status_text
 from planner.report.region import planned_words
-from planner.report.words import limit_label, limit_text, plural, target_texts
+from planner.report.words import limit_label, limit_text, percent, plural, target_texts
 from planner.results import AnyPlan, LimitUse, runtime_name
 from planner.specs.certificates import UNCONFIRMED
+from planner.specs.defaults import span_text
 from planner.specs.runtimes import ROOFLINE
-from planner.specs.spans import span_text
-from planner.specs.traffic.percentiles import TPOT, TTFT
+from planner.specs.traffic.records import TPOT, TTFT
 from planner.units import show
 
 if TYPE_CHECKING:
@@ -52,7 +51,6 @@ def _times_words(load: Load, quantity: str) -> str:
 
 
 def limits_section(plan: AnyPlan) -> Section:
-    """A row a limit."""
     options = plan.request.options
     late = options.time_limit_s is not None and not options.gap
     late = late and plan.certificate.status != UNCONFIRMED

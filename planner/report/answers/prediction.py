@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planner.estimates.serving.bursts import LENGTHS_VARY
+from planner.estimates.serving.traffic import LENGTHS_VARY
 from planner.report.answers.plan_parts import load_section
 from planner.report.documents.blocks import (
     Bar,
@@ -27,9 +27,8 @@ from planner.report.documents.blocks import (
 from planner.report.drawings.roofline import pass_drawing
 from planner.report.engine_requests import loaded_words
 from planner.report.launch.commands import start_section
-from planner.report.lines import percent
 from planner.report.times import times_notes
-from planner.report.words import BOUND_WORDS, balance_words, between, plural
+from planner.report.words import BOUND_WORDS, balance_words, between, percent, plural
 from planner.results.arrivals import Load, Waves
 from planner.results.predictions import OperationLine, PassLine, Prediction
 from planner.specs.roles import DECODE, PREFILL, role_words
@@ -71,7 +70,6 @@ def document(prediction: Prediction, *, explains: bool = False) -> Document:
 
 
 def line_of(prediction: Prediction) -> str:
-    """The verdict in one line."""
     one = prediction
     degrees = " ".join(f"{_DEGREES[k]} {n}" for k, n in one.degrees.items() if n > 1)
     layout = f", {degrees}" if degrees else ""

@@ -18,9 +18,8 @@ from planner.report.documents.blocks import (
     notes,
     section,
 )
-from planner.report.lines import percent
 from planner.report.times import times_notes
-from planner.report.words import plural
+from planner.report.words import percent, plural
 from planner.results.floorplans import FloorPlan
 from planner.results.repairs import Change, Move, Repair
 from planner.units import show
@@ -29,7 +28,6 @@ MOST_LISTED = 12
 
 
 def line_of(repair: Repair) -> str:
-    """The repair in one line."""
     fates = Counter(change.fate for change in repair.changes)
     counted = ", ".join(f"{n} {fate}" for fate in ("kept", "patched", "new") if (n := fates[fate]))
     loss = repair.chosen.loss_fraction

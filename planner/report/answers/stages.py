@@ -20,9 +20,8 @@ from planner.report.documents.blocks import (
     section,
 )
 from planner.report.drawings.staging import holds, stages_drawing
-from planner.report.lines import percent, wrapped
 from planner.report.proof import gap_text, prover_rows, status_text
-from planner.report.words import plural
+from planner.report.words import percent, plural, wrapped
 from planner.results.staging import StagePlan
 from planner.specs.certificates import Certificate
 from planner.specs.quality import quality_words
@@ -36,7 +35,6 @@ _STRIP_ENDS = 10
 
 
 def line_of(plan: StagePlan) -> str:
-    """The verdict in one line."""
     asked = plan.request
     form = asked.formats.weights
     return (

@@ -11,7 +11,6 @@ MOST_LISTED = 40
 
 
 def line_of(found: Verification) -> str:
-    """The verdict in one line."""
     if found.falsehoods:
         return f"refuted: {_not_so(found)}: {found.summary}"
     return f"verified: {found.summary}"

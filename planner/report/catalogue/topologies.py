@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from planner.report.catalogue.figures import Figures, assumed_text, described, figures
 from planner.report.documents.blocks import Document, Pairs, Section, section
-from planner.report.lines import TIED, percent
-from planner.report.words import plural
+from planner.report.words import TIED, percent, plural
 from planner.specs.pools import GroupSpec, PoolSpec
 from planner.specs.records import (
     ClusterSpec,
@@ -81,7 +80,7 @@ def _torus(fabric: TorusFabric) -> Figures:
 
 
 def _slices(fabric: TorusFabric) -> list[tuple[str, str]]:
-    from planner.topology.slices import n_positions, slice_shapes, slice_wraps  # numpy
+    from planner.topology.slices import n_positions, slice_shapes, slice_wraps
 
     shapes = slice_shapes(fabric)
     closed = [s for s in shapes if any(slice_wraps(fabric, s))]

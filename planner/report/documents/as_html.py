@@ -27,7 +27,7 @@ from planner.report.documents.blocks import (
     Section,
     Table,
 )
-from planner.report.lines import escape
+from planner.report.words import escape
 
 _LONGEST_IN_LINE = 40
 """Letters of a cell that is not to be broken."""
@@ -47,7 +47,6 @@ class Origin:
 
 
 def page_of(document: Document, origin: Origin | None = None) -> str:
-    """The whole page."""
     first, *rest = document.head or (Note(),)
     is_title = isinstance(first, Note) and first.text == document.title
     head = Section(title="", blocks=tuple(rest) if is_title else document.head)

@@ -20,7 +20,6 @@ class Axis:
     is_log: bool
 
     def at(self, number: float) -> float:
-        """The pixel of a number."""
         if self.is_log:
             share = math.log(number / self.low) / math.log(self.high / self.low)
         else:

@@ -13,16 +13,18 @@ from math import hypot
 
 from planner.quantities import axis_of
 from planner.report.drawings.axes import END, MIDDLE, Axis, Frame, axis, tick_text
-from planner.report.lines import escape
-from planner.report.outlines import details, headline_of, n_devices_of, speed_text
-from planner.report.survey_words import (
+from planner.report.outlines import (
     at_target,
     axis_targets,
     best_text,
+    details,
     ends_text,
+    headline_of,
+    n_devices_of,
     preferred_text,
+    speed_text,
 )
-from planner.report.words import plural
+from planner.report.words import escape, plural
 from planner.results.surveys import Frontier
 from planner.units import show
 

@@ -15,13 +15,13 @@ from planner.results.predictions import Launch, Prediction
 from planner.specs.acceptance import acceptance_text
 from planner.specs.architecture import Architecture, Experts
 from planner.specs.correspondence import architecture_of
-from planner.specs.engine_request import OVERLAPS, EngineRequest
+from planner.specs.engine_request import OVERLAPS, EngineRequest, PredictionRequest, ServingRecords
 from planner.specs.engines.files import memory_options
 from planner.specs.kernels import EngineTables
 from planner.specs.records import NodesFabric
 from planner.specs.roles import TOGETHER
 from planner.specs.served_formats import as_run, checkpoint_of
-from planner.specs.serving_records import PredictionRequest, ServingRecords
+from planner.specs.validation.hints import from_fields
 
 if TYPE_CHECKING:
     from planner.results.fleets import FleetPlan, FleetPool, OtherFleet
@@ -207,7 +207,9 @@ def _started(
         hits, overlaps = 0.0, asked.overlap != OVERLAPS[0]
         exchanges = asked.n_data > 1 and asked.n_expert_parallel > 1
     engine = tables.engine
-    return Started(
+    return from_fields(
+        Started,
+        asked,
         version=f"{engine.title} {engine.started_version or engine.version}",
         model=repository,
         published=published,
@@ -215,22 +217,12 @@ def _started(
         n_context_tokens=model.n_context_tokens,
         n_per_node=n_per_node,
         formats=formats,
-        n_tensor=asked.n_tensor,
-        n_data=asked.n_data,
-        n_stages=asked.n_stages,
-        n_expert_parallel=asked.n_expert_parallel,
-        batch=asked.batch,
-        chunk_tokens=asked.chunk_tokens,
         n_tokens=n_tokens,
         hit_fraction=hits,
         memory_fraction=tables.engine.memory_fraction,
         exchanges=exchanges,
         overlaps=overlaps,
-        drafter=asked.drafter,
-        n_drafted=asked.n_drafted,
-        role=asked.role,
         experts_backend=tables.kernels.experts_backend,
-        n_redundant_experts=asked.n_redundant_experts,
     )
 
 

@@ -16,10 +16,8 @@ from dataclasses import replace
 import numpy as np
 
 from planner.equations.arrays import IntArray
-from planner.programs.expert_bounds import simple_bound
-from planner.programs.experts import ExpertProgram
-from planner.solvers.experts.flat import Race, race
-from planner.solvers.experts.greedy import deal_groups
+from planner.programs.experts import ExpertProgram, simple_bound
+from planner.solvers.experts.flat import Race, deal_groups, race
 from planner.solvers.experts.slots import EMPTY, Slots
 from planner.specs.certificates import Proof
 from planner.specs.targets import Wanted

@@ -21,7 +21,7 @@ from functools import partial
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
-from planner.programs.expert_bounds import least_copies
+from planner.programs.experts import least_copies
 from planner.programs.mixed import MixedProgram
 from planner.solvers.experts.slots import EMPTY, Slots
 from planner.solvers.mixed import cpsat, solver_of

@@ -34,7 +34,7 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.errors import SolverError
-from planner.programs.expert_bounds import least_copies
+from planner.programs.experts import least_copies
 from planner.solvers.highs_run import run_highs
 
 USUAL_STEPS = 2_000

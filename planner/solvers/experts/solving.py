@@ -11,24 +11,23 @@ import numpy as np
 
 from planner.equations.arrays import IntArray
 from planner.errors import SolverError
-from planner.programs.expert_bounds import copies_bound, mean_bound
 from planner.programs.experts import (
     ExpertProgram,
     Placement,
+    copies_bound,
     equal_placement,
     max_load,
+    mean_bound,
     n_moves,
     objective,
     violations,
 )
 from planner.programs.proofs import Vouched, refusal, vouched
-from planner.solvers.experts.arranging import arranged
+from planner.solvers.experts.arranging import arranged, cheapest_on_the_way, complete
 from planner.solvers.experts.exhaustive import enumerated, n_placements
-from planner.solvers.experts.flat import race
-from planner.solvers.experts.greedy import greedy
+from planner.solvers.experts.flat import greedy, race
 from planner.solvers.experts.grouped import grouped
 from planner.solvers.experts.joint import joint_rows, n_unknowns, rows_word, solve_cpsat
-from planner.solvers.experts.moving import cheapest_on_the_way, complete
 from planner.solvers.experts.polish import polish
 from planner.solvers.experts.slots import Found
 from planner.solvers.experts.weighted import best_shares, improve

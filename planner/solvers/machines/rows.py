@@ -10,7 +10,7 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.programs.machines import Classes, Held, Placement, Pool
-from planner.programs.mixed_builder import MixedBuilder
+from planner.programs.mixed import MixedBuilder
 from planner.programs.patterns import Patterns, patterns
 from planner.solvers.machines.known import Known
 from planner.solvers.machines.stages import Refused, stage_row

@@ -12,8 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.programs.layout import FloatArray
-from planner.programs.mixed import MixedProgram
-from planner.programs.mixed_builder import MixedBuilder
+from planner.programs.mixed import MixedBuilder, MixedProgram
 from planner.programs.placement import Counts, PlacementProgram, violations
 from planner.programs.relaxation import relaxation
 from planner.solvers.answers import Clock

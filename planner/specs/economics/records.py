@@ -75,7 +75,6 @@ class EconomicsModel:
 
     @property
     def n_ffn_matrices(self) -> int:
-        """Matrices of one expert."""
         return self.n_ffn_in + self.n_ffn_out
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from planner.specs.economics.records import DecodePass, EconomicsDevice
-from planner.specs.provenance import Provenance
 from planner.specs.request import CONVENTIONS, SolverOptions, Targets
+from planner.specs.tables import Provenance
 
 MEMORY_RULES = ("in-flight", "one-microbatch")
 """What a device has to hold.
@@ -84,7 +84,6 @@ class EconomicsRequest:
 
     @property
     def device(self) -> EconomicsDevice:
-        """The one device of all formats."""
         return self.served[0].target.device
 
     @property

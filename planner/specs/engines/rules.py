@@ -126,7 +126,6 @@ class EngineRule:
 
     @property
     def names(self) -> frozenset[str]:
-        """Quantities that it names."""
         return names_in(self.require) | names_in(self.when)
 
     @property
@@ -179,5 +178,4 @@ def _unknown_value(value: object) -> str:
 
 @cache
 def names_in(condition: str) -> frozenset[str]:
-    """Quantities that a condition names."""
     return frozenset(node.id for node in ast.walk(parsed(condition)) if isinstance(node, ast.Name))

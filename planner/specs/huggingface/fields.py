@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from planner.errors import Problem
 from planner.specs.huggingface.names import MEANINGS, is_irrelevant, is_shapely
-from planner.specs.provenance import Provenance
+from planner.specs.tables import Provenance
 from planner.specs.texts import visible
 
 _MAX_COUNT = 10**9

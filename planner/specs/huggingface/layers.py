@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from planner.specs.architecture import Experts, Ffn, LayerClass
 from planner.specs.mixers import GroupedAttention, LatentAttention, Mixer
+from planner.specs.validation.hints import from_fields
 
 _RECURRENCES = {
     "delta": "gated delta net",
@@ -63,14 +64,7 @@ def classes_of(layers: Sequence[Layer]) -> tuple[tuple[LayerClass, ...], tuple[i
 
 
 def class_of(layer: Layer, n_layers: int, *, name: str) -> LayerClass:
-    return LayerClass(
-        name=name,
-        n_layers=n_layers,
-        mixer=layer.mixer,
-        ffn=layer.ffn,
-        n_norm_params=layer.n_norm_params,
-        n_other_params=layer.n_other_params,
-    )
+    return from_fields(LayerClass, layer, name=name, n_layers=n_layers)
 
 
 def name_of(layer: Layer) -> str:

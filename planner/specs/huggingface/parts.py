@@ -139,7 +139,6 @@ def dense(f: Fields, traits: Traits) -> FeedForward:
 
 
 def experts(f: Fields, traits: Traits) -> Experts:
-    """An FFN of experts."""
     n_experts, n_active = f.count("n_experts"), f.count("n_active")
     d_model = f.count("d_model")
     if f.is_sound("n_experts", "n_active") and n_active > n_experts:

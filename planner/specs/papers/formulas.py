@@ -51,7 +51,6 @@ def value_of(formula: str, names: Mapping[str, object]) -> float:
 
 
 def names_in(formula: str) -> frozenset[str]:
-    """The names that a formula has."""
     try:
         tree = ast.parse(formula.strip(), mode="eval")
     except SyntaxError:

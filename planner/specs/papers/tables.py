@@ -21,7 +21,7 @@ from planner.specs.places import Kind, files, shown_path
 from planner.specs.tables import Table, read_table
 from planner.specs.texts import UnreadError, read_text
 from planner.specs.validation.files import validate
-from planner.specs.validation.layouts import record_of
+from planner.specs.validation.hints import from_fields
 from planner.specs.validation.values import FaultError, Reader
 
 NO_PLAN = "no plan"
@@ -179,7 +179,7 @@ def load_paper(name_or_path: str, *, asked_by: str = "NAME") -> PaperTable:
             problems.append(Problem(where=shown, key=error.key, fact=error.fact))
     if file is None or problems:
         raise SpecError(problems)
-    return record_of(PaperTable, file.table, chart=file.chart, rows=tuple(rows))
+    return from_fields(PaperTable, file.table, chart=file.chart, rows=tuple(rows))
 
 
 def _filled(table: Table) -> Table:

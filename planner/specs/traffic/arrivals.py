@@ -78,7 +78,6 @@ POISSON_ARRIVALS = Arrivals()
 
 
 def replaying(trace: Trace) -> Arrivals:
-    """Arrivals as a trace has them."""
     return Arrivals(pattern=REPLAYED, cv2=trace.interarrival_cv2, trace=trace)
 
 

@@ -1,12 +1,31 @@
-"""Type hints of functions and records, and what kinds of values they ask for."""
+"""Type hints of functions and records, what kinds of values they ask for, and records of others."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from numbers import Integral, Real
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+_T = TypeVar("_T")
+
+
+def from_fields(make: Callable[..., _T], said: object, **more: Any) -> _T:  # noqa: ANN401
+    """What a record or a function is of the fields that another record has by the same names.
+
+    Args:
+        said: the other record.
+        more: further arguments, which win.
+    """
+    names = [name for name in _parameters(make) if name not in more and hasattr(said, name)]
+    return make(**{name: getattr(said, name) for name in names}, **more)
+
+
+@cache
+def _parameters(make: Callable[..., object]) -> tuple[str, ...]:
+    return tuple(inspect.signature(make).parameters)
 
 
 @cache

@@ -12,14 +12,11 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args
+from typing import Annotated, Any, NamedTuple, Union, get_args
 
-from planner.specs.provenance import Provenance
-from planner.specs.tables import Table
+from planner.specs.tables import Provenance, Table
 from planner.specs.validation.hints import hints_of, is_mapping, kind_of
 from planner.specs.validation.values import FaultError
-
-_T = TypeVar("_T")
 
 _UNIT = re.compile(r"_(bytes|s|w|flop_per_s|tokens_per_s)$")
 
@@ -131,12 +128,6 @@ def record_in(hint: Any) -> type | None:  # noqa: ANN401
         return hint
     found = (record_in(inner) for inner in get_args(hint))
     return next((record for record in found if record is not None), None)
-
-
-def record_of(record: type[_T], said: object, **more: object) -> _T:
-    """A record of the fields that a file's has under the same names, and of more, which win."""
-    names = [one.name for one in dataclasses.fields(record) if one.name not in more]  # type: ignore[arg-type]
-    return record(**{name: getattr(said, name) for name in names if hasattr(said, name)}, **more)
 
 
 def provenance(record: type, table: Table, before: str = "") -> Iterator[Provenance]:

@@ -235,7 +235,6 @@ def number(most: float, unit: str) -> Reader:
 
 
 def whole(raw: object) -> int:
-    """A whole number."""
     if isinstance(raw, bool) or not isinstance(raw, int):
         as_int = isinstance(raw, float) and raw.is_integer() and abs(raw) < MOST_COUNT
         raise FaultError("is not a whole number", f"write `{raw:.0f}`" if as_int else "")
@@ -243,7 +242,6 @@ def whole(raw: object) -> int:
 
 
 def line(raw: object) -> str:
-    """A text of one line."""
     if not isinstance(raw, str):
         raise FaultError("is not text", "write it in quotes")
     if not raw.strip():

@@ -9,21 +9,19 @@ from dataclasses import dataclass, replace
 from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
 from planner.results.fleets import FleetHandover, FleetPlan, FleetPool, Round, ServedClass
-from planner.results.phase_deployments import PhaseDeployment
+from planner.results.phase_deployments import PhaseDeployment, TableDeployment
 from planner.results.placements import Recipe, Replica
-from planner.results.table_deployments import TableDeployment
 from planner.specs.placement_request import PlacementRequest, Serve, layout_request
-from planner.specs.provenance import Provenance
 from planner.specs.stations import Station
+from planner.specs.tables import Provenance
 from planner.verifier.engines import asked_of, n_block_tokens
 from planner.verifier.findings import Finding, Path, Refused
 from planner.verifier.fleets.routes import sent_per_s
 from planner.verifier.fleets.stations import Ground, counted_station
 from planner.verifier.layout_stations import layout_station, table_station
 from planner.verifier.placements import Stand, counted_recipe
-from planner.verifier.serving.evaluation import rank_of, served_by
+from planner.verifier.serving.evaluation import layers_of, rank_of, served_by
 from planner.verifier.serving.held import handed_bytes
-from planner.verifier.serving.models import layers_of
 from planner.verifier.serving.starting import unpaired
 from planner.verifier.table_rows import row_of
 

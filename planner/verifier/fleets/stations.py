@@ -18,10 +18,10 @@ from planner.verifier.serving.held import (
     weights_bytes,
 )
 from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s
+from planner.verifier.serving.mixers import Tokens
 from planner.verifier.serving.passes import pass_of
 from planner.verifier.serving.ranks import Rank
 from planner.verifier.serving.rounds import Served
-from planner.verifier.serving.tokens import Tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 from planner.results import AnyDeployment, AnyRequest, Considered, runtime_name
 from planner.specs.engine_request import EngineRequest
-from planner.specs.provenance import Provenance
 from planner.specs.request import Request
+from planner.specs.tables import Provenance
 from planner.verifier.findings import Finding, Path, differences
 
 
@@ -51,7 +51,6 @@ class Counting(Protocol):
 
 
 def counting_of(request: AnyRequest) -> Counting:
-    """What deployments of a request are counted by."""
     if isinstance(request, Request):
         from planner.verifier.runtimes.layouts import LayoutCounting
 

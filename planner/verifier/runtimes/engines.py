@@ -7,7 +7,7 @@ import math
 from planner.results import Considered
 from planner.results.engines import EngineDeployment
 from planner.specs.engine_request import EngineRequest
-from planner.specs.provenance import Provenance
+from planner.specs.tables import Provenance
 from planner.verifier.engine_deployments import CHECKS, counted_engine
 from planner.verifier.findings import Finding, Path
 from planner.verifier.model_errors import deviation

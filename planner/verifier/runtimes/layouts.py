@@ -6,15 +6,14 @@ from dataclasses import replace
 
 from planner.results import Considered, Deployment
 from planner.results.phase_deployments import PhaseDeployment
-from planner.specs.provenance import Provenance
 from planner.specs.request import Request
 from planner.specs.runtimes import ROOFLINE
+from planner.specs.tables import Provenance
 from planner.verifier.deployments import Ground, layout_deployment
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
 from planner.verifier.meshes import is_counted_off_twice
 from planner.verifier.phase_deployments import phase_deployment
-from planner.verifier.quality import served_requests
-from planner.verifier.quantities import broken_limits
+from planner.verifier.quantities import broken_limits, served_requests
 
 CHECKS = (
     "every constraint of the unscreened program holds",

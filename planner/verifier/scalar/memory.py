@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from planner.specs.records import FORMAT_BYTES, ModelSpec
+from planner.specs.records import FORMAT_BYTES
 from planner.verifier.scalar.experts import (
     dense_layer_params,
     moe_of,
@@ -13,7 +13,7 @@ from planner.verifier.scalar.experts import (
     resting_common_params,
 )
 from planner.verifier.scalar.heads import cached_heads, cached_width, own_heads, query_width
-from planner.verifier.scalar.shapes import Layout, ScalarMesh, stage_layers
+from planner.verifier.scalar.shapes import Layout, stage_layers
 
 N_GATHER_BUFFERS = 2  # gathered matrices held at once: one in use, one in flight
 
@@ -30,41 +30,20 @@ class ScalarBytes:
 
 
 def held_bytes(
-    model: ModelSpec,
-    mesh: ScalarMesh,
+    layout: Layout,
     *,
-    stored: int,
-    gathered: int,
-    attention: str,
-    n_microbatches: int,
     batch: int,
     n_new_tokens: float,
     n_cached_tokens: float,
     n_found_tokens: float = 0.0,
-    weights_format: str,
-    data: int = 0,
-    sliced: int = 0,
-    kv_format: str | None = None,
 ) -> ScalarBytes:
-    """Memory of the busiest device while the pass runs; arguments as in `step_time`.
+    """Memory of the busiest device while the pass runs.
 
     `n_cached_tokens` of each sequence of the whole batch are held, and fewer in layers with
     a window; only the micro-batch in work has activations. The cache of `n_found_tokens` of
     them was there before the phase.
     """
-    layout = Layout(
-        model=model,
-        mesh=mesh,
-        stored=stored,
-        gathered=gathered,
-        data=data,
-        sliced=sliced,
-        attention=attention,
-        n_microbatches=n_microbatches,
-        weights_format=weights_format,
-        kv_format=kv_format,
-    )
-    n_sequences = ceil(batch / n_microbatches)
+    n_sequences = ceil(batch / layout.n_microbatches)
     cut = layout.batch_axes(n_sequences)  # a sequence rests where its micro-batch is worked on
 
     def cache_bytes(n_tokens: float) -> float:

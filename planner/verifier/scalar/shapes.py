@@ -69,17 +69,28 @@ class Layout:
     There E is cut over `e_axes` and F and the heads over `f_axes`. Routed experts have no
     copies and are not gathered: those axes cut them too, and E over `e_axes` like all else.
     Axes of `sliced` cut the FFN dimension of each expert.
+
+    Args:
+        model: what is served.
+        mesh: the devices.
+        stored: mask of the axes that cut E of the weights at rest.
+        gathered: mask of the axes over which weights are gathered before use.
+        attention: `heads` or `batch`.
+        n_microbatches: parts that a pass is cut into.
+        weights_format: format of the weights.
+        kv_format: format of the cache; the model's own without it.
+        data: mask of the axes along which all but experts has copies.
     """
 
     model: ModelSpec
     mesh: ScalarMesh
     stored: int
     gathered: int
-    data: int
     attention: str
     n_microbatches: int
     weights_format: str
-    kv_format: str | None
+    kv_format: str | None = None
+    data: int = 0
     sliced: int = 0
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import ceil, inf, prod
 
-from planner.specs.records import FORMAT_BYTES, DeviceSpec, Fabric, ModelSpec, NodesFabric
+from planner.specs.records import FORMAT_BYTES, DeviceSpec, Fabric, NodesFabric
 from planner.verifier.scalar.experts import (
     common_params,
     dense_layer_params,
@@ -34,54 +34,24 @@ class ScalarTime:
 
 
 def step_time(
-    model: ModelSpec,
+    layout: Layout,
     device: DeviceSpec,
     fabric: Fabric,
-    mesh: ScalarMesh,
     *,
-    stored: int,
-    gathered: int,
-    attention: str,
-    n_microbatches: int,
     batch: int,
     n_new_tokens: float,
     n_context_tokens: float,
-    weights_format: str,
-    kv_format: str | None = None,
-    data: int = 0,
-    sliced: int = 0,
 ) -> ScalarTime:
     """Seconds of one pass of `batch` sequences through the whole pipeline.
 
     Args:
-        model: what is served.
         device: peaks, and the fractions of them that are attained.
         fabric: names the conventions of group bandwidth.
-        mesh: the devices.
-        stored: mask of the axes that cut E of the weights at rest.
-        gathered: mask of the axes over which weights are gathered before use.
-        attention: `heads` or `batch`.
-        n_microbatches: parts that the pass is cut into.
         batch: sequences of the pass.
         n_new_tokens: tokens of each sequence that enter.
         n_context_tokens: tokens that each of them attends to.
-        weights_format: format of the weights.
-        kv_format: format of the cache; the model's own without it.
-        data: mask of the axes along which all but experts has copies.
-        sliced: mask of the axes that cut the FFN dimension of each expert.
     """
-    layout = Layout(
-        model=model,
-        mesh=mesh,
-        stored=stored,
-        gathered=gathered,
-        data=data,
-        sliced=sliced,
-        attention=attention,
-        n_microbatches=n_microbatches,
-        weights_format=weights_format,
-        kv_format=kv_format,
-    )
+    n_microbatches = layout.n_microbatches
     tokens = Tokens(
         n_sequences=ceil(batch / n_microbatches), n_new=n_new_tokens, n_context=n_context_tokens
     )
@@ -96,7 +66,7 @@ def step_time(
         transfer, hops = network_s(layout, fabric, sends)
         network += layers.n_layers * transfer
         overhead += layers.n_layers * (device.layer_overhead_s + hops)
-    n_beats = n_microbatches + mesh.n_stages - 1
+    n_beats = n_microbatches + layout.mesh.n_stages - 1
     return ScalarTime(
         compute_s=n_beats * by_compute,
         weights_s=n_beats * by_weights,

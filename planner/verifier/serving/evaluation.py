@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
-from planner.specs.serving_records import PredictionRequest
+from planner.specs.architecture import Architecture, Experts, FeedForward, Ffn, LayerClass
+from planner.specs.engine_request import PredictionRequest
+from planner.specs.mixers import GroupedAttention, LatentAttention, Mixer
+from planner.specs.models import ModelSpec
+from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Refused
 from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.kernels import STATIC, STORED, Kernels
-from planner.verifier.serving.links import Links
-from planner.verifier.serving.ranks import Rank, loaded
+from planner.verifier.serving.ranks import Links, Rank, loaded
 from planner.verifier.serving.rounds import Felt, Held, Served, felt, held_by
 
 
@@ -53,19 +57,15 @@ def rank_of(given: PredictionRequest) -> Rank:
             raise Refused("is no number format", path=("formats", name), says=number_format)
     records = given.records
     (model,) = records.models
-    return Rank(
+    return from_fields(
+        Rank,
+        given,
         model=model,
         formats=loaded(model, given.formats, records.engine),
         kernels=Kernels(records.cluster.device, records.kernels, records.engine),
         links=Links(records.cluster.fabric),
         n_small_kernels=records.engine.n_small_kernels,
-        n_tensor=given.n_tensor,
-        n_data=given.n_data,
-        n_stages=given.n_stages,
-        n_expert_parallel=given.n_expert_parallel,
-        n_expert_tensor=given.n_expert_tensor,
         n_redundant=given.n_redundant_experts,
-        exchanges=given.exchanges,
     )
 
 
@@ -76,17 +76,78 @@ def served_by(given: PredictionRequest) -> Served:
         Refused: the model cannot be drafted so.
     """
     (model,) = given.records.models
-    return Served(
+    return from_fields(
+        Served,
+        given,
         engine=given.records.engine,
         hbm_bytes=given.records.cluster.device.hbm_bytes,
-        batch=given.batch,
-        chunk_tokens=given.chunk_tokens,
-        overlaps=given.overlaps,
         n_input_tokens=float(given.n_input_tokens),
         n_output_tokens=float(given.n_output_tokens),
-        hit_fraction=given.hit_fraction,
         n_shared_tokens=float(given.n_shared_tokens),
         draft=draft_of(model, given.drafter, given.n_drafted, given.acceptance),
-        role=given.role,
-        n_waves=given.n_waves,
+    )
+
+
+_Layer = tuple[Mixer, Ffn]
+
+
+def layers_of(model: ModelSpec | Architecture) -> Architecture:
+    """The model layer by layer, as it is served.
+
+    Sums over layers do not ask what a class of them is called, so classes have numbers for names.
+    """
+    if isinstance(model, Architecture):
+        return model
+    n_windowed = model.window.n_layers if model.window else 0
+    layers: list[_Layer] = []
+    for i in range(model.n_layers):
+        # windows are spread evenly, the first layer among them: `ceil` of each layer's share
+        begun, ended = (-(-(i + k) * n_windowed // model.n_layers) for k in (0, 1))
+        layers.append((_attention(model, windowed=ended > begun), _feed_forward(model, i)))
+    of = {layer: i for i, layer in enumerate(dict.fromkeys(layers))}
+    numbers = Counter(layers)
+    last = LayerClass(
+        name="predictor",
+        n_layers=model.mtp.n_modules if model.mtp else 0,
+        mixer=layers[-1][0],
+        ffn=layers[-1][1],
+        n_other_params=2 * model.d_model * model.d_model,  # joins an input to what was predicted
+    )
+    return from_fields(
+        Architecture,
+        model,
+        layers=tuple(
+            LayerClass(name=str(i), n_layers=numbers[layer], mixer=layer[0], ffn=layer[1])
+            for layer, i in of.items()
+        ),
+        order=tuple(of[layer] for layer in layers),
+        predictors=last if model.mtp else None,
+        is_parallel_block=model.block == "parallel",
+    )
+
+
+def _attention(model: ModelSpec, *, windowed: bool) -> Mixer:
+    if model.mla is not None:
+        return from_fields(
+            LatentAttention, model.mla, n_heads=model.n_heads, d_value_head=model.mla.d_value
+        )
+    return from_fields(
+        GroupedAttention,
+        model,
+        d_value_head=model.d_head,
+        span="window" if windowed else "all",
+        n_span_tokens=model.window.n_tokens if model.window and windowed else None,
+    )
+
+
+def _feed_forward(model: ModelSpec, i: int) -> Ffn:
+    moe = model.moe
+    if moe is None or i < moe.n_dense_layers:
+        return FeedForward(d_ff=model.d_ff, n_matrices=model.n_ffn_matrices)
+    return from_fields(
+        Experts,
+        moe,
+        n_active=moe.n_active_experts,
+        d_shared=moe.n_shared_experts * moe.d_expert,
+        n_matrices=model.n_ffn_matrices,
     )

@@ -19,8 +19,8 @@ from planner.verifier.serving.kernels import (
     read_bytes,
     stored_bytes,
 )
+from planner.verifier.serving.mixers import Tokens
 from planner.verifier.serving.ranks import Rank
-from planner.verifier.serving.tokens import Tokens
 
 
 def feeding_runs(ffn: FeedForward | Experts, rank: Rank, tokens: Tokens) -> Iterator[Run]:

@@ -90,7 +90,6 @@ def state_bytes(rank: Rank) -> float:
 
 
 def layer_state_bytes(layer: LayerClass, rank: Rank) -> float:
-    """States of one sequence in one layer."""
     mixer = layer.mixer
     if not isinstance(mixer, Recurrence):
         return 0.0

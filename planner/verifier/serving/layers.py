@@ -23,10 +23,8 @@ from planner.verifier.serving.kernels import (
     product,
     stored_bytes,
 )
-from planner.verifier.serving.links import COLLECTIVES, COUNTED, ERRORS, MEASURED
-from planner.verifier.serving.mixers import kv_heads, mixing_runs
-from planner.verifier.serving.ranks import Rank, rank_of
-from planner.verifier.serving.tokens import Tokens, tokens_of
+from planner.verifier.serving.mixers import Tokens, kv_heads, mixing_runs, tokens_of
+from planner.verifier.serving.ranks import COLLECTIVES, COUNTED, ERRORS, MEASURED, Rank, rank_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +43,6 @@ class Spent:
 
 
 def layer_spent(layer: LayerClass, rank: Rank, tokens: Tokens) -> list[Spent]:
-    """Of one layer of a class, on one device."""
     d_model, formats = rank.model.d_model, rank.formats
     runs: list[Run] = []
     if layer.mixer is not None:
@@ -76,7 +73,6 @@ def spent_by(run: Run, rank: Rank) -> Spent:
 
 
 def layer_s(layer: LayerClass, group: StageGroup, asked: StagesRequest) -> float:
-    """One layer of a class, on a group that has it to itself."""
     spent = layer_spent(layer, rank_of(group, asked), tokens_of(asked))
     beside = unfilled_s if asked.work.phase == "decode" else launched_s
     return sum(one.seconds for one in spent) + beside(layer, asked.engine)

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from planner.results.predictions import Interval
 from planner.verifier.serving.kernels import Run
 from planner.verifier.serving.layers import Spent, embedding_spent, head_spent, layer_spent
-from planner.verifier.serving.links import COUNTED, ERRORS
-from planner.verifier.serving.ranks import Rank
-from planner.verifier.serving.tokens import Tokens
+from planner.verifier.serving.mixers import Tokens
+from planner.verifier.serving.ranks import COUNTED, ERRORS, Rank
 
 HOST_ERROR = 0.5
 """Relative error of what hosts take, `assumed`."""

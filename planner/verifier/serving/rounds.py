@@ -22,9 +22,9 @@ from planner.verifier.serving.held import (
 )
 from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s
 from planner.verifier.serving.measured import OUTSIDE_CONFIDENCE, outside_of
+from planner.verifier.serving.mixers import Tokens
 from planner.verifier.serving.passes import Pass, pass_of
 from planner.verifier.serving.ranks import Rank, kind_of
-from planner.verifier.serving.tokens import Tokens
 from planner.verifier.serving.turns import Turns
 
 

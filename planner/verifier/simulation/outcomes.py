@@ -9,7 +9,7 @@ from itertools import chain
 from statistics import fmean
 
 from planner.results.arrivals import Simulated
-from planner.specs.traffic.percentiles import (
+from planner.specs.traffic.records import (
     E2E,
     ITL,
     TPOT,
@@ -34,7 +34,7 @@ class ClassOutcome:
     Args:
         name: of the class.
         n_refused: that no replica has room for; their times are infinite.
-        ttft, tpot, itl, e2e: as `planner.specs.traffic.percentiles` defines them.
+        ttft, tpot, itl, e2e: as `planner.specs.traffic.records` defines them.
         goodput: share that meets all limits; None where none is asked for.
     """
 

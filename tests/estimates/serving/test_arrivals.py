@@ -17,11 +17,10 @@ from planner.estimates.serving.arrivals import (
     under_way_s,
     waiting_passes,
 )
-from planner.estimates.serving.bursts import WAVES_APART, bursts
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.serving import Serving, serving_times
-from planner.estimates.serving.traffic import Traffic
+from planner.estimates.serving.traffic import WAVES_APART, Traffic, bursts
 from planner.specs.engines.files import load_engine
 from tests.estimates.serving.situations import BF16, clock, model, served
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from planner import Targets, load_architecture, load_cluster
-from planner.estimates.serving import grouping, steps
+from planner.estimates.serving import passes, steps
 from planner.estimates.serving.operations import Operation
 from planner.programs.rows import alike_rows
 from planner.runtimes.engines import engine_candidates
@@ -42,7 +42,7 @@ def test_every_deployment_has_the_times_that_it_has_by_itself(model, pool, engin
 
 
 def test_an_operation_in_which_a_group_differs_is_timed_row_by_row():
-    found = grouping.grouping_of((np.array([1, 1, 2, 2, 1, 2]),))
+    found = passes.grouping_of((np.array([1, 1, 2, 2, 1, 2]),))
     even = Operation(name="a", layer="l", part="ffn", family="gemm", arguments={"m": 3.0})
     same = np.array([5.0, 5.0, 7.0, 7.0, 5.0, 7.0])
     one = found.one_of_each(Operation(**{**_said(even), "arguments": {"m": same, "n": 2.0}}))

@@ -18,8 +18,7 @@ from planner.estimates.serving.popularity import imbalance, with_copies
 from planner.estimates.serving.rules import Ground, Run
 from planner.estimates.serving.steps import pass_time
 from planner.programs.experts import ExpertProgram
-from planner.solvers.experts.flat import race
-from planner.solvers.experts.greedy import greedy
+from planner.solvers.experts.flat import greedy, race
 from planner.specs.architecture import EXPONENT, Experts
 from planner.specs.engines.files import load_engine
 from planner.specs.expert_loads import zipf_loads

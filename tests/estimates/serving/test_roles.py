@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from planner.estimates.serving.deployments import deployments
-from planner.estimates.serving.hosts import prefill_gaps_s
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.operations import PassShape
-from planner.estimates.serving.steps import pass_time
+from planner.estimates.serving.steps import pass_time, prefill_gaps_s
 from planner.estimates.serving.times import place_s
 from planner.estimates.serving.traffic import Traffic
 from planner.specs.roles import DECODE, PREFILL, ROLES, TOGETHER

@@ -13,8 +13,8 @@ from planner.equations.economics.collectives import (
     POINT_TO_POINT,
     collective_s,
 )
-from planner.equations.economics.matrices import matrix_bytes
 from planner.equations.economics.transformer import touched_fraction
+from planner.equations.economics.work import matrix_bytes
 from planner.specs.economics.records import DecodePass
 from tests.papers.economics import facts, rows
 from tests.papers.economics.model import toy

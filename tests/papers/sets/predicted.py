@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from planner.estimates.serving.deployments import DeploymentTable, deployments
-from planner.estimates.serving.errors import kernel_errors
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.rules import is_valid
 from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.steps import PassTime
+from planner.estimates.serving.times import kernel_errors
 from planner.estimates.serving.traffic import Traffic
 from planner.specs.architecture import Architecture
 from planner.specs.kernels import EngineSpec

@@ -22,8 +22,7 @@ from planner.verifier.predictions import judge_prediction
 from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.evaluation import loaded
 from planner.verifier.serving.kernels import Kernels
-from planner.verifier.serving.links import Links
-from planner.verifier.serving.ranks import Rank
+from planner.verifier.serving.ranks import Links, Rank
 from planner.verifier.serving.rounds import Felt, Held, Served, felt, held_by
 from tests.report.predictions import machines
 

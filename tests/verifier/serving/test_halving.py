@@ -13,9 +13,9 @@ from planner.estimates.serving.traffic import Traffic
 from planner.runtimes.predicting import Speculating, predict
 from planner.specs.reading import load_architecture
 from planner.specs.served_formats import ServedFormats
-from planner.verifier.serving import feeding, held, kernels, layers, links, passes, rounds, turns
+from planner.verifier.serving import feeding, held, kernels, layers, passes, ranks, rounds, turns
 from planner.verifier.serving.kernels import Kernels
-from planner.verifier.serving.links import Links
+from planner.verifier.serving.ranks import Links
 from planner.verifier.serving.rounds import Served
 from planner.verifier.serving.turns import Turns
 from tests.report.predictions import machines
@@ -66,7 +66,7 @@ COEFFICIENTS = [
     *((Links, name) for name in ("collective_s", "send_s")),
     (passes, "HOST_ERROR"),
     (passes, "OF_A_MEDIAN"),
-    (links, "ERRORS"),
+    (ranks, "ERRORS"),
     *((Turns, name) for name in ("rest_s", "queue_s", "met", "together_s")),
     (turns, "LENGTH_SPREAD"),
     *((feeding, name) for name in ("mean_highest", "levelled")),

@@ -15,7 +15,7 @@ from planner.specs.engines.files import load_engine
 from planner.specs.reading import load_architecture
 from planner.specs.stages_request import StagesRequest, StageWork
 from planner.verifier.serving.layers import embedding_s, head_s, layer_s
-from planner.verifier.serving.links import Links, handing_s
+from planner.verifier.serving.ranks import Links, handing_s
 from planner.verifier.stage_plans import (
     embedding_bytes,
     fixed_bytes,

@@ -21,8 +21,8 @@ from planner.specs.reading import load_architecture
 from planner.verifier.pass_lines import pass_line
 from planner.verifier.serving.evaluation import rank_of
 from planner.verifier.serving.kernels import message
+from planner.verifier.serving.mixers import Tokens
 from planner.verifier.serving.passes import pass_of
-from planner.verifier.serving.tokens import Tokens
 from tests.report.predictions import FP8, machines
 
 CONFIGS = "tests/specs/huggingface/configs/"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.commands.options import counts, gathering
+from planner.commands.options import counts, readers
 from planner.commands.options import readers as read
 from planner.commands.options.option import Option
 
@@ -29,13 +29,13 @@ AUDITED = (
         "--weights FORMAT",
         "Format of its weights; default: as published.",
         of=("audit",),
-        gathers=gathering.listed,
+        gathers=readers.listed,
     ),
     Option(
         "--kv FORMAT",
         "Format of its KV cache; default: the usual one.",
         of=("audit",),
-        gathers=gathering.listed,
+        gathers=readers.listed,
     ),
     Option(
         "--tp N",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.commands.options import counts, gathering
+from planner.commands.options import counts, readers
 from planner.commands.options import readers as read
 from planner.commands.options.option import Option
 
@@ -13,7 +13,7 @@ MEASURED = (
     Option(
         "--table FILE|FOLDER",
         "Tables to read; `--table` itself may be left out.",
-        gathers=gathering.each,
+        gathers=readers.each,
         required="name a file or a folder",
         lack="no table is given",
     ),
@@ -80,7 +80,7 @@ KERNELS = (
         "--weights FORMATS",
         "Formats of weights: bf16, fp16, fp8; default: bf16, and fp8 where it is multiplied.",
         of=("measure",),
-        gathers=gathering.words_of("format that is timed", "estimates.measuring.machines.FORMATS"),
+        gathers=readers.words_of("format that is timed", "estimates.measuring.machines.FORMATS"),
     ),
 )
 

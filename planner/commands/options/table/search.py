@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.commands.options import counts, gathering
+from planner.commands.options import counts, readers
 from planner.commands.options import readers as read
 from planner.commands.options.option import Option
 from planner.quantities import objectives
@@ -92,18 +92,18 @@ FORMATS = (
     Option(
         "--weights FORMATS",
         "Weights formats to choose from, like bf16,int8; default: as published.",
-        gathers=gathering.listed,
+        gathers=readers.listed,
         example="bf16,int8",
     ),
     Option(
         "--kv FORMATS",
         "KV cache formats to choose from; default: as published.",
-        gathers=gathering.listed,
+        gathers=readers.listed,
     ),
     Option(
         "--allow-formats FORMATS",
         "Formats that weights and KV cache may take, like bf16,fp8.",
-        gathers=gathering.words_of("number format", "specs.records.FORMAT_BYTES"),
+        gathers=readers.words_of("number format", "specs.records.FORMAT_BYTES"),
         sets="allowed_formats",
     ),
     Option(
@@ -193,7 +193,7 @@ PASSES = (
     Option(
         "--overlap HOW",
         "none,two-batch: an engine may hide messages behind another micro-batch. [none]",
-        gathers=gathering.words_of("overlap", "specs.engine_request.OVERLAPS"),
+        gathers=readers.words_of("overlap", "specs.engine_request.OVERLAPS"),
         sets="overlaps",
     ),
     Option(
@@ -222,7 +222,7 @@ RUNTIMES = (
         "vllm, sglang, trtllm; of several the best for each replica; default: those that were "
         "measured on a kind.",
         of=("fleet",),
-        gathers=gathering.listed,
+        gathers=readers.listed,
     ),
 )
 

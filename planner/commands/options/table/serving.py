@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.commands.options import counts, gathering
+from planner.commands.options import counts, readers
 from planner.commands.options import readers as read
 from planner.commands.options.option import Option
 from planner.specs.defaults import DEFAULT_MODEL, DEFAULT_TOPOLOGY, DEFAULT_WORKLOAD
@@ -27,18 +27,18 @@ MODELS = (
         "--model NAME|FILE",
         "Model to serve; again for others of which any may serve.",
         of=("fleet",),
-        gathers=gathering.each,
+        gathers=readers.each,
     ),
     Option(
         "--model NAME|FILE",
         "Model to serve; again for each further one.",
         of=ON_SERVERS,
-        gathers=gathering.each,
+        gathers=readers.each,
     ),
     Option(
         "--variants NAME|FILE,…",
         "Variants of the model that may be served in its place; all: every one that is known.",
-        gathers=gathering.listed,
+        gathers=readers.listed,
     ),
 )
 
@@ -84,12 +84,12 @@ POOLS = (
     Option(
         "--count KIND=N",
         "Most devices of a kind; default: all that there are.",
-        gathers=gathering.by_name(counts.count, what="KIND"),
+        gathers=readers.by_name(counts.count, what="KIND"),
     ),
     Option(
         "--price PRICE",
         "Rent of a device, like '$2.10/h'; of some kinds KIND=PRICE; default: its file.",
-        gathers=gathering.by_name(read.price, what="KIND", divided=True),
+        gathers=readers.by_name(read.price, what="KIND", divided=True),
     ),
     Option(
         "--groups GROUPS",
@@ -112,7 +112,7 @@ ENGINES = (
         "several: the best for each replica; default: the engines that were measured on a kind, "
         "else roofline.",
         of=ON_SERVERS,
-        gathers=gathering.listed,
+        gathers=readers.listed,
     ),
     Option(
         "--expert-loads FILE|S",

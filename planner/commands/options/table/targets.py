@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from planner.commands.options import counts, gathering
+from planner.commands.options import counts, readers
 from planner.commands.options import readers as read
 from planner.commands.options.option import Option
 from planner.quantities import Quantity, limited
-from planner.specs.traffic.percentiles import USUAL_TARGETS
+from planner.specs.traffic.records import USUAL_TARGETS
 
 ON_SERVERS = ("place", "repair")
 
 
 def _limit(quantity: Quantity) -> Option:
-    """The option that limits a quantity."""
     is_count = quantity.is_count
     return Option(
         f"{quantity.option} {quantity.metavar}",
@@ -37,19 +36,19 @@ TARGETS = (
         "--demand RATE",
         "Output tokens to serve: 20000tok/s, of several MODEL=RATE.",
         of=ON_SERVERS,
-        gathers=gathering.by_name(read.tokens_per_s, what="MODEL"),
+        gathers=readers.by_name(read.tokens_per_s, what="MODEL"),
     ),
     Option(
         "--rate RATE",
         "Requests to serve, on average: 8req/s, of several MODEL=RATE; in place of --demand.",
         of=ON_SERVERS,
-        gathers=gathering.by_name(read.requests_per_s, what="MODEL"),
+        gathers=readers.by_name(read.requests_per_s, what="MODEL"),
     ),
     Option(
         "--replicas N",
         "Exactly so many replicas; of several models MODEL=N.",
         of=ON_SERVERS,
-        gathers=gathering.by_name(counts.count, what="MODEL"),
+        gathers=readers.by_name(counts.count, what="MODEL"),
         example="4",
     ),
     Option(

@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike
 
 from planner.equations.arrays import BoolArray, FloatArray
 from planner.equations.economics.degrees import ROUNDING, Degrees, degrees_of
-from planner.equations.economics.matrices import ffn_bytes
 from planner.equations.economics.transformer import attention_flop, ffn_flop
 from planner.equations.economics.work import (
     attention_network_s,
     expert_network_s,
+    ffn_bytes,
     ffn_network_s,
     kv_bytes,
     launch_s,

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 from planner.equations.arrays import FloatArray
 from planner.equations.economics.collectives import ALL_REDUCE, collective_s
 from planner.equations.economics.degrees import tensor_group
-from planner.equations.economics.matrices import activations_moved, attention_matrices
 from planner.equations.economics.transformer import (
     kv_bytes_per_token,
     n_attention_params,
@@ -24,7 +23,7 @@ from planner.equations.economics.transformer import (
     pass_flop,
     touched_fraction,
 )
-from planner.equations.economics.work import launch_s
+from planner.equations.economics.work import activations_moved, attention_matrices, launch_s
 from planner.specs.economics.records import DecodePass, EconomicsModel
 
 
