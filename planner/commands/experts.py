@@ -12,7 +12,7 @@ from planner.report.files import Answer
 if TYPE_CHECKING:
     from planner.equations.arrays import FloatArray
     from planner.specs.architecture import Architecture, Experts
-    from planner.specs.experts_request import ExpertWeights
+    from planner.specs.stages_request import ExpertWeights
 
 
 def experts(said: Said) -> Answer:
@@ -95,9 +95,9 @@ def _loads(said: Said, block: Experts | None) -> FloatArray | None:
 
 
 def _weights(said: Said, model: Architecture | None, block: Experts | None) -> ExpertWeights:
-    from planner.specs.experts_request import ExpertWeights
     from planner.specs.quality import as_published
     from planner.specs.records import FORMAT_BYTES
+    from planner.specs.stages_request import ExpertWeights
 
     drawn = f"drawn by Zipf's law, exponent {said.text('--zipf')}, seed {said.seed}"
     source = said.loads or drawn

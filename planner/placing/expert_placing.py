@@ -26,7 +26,7 @@ from planner.solvers.certify import certified
 from planner.solvers.experts.slots import Found
 from planner.solvers.experts.solving import greedy_placement, placement_of, solve_experts
 from planner.specs.expert_loads import load_problem, placement_copies
-from planner.specs.experts_request import USUAL_GAP, ExpertsRequest, ExpertWeights
+from planner.specs.stages_request import USUAL_GAP, ExpertsRequest, ExpertWeights
 from planner.specs.targets import Wanted
 from planner.specs.validation.arguments import arguments_checked, heed
 from planner.specs.validation.values import one_of

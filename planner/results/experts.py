@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.specs.certificates import OPTIMAL, Certificate
-from planner.specs.experts_request import ExpertsRequest
+from planner.specs.stages_request import ExpertsRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from planner.results.experts import ExpertBalance, ExpertPlan, ExpertRank
-from planner.specs.experts_request import ExpertsRequest
+from planner.specs.stages_request import ExpertsRequest
 from planner.verifier.certificates import Counts, certified
 from planner.verifier.expert_copies import (
     Held,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.placing.expert_placing import place_experts
-from planner.specs.experts_request import ExpertWeights
+from planner.specs.stages_request import ExpertWeights
 
 LOADS = (50.0, 12.0, 11.0, 10.0, 9.0, 8.0)
 

@@ -14,7 +14,7 @@ from planner import place_experts
 from planner.programs.experts import ExpertProgram, simple_bound
 from planner.solvers.experts.flat import greedy
 from planner.solvers.experts.weighted import best_shares
-from planner.specs.experts_request import ExpertsRequest
+from planner.specs.stages_request import ExpertsRequest
 from planner.verifier.expert_copies import (
     counted,
     counting_bound,
