@@ -214,10 +214,7 @@ _ROWS = (
         objective="latency",
         aim="least time per output token",
         axis=Axis(
-            words="speed per user",
-            title="speed per user, tokens/s",
-            is_delay=True,
-            is_speed=True,
+            words="speed per user", title="speed per user, tokens/s", is_delay=True, is_speed=True
         ),
     ),
     Quantity(

@@ -22,9 +22,9 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 114_067,
-    "lines of code": 77_677,
-    "modules": 646,
+    "lines": 113_398,
+    "lines of code": 77_011,
+    "modules": 645,
     "entries of the largest folder below": 56,
     "modules of more than 300 lines": 44,
     "files that options touch": 111,

@@ -22,13 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from planner.commands.options.commands import COMMANDS, options_of
 from planner.commands.options.parsing import Said, files_of, parse
-from planner.errors import (
-    NoPlanError,
-    OutOfTimeError,
-    PlannerError,
-    RequestError,
-    SolverError,
-)
+from planner.errors import NoPlanError, OutOfTimeError, PlannerError, RequestError, SolverError
 from planner.report.files import EXHAUSTED, Answer, deliver, unwritable
 from planner.report.paint import open_closed_streams, unlogged, width
 from planner.running.deadlines import counted_from

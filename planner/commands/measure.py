@@ -63,11 +63,7 @@ def _timed(bench: Bench, catalogue: Catalogue, budget_s: float) -> Measurements:
 
 
 def _answer(
-    said: Said,
-    bench: Bench,
-    answer: Measurements,
-    catalogue: Catalogue,
-    models: list[str],
+    said: Said, bench: Bench, answer: Measurements, catalogue: Catalogue, models: list[str]
 ) -> Answer:
     from planner.estimates.measuring.machines import table_text
     from planner.report.answers.kernels import measured_document

@@ -119,11 +119,7 @@ def read_limits(said: Said) -> dict[str, float]:
 
 
 def wishes_for(
-    models: Sequence[AnyModel],
-    n_output: Callable[[str], int],
-    said: Said,
-    *,
-    is_served: bool,
+    models: Sequence[AnyModel], n_output: Callable[[str], int], said: Said, *, is_served: bool
 ) -> list[Serve]:
     """What is wanted of each model; a wish for a model that is not named is a problem.
 

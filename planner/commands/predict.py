@@ -234,9 +234,7 @@ def _table(
     data, expert = completed(model, tensor=said.tp, data=said.dp, expert=said.ep)
     table = deployments(
         formats=ServedFormats(
-            weights=weights,
-            experts=said.experts or weights,
-            cache=said.kv or model.kv_format,
+            weights=weights, experts=said.experts or weights, cache=said.kv or model.kv_format
         ),
         n_tensor=said.tp,
         n_data=data,

@@ -139,11 +139,7 @@ def axis_hops(n_devices: ArrayLike, wraps: ArrayLike, is_switch: ArrayLike) -> F
 
 
 def axis_all_to_all_s_per_byte(
-    n_devices: ArrayLike,
-    wraps: ArrayLike,
-    is_switch: ArrayLike,
-    *,
-    link_bytes_per_s: ArrayLike,
+    n_devices: ArrayLike, wraps: ArrayLike, is_switch: ArrayLike, *, link_bytes_per_s: ArrayLike
 ) -> FloatArray:
     """Seconds that one byte held per device costs in an all-to-all along one axis [s/bytes].
 

@@ -100,9 +100,7 @@ def tiered_gather_s(
 
 
 def two_regimes_s(
-    n_bytes: ArrayLike,
-    short: tuple[ArrayLike, ArrayLike],
-    long: tuple[ArrayLike, ArrayLike],
+    n_bytes: ArrayLike, short: tuple[ArrayLike, ArrayLike], long: tuple[ArrayLike, ArrayLike]
 ) -> FloatArray:
     """The faster of two forms, less what an empty message takes [s].
 

@@ -347,10 +347,7 @@ def spread(values: Sequence[int]) -> list[int]:
 
 
 def table_of(
-    request: Request,
-    machine: Machine,
-    *,
-    weights_within: tuple[float, float] = (0.0, 1.0),
+    request: Request, machine: Machine, *, weights_within: tuple[float, float] = (0.0, 1.0)
 ) -> CandidateTable:
     """Every layout, format, batch and lookahead of a request.
 

@@ -79,9 +79,7 @@ class DraftTable:
         return tuple(DecodeVariant(n_drafted=n, rank=rank) for n in lookaheads for rank in ranks)
 
     def decodes(
-        self,
-        target: tuple[IntArray, IntArray],
-        verify: Callable[[Pass], PhaseCandidates],
+        self, target: tuple[IntArray, IntArray], verify: Callable[[Pass], PhaseCandidates]
     ) -> Iterator[PhaseCandidates]:
         """Every variant of decode of some arms of the target.
 

@@ -60,11 +60,7 @@ def layer_work(
         attention_flop=attention.attention_flop(model, shape, batch, work),
         weight_bytes=ffn.params * weight_bytes_per_number,
         kv_bytes=attention.held_kv_bytes(model, shape, batch, work.n_context_tokens, cached),
-        messages=(
-            *gathers,
-            *ffn.messages,
-            *attention.messages(model, shape, batch, work),
-        ),
+        messages=(*gathers, *ffn.messages, *attention.messages(model, shape, batch, work)),
     )
 
 

@@ -89,12 +89,7 @@ def d_attended(model: ModelSpec) -> int:
 
 
 def _round(
-    model: ModelSpec,
-    shape: Geometry,
-    n_tokens: FloatArray,
-    *,
-    name: str,
-    hidden: tuple[int, int],
+    model: ModelSpec, shape: Geometry, n_tokens: FloatArray, *, name: str, hidden: tuple[int, int]
 ) -> tuple[Message, ...]:
     token_bytes = n_tokens * FORMAT_BYTES[model.activation_format]
     hidden_in, hidden_out = hidden

@@ -32,13 +32,7 @@ from planner.specs.places import Kind as FileKind
 from planner.specs.places import files
 from planner.specs.pools import PoolSpec, pool_of
 from planner.specs.reading import load_device
-from planner.specs.records import (
-    ClusterSpec,
-    DeviceSpec,
-    ModelSpec,
-    TorusFabric,
-    Workload,
-)
+from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, TorusFabric, Workload
 from planner.specs.request import DEFAULT_BATCHES, DEFAULT_WORKLOAD, SolverOptions, Targets
 from planner.specs.roles import ALL_TOGETHER, TOGETHER, AskedRoles
 from planner.specs.state import FREE, State

@@ -211,12 +211,7 @@ def _most_of(asked: Asked, program: PlacementProgram, m: int, *, is_demand: bool
     """The most that a model could have, of tokens a second or of replicas."""
     mine = program.column_model == m
     gain = program.rate if is_demand else np.ones(program.n_columns)
-    alone = replace(
-        program,
-        objective=np.where(mine, -gain, 0.0),
-        is_for_share=False,
-        ties=(),
-    )
+    alone = replace(program, objective=np.where(mine, -gain, 0.0), is_for_share=False, ties=())
     most = _solved(asked, alone, None)
     if most.answer is None:
         return 0.0

@@ -155,12 +155,7 @@ def groups_of(placement: Placement) -> Iterator[tuple[str, ...]]:
 
 
 def certificate_of(
-    chosen: Chosen,
-    objective: str,
-    *,
-    began_s: float,
-    options: SolverOptions,
-    prefer: str = BEST,
+    chosen: Chosen, objective: str, *, began_s: float, options: SolverOptions, prefer: str = BEST
 ) -> Certificate:
     """The proof in numbers, in SI units."""
     considered = chosen.considered

@@ -132,11 +132,7 @@ def best_phases(
     delay = posed.quantities.facts.of_column["pass_s"][best]
     best = best[np.lexsort([delay, group[best]])]
     layouts = PhaseLayouts(
-        request=request,
-        table=table,
-        posed=posed,
-        role=role,
-        n_candidates=table.n_offered_to(role),
+        request=request, table=table, posed=posed, role=role, n_candidates=table.n_offered_to(role)
     )
     return layouts, list(zip(mesh[best].tolist(), best.tolist(), strict=True))
 

@@ -15,13 +15,7 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.placing.configurations import AnyConfiguration, sort_of
-from planner.programs.placement import (
-    UNLIMITED,
-    Counts,
-    PlacementLimit,
-    PlacementProgram,
-    Uses,
-)
+from planner.programs.placement import UNLIMITED, Counts, PlacementLimit, PlacementProgram, Uses
 from planner.quantities import QUANTITIES, placed
 from planner.specs.roles import TOGETHER
 

@@ -137,11 +137,7 @@ def repair(
         wanted = replace(wanted, costs=recorded.asked)
         inherited, changed = inherited_and_changed(placement.request, wanted)
         request = replace(request, wanted=wanted, inherited=inherited, changed=changed)
-        found = replace(
-            found,
-            request=request,
-            placement=replace(found.placement, request=wanted),
-        )
+        found = replace(found, request=request, placement=replace(found.placement, request=wanted))
     return written(found, judge_repair(found), LEFT_OUT)
 
 

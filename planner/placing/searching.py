@@ -14,13 +14,7 @@ from planner.placing.sites import Offered, Posed, Served, Site
 from planner.placing.sorting import Step, Weighed, with_few_sorts, without_proof
 from planner.programs.handover import Handover
 from planner.programs.layout import exceeds
-from planner.programs.placement import (
-    Counts,
-    PlacementProgram,
-    n_sorts,
-    placement_objective,
-    total,
-)
+from planner.programs.placement import Counts, PlacementProgram, n_sorts, placement_objective, total
 from planner.programs.proofs import Vouched
 from planner.running.deadlines import out_of_time, share
 from planner.solvers.placement import N_ALWAYS, PlacementSolution, solve_placement

@@ -172,11 +172,7 @@ def _offered(model: ModelSpec, seen: Observation, allowed: Sequence[str] | None)
 
 
 def _problems(
-    speed: float,
-    batch: int | None,
-    utilization: float | None,
-    used: int,
-    cluster: ClusterSpec,
+    speed: float, batch: int | None, utilization: float | None, used: int, cluster: ClusterSpec
 ) -> list[Problem]:
     problems = []
     if not (np.isfinite(speed) and speed > 0):
@@ -298,11 +294,7 @@ def _fastest(
 
 
 def _solved(
-    request: Request,
-    machine: Machine,
-    *,
-    objective: str,
-    usd_per_token: float | None = None,
+    request: Request, machine: Machine, *, objective: str, usd_per_token: float | None = None
 ) -> Deployment | None:
     """The best deployment, proved; `None` if there is none.
 

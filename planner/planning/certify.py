@@ -27,21 +27,12 @@ def limits_gained(gains: Mapping[str, tuple[float, float | None]]) -> Iterator[L
     for name, (relief, gain) in gains.items():
         dimension = QUANTITIES[name].dimension
         yield LimitUse(
-            name=name,
-            used=0.0,
-            limit=0.0,
-            dimension=dimension,
-            relief=relief,
-            gain_fraction=gain,
+            name=name, used=0.0, limit=0.0, dimension=dimension, relief=relief, gain_fraction=gain
         )
 
 
 def certificate(
-    among: Among,
-    found: Found,
-    *,
-    deployment: AnyDeployment,
-    wall_s: float,
+    among: Among, found: Found, *, deployment: AnyDeployment, wall_s: float
 ) -> Certificate:
     """The proof in numbers, in SI units.
 

@@ -13,12 +13,7 @@ from planner.planning.plans import plan
 from planner.quantities import QUANTITIES, Quantity, objective_of
 from planner.report.words import limit_label, limit_text
 from planner.results import AnyPlan, Conflict, Obstacle, Plan
-from planner.results.surveys import (
-    Case,
-    Comparison,
-    Curve,
-    Row,
-)
+from planner.results.surveys import Case, Comparison, Curve, Row
 from planner.running.deadlines import check, timed
 from planner.runtimes.registry import USUAL, layers_of, named_runtimes, shape_of
 from planner.specs.architecture import Architecture
@@ -143,9 +138,7 @@ OF_CASES = ("model", "cluster", "engine", "weights_formats", "kv_formats")
 
 
 def compared(
-    cases: Sequence[AskedCase],
-    answers: Sequence[_Answered],
-    objective: str,
+    cases: Sequence[AskedCase], answers: Sequence[_Answered], objective: str
 ) -> Comparison:
     """The plans of cases, or their placements, or why they have none, set beside the best."""
     quantity = objective_of(objective)
@@ -269,10 +262,7 @@ def _cases(served: _Served, by: str, formats: _Formats, choices: _Keywords) -> I
                 kv=kept[0] if by == "formats" else "",
                 engine=engine or "",
             )
-            asked: _Keywords = {
-                "weights_formats": None if is_free else chosen,
-                "kv_formats": kept,
-            }
+            asked: _Keywords = {"weights_formats": None if is_free else chosen, "kv_formats": kept}
             if choices.get("variants"):
                 asked["variants"] = [one for one in choices["variants"] if _is_of(one, model)]
             yield case, (model, cluster, engine), asked

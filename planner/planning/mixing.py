@@ -141,10 +141,7 @@ def replicas_of(
 
 
 def with_mix(
-    best: AnyPlan,
-    model: ModelSpec | Architecture,
-    cluster: ClusterSpec,
-    asked: Mapping[str, Any],
+    best: AnyPlan, model: ModelSpec | Architecture, cluster: ClusterSpec, asked: Mapping[str, Any]
 ) -> AnyPlan:
     """A plan of a demand beside the best replicas of several sorts, whose certificate bounds them.
 

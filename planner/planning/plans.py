@@ -204,12 +204,7 @@ def _answer(among: Among, found: Found, aim: Aim, *, prefer: str, began_s: float
     ties = ties_of(among, found, aim, error, prefer=prefer)
     chosen = served = among.of(ties.posed, ties.chosen)
     deployment = chosen.deployment(ties.posed, ties.chosen)
-    proof = certificate(
-        among,
-        found,
-        deployment=best,
-        wall_s=time.perf_counter() - began_s,
-    )
+    proof = certificate(among, found, deployment=best, wall_s=time.perf_counter() - began_s)
     request = among.under(served.runtime).request
     inside, anywhere = beliefs_of(among, aim, found, best)
     rivals = rivals_of(among, aim, found, best)

@@ -29,11 +29,7 @@ _SENSELESS = (
 
 
 def verify(
-    answer: object,
-    *,
-    prove: bool = False,
-    time_limit_s: float | None = None,
-    shown: str = "answer",
+    answer: object, *, prove: bool = False, time_limit_s: float | None = None, shown: str = "answer"
 ) -> Verification:
     """Count an answer anew, and say of each figure in it that is not so.
 

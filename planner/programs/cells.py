@@ -48,8 +48,7 @@ def cell_rows(openings: Openings, opening: IntArray) -> CellRows:
     if not stands.all():
         resource, column = resource[stands], column[stands]
     return CellRows(
-        cell=kept,
-        uses=Uses(resource=resource, column=column, amount=np.ones(len(column), np.int8)),
+        cell=kept, uses=Uses(resource=resource, column=column, amount=np.ones(len(column), np.int8))
     )
 
 

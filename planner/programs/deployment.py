@@ -23,14 +23,7 @@ import numpy as np
 from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.candidates import Block, CandidateTable, alone_bytes, usable_bytes
 from planner.estimates.phases import PHASES
-from planner.programs.amounts import (
-    PREFILLED,
-    Fleet,
-    Priced,
-    Replica,
-    ways_of,
-    with_replicas,
-)
+from planner.programs.amounts import PREFILLED, Fleet, Priced, Replica, ways_of, with_replicas
 from planner.programs.layout import LayoutProgram
 from planner.programs.posed import NO_RELIEFS, Aim, PosedProgram, stated
 from planner.programs.targets import (
@@ -75,12 +68,7 @@ class Posing:
     is_cut = False
 
     def __init__(
-        self,
-        table: CandidateTable,
-        request: Request,
-        aim: Aim,
-        *,
-        model: int = 0,
+        self, table: CandidateTable, request: Request, aim: Aim, *, model: int = 0
     ) -> None:
         self._table, self._request, self._aim, self._model = table, request, aim, model
         self._scale = aim.memory

@@ -10,13 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.estimates.economics.choices import Choices
-from planner.programs.amounts import (
-    Fleet,
-    Priced,
-    timed_facts,
-    timed_replica,
-    ways_of,
-)
+from planner.programs.amounts import Fleet, Priced, timed_facts, timed_replica, ways_of
 from planner.programs.posed import Aim, PosedProgram, stated
 from planner.programs.targets import SIMPLICITY, Quantities, simplicity
 from planner.quantities import GIB

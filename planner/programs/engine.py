@@ -17,22 +17,10 @@ from planner.equations.arrays import IntArray
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.choices import EngineChoices
 from planner.estimates.serving.deployments import DeploymentTable, deployments
-from planner.programs.amounts import (
-    Fleet,
-    Priced,
-    timed_facts,
-    timed_replica,
-    ways_of,
-)
+from planner.programs.amounts import Fleet, Priced, timed_facts, timed_replica, ways_of
 from planner.programs.posed import Aim, PosedProgram, stated
 from planner.programs.rows import alike_rows
-from planner.programs.targets import (
-    SIMPLICITY,
-    Coefficients,
-    Facts,
-    Quantities,
-    simplicity,
-)
+from planner.programs.targets import SIMPLICITY, Coefficients, Facts, Quantities, simplicity
 from planner.quantities import GIB
 from planner.specs.engine_request import EngineRequest
 from planner.specs.served_formats import ServedFormats

@@ -181,10 +181,7 @@ def lifted(
     of_these = np.where(is_there, least, 0.0)
     begun = _raised(of_copies, network.prefill, network.decode, of_these)
     found = []
-    for small, large in (
-        (network.prefill, network.decode),
-        (network.decode, network.prefill),
-    ):
+    for small, large in ((network.prefill, network.decode), (network.decode, network.prefill)):
         column = _raised(begun, large, small, np.where(present[small], least, 0.0))
         column = _raised(column, small, large, least)
         found.append(Multipliers(model=model, column=column, link=link, of_sum=given.of_sum))

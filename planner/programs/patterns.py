@@ -71,12 +71,7 @@ def _patterns(pool: Classes, rate: float, rows: list[tuple[int, int, IntArray]])
     entry = (counts * np.minimum(each, pool.entry[region][:, None])).sum(axis=1) >= need
     leaving = (counts * np.minimum(each, pool.leaving[region][:, None])).sum(axis=1) >= need
     return Patterns(
-        rate=rate,
-        n_layers=n_layers,
-        counts=counts,
-        region=region,
-        entry=entry,
-        leaving=leaving,
+        rate=rate, n_layers=n_layers, counts=counts, region=region, entry=entry, leaving=leaving
     )
 
 

@@ -133,11 +133,7 @@ def columns(program: StageProgram, *, at_most_ms: float = np.inf) -> Columns:
     n_next = np.where(ends, 0, n_next)
     kept = ends | (n_next > 0)
     return Columns(
-        kind=kind[kept],
-        first=first[kept],
-        last=last[kept],
-        run_ms=run[kept],
-        n_next=n_next[kept],
+        kind=kind[kept], first=first[kept], last=last[kept], run_ms=run[kept], n_next=n_next[kept]
     )
 
 

@@ -47,11 +47,7 @@ class AnswerKind:
     @property
     def moved(self) -> tuple[tuple[str, Path], ...]:
         """What stands beside the answer; the state, which lies in the request, comes last."""
-        return (
-            ("request", self.request),
-            ("certificate", self.certificate),
-            ("state", self.state),
-        )
+        return (("request", self.request), ("certificate", self.certificate), ("state", self.state))
 
     @property
     def unverified(self) -> tuple[str, ...]:

@@ -13,34 +13,16 @@ from functools import cache, reduce
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from planner.results import (
-    Deployment,
-    Division,
-    Memory,
-    PhasePlan,
-    Plan,
-    StepTime,
-)
+from planner.results import Deployment, Division, Memory, PhasePlan, Plan, StepTime
 from planner.results.arrivals import Load, Percentile
 from planner.results.audits import Audit
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
 from planner.results.experts import ExpertPlan, RedundantExperts
-from planner.results.fleets import (
-    FleetPlan,
-    FleetPool,
-    FleetStaircase,
-    ServedClass,
-)
+from planner.results.fleets import FleetPlan, FleetPool, FleetStaircase, ServedClass
 from planner.results.phase_deployments import PhaseDeployment, TableDeployment
 from planner.results.placements import Placement, Served
-from planner.results.predictions import (
-    Interval,
-    Launch,
-    OperationLine,
-    PassLine,
-    Prediction,
-)
+from planner.results.predictions import Interval, Launch, OperationLine, PassLine, Prediction
 from planner.results.repairs import Repair
 from planner.results.staging import LayerPlacement, StageLine, StagePlan
 from planner.results.surveys import Frontier
@@ -52,13 +34,7 @@ from planner.specs.graphs import GraphSpec
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
 from planner.specs.placement_request import PlacementRequest
 from planner.specs.pools import PoolSpec
-from planner.specs.records import (
-    ClusterSpec,
-    LinkedFabric,
-    ModelSpec,
-    NodesFabric,
-    TorusFabric,
-)
+from planner.specs.records import ClusterSpec, LinkedFabric, ModelSpec, NodesFabric, TorusFabric
 from planner.specs.request import Request
 from planner.specs.stations import Station
 from planner.specs.traffic.distributions import (
@@ -157,7 +133,7 @@ RANGES = frozenset({"batches", "prefill_batches", "chunks"})
 """Integers that are written as [first, last, step] of each run."""
 
 COLUMNS: Mapping[type, Mapping[str, str]] = {
-    Trace: {"arrival_s": "d", "n_input": "q", "n_output": "q"},
+    Trace: {"arrival_s": "d", "n_input": "q", "n_output": "q"}
 }
 """Arrays, by their type codes: each is one text, of numbers with a space between."""
 

@@ -105,7 +105,7 @@ _OF_LAYOUTS: Mapping[str, Callable[[Deployment], str]] = {
     "decode": lambda best: phase_text(best.decode),
 }
 _OF_ECONOMICS: Mapping[str, Callable[[EconomicsDeployment], str]] = {
-    "batch": lambda best: str(best.batch),
+    "batch": lambda best: str(best.batch)
 }
 _OF_ENGINES: Mapping[str, Callable[[EngineDeployment], str]] = {
     "TTFT": lambda best: show(best.planned_ttft_s, "s"),

@@ -202,11 +202,7 @@ class EconomicsDeployment:
     @property
     def summary(self) -> str:
         """The deployment in one line."""
-        words = [
-            self.where,
-            f"{self.weights_format} weights",
-            f"batch {self.batch}",
-        ]
+        words = [self.where, f"{self.weights_format} weights", f"batch {self.batch}"]
         if self.draft:
             words.append(f"{self.draft.n_drafted} drafted by {self.draft.model}")
         return ", ".join(words)

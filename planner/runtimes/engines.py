@@ -22,12 +22,7 @@ from planner.results import AnyDeployment, Considered
 from planner.results.engines import EngineDeployment
 from planner.runtimes.describe import larger_pools
 from planner.runtimes.engine_describing import describe_choice
-from planner.runtimes.engine_requests import (
-    asked_pool,
-    command_of,
-    engine_request,
-    machines_of,
-)
+from planner.runtimes.engine_requests import asked_pool, command_of, engine_request, machines_of
 from planner.runtimes.engine_source import EngineSource, Offered
 from planner.runtimes.predicting import Machines
 from planner.specs.architecture import Architecture

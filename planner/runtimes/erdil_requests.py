@@ -19,12 +19,7 @@ from planner.specs.economics.records import (
     EconomicsModel,
     LatentAttention,
 )
-from planner.specs.economics.request import (
-    MEMORY_RULES,
-    Drafting,
-    EconomicsRequest,
-    Served,
-)
+from planner.specs.economics.request import MEMORY_RULES, Drafting, EconomicsRequest, Served
 from planner.specs.ledger import ECONOMICS, timed_by
 from planner.specs.meanings import misplaced
 from planner.specs.quality import quality_words
@@ -34,9 +29,7 @@ from planner.specs.runtimes import ERDIL2025
 from planner.specs.targets import DEGREE_OPTIONS
 from planner.specs.validation.hints import from_fields
 
-REFUSED = {
-    "ttft": "the reference model has no time to first token",
-}
+REFUSED = {"ttft": "the reference model has no time to first token"}
 """Why its plans cannot be held to a limit."""
 
 

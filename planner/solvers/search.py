@@ -112,9 +112,7 @@ MOST_UNSCREENED = 200_000
 
 
 def _proved(
-    left: Reduced,
-    options: SolverOptions,
-    on_progress: Callable[[Progress], None] | None,
+    left: Reduced, options: SolverOptions, on_progress: Callable[[Progress], None] | None
 ) -> LayoutSolution:
     """What the provers say of the screened program, in the columns that bounds left.
 

@@ -64,10 +64,7 @@ class Effort:
 def effort_of(options: SolverOptions) -> Effort:
     """The effort that options leave, in the time that is left."""
     return Effort(
-        time_limit_s=solver_limit_s(),
-        gap=options.gap,
-        threads=options.threads,
-        seed=options.seed,
+        time_limit_s=solver_limit_s(), gap=options.gap, threads=options.threads, seed=options.seed
     )
 
 

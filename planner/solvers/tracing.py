@@ -25,13 +25,7 @@ from math import inf
 import numpy as np
 
 from planner.errors import SolverError
-from planner.programs.layout import (
-    RELATIVE_TOLERANCE,
-    Assignment,
-    FloatArray,
-    ceiling,
-    violations,
-)
+from planner.programs.layout import RELATIVE_TOLERANCE, Assignment, FloatArray, ceiling, violations
 from planner.programs.narrowing import Narrowed, narrow
 from planner.programs.posed import Source
 from planner.programs.proofs import Vouched

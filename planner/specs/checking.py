@@ -21,11 +21,7 @@ from planner.specs.model_errors import why_unmeasured
 from planner.specs.models import ModelSpec
 from planner.specs.quality import quality_problems
 from planner.specs.records import ClusterSpec, LinkedFabric, NodesFabric, TorusFabric
-from planner.specs.targets import (
-    DEGREE_OPTIONS,
-    OBJECTIVES,
-    Targets,
-)
+from planner.specs.targets import DEGREE_OPTIONS, OBJECTIVES, Targets
 from planner.specs.validation.arguments import record_problems
 from planner.specs.validation.problems import Finding
 from planner.specs.variants import context_problems, diffusion_problems

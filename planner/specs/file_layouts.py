@@ -6,14 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
-from planner.specs.models import (
-    Format,
-    MlaShape,
-    ModelSpec,
-    MoeShape,
-    MtpShape,
-    WindowShape,
-)
+from planner.specs.models import Format, MlaShape, ModelSpec, MoeShape, MtpShape, WindowShape
 from planner.specs.patterns import fill
 from planner.specs.records import (
     ClusterSpec,
@@ -124,11 +117,7 @@ lay_out(
     Section("", "name", sourced=False),
     Section("", "algorithm scale_up_hop_s scale_out_hop_s base_s bandwidth_fraction"),
 )
-lay_out(
-    LinkedEntry,
-    Section("", "devices switches", sourced=False),
-    Section("", _NETWORKS),
-)
+lay_out(LinkedEntry, Section("", "devices switches", sourced=False), Section("", _NETWORKS))
 lay_out(Link, Section("", "a b", sourced=False), Section("", "bytes_per_s latency_s"))
 
 
@@ -218,11 +207,7 @@ lay_out(
 lay_out(MlaShape, Section("", "d_kv_latent d_q_latent d_rope d_nope d_value"))
 lay_out(WindowShape, Section("", "n_tokens n_layers"))
 lay_out(MtpShape, Section("", "n_modules n_params=n_params_published"))
-lay_out(
-    CheckpointEntry,
-    Section("", "repository", sourced=False),
-    Section("", "weights experts"),
-)
+lay_out(CheckpointEntry, Section("", "repository", sourced=False), Section("", "weights experts"))
 
 
 def build_model(file: ModelFile, table: Table) -> ModelSpec:

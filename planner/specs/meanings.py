@@ -224,9 +224,7 @@ REFUSALS = (
         fact="the reference model has no copies of attention",
     ),
     Refusal(
-        options=("--layout",),
-        families=(ERDIL2025.name,),
-        fact="the reference model has one layout",
+        options=("--layout",), families=(ERDIL2025.name,), fact="the reference model has one layout"
     ),
     Refusal(
         options=("--variants",),

@@ -100,11 +100,7 @@ def _of(kind: ModelKind, quantity: Quantity) -> dict[tuple[str, str], ModelError
 
 
 def kernels_share(
-    error: float,
-    runtime: str,
-    kind: ModelKind,
-    quantity: Quantity,
-    outside: Iterable[Outside] = (),
+    error: float, runtime: str, kind: ModelKind, quantity: Quantity, outside: Iterable[Outside] = ()
 ) -> float:
     """What is left of a time's error without its model's, which deployments have in common [1].
 

@@ -175,10 +175,7 @@ def quality_problems(
 
 
 def _forbidden(
-    option: str,
-    asked: Sequence[str],
-    kept: Sequence[str],
-    known: tuple[Mapping[str, float], float],
+    option: str, asked: Sequence[str], kept: Sequence[str], known: tuple[Mapping[str, float], float]
 ) -> Iterator[Problem]:
     losses, limit = known
     remedy = "write " + " or ".join(f"`{name}`" for name in kept) if kept else ""

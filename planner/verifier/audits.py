@@ -144,10 +144,7 @@ def _with(says: Audit, at_speed: Request, change: AuditedChange) -> Request | No
             if name != seen.kv_format
         },
         ALL: replace(
-            at_speed,
-            weights_formats=weights,
-            kv_formats=caches,
-            speculation=says.speculation,
+            at_speed, weights_formats=weights, kv_formats=caches, speculation=says.speculation
         ),
     }
     if drafted and change.deployment.draft is not None:

@@ -67,11 +67,7 @@ def counted_engine(
 
 
 def asked_of(
-    request: PlacementRequest,
-    one: Serve,
-    cluster: ClusterSpec,
-    engine: str,
-    says: EngineDeployment,
+    request: PlacementRequest, one: Serve, cluster: ClusterSpec, engine: str, says: EngineDeployment
 ) -> tuple[EngineRequest, PredictionRequest]:
     """What is asked of a replica by itself, and the replica as a given deployment.
 

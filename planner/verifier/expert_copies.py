@@ -82,8 +82,7 @@ def shared_equally(held: Held, n_experts: int) -> Shared:
     """Copies that have the same part of their expert's load each."""
     in_all = copies_of(held, n_experts)
     return Shared(
-        held=held,
-        shares=[{e: Fraction(n, in_all[e]) for e, n in rank.items()} for rank in held],
+        held=held, shares=[{e: Fraction(n, in_all[e]) for e, n in rank.items()} for rank in held]
     )
 
 

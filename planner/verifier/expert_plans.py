@@ -240,10 +240,7 @@ def _before(plan: ExpertPlan, is_compared: bool) -> tuple[float, ...] | None:
 
 
 def _compared(
-    asked: ExpertsRequest,
-    held: Held,
-    says: ExpertBalance | None,
-    before: tuple[float, ...] | None,
+    asked: ExpertsRequest, held: Held, says: ExpertBalance | None, before: tuple[float, ...] | None
 ) -> _Compared:
     """The balance of other copies: with equal shares, or with those of the least fullest load.
 

@@ -25,13 +25,7 @@ from planner.specs.engine_request import EngineRequest
 from planner.specs.request import Request
 from planner.verifier.certificates import OF_A_PLAN, too_few
 from planner.verifier.comparisons import denied, misnamed
-from planner.verifier.findings import (
-    TOLERANCE,
-    Finding,
-    Path,
-    Refused,
-    with_differences,
-)
+from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, with_differences
 from planner.verifier.quantities import Measure, limits_of, measure_of
 from planner.verifier.runtimes.counting import Countings, counting_of, disagreements
 

@@ -31,9 +31,7 @@ HOP_S, REDUCES = 1e-6, 4
 """Of an all-reduce on the toy model's ring, and of them in a layer: [Erdil2025] §2.2.1, Eq. 6."""
 
 
-def judge_layout_prediction(
-    answer: LayoutPrediction,
-) -> tuple[LayoutPrediction, list[Finding]]:
+def judge_layout_prediction(answer: LayoutPrediction) -> tuple[LayoutPrediction, list[Finding]]:
     """The prediction that is true of its request, and everything in this one that is not so."""
     plan, wrong = judge_plan(answer.plan)
     wrong = [one.below(("plan",)) for one in wrong]

@@ -148,11 +148,7 @@ def counted(rests: Resting, way: Way, tokens: Tokens, planned: float = 1.0) -> C
     for fact, name in _impossible(rests, way, gathered):
         raise Refused(fact, path=(name,), says=getattr(way, name))
     layout = from_fields(
-        Layout,
-        rests,
-        gathered=gathered,
-        attention=way.attention,
-        n_microbatches=way.n_microbatches,
+        Layout, rests, gathered=gathered, attention=way.attention, n_microbatches=way.n_microbatches
     )
     device, fabric, n_new = rests.cluster.device, rests.cluster.fabric, tokens.n_new
     time = step_time(

@@ -133,10 +133,7 @@ def judge_placement(placement: Placement) -> tuple[Placement, list[Finding]]:
 
 
 def judged(
-    placement: Placement,
-    stand: Stand,
-    *,
-    is_repaired: bool = False,
+    placement: Placement, stand: Stand, *, is_repaired: bool = False
 ) -> tuple[Placement, list[Finding]]:
     """The placement that is true of its choice, and everything in it that is not so.
 

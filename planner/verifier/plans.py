@@ -8,14 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from planner.results import (
-    Alternative,
-    AnyDeployment,
-    AnyPlan,
-    AnyRequest,
-    LimitUse,
-    runtime_name,
-)
+from planner.results import Alternative, AnyDeployment, AnyPlan, AnyRequest, LimitUse, runtime_name
 from planner.specs.economics.request import EconomicsRequest
 from planner.specs.records import ClusterSpec
 from planner.verifier.beliefs import judged_beliefs
@@ -23,11 +16,7 @@ from planner.verifier.certificates import certified
 from planner.verifier.findings import Finding, Path, differences, refuse, with_differences
 from planner.verifier.quantities import HBM, MEASURES, Measure, limits_of, measure_of
 from planner.verifier.rivals import judged_costs, judged_rivals
-from planner.verifier.runtimes.counting import (
-    Countings,
-    counting_of,
-    disagreements,
-)
+from planner.verifier.runtimes.counting import Countings, counting_of, disagreements
 
 if TYPE_CHECKING:
     from planner.results.placements import Placement

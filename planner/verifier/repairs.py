@@ -18,14 +18,7 @@ from planner.results.repairs import Change, Move, Repair, RepairPoint
 from planner.specs.placement_request import inherited_and_changed
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import TOLERANCE, Finding, Path, with_differences
-from planner.verifier.placements import (
-    DIMENSIONS,
-    RATES,
-    Stand,
-    judge_placement,
-    judged,
-    stand_of,
-)
+from planner.verifier.placements import DIMENSIONS, RATES, Stand, judge_placement, judged, stand_of
 
 CLOSE = 1e-6
 """Relative, of bytes and objectives of points, which a program counted in larger units."""

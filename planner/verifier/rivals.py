@@ -7,13 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from planner.results import (
-    AnyDeployment,
-    AnyPlan,
-    Rival,
-    RuleCost,
-    runtime_name,
-)
+from planner.results import AnyDeployment, AnyPlan, Rival, RuleCost, runtime_name
 from planner.results.engines import EngineDeployment
 from planner.specs.engine_request import EngineRequest
 from planner.specs.engines.rules import EngineRule

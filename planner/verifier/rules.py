@@ -142,12 +142,10 @@ FIELDS: Mapping[type, Judged] = {
         chosen="batch n_microbatches attention gathered_axes",
         how="batches among those offered; the pass layer by layer in scalar arithmetic",
     ),
-    StepTime: Judged(
-        how="products, reading, scores, messages and what each layer takes besides",
-    ),
+    StepTime: Judged(how="products, reading, scores, messages and what each layer takes besides"),
     Division: Judged(how="heads, experts, layers over devices"),
     Memory: Judged(
-        how="of the busiest device; no sequence is in both phases at once; what is used has to fit",
+        how="of the busiest device; no sequence is in both phases at once; what is used has to fit"
     ),
     DraftPlan: Judged(
         asked="model acceptance",
@@ -202,8 +200,7 @@ FIELDS: Mapping[type, Judged] = {
     ),
     CostModel: Judged(how="of the runtime that was asked"),
     Comparison: Judged(
-        chosen="rows",
-        how="all rows asked the same; which is best, the first of equals",
+        chosen="rows", how="all rows asked the same; which is best, the first of equals"
     ),
     Row: Judged(
         chosen="case",
@@ -236,9 +233,7 @@ FIELDS: Mapping[type, Judged] = {
         how="of all steps the one that costs least, further sorts counted, is the answer's",
     ),
     Screen: Judged(
-        chosen="name",
-        proved="n_candidates",
-        how="a screen that there is, with its reason",
+        chosen="name", proved="n_candidates", how="a screen that there is, with its reason"
     ),
     Provenance: Judged(how="as the records of the request have them"),
     Placement: Judged(
@@ -257,10 +252,7 @@ FIELDS: Mapping[type, Judged] = {
         how="a deployment on the cluster that devices of its ability make; used by some replica, "
         "in the order of the replicas; its groups' links are as wide as it counts on",
     ),
-    Replica: Judged(
-        chosen="model recipe",
-        how="numbered by model; what its devices are on",
-    ),
+    Replica: Judged(chosen="model recipe", how="numbered by model; what its devices are on"),
     Rank: Judged(
         chosen="device",
         how="a free device of the kind, of its own, as fast as counted on, where the span has it",
@@ -301,7 +293,7 @@ FIELDS: Mapping[type, Judged] = {
     ),
     Station: Judged(
         how="of its deployment and its engine; the cache is the line through a usual prompt and "
-        "the longest request",
+        "the longest request"
     ),
     DecodeTimes: Judged(
         chosen="n_sequences context_tokens",
@@ -323,14 +315,11 @@ FIELDS: Mapping[type, Judged] = {
         how="its targets are all told; rents of shared replicas by requests, as they come",
     ),
     Percentile: Judged(
-        asked="at_most_s",
-        chosen="quantity share",
-        how="of the requests served again",
+        asked="at_most_s", chosen="quantity share", how="of the requests served again"
     ),
     Goodput: Judged(asked="asked", how="as percentiles"),
     Simulated: Judged(
-        asked="seed",
-        how="as many requests as were asked for, and all of the longest trace",
+        asked="seed", how="as many requests as were asked for, and all of the longest trace"
     ),
     Round: Judged(
         proved="usd_per_hour n_devices refuted",
@@ -361,14 +350,10 @@ FIELDS: Mapping[type, Judged] = {
         how="device by device: a shard stays where its device had that rank of that sharding",
     ),
     RepairRequest: Judged(
-        asked="before wanted loss_fraction most_points",
-        how="aspects of both requests, compared",
+        asked="before wanted loss_fraction most_points", how="aspects of both requests, compared"
     ),
     Change: Judged(how="of the shards that stay and move"),
-    Move: Judged(
-        chosen="source",
-        how="from any device that keeps the same shard",
-    ),
+    Move: Judged(chosen="source", how="from any device that keeps the same shard"),
     ExpertPlan: Judged(
         asked="request",
         chosen="is_cut_short",
@@ -437,9 +422,7 @@ FIELDS: Mapping[type, Judged] = {
         chosen="n_stages n_tensor n_expert n_attention",
         how="stages, ranks, spread of experts and ranks of attention that may be deployed",
     ),
-    PassCount: Judged(
-        how="the equations of the paper with these integers, in the faster shape",
-    ),
+    PassCount: Judged(how="the equations of the paper with these integers, in the faster shape"),
     Audit: Judged(
         asked="request",
         chosen="possible equal_speed equal_cost changes weights_formats kv_formats speculation",
@@ -474,11 +457,9 @@ FIELDS: Mapping[type, Judged] = {
         "the scalar model that judges plans",
     ),
     Traffic: Judged(
-        how="what one layer sends for one micro-batch, of all layers and micro-batches",
+        how="what one layer sends for one micro-batch, of all layers and micro-batches"
     ),
-    ToyModel: Judged(
-        how="Eqs. 9 to 17 of Erdil 2025, by the bytes of all parameters",
-    ),
+    ToyModel: Judged(how="Eqs. 9 to 17 of Erdil 2025, by the bytes of all parameters"),
     Load: Judged(
         asked="requests_per_s",
         how="as many as end while others wait, and requests served again with the same seed; in "
@@ -490,19 +471,16 @@ FIELDS: Mapping[type, Judged] = {
     ),
     Interval: Judged(how="errors of forms added up, those of one form together"),
     PassLine: Judged(
-        asked="name",
-        how="the sum of its kernels and messages, but for what overlap hides",
+        asked="name", how="the sum of its kernels and messages, but for what overlap hides"
     ),
     OperationLine: Judged(
-        how="the kernels and messages of a pass in their order, from the layers of the model",
+        how="the kernels and messages of a pass in their order, from the layers of the model"
     ),
     FirstTokenPart: Judged(how="their sum is the time"),
-    MemoryLine: Judged(
-        how="of a device of the fullest stage",
-    ),
+    MemoryLine: Judged(how="of a device of the fullest stage"),
     RedundantExperts: Judged(
         how="copies as many as the engine's users give so many groups, dealt by a second greedy "
-        "balancer",
+        "balancer"
     ),
     BalanceLine: Judged(how="from peaks, bytes of formats and the model"),
     Launch: Judged(

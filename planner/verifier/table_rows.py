@@ -17,10 +17,7 @@ from planner.verifier.serving.kernels import stored_bytes
 
 
 def counted_row(
-    request: PlacementRequest,
-    one: Serve,
-    cluster: ClusterSpec,
-    recipe: Recipe,
+    request: PlacementRequest, one: Serve, cluster: ClusterSpec, recipe: Recipe
 ) -> tuple[TableDeployment, list[Finding]]:
     """The deployment that is true of the row that it names, and what of it cannot be.
 
@@ -78,11 +75,7 @@ def row_of(
 
 
 def _foreign(
-    request: PlacementRequest,
-    one: Serve,
-    recipe: Recipe,
-    row: DeploymentRow,
-    cluster: ClusterSpec,
+    request: PlacementRequest, one: Serve, recipe: Recipe, row: DeploymentRow, cluster: ClusterSpec
 ) -> Iterator[Finding]:
     """What a row is of that is not what it is used for: model, lengths, devices, speed."""
     names = {one.model.name.casefold(), one.model.repository.casefold()}

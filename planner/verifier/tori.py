@@ -150,15 +150,7 @@ class TorusStand:
                 here = (*path, "ranks", str(j), "device")
                 wrong.append(Finding(path=here, says=device, fact="is slower than counted on"))
         ranks = tuple(
-            Rank(
-                rank=rank,
-                device=device,
-                node="",
-                leaf="",
-                stage=0,
-                axes=axes,
-                coordinate=cell,
-            )
+            Rank(rank=rank, device=device, node="", leaf="", stage=0, axes=axes, coordinate=cell)
             for rank, (device, axes, cell) in enumerate(
                 zip(laid.names, coordinates(laid.shape), laid.cells, strict=True)
             )

@@ -126,11 +126,7 @@ def read_speculation(said: Said) -> Speculation | None:
     draft = said.collect(lambda: load_model(name, asked_by="--draft"))
     if draft is None:
         return None
-    fields = {
-        "acceptance": accepted,
-        "lookaheads": said.lookahead,
-        "convention": said.speculation,
-    }
+    fields = {"acceptance": accepted, "lookaheads": said.lookahead, "convention": said.speculation}
     return Speculation(draft=draft, **{k: v for k, v in fields.items() if v is not None})
 
 

@@ -164,10 +164,7 @@ def activations_moved(
 
 
 def matrix_bytes(
-    model: EconomicsModel,
-    shape: tuple[float, float],
-    n_columns: ArrayLike,
-    n_devices: ArrayLike,
+    model: EconomicsModel, shape: tuple[float, float], n_columns: ArrayLike, n_devices: ArrayLike
 ) -> FloatArray:
     """Weight, inputs and outputs of one product over all devices [bytes].
 

@@ -9,10 +9,7 @@ from planner.equations.kernels.latent_block import (
     latent_block_prefill_s,
     latent_block_work,
 )
-from planner.equations.kernels.sparse_block import (
-    sparse_block_decode_s,
-    sparse_block_prefill_s,
-)
+from planner.equations.kernels.sparse_block import sparse_block_decode_s, sparse_block_prefill_s
 
 _FLOOR = Parameter(name="floor_s", start=3e-5, low=1e-6, high=4e-3)
 _EITHER = Parameter(name="compute_fraction", start=0.5, low=0.02, high=2.0)  # in 16 or in 8 bits

@@ -200,11 +200,5 @@ def gemm_work(
 ) -> tuple[FloatArray, FloatArray]:
     """`grouped_gemm_work` of one group."""
     return grouped_gemm_work(
-        m,
-        1.0,
-        n,
-        k,
-        weight_bytes=weight_bytes,
-        input_bytes=input_bytes,
-        output_bytes=output_bytes,
+        m, 1.0, n, k, weight_bytes=weight_bytes, input_bytes=input_bytes, output_bytes=output_bytes
     )

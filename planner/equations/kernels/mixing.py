@@ -182,10 +182,7 @@ MIXERS = (
         dimensions=("batch", "tokens", *_HEADS),
         optional=("past_tokens", "cache_bytes"),
         parameters=(FLOOR, COMPUTE, MEMORY, _RAMP),
-        forms={
-            "traffic": _ADDITIVE,
-            "ramp and traffic": (*_ADDITIVE, "ramp_tokens"),
-        },
+        forms={"traffic": _ADDITIVE, "ramp and traffic": (*_ADDITIVE, "ramp_tokens")},
         spare=("memory_fraction",),
         shape=_HEADS,
     ),

@@ -15,11 +15,7 @@ from pathlib import Path
 from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.block_families import BLOCKS
 from planner.errors import Problem, RequestError, SpecError
-from planner.estimates.calibration.kernel_schemas import (
-    EXPERTS,
-    KernelFile,
-    file_faults,
-)
+from planner.estimates.calibration.kernel_schemas import EXPERTS, KernelFile, file_faults
 from planner.specs.finding import Found, find
 from planner.specs.kernels import Kernel, KernelTable
 from planner.specs.ledger import Use, remark

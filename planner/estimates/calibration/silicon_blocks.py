@@ -93,10 +93,7 @@ def latent_prefill(table: Table, origin: Origin) -> Found:
             tokens=table["isl"][rows],
             n_heads=table["num_heads"][rows],
         )
-        orders = (
-            (("num_heads", "batch_size"), "isl", 1),
-            (("num_heads", "isl"), "batch_size", 1),
-        )
+        orders = ((("num_heads", "batch_size"), "isl", 1), (("num_heads", "isl"), "batch_size", 1))
         yield from kept_rows(table, rows, origin, ("latent_prefill", form, "bf16"), columns, orders)
 
 

@@ -166,11 +166,7 @@ def _best(
 
 
 def grid_s(
-    decode: DecodePass,
-    sides: IntArray,
-    n_tokens: FloatArray,
-    n_group: IntArray,
-    widths: Widths,
+    decode: DecodePass, sides: IntArray, n_tokens: FloatArray, n_group: IntArray, widths: Widths
 ) -> FloatArray:
     """Both all-reduces of every layer on grids of ranks (G, b) [s].
 

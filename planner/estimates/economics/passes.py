@@ -90,10 +90,7 @@ def all_ways(decode: DecodePass, n_devices: int, *, most_stages: int) -> Ways:
     ]
     columns = np.array(rows, dtype=np.int64).reshape(-1, 4).T
     return Ways(
-        n_stages=columns[0],
-        n_tensor=columns[1],
-        n_expert=columns[2],
-        n_attention=columns[3],
+        n_stages=columns[0], n_tensor=columns[1], n_expert=columns[2], n_attention=columns[3]
     )
 
 

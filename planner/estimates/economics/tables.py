@@ -73,11 +73,7 @@ def pass_table(request: EconomicsRequest, decode: DecodePass, degrees: Degrees =
         ways=ways,
         latency_s=pass_latency_s(decode, ways, request.batches),
         held=held(
-            decode.model,
-            ways,
-            sizes,
-            n_cached_tokens=request.n_cached_tokens,
-            rule=request.memory,
+            decode.model, ways, sizes, n_cached_tokens=request.n_cached_tokens, rule=request.memory
         ),
     )
 

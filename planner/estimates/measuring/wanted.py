@@ -114,11 +114,7 @@ def wanted_collectives(n_gpus: int) -> tuple[Wanted, ...]:
     """
     sizes = sorted({*(2**power for power in range(1, n_gpus.bit_length())), n_gpus})
     found = [
-        Wanted(
-            family=kind,
-            format=CACHE,
-            dimensions={"n_devices": float(size), "n_bytes": n_bytes},
-        )
+        Wanted(family=kind, format=CACHE, dimensions={"n_devices": float(size), "n_bytes": n_bytes})
         for kind in KINDS
         for size in sizes
         for n_bytes in SENT_BYTES

@@ -163,11 +163,7 @@ def received(n_active: int, tokens: FloatArray, n_expert_parallel: ArrayLike) ->
 
 
 def _fused(
-    ffn: Experts,
-    d_model: int,
-    table: DeploymentTable,
-    tokens: FloatArray,
-    formats: ServedFormats,
+    ffn: Experts, d_model: int, table: DeploymentTable, tokens: FloatArray, formats: ServedFormats
 ) -> Operation:
     local = (ffn.n_experts + table.n_redundant) / table.n_expert_parallel
     width = ffn.d_expert / table.n_expert_tensor

@@ -273,11 +273,7 @@ def _indexing(
 
 
 def _recurrence(
-    mixer: Recurrence,
-    d_model: int,
-    table: DeploymentTable,
-    work: PassShape,
-    formats: ServedFormats,
+    mixer: Recurrence, d_model: int, table: DeploymentTable, work: PassShape, formats: ServedFormats
 ) -> Iterator[Operation]:
     tokens, weights = work.n_tokens, formats.weights
     cut = table.n_tensor

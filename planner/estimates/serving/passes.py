@@ -102,11 +102,7 @@ def _quantisation(operations: list[Operation]) -> list[Operation]:
 
 
 def _small_traffic(
-    layer: LayerClass,
-    d_model: int,
-    table: DeploymentTable,
-    work: PassShape,
-    formats: ServedFormats,
+    layer: LayerClass, d_model: int, table: DeploymentTable, work: PassShape, formats: ServedFormats
 ) -> FloatArray:
     """Bytes of norms with their residuals, of rotations, and of what enters the cache (N,).
 

@@ -288,21 +288,12 @@ def _round(
         itl = checked + drafting_s(serving, table, decoding, drafts)
     yields = drafts.yields if drafts else 1.0
     return _Round(
-        decoding=decoding,
-        decode=decode,
-        checked_s=checked,
-        itl_s=itl,
-        yields=yields,
-        drafts=drafts,
+        decoding=decoding, decode=decode, checked_s=checked, itl_s=itl, yields=yields, drafts=drafts
     )
 
 
 def _times_together(
-    serving: Serving,
-    table: DeploymentTable,
-    traffic: Traffic,
-    running: FloatArray,
-    round_: _Round,
+    serving: Serving, table: DeploymentTable, traffic: Traffic, running: FloatArray, round_: _Round
 ) -> ServingTimes:
     """Of deployments that read prompts and write answers."""
     engine, itl = serving.engine, round_.itl_s
@@ -402,11 +393,7 @@ def _first_wave_s(
         reading = _mixed(replace(decoding, n_decoding=begun), reading)
     full = serving.pass_time(table, reading).total_s + serving.prefill_host_s
     return first_wave_s(
-        loop.running,
-        full,
-        n_passes=parts.n_chunks,
-        n_sharing=together,
-        n_stages=table.n_stages,
+        loop.running, full, n_passes=parts.n_chunks, n_sharing=together, n_stages=table.n_stages
     )
 
 

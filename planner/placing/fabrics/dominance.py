@@ -48,11 +48,7 @@ def undominated(
         n_bytes = np.array([0.0 if loaded is None else loaded[number] for number in numbers])
         keeps = _includes(partners[numbers])
         stays[numbers] = ~_beaten(
-            some,
-            n_bytes,
-            keeps,
-            several=bool(several[model]),
-            by_latency=by_latency,
+            some, n_bytes, keeps, several=bool(several[model]), by_latency=by_latency
         )
     return [one for one, kept in zip(configurations, stays.tolist(), strict=True) if kept]
 

@@ -127,10 +127,7 @@ def pose_by_kinds(
 
 
 def _fill(
-    rows: Rows,
-    givers: dict[Piece, list[int]],
-    columns: _Listed,
-    sources: dict[Piece, int],
+    rows: Rows, givers: dict[Piece, list[int]], columns: _Listed, sources: dict[Piece, int]
 ) -> list[int]:
     """What each column takes of the rows; and how many copies of it there may be."""
     given, staged, taken = columns

@@ -11,11 +11,7 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.errors import NoPlanError
 from planner.estimates.serving.stages import UnitTable, unit_table
-from planner.programs.stages import (
-    Objective,
-    Stage,
-    StageProgram,
-)
+from planner.programs.stages import Objective, Stage, StageProgram
 from planner.results.staging import StageLine, StagePlan, StagingConflict
 from planner.running.deadlines import solver_limit_s
 from planner.solvers.certify import certified

@@ -187,9 +187,6 @@ class OfferedSlices:
         return Considered(
             n_candidates=n_candidates,
             n_contexts=n_places,
-            rejected={
-                "layouts": n_candidates - len(configurations),
-                "tiled": n_places - n_columns,
-            },
+            rejected={"layouts": n_candidates - len(configurations), "tiled": n_places - n_columns},
             reasons=_REASONS,
         )

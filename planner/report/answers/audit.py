@@ -114,10 +114,7 @@ def _observed_rows(audit: Audit) -> list[tuple[str, str]]:
     rent = show(seen.n_devices * cluster.usd_per_hour, "USD/h")
     tokens_per_s = seen.batch / seen.tpot_s
     return [
-        (
-            "devices",
-            f"{seen.n_devices} of {cluster.n_devices} × {cluster.device.title}, {rent}",
-        ),
+        ("devices", f"{seen.n_devices} of {cluster.n_devices} × {cluster.device.title}, {rent}"),
         ("formats", f"{seen.weights_format} weights, {seen.kv_format} KV cache"),
         (
             "load",

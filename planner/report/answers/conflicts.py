@@ -13,15 +13,7 @@ hint: this has a plan: `plan --latency-target 20ms`
 from __future__ import annotations
 
 from planner.quantities import MEMORY, QUANTITIES, limited_text
-from planner.report.documents.blocks import (
-    Document,
-    Note,
-    Section,
-    Table,
-    hint,
-    notes,
-    section,
-)
+from planner.report.documents.blocks import Document, Note, Section, Table, hint, notes, section
 from planner.report.outlines import headline_of
 from planner.report.times import times_notes
 from planner.report.words import limit_label, limit_text

@@ -3,16 +3,7 @@
 from __future__ import annotations
 
 from planner.report.answers.plan_parts import limits_section, load_section
-from planner.report.documents.blocks import (
-    Block,
-    Pairs,
-    Row,
-    Section,
-    Table,
-    hint,
-    notes,
-    section,
-)
+from planner.report.documents.blocks import Block, Pairs, Row, Section, Table, hint, notes, section
 from planner.report.engine_requests import engine_rows, loaded_words
 from planner.report.launch.commands import start_section
 from planner.report.region import region_rows

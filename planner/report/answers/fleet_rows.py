@@ -66,12 +66,7 @@ def _class_rows(one: ServedClass) -> Iterator[tuple[str, str, str, str]]:
     for it in one.percentiles:
         target = "" if it.at_most_s is None else f"≤ {show(it.at_most_s, 's')}"
         met = "" if it.at_most_s is None else _MET[it.is_met]
-        yield (
-            percentile_name(it),
-            target,
-            known(it.simulated_s, it.half_width_s, "s"),
-            met,
-        )
+        yield (percentile_name(it), target, known(it.simulated_s, it.half_width_s, "s"), met)
     if one.goodput is not None:
         found = one.goodput
         yield (

@@ -75,10 +75,7 @@ def line_of(plan: FleetPlan) -> str:
 
 
 def document(
-    plan: FleetPlan,
-    *,
-    staircase: FleetStaircase | None = None,
-    floorplan: FloorPlan | None = None,
+    plan: FleetPlan, *, staircase: FleetStaircase | None = None, floorplan: FloorPlan | None = None
 ) -> Document:
     """What it costs and serves, its pools, percentiles, bounds, and how to start it.
 
@@ -90,11 +87,7 @@ def document(
     return Document(
         title=f"fleet on {plan.title}",
         line="\n".join([line, *map(staircase_line, climbed)]),
-        head=(
-            Note(line),
-            *times_notes(plan),
-            *notes(f"warning: {one}" for one in warnings(plan)),
-        ),
+        head=(Note(line), *times_notes(plan), *notes(f"warning: {one}" for one in warnings(plan))),
         sections=(
             section("traffic", *_traffic(plan)),
             section("site", Pairs([("pool", plan.title), *kind_rows(plan)])),

@@ -24,12 +24,7 @@ _MOST_NAMED = 8
 
 
 def measured_document(
-    found: Measurements,
-    bench: Bench,
-    *,
-    device: str,
-    models: Sequence[str],
-    others: Sequence[str],
+    found: Measurements, bench: Bench, *, device: str, models: Sequence[str], others: Sequence[str]
 ) -> Document:
     """The whole report.
 

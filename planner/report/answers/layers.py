@@ -6,16 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import groupby
 
-from planner.report.documents.blocks import (
-    Bar,
-    Document,
-    Drawing,
-    Note,
-    Pairs,
-    Row,
-    Table,
-    section,
-)
+from planner.report.documents.blocks import Bar, Document, Drawing, Note, Pairs, Row, Table, section
 from planner.report.drawings.staging import layers_drawing
 from planner.report.proof import alone, gap_text, prover_rows, status_text
 from planner.report.words import percent, plural

@@ -25,14 +25,7 @@ from planner.report.region import replicas_region_rows
 from planner.report.times import times_notes
 from planner.report.words import percent, plural
 from planner.results.floorplans import FloorPlan
-from planner.results.placements import (
-    Channel,
-    Handover,
-    Placed,
-    Placement,
-    Recipe,
-    Replica,
-)
+from planner.results.placements import Channel, Handover, Placed, Placement, Recipe, Replica
 from planner.specs.quality import Formatted, quality_words
 from planner.specs.roles import DECODE, PREFILL, role_words
 from planner.specs.runtimes import ROOFLINE, runtime_of

@@ -9,16 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from planner.report.documents.as_text import columns
-from planner.report.documents.blocks import (
-    Bar,
-    Document,
-    Drawing,
-    Note,
-    Pairs,
-    Row,
-    Table,
-    section,
-)
+from planner.report.documents.blocks import Bar, Document, Drawing, Note, Pairs, Row, Table, section
 from planner.report.drawings.staging import holds, stages_drawing
 from planner.report.proof import gap_text, prover_rows, status_text
 from planner.report.words import percent, plural, wrapped
@@ -135,10 +126,7 @@ def _proof_rows(plan: StagePlan) -> list[tuple[str, str]]:
             f"{work.n_output_tokens} out; {_formats(plan)}",
         ),
         ("quality", _quality_text(plan)),
-        (
-            "solved",
-            f"{plural(found.n_programs, 'program')} of up to {found.n_solved:,} stages",
-        ),
+        ("solved", f"{plural(found.n_programs, 'program')} of up to {found.n_solved:,} stages"),
     ]
 
 

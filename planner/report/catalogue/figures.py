@@ -8,13 +8,7 @@ from planner.report.documents.blocks import Document, Note, Section, Table, sect
 from planner.report.words import amount, plural
 from planner.specs.listing import Listing
 from planner.specs.pools import GroupSpec, PoolSpec
-from planner.specs.records import (
-    ClusterSpec,
-    LinkedFabric,
-    ModelSpec,
-    NodesFabric,
-    Provenance,
-)
+from planner.specs.records import ClusterSpec, LinkedFabric, ModelSpec, NodesFabric, Provenance
 from planner.units import show
 
 Figures = Sequence[tuple[str, str, str]]  # label, value, key of its source

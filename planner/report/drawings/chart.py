@@ -79,10 +79,7 @@ class Plot:
 
     def place(self, x: float, y: float) -> tuple[float, float]:
         """The pixels of a point given in SI."""
-        return (
-            self.x.at(axis_of(self.x_name).drawn(x)),
-            self.y.at(axis_of(self.y_name).drawn(y)),
-        )
+        return (self.x.at(axis_of(self.x_name).drawn(x)), self.y.at(axis_of(self.y_name).drawn(y)))
 
 
 def frontiers_drawing(lines: Sequence[Line], marks: Sequence[Mark] = ()) -> str:
@@ -155,11 +152,7 @@ def point_text(line: Line, i: int) -> str:
     if frontier.y_name == "decode_cost":
         cost = show(frontier.points[i].y, frontier.y_dimension)
         return f"{line.label}\n{speed_text(best)} per user at {cost}\n{best.summary}"
-    lines = [
-        line.label,
-        f"{speed_text(best)} per user: {headline_of(best)}",
-        *details(best),
-    ]
+    lines = [line.label, f"{speed_text(best)} per user: {headline_of(best)}", *details(best)]
     if i == frontier.preferred:
         lines.append(preferred_text(frontier))
     if i == at_target(frontier):

@@ -106,10 +106,7 @@ def _chosen(pool: Pool, shape: tuple[int, int], *, seed: int, until_s: float) ->
 
 
 def _filled(
-    pool: Pool,
-    ranks: list[tuple[int, ...]],
-    columns: list[tuple[int, int]],
-    shape: tuple[int, int],
+    pool: Pool, ranks: list[tuple[int, ...]], columns: list[tuple[int, int]], shape: tuple[int, int]
 ) -> Slots:
     """Items into slots, the largest item into the largest slot."""
     items = pool.items

@@ -15,13 +15,7 @@ import numpy as np
 
 from planner.equations.arrays import IntArray
 from planner.errors import SolverError
-from planner.programs.experts import (
-    ExpertProgram,
-    equal_placement,
-    max_load,
-    n_moves,
-    violations,
-)
+from planner.programs.experts import ExpertProgram, equal_placement, max_load, n_moves, violations
 from planner.programs.proofs import ENUMERATION
 from planner.solvers.answers import Clock
 from planner.solvers.proving import Word

@@ -221,10 +221,7 @@ def _jointly(program: ExpertProgram, state: _State, limits: _Limits) -> _State:
     if bound * unit <= state.bound:
         return replace(state, placement=placement, words=(*state.words, *words))
     return _State(
-        placement=placement,
-        bound=bound * unit,
-        proof="search",
-        words=(*state.words, *words),
+        placement=placement, bound=bound * unit, proof="search", words=(*state.words, *words)
     )
 
 

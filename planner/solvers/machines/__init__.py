@@ -103,9 +103,7 @@ def place(pool: Pool, tries: Tries) -> PlacementSolution:
         if applies and not known.is_closed and not known.is_late:
             step()
     return PlacementSolution(
-        proved=known.proved,
-        n_spans=sum(len(one) - 1 for one in some.rate),
-        n_solves=known.n_solves,
+        proved=known.proved, n_spans=sum(len(one) - 1 for one in some.rate), n_solves=known.n_solves
     )
 
 
@@ -150,10 +148,7 @@ def _cover(known: Known, some: Spans) -> None:
     began_s, bound = time.perf_counter(), known.bound
     counts, rates = rates_by_layers(some)
     search = CoverSearch(
-        n_machines=counts,
-        rates=rates,
-        n_layers=known.pool.n_layers,
-        deadline_s=known.deadline_s,
+        n_machines=counts, rates=rates, n_layers=known.pool.n_layers, deadline_s=known.deadline_s
     )
     least = search.least_bound(known.rate, bound, tolerance=known.tries.gap / 4)
     known.n_solves += search.n_rounds

@@ -113,11 +113,7 @@ def _search(known: Known, some: Spans, above: float, cells: int, *, at_once: int
     """Look for placements above a rate; prove what the search excludes, if it came to its end."""
     began_s = time.perf_counter()
     tree = Tree(
-        spans=some,
-        above=above,
-        prices=known.prices,
-        deadline_s=known.deadline_s,
-        at_once=at_once,
+        spans=some, above=above, prices=known.prices, deadline_s=known.deadline_s, at_once=at_once
     )
     is_whole = tree.search(cells)
     known.offer(tree.best)

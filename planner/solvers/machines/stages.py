@@ -127,11 +127,7 @@ def _most(pool: Classes, some: Patterns, pattern: int) -> int:
 
 
 def _route(
-    model: cp_model.CpModel,
-    pool: Classes,
-    some: Patterns,
-    posed: list[_Visit],
-    refused: Refused,
+    model: cp_model.CpModel, pool: Classes, some: Patterns, posed: list[_Visit], refused: Refused
 ) -> None:
     """A circuit from the coordinator through the visits, those that are not used left out."""
     arcs = []

@@ -25,11 +25,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray
-from planner.programs.placement import (
-    Counts,
-    PlacementProgram,
-    placement_objective,
-)
+from planner.programs.placement import Counts, PlacementProgram, placement_objective
 from planner.programs.proofs import MULTIPLIERS, beyond, is_closed, refusal
 from planner.programs.relaxation import Relaxation, priced, relaxation, whole_counts, with_row
 from planner.solvers.answers import Clock

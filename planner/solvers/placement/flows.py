@@ -166,10 +166,7 @@ def _numbered(some: IntArray, n_all: int) -> IntArray:
 
 
 def _solved(
-    program: PlacementProgram,
-    network: Handover,
-    rows: _Stated,
-    held: float | None,
+    program: PlacementProgram, network: Handover, rows: _Stated, held: float | None
 ) -> tuple[FloatArray, Multipliers]:
     """Rates of all pairs that break nothing, and multipliers.
 

@@ -23,12 +23,7 @@ import numpy as np
 
 from planner.programs.layout import BoolArray, FloatArray, IntArray
 from planner.programs.mixed import MixedProgram
-from planner.programs.placement import (
-    Counts,
-    PlacementProgram,
-    placement_objective,
-    violations,
-)
+from planner.programs.placement import Counts, PlacementProgram, placement_objective, violations
 from planner.programs.proofs import MULTIPLIERS, is_closed, refusal
 from planner.programs.relaxation import Priced, Relaxation, priced, relaxation
 from planner.solvers.answers import Clock

@@ -144,13 +144,7 @@ def _empty(relaxed: Relaxation, effort: Effort, clock: Clock) -> highspy.Highs:
     nothing = np.zeros(relaxed.n_rows, np.int32)
     low = np.full(relaxed.n_rows, -highspy.kHighsInf)
     highs.addRows(
-        relaxed.n_rows,
-        low,
-        relaxed.right,
-        0,
-        nothing,
-        np.zeros(0, np.int32),
-        np.zeros(0),
+        relaxed.n_rows, low, relaxed.right, 0, nothing, np.zeros(0, np.int32), np.zeros(0)
     )
     return highs
 

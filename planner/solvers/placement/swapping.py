@@ -45,11 +45,7 @@ class Swaps:
     """
 
     def __init__(
-        self,
-        relaxed: Relaxation,
-        columns: IntArray,
-        behind: FloatArray,
-        draw: np.random.Generator,
+        self, relaxed: Relaxation, columns: IntArray, behind: FloatArray, draw: np.random.Generator
     ) -> None:
         self._columns = columns
         self._gains, self._behind = -relaxed.objective[columns], np.maximum(behind, 0.0)

@@ -90,11 +90,7 @@ class Protocol:
 
 
 LL = Protocol(
-    name="LL",
-    scale_up_hop_s=0.6e-6,
-    scale_out_hop_s=5e-6,
-    base_s=6.8e-6,
-    bandwidth_fraction=0.5,
+    name="LL", scale_up_hop_s=0.6e-6, scale_out_hop_s=5e-6, base_s=6.8e-6, bandwidth_fraction=0.5
 )
 LL128 = Protocol(
     name="LL128",
@@ -104,11 +100,7 @@ LL128 = Protocol(
     bandwidth_fraction=0.95,
 )
 SIMPLE = Protocol(
-    name="Simple",
-    scale_up_hop_s=28e-6,
-    scale_out_hop_s=28e-6,
-    base_s=0.0,
-    bandwidth_fraction=1.0,
+    name="Simple", scale_up_hop_s=28e-6, scale_out_hop_s=28e-6, base_s=0.0, bandwidth_fraction=1.0
 )
 
 

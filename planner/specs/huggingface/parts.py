@@ -54,11 +54,7 @@ class Traits:
 Reach = tuple[Span, int | None]
 """What a layer attends to, and the width of its window or chunk."""
 
-_SPANS = {
-    "full_attention": "all",
-    "sliding_attention": "window",
-    "chunked_attention": "chunk",
-}
+_SPANS = {"full_attention": "all", "sliding_attention": "window", "chunked_attention": "chunk"}
 
 
 def heads(f: Fields) -> tuple[int, int, int]:

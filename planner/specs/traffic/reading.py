@@ -50,11 +50,7 @@ from planner.specs.roles import Connector, load_connector
 from planner.specs.tables import read_table
 from planner.specs.traffic.arrivals import REPLAYED, arriving
 from planner.specs.traffic.kinds import ClassEntry, TrafficFile, beside, name_of, read_kind
-from planner.specs.traffic.lengths import (
-    AnyLengths,
-    DividedLengths,
-    lengths_of,
-)
+from planner.specs.traffic.lengths import AnyLengths, DividedLengths, lengths_of
 from planner.specs.traffic.records import FleetTraffic, Supply, TrafficClass
 from planner.specs.traffic.target_texts import read_targets
 from planner.specs.traffic.trace_files import load_parts

@@ -11,13 +11,7 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Callable, Sequence
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    Union,
-    get_args,
-)
+from typing import Annotated, Any, Literal, Union, get_args
 
 from pydantic_core import CoreSchema, SchemaValidator, core_schema
 

@@ -75,10 +75,7 @@ def _line(device: EconomicsDevice, n_ranks: int, n_group: int, n_bytes: float) -
 
 
 def _grid(
-    decode: DecodePass,
-    n_ranks: int,
-    cuts: tuple[float, float],
-    n_bytes: tuple[float, float],
+    decode: DecodePass, n_ranks: int, cuts: tuple[float, float], n_bytes: tuple[float, float]
 ) -> Timed:
     """The fastest of the squarest grids; `n_bytes` of both products are those of one device."""
     n_nodes = ceil(n_ranks / decode.device.n_devices_per_node)

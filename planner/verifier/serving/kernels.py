@@ -198,10 +198,7 @@ class Kernels:
         known = arguments_of(form.function)
         given = {**run.arguments, **run.implied}
         arguments = {name: value for name, value in given.items() if name in known}
-        rates = {
-            "peak_flop_per_s": self.peak(run),
-            "hbm_bytes_per_s": self.device.hbm_bytes_per_s,
-        }
+        rates = {"peak_flop_per_s": self.peak(run), "hbm_bytes_per_s": self.device.hbm_bytes_per_s}
         return float(form.seconds(arguments, rates, self.constants(run)))
 
     def error(self, run: Run) -> float:

@@ -34,12 +34,7 @@ def _grouped(
     columns = mixer.d_queries / n_tensor + own * mixer.d_keys_and_values / mixer.n_kv_heads
     yield product("qkv projection", "project", tokens.n, columns, d_model, formats.weights)
     number = stored_bytes(formats.cache)
-    shape = {
-        "n_heads": heads,
-        "n_kv_heads": own,
-        "d_head": mixer.d_head,
-        "cache_bytes": number,
-    }
+    shape = {"n_heads": heads, "n_kv_heads": own, "d_head": mixer.d_head, "cache_bytes": number}
     pair = mixer.d_head + mixer.d_value_head
     cached = own * (mixer.d_head + (0 if mixer.shares_values else mixer.d_value_head)) * number
     width = mixer.n_span_tokens

@@ -14,12 +14,7 @@ from planner.specs.kernels import EngineSpec
 from planner.specs.region import Outside
 from planner.verifier.model_errors import deviation, deviations
 from planner.verifier.serving.drafts import Draft
-from planner.verifier.serving.held import (
-    activation_bytes,
-    cached_bytes,
-    draft_bytes,
-    weights_bytes,
-)
+from planner.verifier.serving.held import activation_bytes, cached_bytes, draft_bytes, weights_bytes
 from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s
 from planner.verifier.serving.measured import OUTSIDE_CONFIDENCE, outside_of
 from planner.verifier.serving.mixers import Tokens
@@ -267,10 +262,7 @@ def _felt_together(rank: Rank, served: Served, running: float) -> Felt:
     grown = both_s - (decode.seconds if engine.mixes_prefill else 0.0)
     added = n_chunks * max(0.0, grown + launched_s) / (reading.prompts * rank.n_stages)
     between = itl / served.n_yielded
-    errors = (
-        decode.error(beside_s),
-        prefill.error(launched_s),
-    )
+    errors = (decode.error(beside_s), prefill.error(launched_s))
     turns = Turns(
         running=running,
         steps=n_out / served.n_yielded,

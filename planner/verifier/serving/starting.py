@@ -122,11 +122,7 @@ def unpaired(
     values |= {
         f"{role}_{name}": value
         for role, one in (("prefill", prefill), ("decode", decode))
-        for name, value in (
-            ("tp", one.n_tensor),
-            ("dp", one.n_data),
-            ("pp", one.n_stages),
-        )
+        for name, value in (("tp", one.n_tensor), ("dp", one.n_data), ("pp", one.n_stages))
     }
     for rule in engine.rules:
         if rule.is_of_pairs and _breaks(rule, values, model):

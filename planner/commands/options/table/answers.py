@@ -116,10 +116,7 @@ OUTPUT = (
         usual="1",
         needs="--staircase",
     ),
-    Option(
-        "--folder DIR",
-        "Where rows are kept as they come, and found again. [FILE.rows]",
-    ),
+    Option("--folder DIR", "Where rows are kept as they come, and found again. [FILE.rows]"),
     Option(
         "--parts FORMAT",
         "Format of the rows: jsonl or parquet.",
@@ -133,10 +130,7 @@ OUTPUT = (
     ),
     Option("--output FILE", "Write the constants as a kernel file.", new_file, of=("calibrate",)),
     Option(
-        "--output FILE",
-        "Write the table, which `plan calibrate` reads.",
-        new_file,
-        of=("measure",),
+        "--output FILE", "Write the table, which `plan calibrate` reads.", new_file, of=("measure",)
     ),
     Option("--network FILE", "Write collectives as sections of a topology file.", new_file),
     Option("--plot FILE", "Draw predicted against measured time, as SVG.", new_file),

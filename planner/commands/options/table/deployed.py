@@ -20,9 +20,7 @@ AUDITED = (
         of=("audit",),
     ),
     Option(
-        "--utilization FRACTION",
-        "Model FLOP of decode over the peak, like 15%.",
-        read.fraction,
+        "--utilization FRACTION", "Model FLOP of decode over the peak, like 15%.", read.fraction
     ),
     Option("--devices N", "Devices in use. [the whole pool]", counts.count),
     Option(
@@ -100,10 +98,7 @@ DEPLOYED = (
     ),
     Option("--pp N", "Stages of a pipeline.", counts.count, of=("predict",), usual="1"),
     Option(
-        "--batch N",
-        "Requests in flight on each attention rank. [1]",
-        counts.count,
-        of=("predict",),
+        "--batch N", "Requests in flight on each attention rank. [1]", counts.count, of=("predict",)
     ),
     Option("--batch N", "Sequences of a micro-batch.", counts.count, of=("stages",), usual="1"),
     Option(

@@ -36,15 +36,9 @@ MEASURED = (
     ),
     Option("--engine-version TEXT", "Of the engine.", usual=""),
     Option(
-        "--sms N",
-        "Multiprocessors of the device; default: as its other tables say.",
-        counts.count,
+        "--sms N", "Multiprocessors of the device; default: as its other tables say.", counts.count
     ),
-    Option(
-        "--source TEXT",
-        "Where the rows come from; default: the names of the files.",
-        usual="",
-    ),
+    Option("--source TEXT", "Where the rows come from; default: the names of the files.", usual=""),
     Option(
         "--kernels NAMES",
         "Of an engine's kernels of experts; default: all but rare ones.",
@@ -92,11 +86,7 @@ LOADS = (
         counts.count_or_none,
         needs="--loads",
     ),
-    Option(
-        "--zipf S",
-        "Or loads k^-S of the k-th busiest expert, like 1.0.",
-        read.power_law,
-    ),
+    Option("--zipf S", "Or loads k^-S of the k-th busiest expert, like 1.0.", read.power_law),
     Option(
         "--model NAME|FILE",
         "Model: how many experts, groups and bytes; see `plan models`.",

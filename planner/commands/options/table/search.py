@@ -28,10 +28,7 @@ DEGREES = (
     ),
     Option("--ep N", "Devices that divide the experts.", counts.count, sets="Degrees.expert"),
     Option(
-        "--dp N",
-        "Copies of attention, of models with experts.",
-        counts.count,
-        sets="Degrees.data",
+        "--dp N", "Copies of attention, of models with experts.", counts.count, sets="Degrees.data"
     ),
 )
 
@@ -212,11 +209,7 @@ RUNTIMES = (
         read.engines,
         example="vllm",
     ),
-    Option(
-        "--engine NAME",
-        "What runs it: vllm, sglang, trtllm or roofline.",
-        of=("audit",),
-    ),
+    Option("--engine NAME", "What runs it: vllm, sglang, trtllm or roofline.", of=("audit",)),
     Option(
         "--engine NAMES",
         "vllm, sglang, trtllm; of several the best for each replica; default: those that were "

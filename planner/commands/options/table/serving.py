@@ -55,25 +55,14 @@ POOLS = (
         of=SURVEYS,
         usual=DEFAULT_TOPOLOGY,
     ),
-    Option(
-        "--topology NAME|FILE",
-        "Pool of devices; see `plan topologies`.",
-        of=("predict",),
-    ),
+    Option("--topology NAME|FILE", "Pool of devices; see `plan topologies`.", of=("predict",)),
     Option(
         "--topology NAME|FILE",
         "Servers, a fabric of leaves, or a torus; default: h100-fat-tree-x64.",
         of=("fleet", *ON_SERVERS),
     ),
-    Option(
-        "--device NAME|FILE",
-        "Device, in its usual servers; or else a topology.",
-    ),
-    Option(
-        "--state FILE",
-        "What is busy, failed, reserved, slow or down.",
-        example="state.toml",
-    ),
+    Option("--device NAME|FILE", "Device, in its usual servers; or else a topology."),
+    Option("--state FILE", "What is busy, failed, reserved, slow or down.", example="state.toml"),
     Option(
         "--state FILE",
         "What is busy, failed, reserved, slow or down.",
@@ -203,14 +192,8 @@ REQUESTS = (
         counts.count,
         needs="--in-flight",
     ),
-    Option(
-        "--traffic FILE",
-        "Classes of traffic, and kinds of devices: in place of one class.",
-    ),
-    Option(
-        "--trace FILE",
-        "Requests as they came, CSV or JSONL: lengths, arrivals and rate.",
-    ),
+    Option("--traffic FILE", "Classes of traffic, and kinds of devices: in place of one class."),
+    Option("--trace FILE", "Requests as they came, CSV or JSONL: lengths, arrivals and rate."),
     Option(
         "--arrivals HOW",
         "poisson, cv2:4, constant or trace. [poisson; with a trace: trace]",
@@ -237,10 +220,7 @@ FILES = (
         required="name one, like `plan sweep examples/sweep.toml`",
         lack="no file is given",
     ),
-    Option(
-        "NAME",
-        "The one to describe; without it, list them all.",
-    ),
+    Option("NAME", "The one to describe; without it, list them all."),
 )
 
 SERVED = (*MODELS, *POOLS, *ENGINES, *REQUESTS, *FILES)
