@@ -76,12 +76,12 @@ def _check_outputs(said: Said, answer: Calibration) -> None:
 
 def _files(said: Said, answer: Calibration, n_sms_source: str) -> Iterator[tuple[str, str]]:
     if said.output is not None:
-        from planner.estimates.calibration.writing import kernel_file
+        from planner.estimates.calibration.kernel_schemas import kernel_file
 
         name = Path(said.output).stem
         yield said.output, kernel_file(answer.table, name=name, n_sms_source=n_sms_source)
     if said.network is not None:
-        from planner.estimates.calibration.writing import network_sections
+        from planner.estimates.calibration.kernel_schemas import network_sections
 
         yield said.network, network_sections(answer.fitted, source=answer.source)
     if said.plot is not None:

@@ -20,7 +20,7 @@ from planner.quantities import QUANTITIES
 from planner.results import Obstacle
 from planner.results.obstacles import PlacementConflict
 from planner.results.plans import UNEXPLAINED
-from planner.solvers.placement.answers import PlacementSolution
+from planner.solvers.placement import PlacementSolution
 from planner.solvers.solution import Status
 from planner.specs.placement_request import Serve
 from planner.specs.roles import APART, TOGETHER

@@ -15,7 +15,7 @@ from planner.runtimes.engines import EngineCandidates
 from planner.runtimes.erdil2025 import ErdilCandidates
 from planner.runtimes.predicting import Machines
 from planner.runtimes.roofline import candidates_of_request
-from planner.specs.economics.request import EconomicsRequest
+from planner.specs.economics.records import EconomicsRequest
 from planner.specs.engine_request import EngineRequest
 from planner.specs.request import Request
 from planner.specs.runtimes import ERDIL2025

@@ -35,7 +35,7 @@ from planner.solvers.search import break_ties
 from planner.solvers.solution import Status
 from planner.solvers.tracing import Step, Trace, trace
 from planner.specs.architecture import Architecture
-from planner.specs.economics.request import EconomicsRequest
+from planner.specs.economics.records import EconomicsRequest
 from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.runtimes import ERDIL2025

@@ -21,7 +21,7 @@ from planner.solvers.certify import in_si
 from planner.solvers.search import Found, search
 from planner.solvers.solution import Progress, Status
 from planner.specs.architecture import Architecture
-from planner.specs.economics.request import MEMORY_RULES
+from planner.specs.economics.records import MEMORY_RULES
 from planner.specs.engine_request import OVERLAPS, PREFERENCES, AskedDrafting
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Speculation, Targets

@@ -14,7 +14,7 @@ from planner.programs.amounts import Fleet, Priced, timed_facts, timed_replica, 
 from planner.programs.posed import Aim, PosedProgram, stated
 from planner.programs.targets import SIMPLICITY, Quantities, simplicity
 from planner.quantities import GIB
-from planner.specs.economics.request import EconomicsRequest
+from planner.specs.economics.records import EconomicsRequest
 from planner.topology.packing import n_node_places
 
 SLOTS = ("decode",)

@@ -28,7 +28,7 @@ from planner.results.staging import LayerPlacement, StageLine, StagePlan
 from planner.results.surveys import Frontier
 from planner.results.verifications import Verification
 from planner.specs.architecture import Experts, FeedForward
-from planner.specs.economics.request import EconomicsRequest
+from planner.specs.economics.records import EconomicsRequest
 from planner.specs.engine_request import EngineRequest, ServingRecords
 from planner.specs.graphs import GraphSpec
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
@@ -37,6 +37,7 @@ from planner.specs.pools import PoolSpec
 from planner.specs.records import ClusterSpec, LinkedFabric, ModelSpec, NodesFabric, TorusFabric
 from planner.specs.request import Request
 from planner.specs.stations import Station
+from planner.specs.traffic.arrivals import Trace
 from planner.specs.traffic.distributions import (
     ExponentialTokens,
     FixedTokens,
@@ -45,7 +46,6 @@ from planner.specs.traffic.distributions import (
     UniformTokens,
 )
 from planner.specs.traffic.lengths import DividedLengths, IndependentLengths, TraceLengths
-from planner.specs.traffic.traces import Trace
 from planner.verifier.rules import FIELDS
 
 DERIVED: Mapping[type, tuple[str, ...]] = {

@@ -6,11 +6,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Protocol
 
 from planner.report.documents.blocks import Pairs, Section, Table, section
 from planner.report.words import limit_label, percent, plural
 from planner.results import AnyPlan
+from planner.results.surveys import FrontierProof
 from planner.specs.certificates import LEAST_MOVED, OPTIMAL, UNCONFIRMED, Certificate, Proof
 from planner.units import show
 
@@ -72,22 +72,7 @@ def _sort_rows(proof: Certificate) -> list[tuple[str, str]]:
     return [("sorts", f"{proof.objective_name} by sorts of replicas {'; '.join(each)}; {counted}")]
 
 
-class Proven(Protocol):
-    """What has provers: a certificate, or the proof of a frontier."""
-
-    @property
-    def status(self) -> str: ...
-    @property
-    def proofs(self) -> tuple[Proof, ...]: ...
-    @property
-    def vouched_by(self) -> tuple[str, ...]: ...
-    @property
-    def wall_s(self) -> float: ...
-    @property
-    def solve_s(self) -> float: ...
-
-
-def prover_rows(found: Proven) -> list[tuple[str, str]]:
+def prover_rows(found: Certificate | FrontierProof) -> list[tuple[str, str]]:
     """Who vouches for the bound, who was refused and why, and what it took."""
     # sums that take no time say little beside those that searched; solvers come first
     worked = sorted(
@@ -169,13 +154,13 @@ def _of_sorts(proof: Certificate) -> str:
     return "".join(f"of {plural(n, 'sort')} of replicas " for n in fewer)
 
 
-def alone(found: Proven) -> str:
+def alone(found: Certificate | FrontierProof) -> str:
     """The prover whose bound nobody vouches for."""
     words = [one for one in found.proofs if one.is_accepted and one.outcome != "stopped"]
     return prover_name(words[-1].prover) if words else "one solver"
 
 
-def _why_alone(found: Proven) -> str:
+def _why_alone(found: Certificate | FrontierProof) -> str:
     if any(not one.is_accepted for one in found.proofs):
         return "another prover was refused"
     if any(one.note == "interrupt" for one in found.proofs):

@@ -12,7 +12,6 @@ from planner.report.words import amount, percent
 from planner.results import Alternative, EnginePlan
 from planner.results.engines import EngineDeployment
 from planner.specs.architecture import Architecture, Experts
-from planner.specs.judged import ModelKind
 from planner.specs.region import (
     CONFIDENCE,
     LEAST_ROWS,
@@ -23,7 +22,7 @@ from planner.specs.region import (
     measured,
     settings,
 )
-from planner.specs.runtimes import runtime_of
+from planner.specs.runtimes import ModelKind, runtime_of
 from planner.units import show
 
 if TYPE_CHECKING:

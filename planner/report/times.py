@@ -16,13 +16,20 @@ from planner.report.region import model_kind, outside_words
 from planner.report.words import percent, plural
 from planner.results import AnyDeployment, AnyRequest, runtime_name
 from planner.results.engines import EngineDeployment
-from planner.specs.economics.request import EconomicsRequest
-from planner.specs.judged import Judged, ModelKind, judged_on
+from planner.specs.economics.records import EconomicsRequest
 from planner.specs.records import ClusterSpec
 from planner.specs.region import Outside
 from planner.specs.request import Request
 from planner.specs.roles import SCHEDULES_APART, TOGETHER
-from planner.specs.runtimes import ERDIL2025, ROOFLINE, ScheduleName, runtime_of
+from planner.specs.runtimes import (
+    ERDIL2025,
+    ROOFLINE,
+    Judged,
+    ModelKind,
+    ScheduleName,
+    judged_on,
+    runtime_of,
+)
 
 if TYPE_CHECKING:
     from planner.results.fleets import FleetPlan

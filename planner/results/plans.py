@@ -15,7 +15,7 @@ from planner.results.engines import EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
 from planner.results.obstacles import Obstacle
 from planner.specs.certificates import Certificate
-from planner.specs.economics.request import EconomicsRequest
+from planner.specs.economics.records import EconomicsRequest
 from planner.specs.engine_request import EngineRequest
 from planner.specs.quality import with_variants
 from planner.specs.records import Provenance

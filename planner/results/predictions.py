@@ -9,9 +9,9 @@ from typing import Literal
 from planner.results.arrivals import Load, Waves
 from planner.results.experts import RedundantExperts
 from planner.specs.engine_request import PredictionRequest
-from planner.specs.judged import ModelKind
 from planner.specs.region import Outside
 from planner.specs.roles import PREFILL
+from planner.specs.runtimes import ModelKind
 from planner.specs.tables import Provenance
 
 Bound = Literal["compute", "memory", "network", "latency", "idle"]

@@ -22,7 +22,7 @@ from planner.runtimes.describe import agree
 from planner.runtimes.erdil_requests import economics_request
 from planner.solvers.search import optimum
 from planner.solvers.solution import Status
-from planner.specs.economics.request import MEMORY_RULES, EconomicsRequest
+from planner.specs.economics.records import MEMORY_RULES, EconomicsRequest
 from planner.specs.request import Request, command_of, make_request
 from planner.specs.runtimes import ERDIL2025
 from planner.specs.targets import Targets

@@ -14,12 +14,15 @@ from planner.estimates.economics.degrees import expert_degrees, stage_counts, te
 from planner.programs.economics import KNOWN
 from planner.quantities import objective_of, refused
 from planner.specs.economics.records import (
+    MEMORY_RULES,
     DecodePass,
+    Drafting,
     EconomicsDevice,
     EconomicsModel,
+    EconomicsRequest,
     LatentAttention,
+    Served,
 )
-from planner.specs.economics.request import MEMORY_RULES, Drafting, EconomicsRequest, Served
 from planner.specs.ledger import ECONOMICS, timed_by
 from planner.specs.meanings import misplaced
 from planner.specs.quality import quality_words

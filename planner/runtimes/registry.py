@@ -13,7 +13,7 @@ from planner.specs.architecture import Architecture
 from planner.specs.checking import model_problems
 from planner.specs.correspondence import architecture_of, model_spec_of
 from planner.specs.defaults import DEFAULT_WORKLOAD
-from planner.specs.economics.request import MEMORY_RULES
+from planner.specs.economics.records import MEMORY_RULES
 from planner.specs.engine_request import OVERLAPS, PREFERENCES
 from planner.specs.ledger import remark
 from planner.specs.meanings import misplaced, refusal_under

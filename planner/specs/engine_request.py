@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from planner.specs.architecture import Architecture
-from planner.specs.judged import ModelKind
 from planner.specs.kernels import EngineSpec, KernelTable
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.roles import TOGETHER
+from planner.specs.runtimes import ModelKind
 from planner.specs.served_formats import ServedFormats
 from planner.specs.targets import Lookahead
 from planner.specs.validation.values import NOT_EMPTY, one_of

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from planner.specs.judged import ModelKind, packaged_rows
 from planner.specs.records import DeviceSpec
 from planner.specs.region import Outside, further_deviation
-from planner.specs.runtimes import ROOFLINE
+from planner.specs.runtimes import ROOFLINE, ModelKind, packaged_rows
 
 Quantity = Literal["TPOT", "TTFT"]
 

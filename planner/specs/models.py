@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from planner.specs.judged import ModelKind
+from planner.specs.runtimes import ModelKind
 from planner.specs.served_formats import Checkpoint
 from planner.specs.tables import Provenance
 from planner.specs.validation.values import NOT_EMPTY, Check, Loss, Positive, one_of

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from planner.errors import Problem
 from planner.specs.records import ModelSpec, Workload
@@ -22,8 +22,8 @@ from planner.specs.variants import context_problems, diffusion_problems
 
 if TYPE_CHECKING:
     from planner.specs.architecture import Architecture
+    from planner.specs.placement_request import AnyModel
     from planner.specs.request import Request
-    from planner.specs.tables import Provenance
 
 OPTION = "--max-quality-loss"
 
@@ -37,49 +37,18 @@ They are served in 16 bits: vLLM, `--dtype auto`.
 _Model = TypeVar("_Model", "ModelSpec", "Architecture")
 
 
-class Formatted(Protocol):
-    """A model with the formats that it may take, as layouts or as engines see it."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def weights_formats(self) -> tuple[str, ...]: ...
-
-    @property
-    def published_weights(self) -> tuple[str, ...]: ...
-
-    @property
-    def activation_format(self) -> str: ...
-
-    @property
-    def provenance(self) -> tuple[Provenance, ...]: ...
-
-    @property
-    def kv_format(self) -> str: ...
-
-    @property
-    def kv_formats(self) -> tuple[str, ...]: ...
-
-    @property
-    def quality_losses(self) -> Mapping[str, float]: ...
-
-    @property
-    def kv_quality_losses(self) -> Mapping[str, float]: ...
-
-
-def weights_losses(model: Formatted) -> Mapping[str, float]:
+def weights_losses(model: AnyModel) -> Mapping[str, float]:
     """Known relative loss of each weights format [1]."""
     return model.quality_losses
 
 
-def kv_losses(model: Formatted) -> Mapping[str, float]:
+def kv_losses(model: AnyModel) -> Mapping[str, float]:
     """Known relative loss of each format of the KV cache [1]."""
     return {model.kv_format: 0.0, **model.kv_quality_losses}
 
 
 def among_variants(
-    model: Formatted, variants: Sequence[_Model], targets: Targets
+    model: AnyModel, variants: Sequence[_Model], targets: Targets
 ) -> tuple[_Model, ...]:
     """Variants that the limit on quality leaves, with what their formats lose against the model.
 
@@ -131,7 +100,7 @@ def variant_problems(
         yield from context_problems(one, *tokens, asked_by="--variants")
 
 
-def usual_formats(model: Formatted, targets: Targets) -> tuple[str, ...]:
+def usual_formats(model: AnyModel, targets: Targets) -> tuple[str, ...]:
     """Weights formats that a model is offered in where none is named.
 
     As it is published; with a limit on lost quality, in all that are known to keep it. Where the
@@ -144,7 +113,7 @@ def usual_formats(model: Formatted, targets: Targets) -> tuple[str, ...]:
     return _within(model.weights_formats, weights_losses(model), limit) or published
 
 
-def as_published(model: Formatted) -> tuple[str, ...]:
+def as_published(model: AnyModel) -> tuple[str, ...]:
     """Formats that weights are served in as they are published; of 16 bits where none is known."""
     served = tuple(name for name in model.published_weights if name not in UNSERVED)
     return served or (model.activation_format,)
@@ -155,7 +124,7 @@ def _within(formats: Sequence[str], losses: Mapping[str, float], limit: float) -
 
 
 def quality_problems(
-    model: Formatted, targets: Targets, asked_weights: Sequence[str], asked_caches: Sequence[str]
+    model: AnyModel, targets: Targets, asked_weights: Sequence[str], asked_caches: Sequence[str]
 ) -> Iterator[Problem]:
     """Formats that were asked for and that the limit on quality forbids."""
     limit = targets.quality_loss_fraction
@@ -206,11 +175,11 @@ def _looser(formats: Sequence[str], losses: Mapping[str, float]) -> str:
     return f"write `{OPTION} {percent(min(known))}` or more"
 
 
-def _is_assumed(model: Formatted, key: str) -> bool:
+def _is_assumed(model: AnyModel, key: str) -> bool:
     return any(value.key == key and value.is_assumed for value in model.provenance)
 
 
-def quality_words(model: Formatted, weights: str, cache: str) -> str:
+def quality_words(model: AnyModel, weights: str, cache: str) -> str:
     """What formats lose against the published ones, as far as it is known.
 
     `as published`; `int4 weights lose 1.2%, fp8 KV cache: not known`.

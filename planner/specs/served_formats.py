@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 from planner.errors import Problem
 from planner.specs.validation.values import one_of
+
+if TYPE_CHECKING:
+    from planner.specs.kernels import EngineSpec
+    from planner.specs.placement_request import AnyModel
 
 STATIC = "_static"
 """Ending of a format whose inputs have scales in the checkpoint, none that is found on the way."""
@@ -66,33 +70,13 @@ class Checkpoint:
     source: str = ""
 
 
-class Published(Protocol):
-    """A model with what is known of its checkpoints."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def weights_formats(self) -> tuple[str, ...]: ...
-
-    @property
-    def checkpoints(self) -> tuple[Checkpoint, ...]: ...
-
-
-class Loading(Protocol):
-    """An engine, and what it can load."""
-
-    @property
-    def needs_input_scales(self) -> bool: ...
-
-
-def checkpoint_of(model: Published, word: str) -> Checkpoint | None:
+def checkpoint_of(model: AnyModel, word: str) -> Checkpoint | None:
     """The checkpoint of a model that a word asks for, if one is known."""
     wanted = _WORDS.get(word, word)
     return next((one for one in model.checkpoints if one.format == wanted), None)
 
 
-def as_run(model: Published, asked: ServedFormats, engine: Loading) -> ServedFormats:
+def as_run(model: AnyModel, asked: ServedFormats, engine: EngineSpec) -> ServedFormats:
     """Formats of the kernels that run where formats are asked for.
 
     A format of which the model has a checkpoint is that checkpoint's. Others are made by the
@@ -109,7 +93,7 @@ def as_run(model: Published, asked: ServedFormats, engine: Loading) -> ServedFor
     )
 
 
-def unpublished(model: Published, option: str, asked: str) -> Iterator[Problem]:
+def unpublished(model: AnyModel, option: str, asked: str) -> Iterator[Problem]:
     """One problem where a format is asked for that no checkpoint of the model is known in."""
     plain = asked.removesuffix(STATIC)
     word = {"fp8_block": "fp8", "fp16": "bf16"}.get(plain, _WORDS.get(plain, plain))

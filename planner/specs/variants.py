@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 from planner.errors import Problem
 from planner.specs.validation.values import one_of
+
+if TYPE_CHECKING:
+    from planner.specs.placement_request import AnyModel
 
 HOWS = ("pruned", "distilled", "quantized", "diffusion")
 How = Annotated[str, one_of("way to make a variant", HOWS)]
@@ -35,17 +38,7 @@ class Variant:
     quality_loss_fraction: float | None = None
 
 
-class Standing(Protocol):
-    """A model that may stand in for another one."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def variant(self) -> Variant | None: ...
-
-
-def diffusion_problems(model: Standing, asked_by: str) -> Iterator[Problem]:
+def diffusion_problems(model: AnyModel, asked_by: str) -> Iterator[Problem]:
     """One problem if a model is decoded by diffusion, where one token after the other is timed.
 
     Args:
@@ -57,18 +50,8 @@ def diffusion_problems(model: Standing, asked_by: str) -> Iterator[Problem]:
         yield Problem(where=asked_by, value=model.name, fact=fact, remedy=remedy)
 
 
-class Attending(Protocol):
-    """A model, as layouts or as engines see it."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def n_context_tokens(self) -> int | None: ...
-
-
 def context_problems(
-    model: Attending, n_input_tokens: float, n_output_tokens: float, *, asked_by: str = "--model"
+    model: AnyModel, n_input_tokens: float, n_output_tokens: float, *, asked_by: str = "--model"
 ) -> Iterator[Problem]:
     """One problem if a request is longer than what a model attends to; none if nothing limits it.
 

@@ -35,7 +35,7 @@ from planner.topology.graph import (
     device_names,
 )
 from planner.topology.packing import domains_by_tier
-from planner.topology.paths import group_bytes_per_s
+from planner.topology.widest import group_bytes_per_s
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -8,7 +8,7 @@ A switch joins all its devices alike, so the devices behind one may be counted o
 axes, 8 as 2×4: a layout can then treat them differently. Both axes are of one tier: a group
 that spans them has the bandwidth and the latency of one axis as long as both.
 
-The table is made from the records, without the graph; it is what `planner.topology.paths`
+The table is made from the records, without the graph; it is what `planner.topology.widest`
 reads off the graph.
 """
 

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from planner.results import AnyPlan, AnyRequest
 from planner.results.placements import Placement
 from planner.results.surveys import Case, Comparison, Row
-from planner.specs.economics.request import EconomicsRequest
+from planner.specs.economics.records import EconomicsRequest
 from planner.specs.engine_request import EngineRequest
 from planner.specs.placement_request import PlacementRequest
 from planner.verifier.findings import Finding, Path, differences, with_differences

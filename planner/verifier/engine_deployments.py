@@ -16,7 +16,7 @@ from planner.specs.roles import TOGETHER
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
 from planner.verifier.quantities import broken_limits, further_of, limits_of, quality_words
-from planner.verifier.runtimes.packed import homeless
+from planner.verifier.runtimes.layouts import homeless
 from planner.verifier.serving.evaluation import Evaluation, evaluation
 from planner.verifier.serving.held import copies_of
 from planner.verifier.serving.passes import interval

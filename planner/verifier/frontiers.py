@@ -20,7 +20,7 @@ from planner.results.surveys import (
     FrontierProof,
 )
 from planner.specs.certificates import FEASIBLE, OPTIMAL
-from planner.specs.economics.request import EconomicsRequest
+from planner.specs.economics.records import EconomicsRequest
 from planner.specs.engine_request import EngineRequest
 from planner.specs.request import Request
 from planner.verifier.certificates import OF_A_PLAN, too_few

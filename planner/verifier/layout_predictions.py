@@ -7,7 +7,7 @@ from math import ceil
 from planner.results import AnyPlan, Deployment
 from planner.results.erdil2025 import Way as ErdilWay
 from planner.results.layout_predictions import LayoutPrediction, ToyModel, Traffic
-from planner.specs.economics.request import EconomicsRequest
+from planner.specs.economics.records import EconomicsRequest
 from planner.specs.request import Request
 from planner.verifier.deployments import Ground, ground_mesh, tokens_of
 from planner.verifier.findings import Finding, Refused, with_differences

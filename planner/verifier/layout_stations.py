@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from planner.results import Deployment
 from planner.results.erdil2025 import EconomicsDeployment
-from planner.specs.economics.request import EconomicsRequest
+from planner.specs.economics.records import EconomicsRequest
 from planner.specs.placement_request import DeploymentRow
 from planner.specs.request import Request
 from planner.specs.roles import DECODE

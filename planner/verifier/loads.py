@@ -8,7 +8,7 @@ from planner.results import AnyDeployment, AnyRequest, Deployment
 from planner.results.arrivals import Load
 from planner.results.engines import EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
-from planner.specs.economics.request import EconomicsRequest
+from planner.specs.economics.records import EconomicsRequest
 from planner.specs.engine_request import EngineRequest
 from planner.specs.request import Request
 from planner.verifier.engine_deployments import model_of

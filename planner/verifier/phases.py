@@ -8,18 +8,17 @@ from math import ceil
 
 from planner.results import Division, DraftPlan, PhasePlan, StepTime
 from planner.results.deployments import DraftChoice, LayoutChoice, PhaseChoice
-from planner.specs.judged import ModelKind, judged_on
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec
 from planner.specs.request import Request
 from planner.specs.roles import PREFILL
+from planner.specs.runtimes import ModelKind, judged_on
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Refused
 from planner.verifier.layout_names import axes_text, layout_name, mask_of, stored_axes
 from planner.verifier.model_errors import deviations, roofline_deviation
 from planner.verifier.scalar import ScalarBytes, ScalarMesh, ScalarTime, held_bytes, step_time
 from planner.verifier.scalar.experts import expert_ways
-from planner.verifier.scalar.heads import cached_heads
-from planner.verifier.scalar.shapes import OVER_HEADS, Layout
+from planner.verifier.scalar.shapes import OVER_HEADS, Layout, cached_heads
 
 Way = PhaseChoice | PhasePlan
 """How a phase uses weights at rest, as an answer says it."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from planner.results import Alternative, AnyDeployment, AnyPlan, AnyRequest, LimitUse, runtime_name
-from planner.specs.economics.request import EconomicsRequest
+from planner.specs.economics.records import EconomicsRequest
 from planner.specs.records import ClusterSpec
 from planner.verifier.beliefs import judged_beliefs
 from planner.verifier.certificates import certified

@@ -11,9 +11,9 @@ from planner.estimates.calibration import calibrating
 from planner.estimates.calibration.calibrating import calibrate
 from planner.estimates.calibration.fitting import admit, fit
 from planner.estimates.calibration.kernel_files import load_kernels
+from planner.estimates.calibration.kernel_schemas import kernel_file
 from planner.estimates.calibration.plain import read_plain
 from planner.estimates.calibration.tables import Reading
-from planner.estimates.calibration.writing import kernel_file
 from planner.specs.reading import load_device
 from tests.calibration.conftest import RATES, TRUE
 

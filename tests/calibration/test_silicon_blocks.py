@@ -9,10 +9,10 @@ from pyarrow import parquet
 
 from planner.equations.kernels import FAMILIES
 from planner.estimates.calibration.calibrating import calibrate
-from planner.estimates.calibration.contradictions import slower_than_larger
 from planner.estimates.calibration.silicon import read_silicon
 from planner.estimates.calibration.silicon_blocks import SHORTEST_SPARSE
 from planner.estimates.calibration.silicon_experts import N_DRAWS, balanced, power_law, routed
+from planner.estimates.calibration.silicon_rows import slower_than_larger
 from planner.specs.reading import load_device
 
 PEAKS = {"bf16": 989e12, "fp8": 1979e12}

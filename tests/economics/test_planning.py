@@ -13,7 +13,7 @@ from planner.planning.plans import decide, plan
 from planner.results import Conflict, ErdilPlan
 from planner.runtimes.candidates import Among
 from planner.runtimes.erdil2025 import ErdilCandidates, describe_choice
-from planner.specs.economics.request import Drafting, EconomicsRequest, Served
+from planner.specs.economics.records import Drafting, EconomicsRequest, Served
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.records import Workload
 from planner.specs.request import DEFAULT_BATCHES, Speculation, Targets

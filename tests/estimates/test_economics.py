@@ -25,10 +25,10 @@ from planner.estimates.economics.passes import Ways, all_ways, pass_latency_s
 from planner.estimates.economics.tables import held
 from planner.results.erdil2025 import Way
 from planner.runtimes.erdil_requests import economics_device, economics_model, left_out
-from planner.specs.economics.records import EconomicsModel
-from planner.specs.economics.request import (
+from planner.specs.economics.records import (
     MEMORY_RULES,
     Drafting,
+    EconomicsModel,
     EconomicsRequest,
     Served,
 )

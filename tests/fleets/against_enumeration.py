@@ -37,11 +37,10 @@ from planner.specs.fleet_request import FleetRequest
 from planner.specs.reading import load_model
 from planner.specs.roles import LEAST_PRESENT, TOGETHER
 from planner.specs.stations import Station
-from planner.specs.traffic.arrivals import in_bursts
+from planner.specs.traffic.arrivals import Trace, in_bursts
 from planner.specs.traffic.lengths import IndependentLengths, Lengths, TraceLengths
 from planner.specs.traffic.records import FREE_CUTS, TPOT, TTFT, PercentileTarget, TrafficClass
 from planner.specs.traffic.texts import tokens_of
-from planner.specs.traffic.traces import Trace
 from tests.fleets.stationed import GivenKind, Offer, given_market, pool_of_kinds
 from tests.verifier.simulation.stations import station
 

@@ -16,7 +16,7 @@ from planner.specs.reading import load_architecture
 from planner.specs.request import SolverOptions
 from planner.specs.roles import load_connector
 from planner.specs.state import State
-from planner.specs.traffic.arrivals import Arrivals
+from planner.specs.traffic.arrivals import Arrivals, Trace
 from planner.specs.traffic.building import traffic_class
 from planner.specs.traffic.distributions import FixedTokens, LognormalTokens
 from planner.specs.traffic.lengths import IndependentLengths
@@ -27,7 +27,6 @@ from planner.specs.traffic.records import (
     SuppliedKind,
     Supply,
 )
-from planner.specs.traffic.traces import Trace
 
 LARGE, SMALL = "llama-3.1-70b", "llama-3.1-8b"
 

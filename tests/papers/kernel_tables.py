@@ -17,7 +17,7 @@ from pathlib import Path
 from planner.errors import RequestError
 from planner.estimates.calibration.calibrating import calibrate
 from planner.estimates.calibration.kernel_files import load_kernels
-from planner.estimates.calibration.writing import kernel_file
+from planner.estimates.calibration.kernel_schemas import kernel_file
 from planner.specs.reading import load_device
 
 FOLDER = Path(__file__).parents[2] / "kernels"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planner.specs.judged import Judged, judged_on, judgements
 from planner.specs.reading import load_device
-from planner.specs.runtimes import RUNTIMES
+from planner.specs.runtimes import RUNTIMES, Judged, judged_on, judgements
 from tests.papers.judged import FILE, judged_rows
 from tests.papers.records import as_csv
 

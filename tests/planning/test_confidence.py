@@ -8,8 +8,8 @@ from planner import Serve, Targets, Workload, load_model, load_topology, place, 
 from planner.equations.tails import sigmas
 from planner.errors import RequestError
 from planner.report.as_json import answer_json, digest_of
-from planner.specs.judged import judged_on
 from planner.specs.model_errors import roofline_error
+from planner.specs.runtimes import judged_on
 from planner.specs.targets import Degrees, Speculation
 from tests.report.rendering import report_text
 

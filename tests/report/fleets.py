@@ -15,11 +15,10 @@ from planner.specs.reading import load_model
 from planner.specs.records import ModelSpec
 from planner.specs.roles import AskedRoles, load_connector
 from planner.specs.state import State
-from planner.specs.traffic.arrivals import replaying
+from planner.specs.traffic.arrivals import Trace, replaying
 from planner.specs.traffic.lengths import IndependentLengths, TraceLengths
 from planner.specs.traffic.records import GoodputTarget, PercentileTarget, TrafficClass
 from planner.specs.traffic.texts import tokens_of
-from planner.specs.traffic.traces import Trace
 
 
 def trace(n_requests: int = 300) -> Trace:

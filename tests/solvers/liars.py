@@ -9,7 +9,7 @@ from importlib import import_module
 
 import numpy as np
 
-from planner.solvers.mixed.answers import judged
+from planner.solvers.mixed import judged
 
 LIES = ("worst answer", "false bound", "false infeasible", "half an answer")
 
@@ -57,7 +57,7 @@ def _half(program, word):
     """The first half of an answer, called optimal."""
     if word.answer is None:
         return word
-    from planner.solvers.mixed.answers import RawAnswer
+    from planner.solvers.mixed import RawAnswer
 
     values = np.where(np.arange(len(word.answer)) < len(word.answer) / 2, word.answer, 0.0)
     raw = RawAnswer(outcome="optimal", values=values, bound=float(program.cost @ values))

@@ -11,7 +11,7 @@ import networkx as nx
 
 from planner.topology.graph import device_names
 from planner.topology.packing import domains_by_tier
-from planner.topology.paths import group_bytes_per_s
+from planner.topology.widest import group_bytes_per_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

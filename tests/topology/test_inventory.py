@@ -7,8 +7,8 @@ from dataclasses import replace
 from planner.specs.pools import load_pool
 from planner.specs.state import LinkState, SlowDevices, State
 from planner.topology.inventory import inventory
-from planner.topology.paths import bottleneck, group_bytes_per_s
 from planner.topology.pools import pool_graph, with_state
+from planner.topology.widest import bottleneck, group_bytes_per_s
 
 POOL = load_pool("h100-fat-tree-x64")
 GRAPH = pool_graph(POOL)

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 
 from planner.topology.graph import build_graph, device_names
 from planner.topology.meshes import mesh_table
-from planner.topology.paths import group_bytes_per_s
 from planner.topology.slices import slice_shapes
-from planner.topology.widest import widest_groups
+from planner.topology.widest import group_bytes_per_s, widest_groups
 from tests.clocks import least_s
 from tests.topology.pools import (
     HOP_S,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.topology.graph import build_graph, device_names
-from planner.topology.paths import group_bytes_per_s
+from planner.topology.widest import group_bytes_per_s
 from tests.topology.pools import linked, linked_clusters, nodes, torus
 from tests.topology.readings import (
     group_diameter,

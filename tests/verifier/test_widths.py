@@ -10,8 +10,8 @@ from planner.specs.pools import load_pool, pool_of
 from planner.specs.reading import load_cluster
 from planner.specs.state import LinkState, State
 from planner.topology.graph import SCALE_OUT, SPINE
-from planner.topology.paths import bottleneck
 from planner.topology.pools import pool_graph, with_state
+from planner.topology.widest import bottleneck
 from planner.verifier.grounds import Ground
 from planner.verifier.parts import Widths
 from planner.verifier.sites import site_of

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.equations.kernels.block_families import BLOCKS
+from planner.equations.kernels.block_families import BLOCKS, PRODUCTS
 from planner.equations.kernels.families import Family
 from planner.equations.kernels.mixing import MIXERS
 from planner.equations.kernels.others import MOVERS
-from planner.equations.kernels.products import PRODUCTS
 
 FAMILIES: Mapping[str, Family] = {one.name: one for one in (*PRODUCTS, *MIXERS, *BLOCKS, *MOVERS)}
 """Every family, by the name that kernel files give it."""

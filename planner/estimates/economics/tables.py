@@ -21,8 +21,7 @@ from planner.equations.economics.transformer import (
 )
 from planner.estimates.economics.degrees import ffn_padding
 from planner.estimates.economics.passes import Ways, all_ways, joined_ways, pass_latency_s
-from planner.specs.economics.records import DecodePass, EconomicsModel
-from planner.specs.economics.request import EconomicsRequest
+from planner.specs.economics.records import DecodePass, EconomicsModel, EconomicsRequest
 from planner.specs.targets import FREE, Degrees
 
 

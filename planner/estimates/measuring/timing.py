@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planner.equations.collectives import KINDS
-from planner.estimates.calibration.contradictions import slower_than_larger
+from planner.estimates.calibration.silicon_rows import slower_than_larger
 from planner.estimates.measuring.programs import Bench, Prepared, UntimedError
 from planner.estimates.measuring.wanted import Wanted
 

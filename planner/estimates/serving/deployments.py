@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.specs.architecture import Architecture, Experts
-from planner.specs.judged import ModelKind
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
+from planner.specs.runtimes import ModelKind
 from planner.specs.served_formats import ServedFormats
 
 

@@ -129,7 +129,6 @@ def _sent(
     for part, number in ways:
         yield Operation(
             name=part,
-            layer="",
             part=part,
             family=part,
             arguments={
@@ -170,7 +169,6 @@ def _fused(
     pairs, hit = reached(ffn, tokens, table)
     return Operation(
         name="experts",
-        layer="",
         part="feed",
         family="experts",
         format=formats.experts,

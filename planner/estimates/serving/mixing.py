@@ -76,7 +76,6 @@ def _grouped_attention(
     if np.any(work.n_decoding):
         yield Operation(
             name="decode attention",
-            layer="",
             part="attend",
             family="decode_attention",
             format=formats.cache,
@@ -90,7 +89,6 @@ def _grouped_attention(
         new, past = _prefill_span(mixer, work)
         yield Operation(
             name="prefill attention",
-            layer="",
             part="attend",
             family="prefill_attention",
             format=formats.cache,
@@ -174,7 +172,6 @@ def _absorbed(
     )
     yield Operation(
         name="decode attention",
-        layer="",
         part="attend",
         family="latent_decode",
         format=formats.cache,
@@ -219,7 +216,6 @@ def _expanded(
         past = np.maximum(0.0, _selected(mixer.indexer, past + mean) - mean)
     yield Operation(
         name="prefill attention",
-        layer="",
         part="attend",
         family="latent_prefill",
         format=formats.cache,
@@ -264,7 +260,6 @@ def _indexing(
     scored = np.asarray(work.n_decoding) * work.context + work.n_prompts * (past + new)
     yield Operation(
         name="scores of the indexer",
-        layer="",
         part="attend",
         family="scores",
         format="fp8",
@@ -290,7 +285,6 @@ def _recurrence(
     if np.any(work.n_decoding):
         yield Operation(
             name="state update",
-            layer="",
             part="attend",
             family="recurrence_decode",
             format=mixer.kind,
@@ -303,7 +297,6 @@ def _recurrence(
     if np.any(work.n_prompts):
         yield Operation(
             name="state over the prompt",
-            layer="",
             part="attend",
             family="recurrence_prefill",
             format=mixer.kind,

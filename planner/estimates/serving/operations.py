@@ -121,7 +121,7 @@ class Operation:
 
     Args:
         name: what reports call it: `qkv projection`.
-        layer: class of layers that it belongs to; `model` outside of all.
+        layer: class of layers that it belongs to, which `within` says; `model` outside of all.
         part: what it belongs to inside a layer.
         family: name of its closed form.
         format: number format of it.
@@ -130,9 +130,9 @@ class Operation:
     """
 
     name: str
-    layer: str
     part: Part
     family: str
+    layer: str = ""
     format: str = "bf16"
     arguments: Mapping[str, Any] = field(default_factory=dict)
     n_times: float = 1.0
@@ -156,7 +156,6 @@ def gemm(
     weight, read = number_bytes(number_format), input_bytes(number_format)
     return Operation(
         name=name,
-        layer="",
         part=part,
         family="gemm",
         format=number_format,
@@ -183,7 +182,6 @@ def grouped_gemm(
     """
     return Operation(
         name=name,
-        layer="",
         part=part,
         family="grouped_gemm_prefill" if reads else "grouped_gemm_decode",
         format=number_format,
@@ -202,7 +200,6 @@ def elementwise(name: str, part: Part, n_bytes: ArrayLike, *, n_kernels: ArrayLi
     """Kernels that read and write numbers once each."""
     return Operation(
         name=name,
-        layer="",
         part=part,
         family="elementwise",
         arguments={"n_bytes": n_bytes, "n_kernels": n_kernels},
@@ -214,9 +211,5 @@ def message(
 ) -> Operation:
     """A collective over consecutive devices; `n_bytes` is the whole buffer of one device."""
     return Operation(
-        name=name,
-        layer="",
-        part=part,
-        family=kind,
-        arguments={"n_bytes": n_bytes, "n_devices": n_devices},
+        name=name, part=part, family=kind, arguments={"n_bytes": n_bytes, "n_devices": n_devices}
     )

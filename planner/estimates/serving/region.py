@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.serving.deployments import DeploymentTable, runs
 from planner.estimates.serving.traffic import Traffic
-from planner.specs.judged import ModelKind
 from planner.specs.region import (
     FACTOR,
     LEAST_ROWS,
@@ -28,6 +27,7 @@ from planner.specs.region import (
     measured,
     region_errors,
 )
+from planner.specs.runtimes import ModelKind
 from planner.specs.served_formats import STATIC, ServedFormats
 
 UNKNOWN, FAR, OFF, INSIDE = range(4)

@@ -20,7 +20,7 @@ from planner.report.words import limit_label, limit_text
 from planner.results import Conflict, Obstacle
 from planner.results.obstacles import PlacementConflict
 from planner.results.staging import StagingConflict
-from planner.specs.economics.request import EconomicsRequest
+from planner.specs.economics.records import EconomicsRequest
 from planner.units import show
 
 _FAILS = {MEMORY: "nothing fits", "prefill_batch": "the limits cannot hold together"}

@@ -17,7 +17,7 @@ from planner.report.outlines import ECONOMICS_WORDS
 from planner.report.words import amount, percent, plural, target_texts
 from planner.results import ErdilPlan
 from planner.results.erdil2025 import EconomicsDeployment, PassCount, Way
-from planner.specs.economics.request import EconomicsRequest
+from planner.specs.economics.records import EconomicsRequest
 from planner.units import show
 
 _MEMORY = {

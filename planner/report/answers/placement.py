@@ -26,7 +26,8 @@ from planner.report.times import times_notes
 from planner.report.words import percent, plural
 from planner.results.floorplans import FloorPlan
 from planner.results.placements import Channel, Handover, Placed, Placement, Recipe, Replica
-from planner.specs.quality import Formatted, quality_words
+from planner.specs.placement_request import AnyModel
+from planner.specs.quality import quality_words
 from planner.specs.roles import DECODE, PREFILL, role_words
 from planner.specs.runtimes import ROOFLINE, runtime_of
 from planner.units import show
@@ -144,7 +145,7 @@ def recipe_table(placement: Placement) -> Table:
     return Table(rows=rows, align="><", wraps=True)
 
 
-def _recipe(recipe: Recipe, model: Formatted) -> tuple[str, str]:
+def _recipe(recipe: Recipe, model: AnyModel) -> tuple[str, str]:
     it = recipe.deployment
     quality = quality_words(model, it.weights_format, it.kv_format)
     slow = "" if recipe.speed_fraction == 1 else f" at {percent(recipe.speed_fraction)} of speed"

@@ -12,7 +12,7 @@ from planner.report.times import times_notes
 from planner.results import AnyPlan
 from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
-from planner.specs.economics.request import EconomicsRequest
+from planner.specs.economics.records import EconomicsRequest
 
 
 def document(plan: AnyPlan) -> Document:

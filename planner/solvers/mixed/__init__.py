@@ -7,13 +7,19 @@ To add a solver: one file with `solve(program, effort)`, one line in `MIXED_SOLV
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 
+import numpy as np
+
 from planner.equations.arrays import FloatArray
-from planner.programs.mixed import MixedProgram
+from planner.programs.mixed import MixedProgram, mixed_objective, mixed_violations
+from planner.programs.proofs import refusal
 from planner.solvers.proving import Proved, Prover, Word, prove
-from planner.solvers.solution import Effort
+from planner.solvers.solution import Effort, Stop
+from planner.specs.certificates import Outcome, Proof
 from planner.specs.targets import Wanted
 
 MIXED_SOLVERS = {
@@ -59,3 +65,58 @@ def solver_of(name: str) -> MixedBackend:
 
 def _prover(program: MixedProgram, name: str) -> Prover[FloatArray]:
     return lambda effort: solver_of(name)(program, effort)
+
+
+LET_PASS = 1e-6
+"""Excess of a row that an answer may have, as a share of its largest term: what is read off it is
+whole numbers, and is judged by the program that was posed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RawAnswer:
+    """What a solver says in its own words, nothing of it judged.
+
+    Args:
+        values: of the columns (N,), or None.
+        bound: its own; inf where it calls the program infeasible, −inf where it knows none.
+    """
+
+    outcome: Outcome
+    values: FloatArray | None
+    bound: float
+    n_nodes: int = 0
+    stopped_by: Stop = ""
+
+
+def judged(
+    program: MixedProgram, raw: RawAnswer, *, prover: str, wall_s: float
+) -> Word[FloatArray]:
+    """A raw answer, refused where it is none: rows broken, or called optimal without values.
+
+    Its values (N,) are whole where columns are, and within their bounds.
+    """
+    values, value, note = None, math.inf, ""
+    if raw.values is not None:
+        values = np.where(program.is_whole, np.rint(raw.values), raw.values)
+        values = np.clip(values, program.lower, program.upper)
+        broken = mixed_violations(program, values, tolerance=LET_PASS)
+        if broken:
+            row, excess = max(broken.items(), key=lambda item: item[1])
+            note = f"its answer breaks `{row}` by {excess:.3g}"
+        else:
+            value = mixed_objective(program, values)
+    elif raw.outcome == "optimal":
+        note = "it calls optimal what it does not have"
+    if math.isnan(raw.bound):
+        note = "its bound is no number"
+    if note:
+        return Word(answer=None, proof=refusal(prover, note, wall_s), n_nodes=raw.n_nodes)
+    proof = Proof(
+        prover=prover,
+        outcome=raw.outcome,
+        value=value,
+        bound=raw.bound,
+        wall_s=wall_s,
+        note="out of time" if raw.stopped_by == "time limit" else raw.stopped_by,
+    )
+    return Word(answer=values, proof=proof, n_nodes=raw.n_nodes, stopped_by=raw.stopped_by)

@@ -11,7 +11,7 @@ from planner.programs.mixed import MixedProgram
 from planner.programs.proofs import refusal
 from planner.solvers.answers import Clock
 from planner.solvers.cpsat import power_of_two, prover, run, set_parameters, word_of
-from planner.solvers.mixed.answers import RawAnswer, judged
+from planner.solvers.mixed import RawAnswer, judged
 from planner.solvers.proving import Word
 from planner.solvers.solution import Effort
 

@@ -18,7 +18,7 @@ from planner.equations.arrays import FloatArray
 from planner.programs.mixed import MixedProgram, as_mps
 from planner.programs.proofs import refusal
 from planner.solvers.answers import Clock
-from planner.solvers.mixed.answers import RawAnswer, judged
+from planner.solvers.mixed import RawAnswer, judged
 from planner.solvers.proving import Word
 from planner.solvers.solution import Effort
 

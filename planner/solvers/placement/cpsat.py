@@ -23,7 +23,7 @@ from planner.programs.placement import Counts, PlacementProgram, most_copies
 from planner.programs.proofs import refusal
 from planner.solvers.answers import Clock
 from planner.solvers.cpsat import integer_row, power_of_two, prover, run, set_parameters, word_of
-from planner.solvers.placement.answers import judged
+from planner.solvers.placement import judged
 from planner.solvers.proving import Word
 from planner.solvers.solution import Effort
 

@@ -15,7 +15,7 @@ from planner.programs.layout import FloatArray, IntArray
 from planner.programs.placement import Counts, PlacementProgram, most_copies
 from planner.programs.proofs import ENUMERATION
 from planner.solvers.answers import Clock
-from planner.solvers.placement.answers import judged
+from planner.solvers.placement import judged
 from planner.solvers.proving import Word
 from planner.solvers.solution import Effort
 from planner.specs.certificates import Proof

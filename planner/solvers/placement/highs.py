@@ -19,7 +19,7 @@ from planner.solvers.answers import Clock
 from planner.solvers.highs_run import TOLERANCE, tolerances
 from planner.solvers.mixed import highs as mixed_highs
 from planner.solvers.mixed import scip as mixed_scip
-from planner.solvers.placement.answers import judged
+from planner.solvers.placement import judged
 from planner.solvers.proving import Word
 from planner.solvers.solution import Effort
 

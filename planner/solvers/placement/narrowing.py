@@ -29,8 +29,7 @@ from planner.programs.relaxation import Priced, Relaxation, priced, relaxation
 from planner.solvers.answers import Clock
 from planner.solvers.highs_run import version
 from planner.solvers.mixed import highs
-from planner.solvers.placement import swapping
-from planner.solvers.placement.answers import judged
+from planner.solvers.placement import judged, swapping
 from planner.solvers.placement.greedy import greedy
 from planner.solvers.placement.pricing import prices_of
 from planner.solvers.proving import Word

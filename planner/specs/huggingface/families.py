@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from planner.specs.huggingface import latent, pruned, recurrent, softmax
+from planner.specs.huggingface import latent, recurrent, softmax
 from planner.specs.huggingface.fields import Fields
 from planner.specs.huggingface.layers import Body
 from planner.specs.huggingface.parts import Traits
@@ -24,7 +24,7 @@ class Family:
 
 
 def _pruned(f: Fields, _traits: Traits) -> Body:
-    return pruned.nemotron_nas(f)
+    return softmax.nemotron_nas(f)
 
 
 _PLAIN = Traits()

@@ -9,14 +9,13 @@ from typing import TypeVar
 
 from planner.errors import Problem
 from planner.specs.placement_request import AnyModel
-from planner.specs.traffic.arrivals import Arrivals, arriving
+from planner.specs.traffic.arrivals import Arrivals, Trace, arriving
 from planner.specs.traffic.distributions import TokenDistribution
 from planner.specs.traffic.lengths import AnyLengths, lengths_of
 from planner.specs.traffic.records import TrafficClass
 from planner.specs.traffic.target_texts import ReadTargets, goodput_of, read_targets
 from planner.specs.traffic.texts import arrivals_of, tokens_of
 from planner.specs.traffic.trace_files import load_trace
-from planner.specs.traffic.traces import Trace
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.problems import Collected
 from planner.units import UnitError

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from planner.specs.records import Workload
+from planner.specs.traffic.arrivals import Trace
 from planner.specs.traffic.distributions import AnyTokens
 from planner.specs.traffic.strata import Cells, strata_of
-from planner.specs.traffic.traces import Trace
 
 USUAL_CELLS = 64
 

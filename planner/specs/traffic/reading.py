@@ -48,13 +48,12 @@ from planner.specs.placement_request import AnyModel
 from planner.specs.reading import load_architecture
 from planner.specs.roles import Connector, load_connector
 from planner.specs.tables import read_table
-from planner.specs.traffic.arrivals import REPLAYED, arriving
+from planner.specs.traffic.arrivals import REPLAYED, Trace, arriving
 from planner.specs.traffic.kinds import ClassEntry, TrafficFile, beside, name_of, read_kind
 from planner.specs.traffic.lengths import AnyLengths, DividedLengths, lengths_of
 from planner.specs.traffic.records import FleetTraffic, Supply, TrafficClass
 from planner.specs.traffic.target_texts import read_targets
 from planner.specs.traffic.trace_files import load_parts
-from planner.specs.traffic.traces import Trace
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import validate
 from planner.specs.validation.problems import Collected

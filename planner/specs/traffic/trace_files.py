@@ -21,6 +21,7 @@ from planner.errors import Problem, SpecError
 from planner.specs.ledger import Use, enter
 from planner.specs.tables import literal
 from planner.specs.texts import UnreadError, read_bytes
+from planner.specs.traffic.arrivals import Trace
 from planner.specs.traffic.distributions import MOST_TOKENS
 from planner.specs.traffic.trace_rows import (
     Clock,
@@ -30,7 +31,6 @@ from planner.specs.traffic.trace_rows import (
     refuse_row,
     understood,
 )
-from planner.specs.traffic.traces import Trace
 from planner.specs.validation.arguments import arguments_checked
 
 MOST_BYTES = 2**30

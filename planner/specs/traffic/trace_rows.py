@@ -13,8 +13,8 @@ from typing import Any
 from planner.errors import Problem
 from planner.specs.ledger import remark
 from planner.specs.tables import literal
+from planner.specs.traffic.arrivals import Counts, Floats, Trace
 from planner.specs.traffic.distributions import MOST_TOKENS
-from planner.specs.traffic.traces import Counts, Floats, Trace
 
 _MOST_SHOWN = 10
 

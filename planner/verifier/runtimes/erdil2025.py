@@ -14,14 +14,13 @@ from math import ceil
 
 from planner.results import Considered
 from planner.results.erdil2025 import EconomicsChoice, EconomicsDeployment, EconomicsDraft, Way
-from planner.specs.economics.records import DecodePass
-from planner.specs.economics.request import EconomicsRequest, Served
+from planner.specs.economics.records import DecodePass, EconomicsRequest, Served
 from planner.specs.runtimes import ERDIL2025
 from planner.specs.tables import Provenance
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
 from planner.verifier.quantities import broken_limits, further_of, limits_of
 from planner.verifier.runtimes.erdil_passes import count_bytes, count_pass
-from planner.verifier.runtimes.packed import homeless
+from planner.verifier.runtimes.layouts import homeless
 
 CHECKS = (
     "every constraint of the unscreened program holds",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from planner.results import Considered, Deployment
@@ -9,6 +10,7 @@ from planner.results.phase_deployments import PhaseDeployment
 from planner.specs.request import Request
 from planner.specs.runtimes import ROOFLINE
 from planner.specs.tables import Provenance
+from planner.specs.targets import Targets
 from planner.verifier.deployments import Ground, layout_deployment
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
 from planner.verifier.meshes import is_counted_off_twice
@@ -123,3 +125,32 @@ def broken_targets(request: Request, found: Deployment, path: Path) -> list[Find
         Finding(path=path, says=found.summary, fact=f"breaks a limit: {fact}")
         for fact in broken_limits(request.targets, found, TOLERANCE)
     ]
+
+
+Pool = tuple[int, int]
+"""Devices of a pool, and of a node of it."""
+
+
+def homeless(targets: Targets, pool: Pool, n_devices: int, n_replicas: int) -> Iterator[Finding]:
+    """Another number of replicas than was asked for, or more than have devices of their own.
+
+    One that fits a node stays in it; a larger one begins with a node of its own.
+
+    Args:
+        n_devices: of one replica.
+    """
+    asked = targets.n_replicas
+    if asked is not None and n_replicas != asked:
+        yield Finding(path=("n_replicas",), says=n_replicas, fact=f"are not {asked}")
+    places = n_places(pool, n_devices)
+    if not 1 <= n_replicas <= places:
+        yield Finding(path=("n_replicas",), says=n_replicas, fact=f"have {places} places")
+
+
+def n_places(pool: Pool, n_devices: int) -> int:
+    """Replicas of so many devices that are dealt out; one wherever it fits at all."""
+    whole_pool, node = pool
+    step = node if n_devices <= node else -(-n_devices // node) * node
+    sizes = (min(step, whole_pool - first) for first in range(0, whole_pool, step))
+    whole = sum(size // n_devices if n_devices <= node else size == step for size in sizes)
+    return max(whole, n_devices <= whole_pool)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from math import ceil
 
 from planner.specs.records import ModelSpec, MoeShape
-from planner.verifier.scalar.heads import attention_params
-from planner.verifier.scalar.shapes import N_AXES, Layout
+from planner.verifier.scalar.shapes import N_AXES, Layout, attention_params
 
 
 def moe_of(model: ModelSpec) -> MoeShape:

@@ -12,8 +12,14 @@ from planner.verifier.scalar.experts import (
     own_expert_params,
     resting_common_params,
 )
-from planner.verifier.scalar.heads import cached_heads, cached_width, own_heads, query_width
-from planner.verifier.scalar.shapes import Layout, stage_layers
+from planner.verifier.scalar.shapes import (
+    Layout,
+    cached_heads,
+    cached_width,
+    own_heads,
+    query_width,
+    stage_layers,
+)
 
 N_GATHER_BUFFERS = 2  # gathered matrices held at once: one in use, one in flight
 

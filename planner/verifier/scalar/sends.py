@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from planner.specs.records import FORMAT_BYTES
-from planner.verifier.scalar import heads
+from planner.verifier.scalar import shapes
 from planner.verifier.scalar.experts import (
     common_params,
     dense_layer_params,
@@ -153,9 +153,9 @@ def _attention_hidden(layout: Layout) -> tuple[int, int]:
     """
     model, mla = layout.model, layout.model.mla
     if mla is None:
-        return heads.query_width(model) + heads.cached_width(model), heads.query_width(model)
-    first = mla.d_q_latent or heads.query_width(model)
-    return first + heads.cached_width(model), model.n_heads_served * mla.d_value
+        return shapes.query_width(model) + shapes.cached_width(model), shapes.query_width(model)
+    first = mla.d_q_latent or shapes.query_width(model)
+    return first + shapes.cached_width(model), model.n_heads_served * mla.d_value
 
 
 def _round(layout: Layout, tokens: Tokens, hidden_in: int, hidden_out: int) -> list[Send]:
@@ -196,7 +196,7 @@ def _attention_sends(layout: Layout, tokens: Tokens) -> list[Send]:
     values are made from it, that is done where the heads are, so all of `rest` gathers it.
     """
     model, mesh = layout.model, layout.mesh
-    on_latents = heads.meets_latents(model, tokens.n_new, tokens.n_context)
+    on_latents = shapes.meets_latents(model, tokens.n_new, tokens.n_context)
     cut = layout.batch_axes(tokens.n_sequences)
     moved, n_over_heads = cut & layout.rest, mesh.size(~cut & 7)
     numbers = _group_numbers(layout, tokens)
@@ -213,10 +213,10 @@ def _attention_sends(layout: Layout, tokens: Tokens) -> list[Send]:
         n_bytes = own_numbers * width / n_cut
         return Send(kind="gather", group=~cut & 7, n_shards=n_over_heads / n_cut, n_bytes=n_bytes)
 
-    there, back = heads.moved_widths(model, on_latents=on_latents)
+    there, back = shapes.moved_widths(model, on_latents=on_latents)
     if model.mla is not None and not on_latents:
-        cached = _gather_of_rest(layout, numbers * heads.cached_width(model))
+        cached = _gather_of_rest(layout, numbers * shapes.cached_width(model))
     else:
-        cached = completed(heads.cached_width(model), heads.cached_heads(model))
-    queries = completed(heads.query_width(model), model.n_heads_served)
+        cached = completed(shapes.cached_width(model), shapes.cached_heads(model))
+    queries = completed(shapes.query_width(model), model.n_heads_served)
     return [exchange(there), exchange(back), cached, queries]

@@ -14,10 +14,17 @@ from planner.verifier.scalar.experts import (
     own_common_params,
     own_piece,
 )
-from planner.verifier.scalar.heads import meets_latents, own_heads, pair_width
 from planner.verifier.scalar.memory import kv_layer_bytes
 from planner.verifier.scalar.sends import Send, Tokens, layer_sends
-from planner.verifier.scalar.shapes import N_AXES, Layout, ScalarMesh, stage_layers
+from planner.verifier.scalar.shapes import (
+    N_AXES,
+    Layout,
+    ScalarMesh,
+    meets_latents,
+    own_heads,
+    pair_width,
+    stage_layers,
+)
 from planner.verifier.scalar.tiers import CONVENTIONS, stage_by_protocol_s, tiered_s
 
 

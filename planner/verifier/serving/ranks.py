@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from math import ceil, log2
 
 from planner.specs.architecture import Architecture, Experts
-from planner.specs.judged import ModelKind
 from planner.specs.kernels import EngineSpec
 from planner.specs.records import Fabric, NodesFabric, TorusFabric
+from planner.specs.runtimes import ModelKind
 from planner.specs.served_formats import ServedFormats
 from planner.specs.stages_request import StageGroup, StagesRequest
 from planner.verifier.findings import Refused

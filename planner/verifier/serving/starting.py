@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from typing import Protocol
 
+from planner.results.engines import EngineDeployment
 from planner.specs.architecture import Architecture, Experts, FeedForward
+from planner.specs.engine_request import PredictionRequest
 from planner.specs.engines.rules import EngineRule, parsed
 from planner.specs.kernels import EngineSpec
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
@@ -20,31 +21,8 @@ Value = int | str | tuple[object, ...]
 Values = Mapping[str, Value]
 
 
-class Deployed(Protocol):
-    """What was chosen of a deployment."""
-
-    @property
-    def n_tensor(self) -> int: ...
-    @property
-    def n_data(self) -> int: ...
-    @property
-    def n_stages(self) -> int: ...
-    @property
-    def n_expert_parallel(self) -> int: ...
-    @property
-    def n_expert_tensor(self) -> int: ...
-    @property
-    def n_redundant_experts(self) -> int: ...
-    @property
-    def batch(self) -> int: ...
-    @property
-    def chunk_tokens(self) -> int: ...
-    @property
-    def drafter(self) -> str: ...
-    @property
-    def n_drafted(self) -> int: ...
-    @property
-    def role(self) -> str: ...
+Deployed = EngineDeployment | PredictionRequest
+"""What was chosen of a deployment."""
 
 
 def unstartable(

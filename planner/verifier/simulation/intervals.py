@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, stdev
 
-from planner.specs.traffic.traces import percentile_of_sorted
+from planner.specs.traffic.arrivals import percentile_of_sorted
 
 CONFIDENCE = 0.95
 SHARES = (0.5, 0.9, 0.95, 0.99)

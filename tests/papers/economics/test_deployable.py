@@ -18,7 +18,7 @@ from planner.results import ErdilPlan
 from planner.results.erdil2025 import EconomicsDeployment
 from planner.runtimes.candidates import Among
 from planner.runtimes.erdil2025 import ErdilCandidates
-from planner.specs.economics.request import Drafting, EconomicsRequest, Served
+from planner.specs.economics.records import Drafting, EconomicsRequest, Served
 from planner.specs.request import DEFAULT_BATCHES, SolverOptions, Targets
 from tests.clocks import least_s
 from tests.papers.economics import facts, rows

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from planner.estimates.calibration.kernel_files import ASSUMED, NEEDED, load_kernels
-from planner.estimates.calibration.writing import kernel_file
+from planner.estimates.calibration.kernel_schemas import kernel_file
 from planner.specs.kernels import Fit, KernelTable
 
 FOLDER = Path(__file__).parents[3] / "kernels"

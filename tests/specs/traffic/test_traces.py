@@ -11,8 +11,8 @@ import pytest
 
 from planner.errors import SpecError
 from planner.specs.ledger import recording
+from planner.specs.traffic.arrivals import percentile
 from planner.specs.traffic.trace_files import load_parts, load_trace
-from planner.specs.traffic.traces import percentile
 from tests.clocks import least_s
 
 DATA = Path(__file__).parents[2] / "data" / "fleet"

@@ -22,7 +22,7 @@ DEGREES = (
         "--layout PHASE=NAME,…",
         "Layouts of phases: prefill=WGXYZ,decode=WS2D/batch. WS1D/heads/4 cuts a pass of a "
         "pipeline into 4 parts.",
-        read.later("commands.options.layouts.layouts_of"),
+        read.later("commands.options.reading.layouts_of"),
         sets="Targets.layouts",
         example="decode=WS2D",
     ),
@@ -196,7 +196,7 @@ PASSES = (
     Option(
         "--memory RULE",
         "What has to fit, by erdil2025: in-flight, all requests. one-microbatch, as the paper.",
-        read.word_of("rule", "specs.economics.request.MEMORY_RULES"),
+        read.word_of("rule", "specs.economics.records.MEMORY_RULES"),
         sets="memory",
     ),
 )
