@@ -22,12 +22,12 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 113_398,
-    "lines of code": 77_011,
-    "modules": 645,
-    "entries of the largest folder below": 56,
+    "lines": 113_309,
+    "lines of code": 76_970,
+    "modules": 633,
+    "entries of the largest folder below": 55,
     "modules of more than 300 lines": 44,
-    "files that options touch": 111,
+    "files that options touch": 110,
     "… the widest of them": 33,
     "… on average, in tenths": 66,
     "files that limits touch": 114,

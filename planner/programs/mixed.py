@@ -72,10 +72,9 @@ class MixedProgram:
                 raise ValueError(f"{self.name}: `{name}` has entries that are not finite")
         if np.isnan(self.low).any() or np.isnan(self.high).any():
             raise ValueError(f"{self.name}: a row's sides are no numbers")
-        if e and not (self.row.min() >= 0 and self.row.max() < r):
-            raise ValueError(f"{self.name}: an entry is of no row")
-        if e and not (self.column.min() >= 0 and self.column.max() < n):
-            raise ValueError(f"{self.name}: an entry is of no column")
+        for what, index, length in (("row", self.row, r), ("column", self.column, n)):
+            if e and not (index.min() >= 0 and index.max() < length):
+                raise ValueError(f"{self.name}: an entry is of no {what}")
 
     @property
     def n_columns(self) -> int:

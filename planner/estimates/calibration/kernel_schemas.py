@@ -78,7 +78,7 @@ _Faults = Iterator[tuple[str, str, str]]
 
 def _kernel_faults(entry: Any, said: Mapping[str, Any]) -> _Faults:  # noqa: ANN401
     family = entry.family
-    if entry.backend and family in FAMILIES and family != EXPERTS:
+    if entry.backend and family in FAMILIES.keys() - {EXPERTS}:
         yield "backend", f"is of `{EXPERTS}` alone", "leave it out"
     if family and family not in FAMILIES:
         otherwise = f"there are {', '.join(f'`{known}`' for known in FAMILIES)}"

@@ -63,11 +63,12 @@ def _request_rows(comparison: Comparison) -> list[tuple[str, str]]:
     if placed:
         return wish_rows(placed[-1].request)
     plan = next(row.plan for row in rows if row.plan is not None)
-    request, without = plan.request, {"weights"} | ({"model", "pool"} if len(rows) > 1 else set())
+    request, without = plan.request, {"weights"}
+    if len(rows) > 1:
+        without |= {"model", "pool", "engine", "formats"}
     if isinstance(request, Request):
         return layouts.request_rows(request, without=without)
     if isinstance(request, EngineRequest):
-        without |= {"engine", "formats"} if "model" in without else set()
         return [row for row in engine_rows(request) if row[0] not in without]
     return economics.request_rows(request, cast("ErdilPlan", plan), without)
 
