@@ -114,7 +114,6 @@ class StageWork:
     overhead_s: FloatArray
 
     def take(self, rows: IntArray) -> StageWork:
-        """Some of the layouts."""
         if len(rows) == len(self.mesh):
             return self
 

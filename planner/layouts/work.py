@@ -48,8 +48,6 @@ class Message:
         return self.n_bytes * (1.0 - 1.0 / self.n_devices)
 
     def take(self, rows: IntArray) -> Message:
-        """The message of some layouts."""
-
         def of(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
             return values if len(values) == 1 else values[rows]
 

@@ -110,7 +110,6 @@ class _Beside:
 
     @property
     def _parts(self) -> list[str]:
-        """What it has as the answer has it."""
         of_its_own = ("objective", "loss_fraction")
         return [it.name for it in fields(self.other) if it.name not in of_its_own]
 

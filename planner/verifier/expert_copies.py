@@ -74,7 +74,6 @@ def counted(ranks: Sequence[Sequence[int]]) -> list[dict[int, int]]:
 
 
 def copies_of(held: Held, n_experts: int) -> list[int]:
-    """Copies of each expert, on all ranks."""
     return [sum(rank.get(e, 0) for rank in held) for e in range(n_experts)]
 
 

@@ -227,7 +227,6 @@ def _shared(
 def _shares(
     asked: ExpertsRequest, placed: Shared, rank: int, says: ExpertRank
 ) -> tuple[float, ...]:
-    """Share of each copy of a rank."""
     if asked.split == "weighted":
         return says.shares
     held = placed.held[rank]

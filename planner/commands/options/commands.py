@@ -252,7 +252,6 @@ def options_of(command: str) -> Mapping[str, Option]:
 
 
 def called(command: str) -> str:
-    """A command as it is typed."""
     return "plan" if command == "plan" else f"plan {command}"
 
 

@@ -110,7 +110,6 @@ class EngineChoices:
         return self.take(held <= self.limit_bytes * memory_scale)
 
     def take(self, rows: IntArray | BoolArray) -> EngineChoices:
-        """Some of them."""
         if rows.dtype == np.bool_ and rows.all():
             return self
         arrays = {

@@ -108,7 +108,6 @@ class OfferedOnTorus:
     opening: IntArray
 
     def where(self, is_kept: BoolArray) -> OfferedOnTorus:
-        """Some of the places."""
         return replace(self, which=self.which[is_kept], opening=self.opening[is_kept])
 
     def handing(self, asked: AskedRoles, wire: Wire, n_output_tokens: float) -> OfferedOnTorus:

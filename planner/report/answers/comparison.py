@@ -74,7 +74,6 @@ def _request_rows(comparison: Comparison) -> list[tuple[str, str]]:
 
 
 def line_of(comparison: Comparison) -> str:
-    """The best of all rows, in one line."""
     if comparison.best is None:
         return "no plan"
     row = comparison.rows[comparison.best]

@@ -102,7 +102,6 @@ def _starts(lines: Sequence[Line]) -> Iterator[tuple[Launch | None, str]]:
 
 
 def line_of(answer: Curves) -> str:
-    """The preferred plan of each curve."""
     return "\n".join(preferred_line(one, answer.curves) for one in answer.curves)
 
 

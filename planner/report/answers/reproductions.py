@@ -61,7 +61,6 @@ def document(found: Sequence[ReproducedTable], *, in_full: bool) -> Document:
 
 
 def _data(found: Sequence[ReproducedTable]) -> Data:
-    """A line for each row."""
     return _DATA, [_data_row(table.table, one) for table in found for one in table.rows]
 
 

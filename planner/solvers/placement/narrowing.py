@@ -215,7 +215,6 @@ class _Search:
         return np.asarray(np.bincount(relaxed.column, is_over, len(relaxed.most)) == 0)
 
     def word(self) -> Word[Counts]:
-        """What came of it."""
         outcome: Outcome = "stopped"
         if self._is_closed:
             outcome = "infeasible" if self.counts is None else "optimal"
