@@ -22,9 +22,9 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 113_309,
-    "lines of code": 76_970,
-    "modules": 633,
+    "lines": 113_287,
+    "lines of code": 76_960,
+    "modules": 632,
     "entries of the largest folder below": 55,
     "modules of more than 300 lines": 44,
     "files that options touch": 110,

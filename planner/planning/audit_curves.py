@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from planner.errors import SolverError
 from planner.estimates.candidates import machine_of
-from planner.planning.certify import before_search
+from planner.planning.plans import before_search
 from planner.programs.posed import Aim
 from planner.quantities import MS, USD_PER_MTOKEN
 from planner.results import Deployment

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from planner.errors import NoPlanError, Problem, RequestError, SolverError
-from planner.planning.certify import before_search
 from planner.planning.explain import explain
-from planner.planning.plans import plan
+from planner.planning.plans import before_search, plan
 from planner.programs.layout import Assignment, ceiling
 from planner.programs.posed import Aim, PosedProgram, joined
 from planner.programs.tradeoff import tradeoff_of
