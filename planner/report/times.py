@@ -1,6 +1,6 @@
 """Whose the times of an answer are, what they mean, and how far off such times were.
 
-Nothing here says more than `specs.judged` has of the same runtime, device and kind of model.
+Nothing here says more than `specs.runtimes` has of the same runtime, device and kind of model.
 """
 
 from __future__ import annotations

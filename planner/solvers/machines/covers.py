@@ -33,7 +33,7 @@ class CoverSearch:
     """Covers found so far; those of one rate begin the search at the next.
 
     Args:
-        n_machines, rates, n_layers: see `programs.covers.cover_program`.
+        n_machines, rates, n_layers: see `cover_program`.
         deadline_s: by `time.perf_counter`, after which nothing more is proven.
     """
 
