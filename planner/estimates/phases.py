@@ -1,4 +1,4 @@
-"""One phase of layouts at every batch and in every number format: seconds and bytes, as arrays."""
+"""One phase of layouts at every batch and in every number format: seconds, margins, bytes."""
 
 from __future__ import annotations
 

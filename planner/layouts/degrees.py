@@ -1,4 +1,4 @@
-"""Degrees of layouts: over how many devices attention, stages, experts and copies are divided.
+"""Names and degrees of layouts: how far attention, stages, experts and copies are divided.
 
 tensor × data    devices of one stage: `data` copies of attention, each cut `tensor` ways
 pipeline         stages

@@ -1,4 +1,4 @@
-"""Replicas that are all alike, where a mixture is no better: what somebody would rather run.
+"""What stands beside a placement: replicas all alike, the best measured, the best if predicted so.
 
 Many placements cost the least, since replicas are whole devices. Of these a placement takes what
 `plan` takes of its deployments (`planner.programs.amounts.Fleet`): all replicas of one sort, the

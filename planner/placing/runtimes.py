@@ -1,4 +1,4 @@
-"""Who times the deployments of one model on what a site offers."""
+"""Who times the deployments of one model on what a site offers; layouts on nodes among them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a layout program as one kind of thing, and arrays by context and slot.
+"""Rows of a layout program as one kind of thing, and columns that others make superfluous.
 
 row     Σ context z + Σ column x ≤ at_most, where `at_most` may differ by context
 group   a context and a slot, numbered context * n_slots + slot

@@ -1,4 +1,4 @@
-"""Files that options name: what keeps them from being written, and writing them whole.
+"""Answers delivered whole, and files that options name: what keeps them from being written.
 
 A file is written beside the one that it replaces, flushed to the disk, then renamed: whatever
 happens, what stands there is the old file or the new one. A link keeps pointing where it did, a

@@ -1,4 +1,4 @@
-"""Names and units that several reports use."""
+"""Names, units and lines that several reports use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One phase of layouts on devices of its own, as frozen records in SI units."""
+"""One phase of layouts on devices of its own, and rows of tables, as frozen records in SI units."""
 
 from __future__ import annotations
 

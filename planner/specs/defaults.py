@@ -1,4 +1,4 @@
-"""What a request is where the user leaves something out."""
+"""What a request is where the user leaves something out, and the command line of a request."""
 
 from __future__ import annotations
 

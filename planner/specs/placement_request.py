@@ -1,4 +1,4 @@
-"""What is asked of a placement: models, a cluster as it is, and what must hold."""
+"""What is asked of a placement: models, rows of tables, a cluster as it is, what must hold."""
 
 from __future__ import annotations
 

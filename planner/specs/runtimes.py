@@ -1,4 +1,4 @@
-"""Runtimes: who executes a deployment, which phases of it, and how these share the devices.
+"""Runtimes: who executes which phases of a deployment, on what devices, and how far off they were.
 
 The schedule of a runtime says what its TPOT is and which caches are held together.
 """

@@ -1,4 +1,4 @@
-"""The widest groups of a fabric whose links are listed one by one.
+"""The widest groups of a fabric whose links are listed one by one; widths of paths in any graph.
 
 A group of devices is as wide as the largest b for which links of b or more connect it,
 through switches and other devices if need be. Adding links from the widest to the

@@ -1,4 +1,4 @@
-"""What a deployment is judged by, in the judge's own words: no coefficient of the finder's.
+"""What a deployment is judged by and may lose, in the judge's own words: no coefficient of others.
 
 `planner.quantities` says the same to programs and solvers. It is written here a second time so
 that a figure which is wrong there, such as the power of a device, is seen to be wrong.

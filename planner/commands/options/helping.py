@@ -1,4 +1,4 @@
-"""Pages of help, from the table of options: aligned columns without boxes."""
+"""Pages of help and completions of shells, from the table of options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of plans as arguments of the library: of layouts, of engines, and of both."""
+"""Options as arguments of the library: of layouts, of engines, of both, of experts, of roles."""
 
 from __future__ import annotations
 

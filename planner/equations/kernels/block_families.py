@@ -1,4 +1,4 @@
-"""Families of whole blocks and of programs that no roofline alone describes."""
+"""Families of products, of whole blocks, and of programs that no roofline alone describes."""
 
 from __future__ import annotations
 

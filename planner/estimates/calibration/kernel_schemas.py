@@ -1,4 +1,4 @@
-"""What kernel files may say: their shape, and what no single value of it shows.
+"""What kernel files may say: their text, their shape, and what no single value of it shows.
 
 Families, formats and constants are those of the closed forms; what a fit says of itself has to
 agree. Each check reads the raw table and speaks only of values that are sound, so that a file with

@@ -1,4 +1,4 @@
-"""A placement under way: which expert is in which slot.
+"""A placement under way, and one that was found: which expert is in which slot.
 
 held[g, i]  expert in slot i of rank g, or -1 where it is empty  [G, S]
 counts[e]   copies of each expert                                [E]

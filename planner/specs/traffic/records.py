@@ -1,4 +1,4 @@
-"""What a fleet is asked for: classes of traffic, and what may serve them."""
+"""What a fleet is asked for: classes of traffic, percentiles, and what may serve them."""
 
 from __future__ import annotations
 

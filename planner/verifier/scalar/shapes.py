@@ -1,4 +1,4 @@
-"""A mesh, and a model laid on it, as the verifier sees them."""
+"""A mesh, a model laid on it, and the widths of its heads, as the verifier sees them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An attention rank, and what it is one of: who shares which part of the work."""
+"""An attention rank, and what it is one of: who shares the work, over which links."""
 
 from __future__ import annotations
 
