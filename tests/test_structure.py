@@ -22,10 +22,10 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 113_287,
-    "lines of code": 76_960,
-    "modules": 632,
-    "entries of the largest folder below": 55,
+    "lines": 113_316,
+    "lines of code": 76_981,
+    "modules": 635,
+    "entries of the largest folder below": 56,
     "modules of more than 300 lines": 44,
     "files that options touch": 110,
     "… the widest of them": 33,

@@ -7,16 +7,9 @@ from dataclasses import fields
 from typing import Any
 
 from planner.errors import Problem, RequestError
+from planner.specs.connectors import USUAL_CONNECTOR, load_connector
 from planner.specs.placement_request import PlacementRequest
-from planner.specs.roles import (
-    APART,
-    ASKED_ROLES,
-    TOGETHER,
-    USUAL_CONNECTOR,
-    AskedRoles,
-    Connector,
-    load_connector,
-)
+from planner.specs.roles import APART, ASKED_ROLES, TOGETHER, AskedRoles, Connector
 from planner.specs.validation.problems import did_you_mean
 
 

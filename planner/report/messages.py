@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from planner.errors import OutOfTimeError, Problem, RequestError, SolverError, UnsettledError
-from planner.report.words import wrapped
+from planner.report.lines import wrapped
 from planner.specs.texts import visible
 from planner.units import show
 

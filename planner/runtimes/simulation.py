@@ -14,7 +14,7 @@ from planner.estimates.simulation.arrays import PoolOfReplicas, Routes, Sent, Se
 from planner.estimates.simulation.core import NOBODY
 from planner.estimates.simulation.drawing import merged, seeds_of
 from planner.specs.roles import AT_RANDOM
-from planner.specs.traffic.records import GoodputTarget
+from planner.specs.traffic.percentiles import GoodputTarget
 from planner.verifier.simulation.fleets import N_BATCHES, WARM_UP_SHARE, WIND_DOWN_SHARE
 from planner.verifier.simulation.intervals import SHARES, Distribution, Estimate, estimate
 from planner.verifier.simulation.loads import ClassLoad

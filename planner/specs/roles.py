@@ -9,16 +9,9 @@ either worker do.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from planner.errors import SpecError
-from planner.specs.finding import find
-from planner.specs.places import Kind
-from planner.specs.reading import read_named
 from planner.specs.tables import Provenance
-from planner.specs.validation.arguments import arguments_checked
-from planner.specs.validation.files import validate
-from planner.specs.validation.layouts import Section, lay_out, provenance
 from planner.specs.validation.values import Duration
 
 TOGETHER, PREFILL, DECODE = "together", "prefill", "decode"
@@ -109,29 +102,3 @@ LEAST_PRESENT, ROUND_ROBIN, AT_RANDOM = "least", "round-robin", "random"
 ROUTERS = (LEAST_PRESENT, ROUND_ROBIN, AT_RANDOM)
 """The replica with the fewest requests, of those with as few the one that waited longest for one;
 each in turn; any."""
-
-
-USUAL_CONNECTOR = "nixl"
-"""What hands caches over where nothing else is asked."""
-
-
-lay_out(
-    Connector,
-    Section("connector", "name title", sourced=False),
-    Section("transfer", "latency_s bytes_per_s=bytes_per_s"),
-)
-
-
-@arguments_checked()
-def load_connector(name_or_path: str, *, asked_by: str = "--connector") -> Connector:
-    """Load a connector, by a name such as `nixl` or the path of a file.
-
-    Raises:
-        SpecError: there is no such connector, or its file has faults; all are listed.
-    """
-    found = find(Kind.CONNECTOR, name_or_path, asked_by=asked_by)
-    table, problems = read_named(found, "connector", Kind.CONNECTOR)
-    connector, faults = validate(Connector, table, found.shown) if table else (None, [])
-    if connector is None or problems:
-        raise SpecError([*faults, *problems])
-    return replace(connector, provenance=tuple(provenance(Connector, table)))

@@ -8,7 +8,7 @@ import pytest
 
 from planner.commands.cli import main
 from planner.errors import PlannerError
-from planner.specs.traffic.records import USUAL_TARGETS
+from planner.specs.traffic.percentiles import USUAL_TARGETS
 from tests.conformance.test_options import parsed
 
 TRACE = str(Path(__file__).parents[1] / "data" / "fleet" / "azure2023_code.csv.gz")

@@ -39,7 +39,8 @@ from planner.specs.roles import LEAST_PRESENT, TOGETHER
 from planner.specs.stations import Station
 from planner.specs.traffic.arrivals import Trace, in_bursts
 from planner.specs.traffic.lengths import IndependentLengths, Lengths, TraceLengths
-from planner.specs.traffic.records import FREE_CUTS, TPOT, TTFT, PercentileTarget, TrafficClass
+from planner.specs.traffic.percentiles import TPOT, TTFT, PercentileTarget
+from planner.specs.traffic.records import FREE_CUTS, TrafficClass
 from planner.specs.traffic.texts import tokens_of
 from tests.fleets.stationed import GivenKind, Offer, given_market, pool_of_kinds
 from tests.verifier.simulation.stations import station

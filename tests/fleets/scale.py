@@ -26,7 +26,8 @@ from planner.specs.fleet_request import FleetRequest
 from planner.specs.reading import load_model
 from planner.specs.request import SolverOptions
 from planner.specs.traffic.lengths import IndependentLengths
-from planner.specs.traffic.records import TTFT, PercentileTarget, TrafficClass
+from planner.specs.traffic.percentiles import TTFT, PercentileTarget
+from planner.specs.traffic.records import TrafficClass
 from planner.specs.traffic.texts import tokens_of
 from tests.fleets.stationed import GivenKind, Offer, given_market, pool_of_kinds
 from tests.verifier.simulation.stations import station

@@ -11,22 +11,17 @@ import pytest
 from planner.errors import RequestError
 from planner.placing.fleets.asking import fleet_request
 from planner.placing.fleets.classes import OPTIONS
+from planner.specs.connectors import load_connector
 from planner.specs.pools import load_site
 from planner.specs.reading import load_architecture
 from planner.specs.request import SolverOptions
-from planner.specs.roles import load_connector
 from planner.specs.state import State
 from planner.specs.traffic.arrivals import Arrivals, Trace
 from planner.specs.traffic.building import traffic_class
 from planner.specs.traffic.distributions import FixedTokens, LognormalTokens
 from planner.specs.traffic.lengths import IndependentLengths
-from planner.specs.traffic.records import (
-    FleetTraffic,
-    GoodputTarget,
-    PercentileTarget,
-    SuppliedKind,
-    Supply,
-)
+from planner.specs.traffic.percentiles import GoodputTarget, PercentileTarget
+from planner.specs.traffic.records import FleetTraffic, SuppliedKind, Supply
 
 LARGE, SMALL = "llama-3.1-70b", "llama-3.1-8b"
 

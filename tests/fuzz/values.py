@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from planner.specs.traffic.records import USUAL_TARGETS
+from planner.specs.traffic.percentiles import USUAL_TARGETS
 
 HOSTILE = (
     *("", " ", "\t", "0", "-0", "-1", "+1", "00", "1.5", "1e400", "1e-400", "-1e400", "1e999ms"),

@@ -9,15 +9,17 @@ from itertools import accumulate
 
 from planner.placing.fleets.planning import fleet
 from planner.results.fleets import FleetPlan, FleetStaircase, Step
+from planner.specs.connectors import load_connector
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.pools import load_site
 from planner.specs.reading import load_model
 from planner.specs.records import ModelSpec
-from planner.specs.roles import AskedRoles, load_connector
+from planner.specs.roles import AskedRoles
 from planner.specs.state import State
 from planner.specs.traffic.arrivals import Trace, replaying
 from planner.specs.traffic.lengths import IndependentLengths, TraceLengths
-from planner.specs.traffic.records import GoodputTarget, PercentileTarget, TrafficClass
+from planner.specs.traffic.percentiles import GoodputTarget, PercentileTarget
+from planner.specs.traffic.records import TrafficClass
 from planner.specs.traffic.texts import tokens_of
 
 

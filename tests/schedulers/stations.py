@@ -17,7 +17,8 @@ from planner.estimates.queues.loads import Load
 from planner.runtimes.simulation import simulate
 from planner.specs.roles import TOGETHER
 from planner.specs.stations import DecodeTimes, ReadingTimes, Station
-from planner.specs.traffic.records import Arriving, GoodputTarget
+from planner.specs.traffic.percentiles import GoodputTarget
+from planner.specs.traffic.records import Arriving
 from planner.verifier.simulation.fleets import simulate as judge
 from planner.verifier.simulation.loads import ClassLoad, ListedRequests, Route
 from planner.verifier.simulation.outcomes import FleetOutcome

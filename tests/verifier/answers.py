@@ -22,6 +22,7 @@ from planner.planning.pareto import frontier
 from planner.report.as_json import Json, answer_json
 from planner.results.surveys import Case, Curve, Curves
 from planner.specs.architecture import Architecture
+from planner.specs.connectors import load_connector
 from planner.specs.engine_request import OVERLAPS, AskedDrafting
 from planner.specs.layer_files import LayersSpec, MachineType, load_layers
 from planner.specs.placement_request import Serve
@@ -35,7 +36,7 @@ from planner.specs.records import (
     Workload,
 )
 from planner.specs.request import Degrees, Speculation, Targets
-from planner.specs.roles import AskedRoles, load_connector
+from planner.specs.roles import AskedRoles
 from planner.specs.state import LinkState, SlowDevices, State
 from planner.topology.pools import pool_graph
 from planner.verifier.layout_predictions import layout_prediction

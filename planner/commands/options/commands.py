@@ -11,7 +11,7 @@ from planner.commands.options.option import Option
 from planner.commands.options.table import HEADINGS, option_of
 from planner.quantities import limited, placed
 from planner.specs.meanings import refused_by
-from planner.specs.traffic.records import USUAL_TARGETS
+from planner.specs.traffic.percentiles import USUAL_TARGETS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,9 @@ from planner.commands.options.commands import COMMANDS, Command, called, options
 from planner.commands.options.option import Option
 from planner.commands.options.table import HEADINGS
 from planner.errors import Problem, RequestError
+from planner.report.lines import wrapped
 from planner.report.paint import width
-from planner.report.words import wrapped
-from planner.specs.traffic.records import DEFINITIONS, GOODPUT
+from planner.specs.traffic.percentiles import DEFINITIONS, GOODPUT
 
 _COLUMN = 28  # where words begin; `--prefill-batch BATCHES` fits before it
 

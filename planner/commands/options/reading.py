@@ -155,7 +155,7 @@ def read_roles(said: Said) -> dict[str, Any]:
     asked = said.sets("AskedRoles")
     name = said.values.get("connector")
     if name is not None:
-        from planner.specs.roles import load_connector
+        from planner.specs.connectors import load_connector
 
         connector = said.collect(lambda: load_connector(name))
         asked |= {} if connector is None else {"connector": connector}

@@ -13,13 +13,9 @@ from planner.specs.architecture import Architecture
 from planner.specs.reading import load_architecture
 from planner.specs.traffic.arrivals import REPLAYED, arriving
 from planner.specs.traffic.lengths import lengths_of
+from planner.specs.traffic.percentiles import USUAL_TARGETS, PercentileTarget
 from planner.specs.traffic.reading import remark_rate
-from planner.specs.traffic.records import (
-    USUAL_TARGETS,
-    FleetTraffic,
-    PercentileTarget,
-    TrafficClass,
-)
+from planner.specs.traffic.records import FleetTraffic, TrafficClass
 from planner.specs.traffic.trace_files import TracePart, load_parts
 
 OF_ONE_CLASS = (

@@ -26,7 +26,7 @@ from planner.specs.records import ClusterSpec, DeviceSpec, Workload
 from planner.specs.roles import TOGETHER
 from planner.specs.runtimes import ROOFLINE
 from planner.specs.stations import Station
-from planner.specs.traffic.records import ITL, TPOT
+from planner.specs.traffic.percentiles import ITL, TPOT
 from planner.topology.openings import Openings
 from planner.verifier.layout_stations import layout_station, table_station
 

@@ -26,10 +26,8 @@ from planner.placing.fleets.streams import Stream
 from planner.running.deadlines import is_over
 from planner.specs.roles import AT_RANDOM, DECODE
 from planner.specs.stations import Station
-from planner.specs.traffic.records import (
-    ITL,
-    TrafficClass,
-)
+from planner.specs.traffic.percentiles import ITL
+from planner.specs.traffic.records import TrafficClass
 from planner.verifier.simulation.fleets import WARM_UP_SHARE, WIND_DOWN_SHARE
 from planner.verifier.simulation.steady import MOST_REQUESTS, N_STAYS
 

@@ -12,16 +12,15 @@ from planner.specs.placement_request import AnyModel
 from planner.specs.traffic.arrivals import PATTERNS, REPLAYED
 from planner.specs.traffic.distributions import MOST_TOKENS
 from planner.specs.traffic.lengths import Lengths
-from planner.specs.traffic.reading import length_problems
-from planner.specs.traffic.records import (
+from planner.specs.traffic.percentiles import (
     DEFINITIONS,
-    FREE_CUTS,
     ITL,
     TPOT,
     GoodputTarget,
     PercentileTarget,
-    TrafficClass,
 )
+from planner.specs.traffic.reading import length_problems
+from planner.specs.traffic.records import FREE_CUTS, TrafficClass
 from planner.specs.traffic.target_texts import target_problems
 from planner.specs.traffic.texts import LARGEST_CV2
 from planner.units import RANGES

@@ -26,7 +26,8 @@ from planner.results.fleets import (
 )
 from planner.results.placements import Replica
 from planner.specs.fleet_request import FleetRequest
-from planner.specs.traffic.records import TPOT, TTFT, PercentileTarget, TrafficClass
+from planner.specs.traffic.percentiles import TPOT, TTFT, PercentileTarget
+from planner.specs.traffic.records import TrafficClass
 from planner.verifier.simulation.outcomes import ClassOutcome, FleetOutcome
 
 TOLD_SHARES = (0.5, 0.95, 0.99)

@@ -22,7 +22,7 @@ from planner.placing.fleets.searching import RENT, settled
 from planner.placing.fleets.streams import Stream
 from planner.specs.roles import DECODE
 from planner.specs.stations import Station
-from planner.specs.traffic.records import E2E, ITL, TPOT, TTFT
+from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT
 
 MARGINS = (2.0, 3.0, 5.0, 10.0)
 """Times the traffic that rates have to serve: the next where the one before is refuted."""

@@ -11,14 +11,7 @@ import numpy as np
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.simulation.arrays import N_BINS, Served
 from planner.runtimes.simulation import bin_of, gap_at
-from planner.specs.traffic.records import (
-    E2E,
-    ITL,
-    TPOT,
-    TTFT,
-    GoodputTarget,
-    PercentileTarget,
-)
+from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, GoodputTarget, PercentileTarget
 
 N_BATCHES, ERROR, STUDENT = 10, 0.005, 3.25
 """Of runs that are cut short: batches, and the quantile of Student's t of 9 that leaves so much."""

@@ -9,7 +9,8 @@ from planner.placing.fleets.chosen import PlannedFleet, PlannedPool
 from planner.placing.fleets.market import Market
 from planner.results.fleets import Refuted
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
-from planner.specs.traffic.records import E2E, ITL, TPOT, TTFT, PercentileTarget, TrafficClass
+from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, PercentileTarget
+from planner.specs.traffic.records import TrafficClass
 from planner.verifier.simulation.outcomes import ClassOutcome, FleetOutcome
 
 LEAST_STEP = 0.01

@@ -18,7 +18,8 @@ from planner.results.engines import EngineDeployment
 from planner.results.obstacles import Obstacle, PlacementConflict, beyond_text
 from planner.running.deadlines import check
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
-from planner.specs.traffic.records import TTFT, PercentileTarget, TrafficClass
+from planner.specs.traffic.percentiles import TTFT, PercentileTarget
+from planner.specs.traffic.records import TrafficClass
 from planner.units import show
 
 _ROUNDING = 1e-6

@@ -17,7 +17,8 @@ from planner.equations.arrays import IntArray
 from planner.estimates.queues.loads import Load
 from planner.specs.placement_request import AnyModel
 from planner.specs.traffic.arrivals import POISSON
-from planner.specs.traffic.records import E2E, FREE_CUTS, TPOT, TTFT, PercentileTarget, TrafficClass
+from planner.specs.traffic.percentiles import E2E, TPOT, TTFT, PercentileTarget
+from planner.specs.traffic.records import FREE_CUTS, TrafficClass
 
 MOST_SHARING = 4
 """Classes of one model up to which every set of them is a stream; beyond, all of them together."""

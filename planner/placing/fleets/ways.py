@@ -17,7 +17,7 @@ from planner.placing.fleets.streams import Stream
 from planner.specs.region import MEDIAN
 from planner.specs.roles import PREFILL, TOGETHER
 from planner.specs.stations import Station
-from planner.specs.traffic.records import ITL, TPOT
+from planner.specs.traffic.percentiles import ITL, TPOT
 
 STAGES = tuple(1 << k for k in range(10))
 """Stages of a pipeline to choose from."""

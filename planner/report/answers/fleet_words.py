@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from planner.report.words import percent
+from planner.report.lines import percent
 from planner.results.arrivals import Percentile
 from planner.results.fleets import FleetPlan, FleetPool, ServedClass
 from planner.results.placements import Recipe
 from planner.specs.roles import AT_RANDOM, LEAST_PRESENT, ROUND_ROBIN, role_words
 from planner.specs.runtimes import runtime_of
 from planner.specs.traffic.arrivals import BURSTS, CONSTANT, POISSON, REPLAYED, Arrivals
-from planner.specs.traffic.records import GOODPUT, GoodputTarget, TrafficClass
+from planner.specs.traffic.percentiles import GOODPUT, GoodputTarget
+from planner.specs.traffic.records import TrafficClass
 from planner.units import show
 
 ROUTER_WORDS = {
@@ -168,7 +169,7 @@ def pool_of_replica(plan: FleetPlan, number: int) -> FleetPool | None:
 
 def defined(quantities: Iterable[str], *, goodput: bool) -> list[str]:
     """What each quantity is a percentile of."""
-    from planner.specs.traffic.records import DEFINITIONS
+    from planner.specs.traffic.percentiles import DEFINITIONS
 
     found = [DEFINITIONS[name] for name in DEFINITIONS if name in set(quantities)]
     return [*found, *([GOODPUT] if goodput else [])]

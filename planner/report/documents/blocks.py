@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from planner.report.words import bar
+from planner.report.lines import bar
 from planner.specs.texts import visible
 
 

@@ -13,6 +13,7 @@ from math import hypot
 
 from planner.quantities import axis_of
 from planner.report.drawings.axes import END, MIDDLE, Axis, Frame, axis, tick_text
+from planner.report.lines import escape
 from planner.report.outlines import (
     at_target,
     axis_targets,
@@ -24,7 +25,7 @@ from planner.report.outlines import (
     preferred_text,
     speed_text,
 )
-from planner.report.words import escape, plural
+from planner.report.words import plural
 from planner.results.surveys import Frontier
 from planner.units import show
 

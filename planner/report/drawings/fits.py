@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from planner.report.words import escape, percent
+from planner.report.lines import escape, percent
 from planner.units import show
 
 if TYPE_CHECKING:

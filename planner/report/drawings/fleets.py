@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from planner.report.answers.fleet_words import finite, rate
 from planner.report.drawings.axes import END, Axis, Frame, axis, tick_text
-from planner.report.words import escape, percent, plural
+from planner.report.lines import escape, percent
+from planner.report.words import plural
 from planner.results.arrivals import Percentile
 from planner.results.fleets import CURVE, FleetStaircase, ServedClass, Step
-from planner.specs.traffic.records import TPOT, TTFT
+from planner.specs.traffic.percentiles import TPOT, TTFT
 from planner.units import show
 
 WIDTH, HEIGHT = 960, 300

@@ -15,7 +15,8 @@ from itertools import groupby
 from math import ceil, sqrt
 from pathlib import Path
 
-from planner.report.words import escape, plural
+from planner.report.lines import escape
+from planner.report.words import plural
 from planner.results.floorplans import Box, FloorPlan, Spot
 from planner.results.placements import Placed, Rank, Replica
 from planner.units import show

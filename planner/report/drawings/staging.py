@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from planner.report.words import escape, plural
+from planner.report.lines import escape
+from planner.report.words import plural
 from planner.results.staging import LayerPlacement, StageLine, StagePlan
 from planner.units import show
 

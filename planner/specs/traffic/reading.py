@@ -43,10 +43,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from planner.errors import Problem, SpecError
+from planner.specs.connectors import load_connector
 from planner.specs.ledger import Use, remark
 from planner.specs.placement_request import AnyModel
 from planner.specs.reading import load_architecture
-from planner.specs.roles import Connector, load_connector
+from planner.specs.roles import Connector
 from planner.specs.tables import read_table
 from planner.specs.traffic.arrivals import REPLAYED, Trace, arriving
 from planner.specs.traffic.kinds import ClassEntry, TrafficFile, beside, name_of, read_kind

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from planner.errors import Problem
 from planner.specs.tables import literal
-from planner.specs.traffic.records import (
+from planner.specs.traffic.percentiles import (
     DEFINITIONS,
     E2E,
     ITL,

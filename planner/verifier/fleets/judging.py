@@ -19,7 +19,8 @@ from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.pools import pool_of
 from planner.specs.records import ClusterSpec
 from planner.specs.targets import Targets
-from planner.specs.traffic.records import TPOT, TTFT, TrafficClass
+from planner.specs.traffic.percentiles import TPOT, TTFT
+from planner.specs.traffic.records import TrafficClass
 from planner.verifier.beliefs import judged_others
 from planner.verifier.certificates import certified
 from planner.verifier.findings import TOLERANCE, Finding, Path, with_differences

@@ -17,7 +17,8 @@ from planner.results.fleets import (
 )
 from planner.specs.roles import DECODE, PREFILL
 from planner.specs.traffic.arrivals import POISSON
-from planner.specs.traffic.records import TPOT, TTFT, TrafficClass
+from planner.specs.traffic.percentiles import TPOT, TTFT
+from planner.specs.traffic.records import TrafficClass
 from planner.verifier.findings import Finding, Path
 from planner.verifier.simulation.intervals import SHARES, Estimate
 from planner.verifier.simulation.loads import ClassLoad, Route

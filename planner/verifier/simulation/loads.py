@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from planner.specs.traffic.records import Arriving, GoodputTarget
+from planner.specs.traffic.percentiles import GoodputTarget
+from planner.specs.traffic.records import Arriving
 from planner.verifier.simulation.pools import Handover
 
 

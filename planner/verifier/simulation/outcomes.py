@@ -9,14 +9,7 @@ from itertools import chain
 from statistics import fmean
 
 from planner.results.arrivals import Simulated
-from planner.specs.traffic.records import (
-    E2E,
-    ITL,
-    TPOT,
-    TTFT,
-    GoodputTarget,
-    PercentileTarget,
-)
+from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, GoodputTarget, PercentileTarget
 from planner.verifier.simulation.gaps import Gaps
 from planner.verifier.simulation.intervals import (
     Distribution,

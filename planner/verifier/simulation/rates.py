@@ -12,7 +12,8 @@ from planner.specs.roles import LEAST_PRESENT, PREFILL
 from planner.specs.stations import Station
 from planner.specs.traffic.distributions import FixedTokens
 from planner.specs.traffic.lengths import IndependentLengths
-from planner.specs.traffic.records import TPOT, TTFT, Arriving, TrafficClass
+from planner.specs.traffic.percentiles import TPOT, TTFT
+from planner.specs.traffic.records import Arriving, TrafficClass
 from planner.verifier.simulation.fleets import simulate
 from planner.verifier.simulation.loads import ClassLoad, ListedRequests, Requests, Route
 from planner.verifier.simulation.outcomes import FleetOutcome

@@ -30,7 +30,8 @@ from itertools import combinations
 
 import numpy as np
 
-from planner.specs.roles import DECODE, PREFILL, ROUND_ROBIN, TOGETHER, load_connector
+from planner.specs.connectors import load_connector
+from planner.specs.roles import DECODE, PREFILL, ROUND_ROBIN, TOGETHER
 from planner.specs.stations import Station
 from planner.specs.traffic.records import Arriving
 from planner.verifier.simulation.fleets import simulate

@@ -11,7 +11,7 @@ from planner.specs.reading import load_architecture
 from planner.specs.traffic.building import traffic_class
 from planner.specs.traffic.distributions import FixedTokens
 from planner.specs.traffic.lengths import IndependentLengths, TraceLengths
-from planner.specs.traffic.records import GoodputTarget, PercentileTarget
+from planner.specs.traffic.percentiles import GoodputTarget, PercentileTarget
 from planner.specs.traffic.target_texts import goodput_of
 from planner.units import UnitError
 

@@ -13,14 +13,14 @@ from planner.specs.ledger import recording
 from planner.specs.pools import PoolSpec
 from planner.specs.traffic.arrivals import REPLAYED
 from planner.specs.traffic.lengths import DividedLengths, IndependentLengths, TraceLengths
-from planner.specs.traffic.reading import load_traffic
-from planner.specs.traffic.records import (
+from planner.specs.traffic.percentiles import (
     USUAL_TARGETS,
-    FleetTraffic,
     GoodputTarget,
     PercentileTarget,
     percentile_named,
 )
+from planner.specs.traffic.reading import load_traffic
+from planner.specs.traffic.records import FleetTraffic
 from planner.specs.traffic.trace_files import load_trace
 
 DATA = Path(__file__).parents[2] / "data" / "fleet"

@@ -14,7 +14,8 @@ from planner.specs.stations import Station
 from planner.specs.traffic.arrivals import POISSON_ARRIVALS, replaying
 from planner.specs.traffic.distributions import FixedTokens
 from planner.specs.traffic.lengths import IndependentLengths, TraceLengths
-from planner.specs.traffic.records import Arriving, GoodputTarget, PercentileTarget, TrafficClass
+from planner.specs.traffic.percentiles import GoodputTarget, PercentileTarget
+from planner.specs.traffic.records import Arriving, TrafficClass
 from planner.specs.traffic.texts import arrivals_of, tokens_of
 from planner.specs.traffic.trace_files import load_trace
 from planner.verifier.simulation import workers

@@ -6,7 +6,7 @@ from planner.commands.options import counts, readers
 from planner.commands.options import readers as read
 from planner.commands.options.option import Option
 from planner.quantities import Quantity, limited
-from planner.specs.traffic.records import USUAL_TARGETS
+from planner.specs.traffic.percentiles import USUAL_TARGETS
 
 ON_SERVERS = ("place", "repair")
 
