@@ -31,8 +31,7 @@ from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fleets.market import Market
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.streams import Stream
-from planner.programs.mixed import MixedProgram
-from planner.programs.mixed_builder import MixedBuilder
+from planner.programs.mixed import MixedBuilder, MixedProgram
 from planner.running.deadlines import is_over
 from planner.solvers.mixed import solve_mixed
 from planner.solvers.mixed.multipliers import multipliers_of
