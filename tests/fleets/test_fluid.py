@@ -10,8 +10,7 @@ import pytest
 
 from planner.placing.fleets.capacity import Capacities
 from planner.placing.fleets.fluid import fluid_bound
-from planner.placing.fleets.market import Market
-from planner.placing.fleets.streams import with_alike
+from planner.placing.fleets.market import Market, with_alike
 from planner.specs.traffic.records import TrafficClass
 from tests.fleets.against_enumeration import Enumeration, SmallFleet, small_fleet
 from tests.fleets.scale import given_rates

@@ -1,6 +1,8 @@
-"""How much a station serves at most: what no scheduler exceeds."""
+"""What kinds of pass a station may have, and how much it serves at most by any scheduler."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from planner.specs.roles import DECODE, PREFILL
 from planner.specs.stations import Station
 
 _STEPS, _SETTLED = 60, 1e-9
+_N_CONTEXTS = 6
 
 
 def fluid_rate(station: Station, load: Load) -> float:
@@ -97,6 +100,59 @@ def _passes(station: Station, load: Load) -> tuple[FloatArray, FloatArray, Float
 def _most_held(station: Station, load: Load) -> float:
     """Sequences that decode at once at most, whatever is reserved."""
     cached = load.n_input + load.n_output / 2.0
-    held = station.held_bytes(load.mean(load.n_rounds * cached) / load.mean_rounds)
+    return _roomy(station, load.mean(load.n_rounds * cached) / load.mean_rounds)
+
+
+def done_per_s(station: Station, shortest: float, longest: float) -> FloatArray:
+    """What each kind of pass does in a second, all ranks together (P, 4).
+
+    Sequences that it decodes, tokens of prompts that it reads, and the tokens that the ones and the
+    others attend to. T and these are linear in each of n, context, tokens and span between the
+    points of its tables: no other pass does more of any mixture than one of these. Between two
+    contexts there are as many sequences as have room at the shorter.
+
+    Args:
+        shortest, longest: tokens that a sequence has cached.
+    """
+    n, contexts, most = _decoding(station, shortest, longest)
+    tokens, spans = np.zeros(1), np.zeros(1)
+    if station.role != DECODE and station.reading is not None:
+        tokens = _upto(station.reading.prompt_tokens, float(station.chunk_tokens))
+        spans = _upto(station.reading.span_tokens, longest)
+    times = PassTimes(station)
+    decode_s = np.stack([times.decode_s(n, it) for it in contexts.tolist()], axis=1)
+    read_s = times.read_s(n[:, None, None], tokens[None, :, None], spans) / station.n_lanes
+    took_s = decode_s[:, :, None, None] + read_s[:, None]
+    axes = np.meshgrid(n, contexts, tokens, spans, indexing="ij")
+    real = (axes[0] <= most[None, :, None, None]) & (took_s > 0.0)
+    if station.role != DECODE and not station.mixes_prefill:
+        real &= (axes[0] == 0.0) | (axes[2] == 0.0)
+    beside, cached, read, span = (it[real] for it in axes)
+    did = np.stack([beside, read, beside * cached, read * span], axis=1)
+    return np.asarray(did / took_s[real][:, None] * station.n_ranks)
+
+
+def _decoding(
+    station: Station, shortest: float, longest: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Sequences that decode (N,), their contexts and the most there may be at each of these (C,)."""
+    if station.role == PREFILL or station.decode is None:
+        return np.zeros(1), np.zeros(1), np.zeros(1)
+    inside = [it for it in station.decode.context_tokens if shortest < it < longest]
+    between = np.geomspace(shortest, longest, _N_CONTEXTS)
+    contexts = np.unique([shortest, longest, *inside, *between])
+    most = np.array([_roomy(station, it) for it in (shortest, *contexts[:-1].tolist())])
+    points = {*station.decode.n_sequences, *(station.reading or station.decode).n_sequences}
+    return _upto([*points, *most.tolist()], float(most[0])), contexts, most
+
+
+def _upto(points: Sequence[float], most: float) -> FloatArray:
+    """Points up to the last that there may be, and none."""
+    return np.unique([0.0, *(it for it in points if it < most), most])
+
+
+def _roomy(station: Station, context: float) -> float:
+    """Sequences of so many cached tokens that decode at once at most."""
+    held = station.held_bytes(context)
     roomy = station.room_bytes / held if held > 0.0 else np.inf
     return float(np.clip(roomy, 1.0, station.most_running))

@@ -55,27 +55,26 @@ def _fluid(fleet: PlannedFleet, allowed: Allowed) -> Chosen:
 def _soon(fluid: Chosen, allowed: Allowed) -> Chosen:
     """The cheapest of what is known to carry something, and of few more where that is nothing."""
     market, book = fluid.market, fluid.market.book
-    keys = {(one.model, one.role) for one, _ in fluid.replicas}
-    left = [it for it in market.offered.configurations if (it.model, it.role) in keys]
-    left = [it for it in left if allowed(it) and book.sure(it) is None]
-    left.sort(key=lambda it: it.usd_per_hour / it.output_tokens_per_s)
+    some = [it for it in market.offered.configurations if allowed(it) and book.sure(it) is None]
+    some.sort(key=lambda it: it.usd_per_hour / it.output_tokens_per_s)
+    ranked = _alike(fluid, some)
     chosen = settled(market, allowed=allowed, now=book.sure)
-    for _ in range(N_TIMES):
+    for k in range(0, N_TIMES * N_LOOKED, N_LOOKED):
         if chosen.is_found:
             break
         check()
-        next_ones = [
-            it
-            for key in keys
-            for it in [one for one in left if key == (one.model, one.role)][:N_LOOKED]
-        ]
-        for one in next_ones:
-            left.remove(one)
-            asked_per_s = market.streams[one.model].rate_per_s
-            most_per_s = one.output_tokens_per_s / market.streams[one.model].n_output_tokens
-            book.narrow(one, asked_per_s / math.ceil(asked_per_s / most_per_s))
+        for one in (it for alike in ranked for it in alike[k : k + N_LOOKED]):
+            stream = market.streams[one.model]
+            most_per_s = one.output_tokens_per_s / stream.n_output_tokens
+            book.narrow(one, stream.rate_per_s / math.ceil(stream.rate_per_s / most_per_s))
         chosen = settled(market, allowed=allowed, now=book.sure)
     return chosen
+
+
+def _alike(fluid: Chosen, some: Sequence[NodeConfiguration]) -> list[list[NodeConfiguration]]:
+    """Those of each stream and role that a solution uses."""
+    keys = {(one.model, one.role) for one, _ in fluid.replicas}
+    return [[it for it in some if (it.model, it.role) == key] for key in keys]
 
 
 def _bound(fluid: Chosen) -> float:

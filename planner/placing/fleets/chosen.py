@@ -6,25 +6,22 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from planner.estimates.serving.memory import handed_bytes
 from planner.placing.configurations import AnyConfiguration
 from planner.placing.fabrics.patterns import NodeConfiguration, NodePattern
 from planner.placing.fabrics.posing import PosedOnNodes
 from planner.placing.fabrics.site import OfferedOnNodes
-from planner.placing.fabrics.wires import wire_of
 from planner.placing.fleets.market import Market
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.program import choice_of
 from planner.placing.fleets.streams import Stream
 from planner.placing.program import KTOKEN
 from planner.placing.sorting import Step
-from planner.programs.handover import Handover as Network
+from planner.programs.handover import Handover
 from planner.programs.placement import Counts, PlacementProgram
 from planner.solvers.placement import PlacementSolution
 from planner.specs.roles import TOGETHER
 from planner.specs.stations import Station
 from planner.specs.traffic.records import TrafficClass
-from planner.verifier.simulation.pools import Handover
 
 N_PARTS = 10
 """In which streams share out the requests of a unit."""
@@ -55,7 +52,7 @@ class Chosen:
     offered: OfferedOnNodes
     posed: PosedOnNodes
     program: PlacementProgram
-    network: Network | None
+    network: Handover | None
     solution: PlacementSolution
     flows: tuple[float, ...]
     origins: dict[int, NodeConfiguration]
@@ -157,7 +154,6 @@ class Way:
     pool: int
     then: int | None
     share: float
-    handover: Handover | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -244,8 +240,7 @@ def _ways(chosen: Chosen) -> tuple[Way, ...]:
         if one.role == TOGETHER
     ]
     for (i, j), rate in _flows(chosen).items():
-        handover = _handover(chosen, replicas[i][0], replicas[j][0])
-        found.append(Way(pool=i, then=j, share=rate, handover=handover))
+        found.append(Way(pool=i, then=j, share=rate))
     total = [0.0] * len(streams)
     for way in found:
         total[replicas[way.pool][0].model] += way.share
@@ -282,30 +277,6 @@ def _flows(chosen: Chosen) -> dict[tuple[int, int], float]:
         key = numbers[id(ends[0])], numbers[id(ends[1])]
         found[key] = found.get(key, 0.0) + rate / KTOKEN
     return found
-
-
-def _handover(chosen: Chosen, ours: NodeConfiguration, theirs: NodeConfiguration) -> Handover:
-    """What hands caches from replicas of one configuration to those of another."""
-    connector = chosen.market.request.roles.connector
-    assert connector is not None
-    source, ground = source_of(ours).engine, chosen.market.site.ground
-    block = source.machines.engine.n_block_tokens
-    low, high = (
-        handed_bytes(source.model, ours.kv_format, n_tokens=float(n), n_block_tokens=block)
-        for n in (block, 1024 * block)
-    )
-    token_bytes = (high - low) / (1023.0 * block)
-    wires = [
-        one.n_devices * wire_of(ground, one.pattern.kind).own_bytes_per_s for one in (ours, theirs)
-    ]
-    most = math.inf if connector.bytes_per_s is None else connector.bytes_per_s
-    return Handover(
-        latency_s=connector.latency_s,
-        bytes_per_s=most,
-        wire_bytes_per_s=min(wires),
-        sequence_bytes=max(0.0, low - token_bytes * block),
-        token_bytes=token_bytes,
-    )
 
 
 def n_devices(pools: Sequence[PlannedPool]) -> int:

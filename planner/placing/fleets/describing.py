@@ -10,9 +10,10 @@ from planner.placing.describing import Chosen as Placed
 from planner.placing.describing import certificate_of, recipe_of, replica_of
 from planner.placing.fabrics.locating import LocatedOnNodes
 from planner.placing.fleets.chosen import PlannedFleet, PlannedPool
+from planner.placing.fleets.market import alike_names
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.searching import RENT
-from planner.placing.fleets.streams import alike_names
+from planner.placing.fleets.simulating import handover_of
 from planner.results.arrivals import Percentile
 from planner.results.fleets import (
     CURVE,
@@ -144,18 +145,18 @@ def _pools(one: Answered, numbers: Sequence[int]) -> Iterator[FleetPool]:
 
 def _handovers(fleet: PlannedFleet) -> Iterator[FleetHandover]:
     for way in fleet.ways:
-        if way.then is None or way.handover is None:
+        handover, source = handover_of(fleet, way), fleet.pools[way.pool]
+        if handover is None or way.then is None:
             continue
-        it = fleet.pools[way.pool]
         yield FleetHandover(
-            source=fleet.pools[way.pool].name,
+            source=source.name,
             target=fleet.pools[way.then].name,
-            requests_per_s=way.share / it.share * it.rate_per_s,
-            sequence_bytes=way.handover.sequence_bytes,
-            token_bytes=way.handover.token_bytes,
-            latency_s=way.handover.latency_s,
-            bytes_per_s=way.handover.bytes_per_s,
-            wire_bytes_per_s=way.handover.wire_bytes_per_s,
+            requests_per_s=way.share / source.share * source.rate_per_s,
+            sequence_bytes=handover.sequence_bytes,
+            token_bytes=handover.token_bytes,
+            latency_s=handover.latency_s,
+            bytes_per_s=handover.bytes_per_s,
+            wire_bytes_per_s=handover.wire_bytes_per_s,
         )
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
 from planner.estimates.queues.loads import Load
-from planner.estimates.queues.passes import PassTimes
+from planner.estimates.queues.rates import done_per_s
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fleets.market import Market
 from planner.placing.fleets.offering import source_of
@@ -46,7 +46,7 @@ MOST_ROUNDS = 12
 BROKEN = 1.0 + 1e-4
 """Times what a replica can do, from where on a row is added."""
 
-_N_CONTEXTS, _N_EXTREME = 6, 48
+_N_EXTREME = 48
 _PARTS, _WORK = (0.1, 0.3, 0.5, 0.7, 0.9), (0.0, 0.3, 0.7)
 _NONE = 1e-9
 _EFFORT = Effort()
@@ -71,7 +71,7 @@ class _Sort:
     rows: list[FloatArray] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Wanted:
     """One unit: its requests a second, and what each takes of the four."""
 
@@ -91,20 +91,34 @@ def fluid_bound(market: Market, rent: float) -> float:
     sorts = [one for one in _sorts(market).values() if one.usd_per_hour <= rent * BROKEN]
     for one in sorts:
         some = [wanted[unit] for unit in one.units]
-        one.done = np.concatenate([_done(it, one.role, some) for it in one.stations.values()])
+        low, high = min(it.shortest for it in some), max(it.longest for it in some)
+        one.done = np.concatenate([done_per_s(it, low, high) for it in one.stations.values()])
         one.rows = _first_rows(one, some)
-    best = 0.0
-    for is_whole in (False, True)[: 1 + (len(sorts) <= MOST_WHOLE)]:
-        for _ in range(MOST_ROUNDS):
-            solved = None if is_over() else _solved(market, sorts, wanted, is_whole=is_whole)
-            if solved is None:
-                break
-            bound, replicas, flows = solved
-            is_still = is_whole and bound <= best * BROKEN
-            best = max(best, bound)
-            if is_still or not _tightened(sorts, wanted, replicas, flows):
-                break
+    best = _bounded(market, sorts, wanted, 0.0, is_whole=False)
+    if len(sorts) <= MOST_WHOLE:
+        best = _bounded(market, sorts, wanted, best, is_whole=True)
     return min(best, rent)
+
+
+def _bounded(
+    market: Market,
+    sorts: Sequence[_Sort],
+    wanted: Mapping[int, _Wanted],
+    best: float,
+    *,
+    is_whole: bool,
+) -> float:
+    """The largest bound of programs with more and more rows; of whole replicas until it stays."""
+    for _ in range(MOST_ROUNDS):
+        solved = None if is_over() else _solved(market, sorts, wanted, is_whole=is_whole)
+        if solved is None:
+            break
+        bound, replicas, flows = solved
+        is_still = is_whole and bound <= best * BROKEN
+        best = max(best, bound)
+        if is_still or not _tightened(sorts, wanted, replicas, flows):
+            break
+    return best
 
 
 def _sorts(market: Market) -> dict[Hashable, _Sort]:
@@ -153,48 +167,6 @@ def _wanted(streams: Sequence[Stream]) -> Iterator[tuple[int, _Wanted]]:
             )
 
 
-def _done(station: Station, role: str, wanted: Sequence[_Wanted]) -> FloatArray:
-    """What each kind of pass does in a second (P, 4), all ranks together.
-
-    Between two contexts there are as many sequences as have room at the shorter.
-    """
-    times = PassTimes(station)
-    low, high = min(it.shortest for it in wanted), max(it.longest for it in wanted)
-    contexts, n, tokens, spans = np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1)
-    most = np.zeros(1)
-    if role != PREFILL and station.decode is not None:
-        contexts = np.unique([low, high, *np.geomspace(low, high, _N_CONTEXTS)])
-        inside = [it for it in station.decode.context_tokens if low < it < high]
-        contexts = np.unique([*contexts, *inside])
-        most = np.array([_most_held(station, it) for it in [low, *contexts[:-1].tolist()]])
-        points = {*station.decode.n_sequences, *(station.reading or station.decode).n_sequences}
-        n = _upto([it for it in points if it < most[0]] + most.tolist(), float(most[0]))
-    if role != DECODE and station.reading is not None:
-        tokens = _upto(station.reading.prompt_tokens, float(station.chunk_tokens))
-        spans = _upto(station.reading.span_tokens, high)
-    took_s = np.stack([times.decode_s(n, it) for it in contexts.tolist()], axis=1)
-    read_s = times.read_s(n[:, None, None], tokens[None, :, None], spans) / station.n_lanes
-    whole_s = took_s[:, :, None, None] + read_s[:, None]
-    axes = np.meshgrid(n, contexts, tokens, spans, indexing="ij")
-    works = (axes[0] <= most[None, :, None, None]) & (whole_s > 0.0)
-    if role != DECODE and not station.mixes_prefill:
-        works &= (axes[0] == 0.0) | (axes[2] == 0.0)
-    beside, cached, read, span, took = (it[works] for it in (*axes, whole_s))
-    did = np.stack([beside, read, beside * cached, read * span], axis=1)
-    return did / took[:, None] * station.n_ranks
-
-
-def _upto(points: Sequence[float], most: float) -> FloatArray:
-    return np.unique([0.0, *(float(it) for it in points if it < most), most])
-
-
-def _most_held(station: Station, context: float) -> float:
-    """Sequences of so many cached tokens that decode at once at most."""
-    held = station.held_bytes(context)
-    roomy = station.room_bytes / held if held > 0.0 else np.inf
-    return float(np.clip(roomy, 1.0, station.most_running))
-
-
 def _first_rows(one: _Sort, wanted: Sequence[_Wanted]) -> list[FloatArray]:
     """Prices of what is done one by one, and of all in several mixtures."""
     total = np.sum([it.rate_per_s * _asked(one, it) for it in wanted], axis=0)
@@ -231,33 +203,39 @@ def _program(
     market: Market, sorts: Sequence[_Sort], wanted: Mapping[int, _Wanted], *, is_whole: bool
 ) -> tuple[MixedProgram, list[int], dict[tuple[int, int], int]]:
     build, n_free = MixedBuilder(), market.book.n_free
-    n_of = [
-        build.column(
-            f"n{k}",
-            float(n_free.get(one.kind, 0) // one.n_devices),
-            cost=one.usd_per_hour,
-            is_whole=is_whole,
-        )
-        for k, one in enumerate(sorts)
-    ]
-    x_of: dict[tuple[int, int], int] = {}
+    n_of = []
     for k, one in enumerate(sorts):
-        for unit in sorted(one.units):
-            x_of[k, unit] = build.column(f"x{k}_{unit}", 1.0)
-        for number, prices in enumerate(one.rows):
-            terms = {
-                x_of[k, u]: wanted[u].rate_per_s * float(prices @ _asked(one, wanted[u]))
-                for u in one.units
-            }
-            build.row(f"time{k}_{number}", {**terms, n_of[k]: -1.0}, -np.inf, 0.0)
-    for unit in wanted:
-        for phase, other in ((PREFILL, DECODE), (DECODE, PREFILL)):
-            terms = {j: 1.0 for (k, u), j in x_of.items() if u == unit and sorts[k].role != other}
-            build.row(f"{phase}{unit}", terms, 1.0, np.inf)
-    for kind, most in n_free.items():
-        devices = {n_of[k]: float(it.n_devices) for k, it in enumerate(sorts) if it.kind == kind}
-        build.row(f"devices {kind}", devices, -np.inf, float(most))
+        most = float(n_free.get(one.kind, 0) // one.n_devices)
+        n_of.append(build.column(f"n{k}", most, cost=one.usd_per_hour, is_whole=is_whole))
+    pairs = [(k, unit) for k, one in enumerate(sorts) for unit in one.units]
+    x_of = {(k, unit): build.column(f"x{k}_{unit}", 1.0) for k, unit in pairs}
+    for k, one in enumerate(sorts):
+        _in_time(build, k, one, n_of[k], {wanted[u]: x_of[k, u] for u in one.units})
+    for does, other in ((PREFILL, DECODE), (DECODE, PREFILL)):
+        able = [key for key in pairs if sorts[key[0]].role != other]
+        for unit in wanted:
+            mine = {x_of[key]: 1.0 for key in able if key[1] == unit}
+            build.row(f"{does}{unit}", mine, 1.0, np.inf)
+    _on_devices(build, sorts, n_of, n_free)
     return build.program("fluid"), n_of, x_of
+
+
+def _on_devices(
+    build: MixedBuilder, sorts: Sequence[_Sort], n_of: Sequence[int], n_free: Mapping[str, int]
+) -> None:
+    """Rows of the devices of each kind."""
+    for kind, most in n_free.items():
+        devices = [float(it.n_devices) if it.kind == kind else 0.0 for it in sorts]
+        build.row(f"devices {kind}", dict(zip(n_of, devices, strict=True)), -np.inf, float(most))
+
+
+def _in_time(
+    build: MixedBuilder, number: int, one: _Sort, n_column: int, flows: Mapping[_Wanted, int]
+) -> None:
+    """Rows of what replicas of a sort do within their time."""
+    for i, prices in enumerate(one.rows):
+        terms = {j: it.rate_per_s * float(prices @ _asked(one, it)) for it, j in flows.items()}
+        build.row(f"time{number}_{i}", {**terms, n_column: -1.0}, -np.inf, 0.0)
 
 
 def _asked(one: _Sort, wanted: _Wanted) -> FloatArray:

@@ -34,6 +34,8 @@ from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.records import Workload
 from planner.specs.region import MEDIAN
 from planner.specs.targets import Targets
+from planner.specs.traffic.arrivals import POISSON
+from planner.specs.traffic.records import TrafficClass
 
 _FEW = BATCHES[:1] + BATCHES[3::4]
 """Batches of layouts to choose from, where nobody says."""
@@ -41,6 +43,10 @@ _FEW = BATCHES[:1] + BATCHES[3::4]
 _FEWEST_OUTPUT = 2
 """Tokens of an answer that engines are asked with: of shorter ones no pass decodes, and what those
 take is counted by queues, request by request."""
+
+
+MOST_NAMED = 3
+"""Classes planned as one that are all named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,6 +66,38 @@ class Market:
     streams: tuple[Stream, ...]
     offered: OfferedOnNodes
     book: Book
+
+
+def alike_names(classes: Sequence[TrafficClass], *, sharing: bool) -> dict[str, str]:
+    """What each class is planned as: those that differ in their rates only, as one together.
+
+    Requests that come at random come so together too, with each class as a random part of them.
+
+    Args:
+        sharing: whether classes may be served together.
+    """
+    found: dict[str, list[str]] = {}
+    for one in classes:
+        is_random = sharing and one.arrivals.pattern == POISSON
+        key = repr(replace(one, name="", rate_per_s=1.0)) if is_random else one.name
+        found.setdefault(key, []).append(one.name)
+    return {name: _together(names) for names in found.values() for name in names}
+
+
+def _together(names: Sequence[str]) -> str:
+    return (
+        " + ".join(names) if len(names) <= MOST_NAMED else f"{names[0]} and {len(names) - 1} alike"
+    )
+
+
+def with_alike(classes: Sequence[TrafficClass], *, sharing: bool) -> tuple[TrafficClass, ...]:
+    """Classes with those that are planned as one together."""
+    named, found = alike_names(classes, sharing=sharing), dict[str, TrafficClass]()
+    for one in classes:
+        name = named[one.name]
+        rate = one.rate_per_s + (found[name].rate_per_s if name in found else 0.0)
+        found[name] = replace(found.get(name, one), name=name, rate_per_s=rate)
+    return tuple(found.values())
 
 
 def market_of(request: FleetRequest, site: Fabric, streams: Sequence[Stream]) -> Market:

@@ -17,11 +17,11 @@ from planner.placing.fleets.alternatives import alternatives_of, most_factor
 from planner.placing.fleets.chosen import PlannedFleet, usd_per_hour
 from planner.placing.fleets.describing import Answered, fleet_plan
 from planner.placing.fleets.fluid import fluid_bound
-from planner.placing.fleets.market import Market, market_believing, market_of
+from planner.placing.fleets.market import Market, market_believing, market_of, with_alike
 from planner.placing.fleets.offering import is_measured, source_of
 from planner.placing.fleets.searching import RENT, as_offered, settled
 from planner.placing.fleets.shortage import shared_out, unreachable
-from planner.placing.fleets.streams import streams_of, with_alike
+from planner.placing.fleets.streams import streams_of
 from planner.placing.fleets.trying import LESS, Confirmed, OnRound, Tries, weighed
 from planner.report.launch.telling import with_commands_of
 from planner.results.fleets import FleetPlan, OtherFleet, Round

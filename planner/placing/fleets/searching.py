@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from planner.equations.arrays import FloatArray
 from planner.placing.configurations import Pattern
 from planner.placing.fabrics.patterns import NodeConfiguration, NodePattern
 from planner.placing.fabrics.posing import PosedOnNodes
@@ -146,21 +147,28 @@ def _look_beside(
     book, first = chosen.market.book, pools[0]
     key, offered = (first.configuration.model, first.role), chosen.market.offered.configurations
     alike = [it for it in offered if (it.model, it.role) == key]
-    usd = np.array([it.usd_per_hour for it in alike])
-    prices = np.array([_price(book.now(it)) for it in alike])
-    if is_for_share:
-        least = min(_price(book.now(chosen.origin(it.configuration))) for it in pools)
-        asked = usd / (least * first.stream.n_output_tokens)
-    else:
-        with np.errstate(divide="ignore"):  # what is dearer for one replica is asked for nothing
-            n_replicas = np.floor(usd_per_hour(pools) * NEARLY / usd)
-            asked = sum(it.rate_per_s for it in pools) / n_replicas
-    for i in np.argsort(prices, kind="stable").tolist():
+    asked = _asked(chosen, pools, np.array([it.usd_per_hour for it in alike]), is_for_share)
+    for i in np.argsort([_price(book.now(it)) for it in alike], kind="stable").tolist():
         if not n_most or is_over():
             break
         if book.is_open(alike[i], float(asked[i])):
             book.carries(alike[i], float(asked[i]))
             n_most -= 1
+
+
+def _asked(
+    chosen: Chosen,
+    pools: Sequence[PlannedPool],
+    usd: FloatArray,
+    is_for_share: bool,  # as said above
+) -> FloatArray:
+    """Requests a second that replicas at such rents are asked for (J,)."""
+    if is_for_share:
+        prices = [_price(chosen.market.book.now(chosen.origin(it.configuration))) for it in pools]
+        return usd / (min(prices) * pools[0].stream.n_output_tokens)
+    with np.errstate(divide="ignore"):  # what is dearer for one replica is asked for nothing
+        n_replicas = np.floor(usd_per_hour(pools) * NEARLY / usd)
+        return np.asarray(sum(it.rate_per_s for it in pools) / n_replicas)
 
 
 def _aim(

@@ -16,9 +16,8 @@ from itertools import pairwise
 from planner.errors import OutOfTimeError, Problem, RequestError
 from planner.placing.fleets.alternatives import at_factor, largest_factor, words_of
 from planner.placing.fleets.chosen import Chosen, n_devices, planned, usd_per_hour
-from planner.placing.fleets.market import Market
+from planner.placing.fleets.market import Market, with_alike
 from planner.placing.fleets.planning import opened
-from planner.placing.fleets.streams import with_alike
 from planner.programs.layout import RELATIVE_TOLERANCE
 from planner.results.fleets import FleetStaircase, Step
 from planner.running.deadlines import check, timed

@@ -16,15 +16,11 @@ import numpy as np
 from planner.equations.arrays import IntArray
 from planner.estimates.queues.loads import Load
 from planner.specs.placement_request import AnyModel
-from planner.specs.traffic.arrivals import POISSON
 from planner.specs.traffic.percentiles import E2E, TPOT, TTFT, PercentileTarget
 from planner.specs.traffic.records import FREE_CUTS, TrafficClass
 
 MOST_SHARING = 4
 """Classes of one model up to which every set of them is a stream; beyond, all of them together."""
-
-MOST_NAMED = 3
-"""Classes planned as one that are all named."""
 
 FREE_SHARES = (0.25, 0.5, 0.75, 0.9, 0.97)
 """Of the tokens of all prompts, what those below each cut that may be chosen have."""
@@ -97,38 +93,6 @@ class Stream:
         if len(times) > 1:
             raise ValueError(f"classes of `{self.name}` do not grow alike")
         return self.rate_per_s * self.n_output_tokens * times.pop()
-
-
-def alike_names(classes: Sequence[TrafficClass], *, sharing: bool) -> dict[str, str]:
-    """What each class is planned as: those that differ in their rates only, as one together.
-
-    Requests that come at random come so together too, with each class as a random part of them.
-
-    Args:
-        sharing: whether classes may be served together.
-    """
-    found: dict[str, list[str]] = {}
-    for one in classes:
-        is_random = sharing and one.arrivals.pattern == POISSON
-        key = repr(replace(one, name="", rate_per_s=1.0)) if is_random else one.name
-        found.setdefault(key, []).append(one.name)
-    return {name: _together(names) for names in found.values() for name in names}
-
-
-def _together(names: Sequence[str]) -> str:
-    return (
-        " + ".join(names) if len(names) <= MOST_NAMED else f"{names[0]} and {len(names) - 1} alike"
-    )
-
-
-def with_alike(classes: Sequence[TrafficClass], *, sharing: bool) -> tuple[TrafficClass, ...]:
-    """Classes with those that are planned as one together."""
-    named, found = alike_names(classes, sharing=sharing), dict[str, TrafficClass]()
-    for one in classes:
-        name = named[one.name]
-        rate = one.rate_per_s + (found[name].rate_per_s if name in found else 0.0)
-        found[name] = replace(found.get(name, one), name=name, rate_per_s=rate)
-    return tuple(found.values())
 
 
 def streams_of(classes: Sequence[TrafficClass], *, sharing: bool) -> tuple[Stream, ...]:

@@ -195,7 +195,7 @@ def true_class(says: FleetPlan, one: ServedClass, pools: Sequence[FleetPool]) ->
             replace(it, at_most_s=limits.get((it.quantity, it.share))) for it in one.percentiles
         ),
         usd_per_hour=math.fsum(
-            it.usd_per_hour * of_pool[one.name] / math.fsum(of_pool.values())
+            it.usd_per_hour * of_pool[one.name] / (math.fsum(of_pool.values()) or math.inf)
             for it, of_pool in zip(pools, sent, strict=True)
             if one.name in of_pool
         ),

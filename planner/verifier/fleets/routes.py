@@ -101,26 +101,39 @@ def sent_per_s(plan: FleetPlan) -> list[dict[str, float]]:
 
     Pools share prompts that several take by their shares.
     """
-    found: list[dict[str, float]] = [{} for _ in plan.pools]
-    served = {one.name: one.rate_per_s * one.served_fraction for one in plan.classes}
-    first = entries(plan)
-    for asked in plan.request.classes:
-        mine = [(i, it) for i, it in first if asked.name in it.classes]
-        for above, upto in _intervals([it for _, it in mine]):
-            some = [(i, it.share) for i, it in mine if _takes(it, above, upto)]
-            whole = math.fsum(share for _, share in some)
-            comes = served[asked.name] * _share_between(asked, above, upto) if some else 0.0
-            for i, share in some:
-                found[i][asked.name] = found[i].get(asked.name, 0.0) + comes * share / (
-                    whole or 1.0
-                )
-    numbers = {i for i, _ in first}
-    for i, one in enumerate(plan.pools):
-        if i not in numbers:
-            for k, part in _parts(plan, one.name):
-                for name, rate in found[k].items():
-                    found[i][name] = found[i].get(name, 0.0) + part * rate
-    return found
+    first = dict(entries(plan))
+    sent = {i: dict(_first_sent(plan, i, [*first.values()])) for i in first}
+    return [
+        sent[i] if i in sent else _handed_to(plan, one, sent) for i, one in enumerate(plan.pools)
+    ]
+
+
+def _first_sent(
+    plan: FleetPlan, number: int, first: Sequence[FleetPool]
+) -> Iterator[tuple[str, float]]:
+    """What comes to a pool of each class before any other pool has it."""
+    one, classes = plan.pools[number], {it.name: it for it in plan.request.classes}
+    served = {it.name: it.rate_per_s * it.served_fraction for it in plan.classes}
+    for name in one.classes:
+        mine = [it for it in first if name in it.classes]
+        rates = []
+        for above, upto in _intervals(mine):
+            if _takes(one, above, upto):
+                whole = math.fsum(it.share for it in mine if _takes(it, above, upto)) or math.inf
+                share = one.share / whole
+                rates.append(share * served[name] * _share_between(classes[name], above, upto))
+        yield name, math.fsum(rates)
+
+
+def _handed_to(
+    plan: FleetPlan, pool: FleetPool, sent: Mapping[int, Mapping[str, float]]
+) -> dict[str, float]:
+    """What comes to a pool of each class once others have read it."""
+    parts = [*_parts(plan, pool.name)]
+    return {
+        name: math.fsum(part * sent.get(k, {}).get(name, 0.0) for k, part in parts)
+        for name in pool.classes
+    }
 
 
 def _handed(plan: FleetPlan) -> Iterator[Finding]:
