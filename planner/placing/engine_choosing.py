@@ -7,6 +7,7 @@ two speeds: what comes before the first token leaves the less time to hand the c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -79,7 +80,7 @@ class BestOfShapes:
     """What of deployments that do both phases `wanted_choices` may want: see `Sifter`.
 
     Args:
-        beaten: what nobody wants, of replicas over several pieces of `n_of_piece` devices.
+        beaten: what nobody wants; where it has rates, copies of what is met outdo more.
         beliefs: of which each has a best of its own: what any of them may want is kept.
     """
 
@@ -87,15 +88,14 @@ class BestOfShapes:
         self,
         targets: Targets,
         beaten: Beaten,
-        n_of_piece: int,
+        beliefs: Sequence[str],
         *,
         by_latency: bool,
         whole: bool,
-        beliefs: Sequence[str],
     ) -> None:
         self._targets, self._by_latency, self._whole = targets, by_latency, whole
-        least = {} if by_latency else beaten.piece_rates
-        self._rates = {one: least.get(one, 0.0) / n_of_piece * SAFE for one in beliefs}
+        known = {} if by_latency or whole else beaten.rates
+        self._rates = {belief: known[belief] * SAFE if known else None for belief in beliefs}
         self._best: dict[Shape, FloatArray] = {}
         self._n_rejected = 0
 
@@ -115,6 +115,12 @@ class BestOfShapes:
         known = self._known(shapes)
         least = np.array([least_by_group(one, group, len(shapes)) for one in values])
         self._best |= zip(shapes, np.minimum(least, known).T, strict=True)
+        n_devices = np.array([math.prod(shape) for shape in shapes], dtype=np.int64)[:, None]
+        for rates, of_belief in zip(self._rates.values(), -least, strict=True):
+            if rates is not None and len(shapes):
+                n = np.arange(len(rates))
+                copies = np.where(n > n_devices, n // n_devices, 0) * of_belief.clip(0.0)[:, None]
+                np.maximum(rates, copies.max(axis=0) * SAFE, out=rates)
 
     def sifted(
         self, choices: EngineChoices, weight: IntArray | None = None, *, is_new: bool = False
@@ -122,13 +128,13 @@ class BestOfShapes:
         """Which of some choices may be the best of their shape (N,)."""
         shapes, group, values = self._values(choices)
         stays = np.any(np.isfinite(values) & (values <= self._known(shapes)[:, group]), axis=0)
-        weight = np.ones(len(choices), dtype=np.int64) if weight is None else weight
-        self._n_rejected += int(weight[~stays].sum())
+        self._n_rejected += int((~stays if weight is None else weight[~stays]).sum())
         return np.asarray(stays)
 
     def counted(self, kept: EngineChoices) -> EngineChoices:
-        """What was kept, and what was rejected with it in what was considered."""
-        return replace(kept, n_considered=kept.n_considered + self._n_rejected)
+        """What may still be wanted of what was kept; all that was rejected is considered too."""
+        n_considered = kept.n_considered + self._n_rejected
+        return replace(kept.take(self.sifted(kept)), n_considered=n_considered)
 
     def _known(self, shapes: Sequence[Shape]) -> FloatArray:
         """The best that was met of each shape, by belief (B, S)."""
@@ -145,7 +151,9 @@ class BestOfShapes:
         for of_belief, (belief, least) in zip(values, self._rates.items(), strict=True):
             found = some.believing(belief)
             rates = found.table.batch * found.table.n_data / found.place_s
-            kept = _kept(found, self._targets) & (rates > found.table.n_devices * least)
+            kept = _kept(found, self._targets)
+            if least is not None:
+                kept &= rates > least[found.table.n_devices]
             value = found.tpot_high_s if self._by_latency else -rates
             of_belief[some.counts(belief)] = np.where(kept, value, np.inf)
         columns = _alike(some, whole=self._whole)

@@ -200,16 +200,14 @@ class ServingEngine:
         """The best deployments of each shape and role on a domain; none without kernels.
 
         Args:
-            beaten: what replicas have to serve more than, where these do both phases.
+            beaten: what replicas that do both phases have to serve more than.
         """
         if domain.kind not in self.machines or domain.span == STAGE:
             return
         for role in self.roles:
             asked, is_quick = self.requests[domain.kind].targets, self.by_latency
             names = BELIEFS if self.by_belief and not whole else BELIEFS[:1]
-            best = BestOfShapes(
-                asked, beaten, domain.per_node, by_latency=is_quick, whole=whole, beliefs=names
-            )
+            best = BestOfShapes(asked, beaten, names, by_latency=is_quick, whole=whole)
             source = self.source(domain, role, best)
             is_one = len(names) == 1 or not source.choices.outside_error.any()
             for beliefs in [BELIEFS] if is_one else [(one,) for one in names]:
@@ -232,8 +230,7 @@ class ServingEngine:
         Args:
             best: which of both phases may be wanted; all others are timed.
         """
-        cluster = domain.cluster
-        machines = replace(self.machines[domain.kind], cluster=cluster)
+        machines = replace(self.machines[domain.kind], cluster=domain.cluster)
         request = self.requests[domain.kind]
         pool = replace(
             request.cluster, n_devices=domain.n_devices, n_devices_per_node=domain.per_node
@@ -245,9 +242,8 @@ class ServingEngine:
         if best is None or role != TOGETHER or not len(cuts):
             found = timer.choices(cuts, 1.0)
         else:
-            found = best.counted(
-                Bounding(timer, best, 1.0).kept(timer.blocks(cuts, n_first=MOST_ROWS))
-            )
+            some = timer.blocks(cuts, n_first=MOST_ROWS)
+            found = best.counted(Bounding(timer, best, 1.0).kept(some))
         return EngineSource(model=self.model, machines=machines, request=request, choices=found)
 
 

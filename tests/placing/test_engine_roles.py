@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
+import numpy as np
 import pytest
 
 from planner.placing.asking import placement_request
@@ -122,11 +123,11 @@ def test_of_decode_there_is_the_best_of_each_shape_and_format(engine):
 @pytest.mark.parametrize("objective", ["throughput", "latency"])
 @pytest.mark.parametrize("whole", [False, True])
 def test_of_both_phases_bounds_leave_out_only_what_is_not_the_best_of_its_shape(objective, whole):
-    """By any belief: each chooses others, and copies inside a node of what it has outdo others."""
+    """By any belief: each chooses others, and copies of what else is known have outdo others."""
     asked = _asked(objective=objective)
     ((runtime,),), ground = asked.runtimes, asked.site.ground
     (kind,) = asked.site.clusters
-    by_latency, chosen = objective == "latency", set()
+    by_latency, chosen, n_less = objective == "latency", set(), 0
     for span, need in needs(ground.inventory, kind):
         for domain in domains(ground, kind, span, need):
             source = runtime.source(domain, TOGETHER)
@@ -135,32 +136,50 @@ def test_of_both_phases_bounds_leave_out_only_what_is_not_the_best_of_its_shape(
                 for belief in BELIEFS
             }
             chosen |= {tuple(rates) for rates in timed.values()}
-            for share in (0.0, 0.95):
-                least = {
-                    belief: share * max((rate / n for rate, n in rates), default=0.0)
-                    for belief, rates in timed.items()
-                }
-                beaten = Beaten(piece_rates={k: v * domain.per_node for k, v in least.items()})
+            for beaten in _beatens(timed, domain.n_devices):
                 said = [*runtime.on_nodes(0, domain, beaten, whole=whole)]
                 for belief in BELIEFS[:1] if whole else BELIEFS:
-                    at_least = 0.0 if by_latency else least[belief]
-                    mine = [one for one in said if belief in one.beliefs]
-                    rates = sorted(
-                        (one.output_tokens_per_s, one.n_devices)
-                        for one in mine  # beside what others alone may want
-                        if one.output_tokens_per_s > one.n_devices * at_least
+                    mine = sorted(
+                        (one.output_tokens_per_s, one.n_devices, one.pattern.shape)
+                        for one in said
+                        if belief in one.beliefs
                     )
-                    assert rates == [one for one in timed[belief] if one[0] > one[1] * at_least]
-                    assert 0 < len(mine) < len(timed[belief]) or not at_least
+                    kept = timed[belief]
+                    if beaten.rates and not by_latency and not whole:
+                        kept = _undone(kept, kept, beaten.rates[belief])
+                        # beside what others alone may want
+                        mine = _undone(mine, timed[belief], beaten.rates[belief])
+                        n_less += len(said) < len(timed[belief])
+                    assert mine == kept
     assert len(chosen) == len(BELIEFS)
+    assert bool(n_less) != (by_latency or whole)
+
+
+def _beatens(timed, n_devices):
+    """Nothing known; copies of what is met; of others besides."""
+    yield Beaten()
+    n = np.arange(n_devices + 1)
+    for share in (0.0, 0.95):
+        best = {one: max((r / k for r, k, _ in rates), default=0.0) for one, rates in timed.items()}
+        yield Beaten(rates={belief: share * rate * n for belief, rate in best.items()})
+
+
+def _undone(some, timed, least):
+    """Those that serve no less than what is known (N,), and than copies of any of fewer devices."""
+
+    def most(n):
+        return max(least[n], *(n // fewer * rate for rate, fewer, _ in timed if fewer < n), 0.0)
+
+    return [one for one in some if one[0] > most(one[1]) * (1 - 1e-9)]
 
 
 def _wanted(choices, by_latency, whole):
-    """Rates and devices of what is wanted of choices, as a belief has them."""
+    """Rates, devices and shapes of what is wanted of choices, as a belief has them."""
     table = choices.table
     rates = table.batch * table.n_data / choices.place_s
     for row in wanted_choices(choices, TARGETS, by_latency=by_latency, whole=whole):
-        yield rates[row], table.n_devices[row]
+        shape = table.n_tensor[row], table.n_data[row], table.n_stages[row]
+        yield rates[row], table.n_devices[row], tuple(map(int, shape))
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])

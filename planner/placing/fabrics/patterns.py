@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
+from planner.equations.arrays import FloatArray
 from planner.placing.configurations import Configuration
 from planner.topology.inventory import Ability, Kind
 
@@ -27,16 +28,16 @@ Shape = tuple[int, int, int]
 
 
 class Beaten(NamedTuple):
-    """What copies of replicas inside nodes outdo, of replicas over several.
+    """What other replicas of a model outdo on a domain, in the places of any replica there.
 
     Args:
         shapes: of layouts, at their speed within one leaf.
-        piece_rates: output tokens/s that such copies serve on each piece of a domain's size, by
-            belief: a replica over several is wanted where it serves more.
+        rates: output tokens/s, by belief, of copies of fewer devices each in the pieces of one of n
+            devices, at n (N,); none where copies may not take its place.
     """
 
     shapes: Collection[Shape] = ()
-    piece_rates: Mapping[str, float] = MappingProxyType({})
+    rates: Mapping[str, FloatArray] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -85,10 +86,8 @@ class Fabric:
         found = _free(inventory(graph), spec.name)
         if costs is not None:
             found = recosted(found, costs)
-        bases = _bases(spec, found)
-        self.ground = Ground(
-            inventory=found, bases=bases, most_devices=most_devices or MOST_DEVICES
-        )
+        most = most_devices or MOST_DEVICES
+        self.ground = Ground(inventory=found, bases=_bases(spec, found), most_devices=most)
 
     @property
     def inventory(self) -> Inventory:
@@ -146,9 +145,8 @@ class Fabric:
         ):
             # each has some in time, or nothing is placed of a model
             with share(1.0 / n_left if in_part else 1.0):
-                made = configurations_of(
-                    runtime, model, kind, self.ground, several=served.several, whole=whole
-                )
+                several, fits = served.several, (kind, self.ground)
+                made = configurations_of(runtime, model, *fits, found, several=several, whole=whole)
                 ends = wires[kind], served.n_output_tokens
                 found += [one for it in made if (one := handed(it, roles, *ends)) is not None]
                 is_cut |= is_over()
@@ -243,58 +241,54 @@ class OfferedOnNodes:
 
 
 def configurations_of(
-    runtime: Runtime, model: int, kind: Kind, ground: Ground, *, several: bool, whole: bool
+    runtime: Runtime,
+    model: int,
+    kind: Kind,
+    ground: Ground,
+    known: Sequence[NodeConfiguration] = (),
+    *,
+    several: bool,
+    whole: bool,
 ) -> Iterator[NodeConfiguration]:
     """Every way to run a replica of one model on one kind, that fits what is free, in time.
 
     Replicas over several leaves are no faster than the same within one leaf. Where several may
-    take the place of one, what replicas inside nodes beat even so is left out, since those lie
-    anywhere too.
+    take the place of one, what copies beat is left out.
 
     Args:
         model: number of the model.
+        known: those of other runtimes and models.
         several: whether the objective would take k replicas for one that serves no more.
         whole: the best of each sharding of the weights, whoever beats it.
     """
-    found: list[NodeConfiguration] = []
+    mine = [one for one in known if (one.model, one.pattern.kind) == (model, kind)]
     for span, need in needs(ground.inventory, kind):
-        is_compared = several and not whole and span != NODE
         for domain in domains(ground, kind, span, need):
             if is_over():
                 return
-            beaten = _beaten(found, domain) if is_compared else Beaten()
+            # what replicas of one phase are worth depends on others
+            is_compared = several and not whole and all(one.role == TOGETHER for one in mine)
+            beaten = _beaten(mine, domain) if is_compared else Beaten()
             new = list(runtime.on_nodes(model, domain, beaten, whole=whole))
-            found += new
+            mine += new
             yield from new
 
 
 def _beaten(found: Sequence[NodeConfiguration], domain: Domain) -> Beaten:
-    """What copies of replicas inside nodes outdo on a domain."""
-    if any(one.role != TOGETHER for one in found):
-        return Beaten()  # what replicas of one phase are worth depends on others
-    need, size = domain.need, domain.per_node
-    inside = [one for one in found if one.pattern.span == NODE and need.meets(one.pattern.need)]
-    piece_rates: dict[str, float] = {}
-    for one in inside:
-        rate = size // one.n_devices * one.output_tokens_per_s
-        piece_rates |= {name: max(piece_rates.get(name, 0.0), rate) for name in one.beliefs}
-    shapes = _beaten_shapes(found, inside) if domain.span in (STAGE, POOL) else set[Shape]()
-    return Beaten(shapes=shapes, piece_rates=piece_rates)
-
-
-def _beaten_shapes(
-    found: Sequence[NodeConfiguration], inside: Sequence[NodeConfiguration]
-) -> set[Shape]:
-    most: dict[Shape, float] = {}
-    for one in found:
-        if one.pattern.span == LEAF:
-            rate = one.output_tokens_per_s
-            most[one.pattern.shape] = max(most.get(one.pattern.shape, 0.0), rate)
-    return {
-        (t, m, p)
-        for (t, m, p), rate in most.items()
-        if any(t // one.n_devices * m * p * one.output_tokens_per_s >= rate for one in inside)
-    }
+    """What copies of other replicas outdo on a domain, as `undominated` compares them."""
+    n, is_far = np.arange(domain.ground.most_devices + 1), domain.span in (STAGE, POOL)
+    n_held, size = np.maximum(1, n // domain.per_node), np.minimum(n, domain.per_node)
+    rates, in_leaf = {belief: np.zeros(len(n)) for belief in BELIEFS}, dict[Shape, float]()
+    for one in sorted(found, key=lambda one: one.output_tokens_per_s):
+        span, pieces, rate = one.pattern.span, one.pattern.pieces, one.output_tokens_per_s
+        if domain.need.meets(one.pattern.need) and (span in (NODE, POOL) or not is_far):
+            is_larger = (n > one.n_devices) & (n_held >= len(pieces))  # nor over more nodes
+            served = rate * is_larger * (n_held * (size // max(pieces)) // len(pieces))
+            rates |= {it: np.maximum(rates[it], served) for it in one.beliefs}
+        if span == LEAF and is_far:
+            in_leaf[one.pattern.shape] = rate
+    shapes = {one for one, rate in in_leaf.items() if rates[BELIEFS[0]][math.prod(one)] >= rate}
+    return Beaten(shapes=shapes, rates=rates)
 
 
 def graph_in(spec: PoolSpec | GraphSpec, state: State | None) -> nx.Graph[Any]:
