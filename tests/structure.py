@@ -33,6 +33,7 @@ import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -75,7 +76,7 @@ class Module:
 
     @property
     def functions(self) -> list[Function]:
-        return [node for node in ast.walk(self.tree) if isinstance(node, Function)]
+        return [node for node in _nodes(self.tree) if isinstance(node, Function)]
 
 
 def parsed(root: Path) -> list[Module]:
@@ -124,7 +125,7 @@ def measures(root: Path) -> dict[str, int]:
         "records of a conflict": sum(
             isinstance(node, ast.ClassDef) and node.name.endswith("Conflict")
             for module in modules
-            for node in ast.walk(module.tree)
+            for node in _nodes(module.tree)
         ),
         f"modules of more than {MANY_LINES} lines": sum(
             module.n_lines > MANY_LINES for module in modules
@@ -153,7 +154,7 @@ def spellings(tree: ast.Module) -> dict[str, int]:
     """How often a file spells each limit."""
     docstrings = {id(node) for node in _docstrings(tree)}
     found = dict.fromkeys(LIMITS, 0)
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         if id(node) in docstrings or not isinstance(node, _SPELLS):
             continue
         for limit, (name, option, target) in LIMITS.items():
@@ -205,7 +206,7 @@ def _declared(module: Module) -> set[str]:
     """Options that a file declares."""
     options = {
         node.value.value
-        for node in ast.walk(module.tree)
+        for node in _nodes(module.tree)
         if isinstance(node, ast.keyword)
         and node.arg == "option"
         and isinstance(node.value, ast.Constant)
@@ -214,7 +215,7 @@ def _declared(module: Module) -> set[str]:
     }
     options |= {
         node.args[0].value.partition(" ")[0]
-        for node in ast.walk(module.tree)
+        for node in _nodes(module.tree)
         if isinstance(node, ast.Call)
         and _last_name(node.func) == "Option"
         and node.args
@@ -225,7 +226,7 @@ def _declared(module: Module) -> set[str]:
         return options
     return options | {
         _option(node.target.id)
-        for owner in ast.walk(module.tree)
+        for owner in _nodes(module.tree)
         if isinstance(owner, ast.ClassDef)
         for node in owner.body
         if isinstance(node, ast.AnnAssign)
@@ -238,7 +239,7 @@ def _words(tree: ast.Module) -> set[str]:
     """Options that a file spells in a text, or reads off what was written."""
     docstrings = {id(node) for node in _docstrings(tree)}
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in _nodes(tree):
         if isinstance(node, ast.Attribute) and _last_name(node.value) in ("said", "written"):
             found.add(_option(node.attr))
         elif id(node) in docstrings:
@@ -258,11 +259,20 @@ def _last_name(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def _docstrings(tree: ast.Module) -> Iterator[ast.AST]:
+@cache
+def _nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """All that is in a file: it is looked through a dozen times."""
+    return tuple(ast.walk(tree))
+
+
+@cache
+def _docstrings(tree: ast.Module) -> tuple[ast.AST, ...]:
     """Texts that stand alone: docstrings, also those below constants."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            yield node.value
+    return tuple(
+        node.value
+        for node in _nodes(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    )
 
 
 def branches(function: Function) -> int:

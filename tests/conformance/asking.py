@@ -13,9 +13,9 @@ from planner.quantities import Quantity
 
 RUNTIMES = {
     "roofline": ("--engine", "roofline"),
-    "vllm": ("--engine", "vllm"),
-    "sglang": ("--engine", "sglang"),
-    "trtllm": ("--engine", "trtllm"),
+    "vllm": ("--engine", "vllm", "--chunk", "2048"),
+    "sglang": ("--engine", "sglang", "--chunk", "2048"),
+    "trtllm": ("--engine", "trtllm", "--chunk", "2048"),
     "erdil2025": ("--engine", "erdil2025"),
 }
 """How each runtime is asked for."""

@@ -253,7 +253,7 @@ def test_a_command_without_options_repairs_as_with_all_of_them(seed, tmp_path, m
     wanted = draw.choice(["--demand 3000tok/s", "--replicas 2"])
     said = [wanted, *(draw.choice(row) for row in WORDS if draw.random() < 0.35)]
     words = " ".join(said).split()
-    where = ["--model", "llama-3.1-8b", "--topology", "h100-nvl8-x2"]
+    where = ["--engine", "vllm", "--model", "llama-3.1-8b", "--topology", "h100-nvl8-x2"]
     monkeypatch.chdir(tmp_path)
     Path("failed.toml").write_text('failed = ["node0/gpu0"]\n', encoding="utf-8")
     code = main(["place", *where, *words, "--json"])

@@ -93,7 +93,7 @@ def test_slices_that_smaller_ones_fill_are_left_out_without_loss():
     assert left.objective == pytest.approx(everything.objective, rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_every_replica_is_walked_among_holes_and_failed_links(seed):
     rng = np.random.default_rng(seed)
     pool = _pool(24.0, name="tpu-v4-4x4x4")

@@ -56,7 +56,7 @@ def rent(answer):
     return mix.certificate.objective if mix else answer.deployment.usd_per_hour
 
 
-@pytest.mark.parametrize("demand", [3000.0, 5500.0, 8000.0, 12_000.0])
+@pytest.mark.parametrize("demand", [3000.0, 8000.0])
 @pytest.mark.parametrize("formats", [{}, LOWERED], ids=["published", "lowered"])
 def test_a_plan_is_never_dearer_than_a_placement(demand, formats):
     found = place(

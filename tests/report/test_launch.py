@@ -28,7 +28,7 @@ from tests.report.rendering import section_text
 ENGINES = ("vllm", "sglang", "trtllm")
 MODELS = ("llama-3.1-70b", "qwen3-8b", "qwen3-30b-a3b", "deepseek-v3")
 FORMATS = ("bf16", "fp8", "fp8_block", "int4", "fp8_static")
-N_DRAWS = 60
+N_DRAWS = 30
 
 model_of, machines_of = cache(load_architecture), cache(machines)
 

@@ -8,8 +8,6 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from planner import verify
 from planner.errors import SpecError
@@ -43,12 +41,13 @@ def test_what_was_written_is_true_in_an_empty_folder_without_a_file(name, tmp_pa
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=2, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 2**32))
-def test_no_figure_that_is_counted_can_be_altered(name, seed):
-    """Numbers by a millionth and by one, words swapped, entries dropped and doubled."""
+def test_no_figure_that_is_counted_can_be_altered(name):
+    """Numbers by a millionth and by one, words swapped, entries dropped and doubled.
+
+    Some of them: `python -m tests.benchmarks.alterations` alters each.
+    """
     record = envelope(name)
-    assert let_through(record["kind"], answer(name), record, seed, n=8) == []
+    assert let_through(record["kind"], answer(name), record, seed=7, n=10) == []
 
 
 @pytest.mark.parametrize("name", [one for one in NAMES if one != "fleet over traffic"])
