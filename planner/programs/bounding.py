@@ -35,7 +35,7 @@ from planner.programs.screens import Field, Sieve
 from planner.running.deadlines import is_over
 from planner.running.phases import begin
 
-LOOKS = (Look(1.4, False), Look(1.4, True), Look(1.0, True))
+LOOKS = (Look(1.4, False), Look(1.4, True), Look(1.06, True, 20_000), Look(1.0, True))
 """One after the other, at what is left."""
 
 
@@ -78,8 +78,7 @@ class _Near(Incumbents):
 
     def __init__(self, belief: Belief) -> None:
         super().__init__(belief.n_best)
-        self._belief, self._spare = belief, 0.0
-        self.within = np.inf
+        self._belief, self._spare, self.within = belief, 0.0, np.inf
 
     @property
     def good(self) -> float:
@@ -162,11 +161,11 @@ class Bounding:
         return replace(kept, n_considered=len(kept) + self._n_unfit, is_cut=is_cut)
 
     def _look_at(self, block: DeploymentTable) -> None:
-        timer = self._timer
         exact: list[EngineChoices] = []
-        for drafts in timer.drafts:
-            spans = BatchSpans(*timer.in_chunks(block, drafts))
-            left = [self._bound(spans, look, drafts) for look in LOOKS][-1]
+        for drafts in self._timer.drafts:
+            spans = BatchSpans(*self._timer.in_chunks(block, drafts))
+            looks = (look for look in LOOKS if spans.can.sum() >= look.n_least)
+            left = [self._bound(spans, look, drafts) for look in looks][-1]
             exact += self._timed(left, drafts)
         timed = joined_choices(exact)
         self._kept.append(timed.take(self._sifter.sifted(timed)))
@@ -187,8 +186,8 @@ class Bounding:
         timer = self._timer
         chunk, span, first, last, weight = spans.by(look)
         ends = (first, last if look.reads else first)
-        fresh = np.unique(ends)
-        fresh = fresh[np.isnan(spans.decode_s[fresh])]
+        is_end = np.bincount(np.concatenate(ends), minlength=len(spans.rows)) > 0
+        fresh = np.flatnonzero(is_end & np.isnan(spans.decode_s))
         spans.decode_s[fresh] = timer.decode_s(spans.rows.take(fresh), drafts)
         fits, least = timer.least(
             spans.rows.take(first).with_chunk(timer.chunks[chunk]),
@@ -250,11 +249,10 @@ class Beliefs:
             stays = stays | more
         if program is not None:
             self._n_contexts += program.n_contexts if is_new else 0
-            weight = np.ones(len(choices), dtype=np.int64) if weight is None else weight
             self._count(program, ~stays, weight)
         return stays
 
-    def _count(self, program: LayoutProgram, gone: BoolArray, weight: IntArray) -> None:
+    def _count(self, program: LayoutProgram, gone: BoolArray, weight: IntArray | None) -> None:
         """Add what goes to the account: by the first row that it breaks, or its bound."""
         field, n = Field(program), len(gone)
         for row in rows_of(program):
@@ -270,6 +268,6 @@ class Beliefs:
         self._reject("bound", weight, beyond)
         self._reject("empty", weight, gone & ~beyond)
 
-    def _reject(self, name: str, weight: IntArray, gone: BoolArray) -> None:
-        if gone.any():
-            self._rejected[name] = self._rejected.get(name, 0) + int(weight[gone].sum())
+    def _reject(self, name: str, weight: IntArray | None, gone: BoolArray) -> None:
+        if n_gone := int((gone if weight is None else weight[gone]).sum()):
+            self._rejected[name] = self._rejected.get(name, 0) + n_gone

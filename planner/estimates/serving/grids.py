@@ -163,10 +163,12 @@ class Look(NamedTuple):
     Args:
         step: from the least batch to the largest of those that are bounded at once.
         reads: whether prompts are counted, for each chunk; else decodes alone.
+        n_least: of deployments that have to be left for it to be worth its while.
     """
 
     step: float
     reads: bool
+    n_least: int = 0
 
 
 class BatchSpans:
