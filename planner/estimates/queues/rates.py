@@ -135,7 +135,7 @@ def done_per_s(station: Station, shortest: float, longest: float) -> FloatArray:
 def _decoding(
     station: Station, shortest: float, longest: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Sequences that decode (N,), their contexts and the most there may be at each of these (C,)."""
+    """Sequences that decode (N,), their contexts, and the most that there may be at each (C,)."""
     if station.role == PREFILL or station.decode is None:
         return np.zeros(1), np.zeros(1), np.zeros(1)
     inside = [it for it in station.decode.context_tokens if shortest < it < longest]
