@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -221,7 +222,12 @@ def _solved(posing: _Posing, options: SolverOptions, *, tied: bool) -> Chosen:
         OutOfTimeError: time ended before there was a fleet, or a proof that there is none.
     """
     market = posing.market
-    base = [one for one in market.offered.configurations if posing.allowed(one)]
+    most = posing.aim.limits.get(RENT, math.inf)
+    base = [
+        one
+        for one in market.offered.configurations
+        if one.usd_per_hour <= most and posing.allowed(one)
+    ]
     known = [(now, one) for one in base if (now := posing.now(one)) is not None]
     serving = tuple(now for now, _ in known if now.output_tokens_per_s > 0.0)
     posing = replace(posing, origins={id(now): one for now, one in known})
