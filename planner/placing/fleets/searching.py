@@ -127,11 +127,11 @@ def _looked_closer(chosen: Chosen, n_beside: int, *, is_for_share: bool) -> bool
 
 
 def _is_news(book: Book, chosen: Chosen, pool: PlannedPool, *, is_for_share: bool) -> bool:
-    """Whether a pool carries less than it was chosen for."""
+    """Whether a pool carries less than it was chosen for, or does so in another way."""
     origin = chosen.origin(pool.configuration)
     if not is_for_share:
         if book.carries(origin, pool.replica_rate_per_s):
-            return False
+            return book.now(origin).choice != pool.configuration.choice
         book.narrow(origin, pool.replica_rate_per_s)
         return True
     book.look_at(origin)
