@@ -115,13 +115,13 @@ def _stations(draw: random.Random, size: int, slow: float) -> tuple:
     )
 
 
-_model = cache(load_model)
+model_named = cache(load_model)
 
 
 def _class(draw: random.Random, number: int, models: Sequence[str]) -> TrafficClass:
-    mine = [_model(draw.choice(models))]
+    mine = [model_named(draw.choice(models))]
     if len(models) > 1 and draw.random() < 0.15:
-        mine = [_model(name) for name in models]
+        mine = [model_named(name) for name in models]
     targets = [
         PercentileTarget(quantity=TTFT, share=0.95, at_most_s=draw.uniform(0.3, 2.0)),
         PercentileTarget(quantity=TPOT, share=0.9, at_most_s=draw.uniform(0.02, 0.1)),
@@ -130,14 +130,14 @@ def _class(draw: random.Random, number: int, models: Sequence[str]) -> TrafficCl
         name=f"class{number}",
         models=tuple(mine),
         rate_per_s=10.0 ** draw.uniform(-0.3, 1.4),
-        lengths=_lengths(draw),
+        lengths=few_lengths(draw),
         arrivals=in_bursts(draw.choice((1.0, 1.0, 4.0))),
         targets=tuple(targets[: draw.randint(1, 2)]),
         cuts=FREE_CUTS if draw.random() < 0.5 else (),
     )
 
 
-def _lengths(draw: random.Random) -> Lengths:
+def few_lengths(draw: random.Random) -> Lengths:
     """Few lengths of prompts, so that few cuts are free."""
     if draw.random() < 0.5:
         n_input, n_output = draw.randint(50, 1500), draw.randint(20, 300)
