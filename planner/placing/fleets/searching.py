@@ -131,7 +131,7 @@ def _is_news(book: Book, chosen: Chosen, pool: PlannedPool, *, is_for_share: boo
     origin = chosen.origin(pool.configuration)
     if not is_for_share:
         if book.carries(origin, pool.replica_rate_per_s):
-            return book.now(origin).choice != pool.configuration.choice
+            return bool(book.now(origin).choice != pool.configuration.choice)
         book.narrow(origin, pool.replica_rate_per_s)
         return True
     book.look_at(origin)

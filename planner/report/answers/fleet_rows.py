@@ -96,7 +96,10 @@ def costs(plan: FleetPlan) -> Table:
 def bound_rows(plan: FleetPlan) -> list[tuple[str, str]]:
     """How far the fleet may be from the best: of its program, and of any scheduler."""
     proof = plan.certificate
-    rates = "nothing is better than the bound at what replicas carry in simulation"
+    rates = (
+        "no fleet that keeps its targets in simulation is cheaper than the bound, where classes "
+        "share a pool in the mixture in which they come"
+    )
     program = f"{objective_text(proof)}: {rates}"
     rows = [("program", program), ("any fleet", _fluid_words(plan))]
     most = plan.most_factor
