@@ -141,6 +141,7 @@ class EngineSpec:
         reserved_fraction: of the output that a request has yet to write, the share that it has
             to find room for when it begins; the rest grows where there is room, and a request
             that finds none begins again.
+        retracts: who begins and who loses its place go by SGLang's clauses: `Station.retracts`.
         mixes_prefill: chunks of prompts ride on decode passes; without, prompts are read alone
             and first.
         message_share: share of the multiprocessors that dispatch and combine take while prompts
@@ -179,6 +180,7 @@ class EngineSpec:
     watermark_fraction: float = 0.0
     caches_prefixes: bool = False
     reserved_fraction: float = 1.0
+    retracts: bool = False
     mixes_prefill: bool = True
     message_share: Share = 0.0
     n_balanced_groups: int = 0

@@ -81,6 +81,8 @@ class Station:
         by_priority: whether priorities of requests say who goes first, and who loses its place.
         reserved_fraction: of what a sequence has yet to write, the share that has to find room
             before it is begun.
+        retracts: whether who begins, who loses its place and what is cached go by SGLang's clauses:
+            `planner.verifier.simulation.retracting`.
         decode: D; None of a replica that only reads prompts.
         reading: R; None of a replica that only decodes.
     """
@@ -105,6 +107,7 @@ class Station:
     caches_prefixes: bool = False
     by_priority: bool = False
     reserved_fraction: float = 0.0
+    retracts: bool = False
     decode: DecodeTimes | None
     reading: ReadingTimes | None
 

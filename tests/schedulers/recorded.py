@@ -1,4 +1,4 @@
-"""What vLLM's own scheduler does with workloads: driven here, or as it was recorded."""
+"""What an engine's own scheduler does with workloads: driven here, or as it was recorded."""
 
 from __future__ import annotations
 
@@ -13,14 +13,21 @@ from typing import Any
 from tests.schedulers.workloads import Work
 
 ROOT = Path(__file__).parents[2]
-RECORDED = Path(__file__).with_name("vllm-0.33.0.json")
-SOURCE = "vLLM 0.33.0, vllm.v1.core.sched, driven by python -m tests.schedulers record"
+VERSIONS = {"vllm": "0.33.0", "sglang": "0.5.23"}
+SOURCES = {
+    "vllm": "vLLM 0.33.0, vllm.v1.core.sched, driven by python -m tests.schedulers record",
+    "sglang": "SGLang 0.5.23, sglang.srt.managers, driven by python -m tests.schedulers record",
+}
+
+
+def file_of(engine: str) -> Path:
+    return Path(__file__).with_name(f"{engine}-{VERSIONS[engine]}.json")
 
 
 def driven(folder: str, works: Sequence[Work]) -> Iterator[dict[str, Any]]:
     """What becomes of requests, in a process that imports the engine."""
     lines = "".join(json.dumps(work) + "\n" for work in works)
-    command = [sys.executable, "-m", "tests.schedulers.vllm", folder]
+    command = [sys.executable, "-m", f"tests.schedulers.{works[0]['engine']}", folder]
     told = subprocess.run(
         command, input=lines, capture_output=True, text=True, cwd=ROOT, check=False, timeout=590
     )
@@ -29,10 +36,10 @@ def driven(folder: str, works: Sequence[Work]) -> Iterator[dict[str, Any]]:
     yield from map(json.loads, told.stdout.splitlines())
 
 
-def recorded() -> list[dict[str, Any]]:
+def recorded(engine: str) -> list[dict[str, Any]]:
     """Workloads with what became of them."""
-    found: list[dict[str, Any]] = json.loads(RECORDED.read_text(encoding="utf-8"))["workloads"]
-    return found
+    kept = json.loads(file_of(engine).read_text(encoding="utf-8"))["workloads"]
+    return [{"engine": engine, **one} for one in kept]
 
 
 def differing(ours: tuple[list[float], list[float]], outcome: dict[str, Any]) -> list[int]:

@@ -34,7 +34,8 @@ README = (
 
 
 def with_clauses(one: Station, draw: np.random.Generator) -> Station:
-    """A station whose caches are in blocks, which may be found again, and may compose ahead."""
+    """A station whose caches are in blocks, which may be found again, and may compose ahead; where
+    prompts are read alone, most go by the clauses of SGLang."""
     block = int(draw.choice([1, 16, 32]))
     room = one.room_bytes
     if draw.random() < 0.3 and room < math.inf:
@@ -50,6 +51,7 @@ def with_clauses(one: Station, draw: np.random.Generator) -> Station:
         composes_ahead=bool(
             one.role == TOGETHER and one.n_polled_rounds == 1 and draw.random() < 0.5
         ),
+        retracts=bool(one.role == TOGETHER and not one.mixes_prefill and draw.random() < 0.8),
     )
 
 

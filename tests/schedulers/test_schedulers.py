@@ -1,4 +1,4 @@
-"""Both simulators do with each request what vLLM's own scheduler does with it."""
+"""Both simulators do with each request what engines' own schedulers do with it."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ import pytest
 
 from planner.estimates.simulation import core
 from tests.schedulers.recorded import differing, driven, recorded
-from tests.schedulers.workloads import by_arrays, by_verifier, workload
+from tests.schedulers.workloads import ENGINES, N_REQUESTS, by_arrays, by_verifier, workload
 
-RECORDED = recorded()
+RECORDED = [work for engine in ENGINES for work in recorded(engine)]
 SOME = range(1000, 1300, 5)
 """Of workloads that no clause was looked at with; `python -m tests.schedulers engines` has 300."""
 
 
-def test_what_was_recorded_has_every_clause():
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_was_recorded_has_every_clause(engine):
     """Preemptions of all kinds of stations, prompts that begin alike, priorities, both clocks."""
-    short = [it for it in RECORDED if it["preempted"]]
+    works = [it for it in RECORDED if it["engine"] == engine]
+    short = [it for it in works if it["preempted"]]
     assert len(short) >= 6
     for clause in ("caches", "ahead", "priority"):
         assert {it[clause] for it in short} == {False, True}
-    assert any(row[3] >= 0 for it in RECORDED for row in it["requests"])
-    assert any(it["watermark"] for it in RECORDED)
-    assert len({it["block"] for it in RECORDED}) > 1
+    assert any(row[3] >= 0 for it in works for row in it["requests"])
+    assert len({it["watermark" if engine == "vllm" else "reserves"] for it in works}) > 1
+    assert len({it["block"] for it in works}) > 1
 
 
-@pytest.mark.parametrize("work", RECORDED, ids=lambda it: str(it["seed"]))
+@pytest.mark.parametrize("work", RECORDED, ids=lambda it: f"{it['engine']}-{it['seed']}")
 def test_tokens_come_when_the_engine_had_them(work, monkeypatch):
     assert differing(by_verifier(work), work) == []
     assert differing(by_arrays(work), work) == []
@@ -40,9 +42,10 @@ def test_tokens_come_when_the_engine_had_them(work, monkeypatch):
 
 @pytest.mark.engines
 @pytest.mark.timeout(600)
-def test_tokens_come_when_the_engine_has_them():
-    """Deselected by default; docs/rules.md says how to get the package of the engine there."""
-    works = [workload(seed) for seed in SOME]
+@pytest.mark.parametrize("engine", ENGINES, ids=lambda it: f"{it}-scheduler")
+def test_tokens_come_when_the_engine_has_them(engine):
+    """Deselected by default; docs/rules.md says how to get the packages of the engines there."""
+    works = [workload(seed, N_REQUESTS, engine) for seed in SOME]
     outcomes = driven(os.environ["PLANNER_ENGINES"], works)
     for work, outcome in zip_longest(works, outcomes):
         assert differing(by_verifier(work), outcome) == [], work["seed"]

@@ -11,13 +11,16 @@ from planner.estimates.simulation.arrays import PoolOfReplicas, Routes, Sent, se
 from planner.specs.stations import DecodeTimes, ReadingTimes, Station
 from planner.verifier.simulation.gaps import Gaps
 from planner.verifier.simulation.log import Log
-from planner.verifier.simulation.rank import Rank
+from planner.verifier.simulation.pools import rank_of
 
 Work = dict[str, Any]
 N_REQUESTS = 80
 
 
-def workload(seed: int, n_requests: int = N_REQUESTS) -> Work:
+ENGINES = ("vllm", "sglang")
+
+
+def workload(seed: int, n_requests: int = N_REQUESTS, engine: str = "vllm") -> Work:
     """The one of this number: every second is short of blocks, a quarter has prompts that begin
     alike; of all a quarter has priorities, and half have passes composed ahead."""
     draw = np.random.default_rng(seed)
@@ -50,7 +53,8 @@ def workload(seed: int, n_requests: int = N_REQUESTS) -> Work:
     by_priority = bool(draw.random() < 0.25)
     levels = draw.integers(0, 3, n_requests) if by_priority else np.zeros(n_requests, np.int64)
     columns = (arrived, n_input, n_output, family, n_shared, levels)
-    return {
+    work = {
+        "engine": engine,
         "seed": seed,
         "block": block,
         "n_blocks": n_blocks,
@@ -64,24 +68,52 @@ def workload(seed: int, n_requests: int = N_REQUESTS) -> Work:
         "token_s": token_s,
         "requests": [list(row) for row in zip(*(it.tolist() for it in columns), strict=True)],
     }
+    return work if engine == "vllm" else _by_tokens(work, draw)
+
+
+def _by_tokens(work: Work, draw: np.random.Generator) -> Work:
+    """The same for SGLang, whose pages have one token mostly, and who begins with a page to spare;
+    answers are longer where room is short, so that less is reserved than they come to, and some
+    come when all that was there before has ended."""
+    page, share = int(draw.choice([1, 1, 16, 64])), float(draw.choice([1.0, 0.3, 0.1]))
+    n_tokens = work["n_blocks"] * work["block"]
+    if work["seed"] % 2:
+        factor, rests_s = int(draw.integers(1, 4)), float(draw.choice([0.0, 1000.0]))
+        half = len(work["requests"]) // 2
+        n_tokens = int(n_tokens * draw.uniform(0.5, 1.0))
+        work["requests"] = [
+            [at + rests_s * (number > half), n, factor * m, *rest]
+            for number, (at, n, m, *rest) in enumerate(work["requests"])
+        ]
+    longest = max(n_input + n_output for _, n_input, n_output, *_ in work["requests"])
+    n_tokens = max(n_tokens, longest + page + 1)
+    return work | {
+        "block": page,
+        "n_blocks": -(-n_tokens // page),
+        "chunk": max(work["chunk"] // page, 1) * page,
+        "reserves": share,
+    }
 
 
 def station_of(work: Work) -> Station:
     """Whose passes take as long as the workload says."""
     pass_s, token_s, most = work["pass_s"], work["token_s"], float(1 << 20)
-    numbers = (0.0, 1.0, most)
+    numbers, retracts = (0.0, 1.0, most), work["engine"] == "sglang"
     return Station(
         name="engine",
         most_running=work["running"],
         chunk_tokens=work["chunk"],
         composes_ahead=work["ahead"],
-        room_bytes=float((work["n_blocks"] + 1) * work["block"]),
+        mixes_prefill=not retracts,
+        room_bytes=float((work["n_blocks"] + (not retracts)) * work["block"]),
         token_bytes=1.0,
         block_tokens=work["block"],
-        own_blocks=1,
+        own_blocks=int(not retracts),
         watermark_fraction=work["watermark"],
         caches_prefixes=work["caches"],
         by_priority=work["priority"],
+        reserved_fraction=0.7 * 0.14 * work["reserves"] if retracts else 0.0,
+        retracts=retracts,
         decode=DecodeTimes(
             n_sequences=(1, 1 << 20),
             context_tokens=(0.0,),
@@ -114,7 +146,7 @@ def by_verifier(work: Work) -> tuple[list[float], list[float]]:
         n_shared=columns[4],
         priority=columns[5],
     )
-    rank = Rank(station_of(work), log)
+    rank = rank_of(station_of(work), log)
     for request in range(n):
         rank.arrive(request)
     rank.advance(math.inf)

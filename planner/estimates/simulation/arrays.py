@@ -157,12 +157,13 @@ def serve(
         made.append(_pool(arrays, pool, len(ranks), n_replicas))
         times, numbers, scales = _times(arrays, pool.station), *_of_rank(pool.station, sent)
         most = pool.station.most_running
-        sizes = (n_classes, 8 * most + 32, pool.station.block_tokens, most + 2)
+        sizes = (n_classes, 8 * most + 32, pool.station.block_tokens, most + 2, 2 * most + 4, 128)
         for _ in range(pool.n_replicas * pool.station.n_ranks):
             heap = core.Heap(_integers(2 * most + 16), _integers(2 * most + 16), ends)
-            idle, integers = _idle(pool.station, sent), tuple(map(_integers, sizes))
+            integers = tuple(map(_integers, sizes))
+            idle, tree = _idle(pool.station, sent), _tree(pool.station, sent, requests)
             rank = core.Rank(
-                numbers, scales, times, requests, heap, idle, gaps, totals, n_bins, integers
+                numbers, scales, times, requests, heap, idle, tree, gaps, totals, n_bins, integers
             )
             rank.is_watched = _is_watched(pool)
             ranks.append(rank)
@@ -218,7 +219,7 @@ def _requests(arrays: _Arrays, sent: Sent) -> tuple[object, FIELDS]:
 def _idle(station: Station, sent: Sent) -> object:
     """Blocks of a rank that nobody holds: a run at most of each, and as many that are no more."""
     n_runs, n_families, n_shared = 1, 0, 0
-    if station.caches_prefixes:
+    if station.caches_prefixes and not station.retracts:
         n_blocks = station.room_bytes / max(station.token_bytes * station.block_tokens, 1e-300)
         n_runs = 2 * int(min(n_blocks, len(sent))) + 64
     if sent.family is not None and sent.n_shared is not None:
@@ -229,6 +230,14 @@ def _idle(station: Station, sent: Sent) -> object:
     for family in range(n_families):
         families[1][family] = NOBODY
     return core.Idle(tuple(_integers(1 << n_runs.bit_length()) for _ in range(4)), families)
+
+
+def _tree(station: Station, sent: Sent, requests: object) -> object:
+    n_families = 0 if sent.family is None else int(np.max(sent.family)) + 1
+    first = _integers(n_families + 1)
+    for family in range(n_families + 1):
+        first[family] = NOBODY
+    return core.Tree(requests, station.block_tokens, first)
 
 
 def _of_rank(station: Station, sent: Sent) -> tuple[tuple[int | bool, ...], tuple[float, ...]]:
@@ -246,6 +255,7 @@ def _of_rank(station: Station, sent: Sent) -> tuple[tuple[int | bool, ...], tupl
         station.role == PREFILL,
         station.reading is None,
         station.caches_prefixes,
+        station.retracts,
     )
     step_s = 0.0 if station.decode is None else float(np.min(station.decode.seconds))
     answer_s = (int(np.min(sent.n_output, initial=1 << 40)) - 1) * step_s

@@ -4,6 +4,8 @@ from libc.math cimport ceil, floor, log10, nextafter, sqrt, INFINITY as inf
 ctypedef long long whole
 
 cdef whole NOBODY, ENDED, TURNS, PLENTY, BINS_PER_DECADE, FIRST_BIN, LEAST_PRESENT, ROUND_ROBIN, AT_RANDOM
+cdef whole N_DECAYS, CLIPPED, KEPT_PASSES, N_TRIES, N_LOOKED_AT
+cdef double FACTOR
 
 @cython.final
 cdef class Requests:
@@ -69,10 +71,40 @@ cdef class Idle:
     cdef whole leave(self, whole family, whole n) noexcept
 
 @cython.final
+cdef class Tree:
+    cdef Requests log
+    cdef whole block, n, n_idle, now, spare
+    cdef whole[::1] first, parent, owner, stop, locks, child, n_children, touched, before, after
+    @cython.locals(node=whole)
+    cdef whole add(self, whole parent, whole owner, whole stop) noexcept
+    @cython.locals(n_shared=whole, n_input=whole)
+    cdef whole alike(self, whole request) noexcept
+    cdef whole edge(self, whole node, whole request) noexcept
+    cdef void join(self, whole node, whole owner, whole child) noexcept
+    @cython.locals(before=whole, after=whole)
+    cdef void unlink(self, whole node) noexcept
+    @cython.locals(before=whole, after=whole)
+    cdef void link(self, whole node) noexcept
+    cdef void touch(self, whole node) noexcept
+    @cython.locals(node=whole, child=whole, upto=whole)
+    cdef whole match(self, whole request, whole n_pages) noexcept
+    @cython.locals(parent=whole, owner=whole, upper=whole)
+    cdef whole split(self, whole child, whole stop) noexcept
+    @cython.locals(node=whole, child=whole)
+    cdef whole insert(self, whole request, whole n_pages) noexcept
+    @cython.locals(held=whole)
+    cdef whole hold(self, whole node, whole by) noexcept
+    @cython.locals(node=whole, parent=whole)
+    cdef bint lose(self) noexcept
+
+@cython.locals(found=whole[::1], i=whole)
+cdef whole[::1] longer(whole[::1] values)
+
+@cython.final
 cdef class Rank:
     cdef whole n_lanes, most_running, chunk_tokens, n_polled, block, own_blocks
     cdef public bint only_reads
-    cdef bint mixes, ahead, only_decodes, caches, by_priority, is_short
+    cdef bint mixes, ahead, only_decodes, caches, by_priority, is_short, retracts, is_full, flew
     cdef double room, sequence_bytes, block_bytes, reserved
     cdef public double least_s
     cdef double least_step_s
@@ -81,11 +113,14 @@ cdef class Rank:
     cdef Requests log
     cdef Heap ends
     cdef Idle idle
+    cdef Tree tree
+    cdef whole n_due, n_done, n_tries, n_decays, n_parts, unspent, tokens, new_pages, last_read, last_part
+    cdef double rested_s, base_share, first_share, owed, pairs
     cdef whole[::1] gaps
     cdef double[::1] gap_total_s
     cdef whole n_classes, n_bins, n_stack, n_begun, n_leaving, n_levels, level
     cdef public bint is_watched
-    cdef whole[::1] stack, decoding, phases, leaving
+    cdef whole[::1] stack, decoding, phases, leaving, due, looked
     cdef list lines
     cdef Line coming, waiting, read, ended
     cdef whole n_left, n_reading, rounds, since_look, batch
@@ -153,8 +188,10 @@ cdef class Rank:
     @cython.locals(one=whole)
     cdef void gap_of_all(self, double gap_s, whole k) noexcept
     cdef whole budget(self) noexcept
-    @cython.locals(budget=whole, tokens=whole, pairs=double, request=whole, last_read=whole, last_part=whole, part=whole, n=whole, grown_s=double, began_s=double, step_s=double)
+    @cython.locals(budget=whole, tokens=whole, pairs=double, request=whole, last_read=whole, last_part=whole, part=whole, n=whole)
     cdef void read_prompts(self, bint begins) noexcept
+    @cython.locals(grown_s=double, began_s=double, step_s=double)
+    cdef void read_through(self, whole n, whole tokens, double pairs, whole last, whole part) noexcept
     @cython.locals(left=whole)
     cdef whole part_of(self, whole request, whole budget) noexcept
     @cython.locals(request=whole)
@@ -180,8 +217,44 @@ cdef class Rank:
     cdef whole later(self, whole one, whole other) noexcept
     @cython.locals(ends=whole, i=whole, filled=whole)
     cdef void evict(self, whole request) noexcept
-    @cython.locals(written=whole, cached=whole, known=whole)
+    @cython.locals(cached=whole, known=whole)
     cdef void stop(self, whole request, whole remaining) noexcept
+    @cython.locals(written=whole, cached=whole)
+    cdef whole drop(self, whole request, whole remaining, whole n_unknown) noexcept
+    @cython.locals(is_asked=bint)
+    cdef void pass_by_tokens(self, double until_s) noexcept
+    @cython.locals(was_alone=bint, tries=bint)
+    cdef bint go_by_tokens(self, double until_s) noexcept
+    cdef void clear(self, whole n_tokens) noexcept
+    cdef void wait_for(self, whole told) noexcept
+    @cython.locals(i=whole, request=whole, cached=whole)
+    cdef void settle(self) noexcept
+    @cython.locals(node=whole, n_pages=whole, n_input=whole, kept=whole)
+    cdef void keep(self, whole request, whole n_tokens) noexcept
+    @cython.locals(node=whole)
+    cdef void lose_pages(self, whole request, whole n_tokens) noexcept
+    cdef whole unknown(self, whole request) noexcept
+    @cython.locals(ends=whole)
+    cdef whole yet(self, whole request) noexcept
+    cdef double rest(self, whole n_more) noexcept
+    cdef bint parts(self, bint begins) noexcept
+    @cython.locals(least=double, share=double, i=whole)
+    cdef void reserve(self) noexcept
+    cdef bint tries(self, bint begins) noexcept
+    cdef bint may_try(self) noexcept
+    @cython.locals(n_read=whole, part=whole)
+    cdef void charge(self, whole request) noexcept
+    @cython.locals(n_tokens=whole, node=whole, n_read=whole, needed=whole, line=Line)
+    cdef bint start(self, whole request) noexcept
+    @cython.locals(n=whole, level=whole, line=Line, request=whole, i=whole, n_tokens=whole)
+    cdef void look_up(self) noexcept
+    cdef void take_pages(self, whole k) noexcept
+    @cython.locals(known=whole, answers=whole, i=whole)
+    cdef bint fits(self) noexcept
+    @cython.locals(least=whole, fewest=whole, n_input=whole, i=whole, request=whole, written=whole)
+    cdef whole least(self) noexcept
+    @cython.locals(remaining=whole, i=whole)
+    cdef void retract(self, whole request) noexcept
 
 @cython.locals(most=whole, k=whole, half=double, root=double)
 cdef whole passes_until(double left_s, double step_s, double slope_s) noexcept

@@ -25,11 +25,12 @@ Passes without prompts are alike until a request ends, comes, or no longer fits:
 as many at once.
 """
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import MutableSequence, Sequence
 from math import ceil, floor, inf, log10, nextafter, sqrt
 
 Floats = list[float]
-Integers = list[int]
+Integers = MutableSequence[int]
 """Memoryviews, where this is C; lists are read faster by Python."""
 
 NOBODY, ENDED, TURNS = -1, -2, 32
@@ -39,6 +40,10 @@ PLENTY = 1 << 60
 BINS_PER_DECADE = 400
 FIRST_BIN = 3200
 """Of gaps between tokens, from 10⁻⁸ s on: those of one bin are within 0.6 % of each other."""
+
+FACTOR = 0.14
+N_DECAYS, CLIPPED, KEPT_PASSES, N_TRIES, N_LOOKED_AT = 600, 4096, 20, 32, 128
+"""Of who retracts: see `planner/verifier/simulation/retracting.py`."""
 
 LEAST_PRESENT, ROUND_ROBIN, AT_RANDOM = range(3)
 """Routers: the replica with the fewest requests, each in turn, any."""
@@ -73,9 +78,9 @@ class Requests:
             self.n_tokens,  # of the prompt that is read
             self.n_read,  # of them
             self.begun,  # how many began on its rank before
-            self.filled,  # tokens of its prompt that have blocks
-            self.run,  # what of its own can be found, while it waits to go on
-            self.given,  # the last pass that it had a block for
+            self.filled,  # tokens of its prompt that have blocks; or the node that it holds
+            self.run,  # what of its own can be found: where it waits to go on, or its first node
+            self.given,  # the last pass that it had a block for; or that read it
         ) = integers
 
 
@@ -371,6 +376,157 @@ class Idle:
         return n - held
 
 
+class Tree:
+    """A radix tree of prompts, as `planner/verifier/simulation/radix.py` has it in objects.
+
+    A node has pages of `owner` up to `stop`, from where its parent stops. What goes on with the
+    same family or owner is its `child`; own pages behind those of a family are in `Requests.run`.
+    What nobody holds stands in a ring with the root, by when it was looked at last.
+    """
+
+    def __init__(self, log: Requests, block: int, first: Integers) -> None:
+        self.log, self.block, self.first = log, block, first
+        self.parent = self.owner = self.stop = self.locks = self.child = first[:0]
+        self.n_children = self.touched = self.before = self.after = first[:0]
+        self.n, self.n_idle, self.now, self.spare = 0, 0, 0, NOBODY
+        self.add(NOBODY, NOBODY, 0)
+
+    def add(self, parent: int, owner: int, stop: int) -> int:
+        node = self.spare
+        if node != NOBODY:
+            self.spare = self.after[node]
+        else:
+            if self.n == len(self.stop):
+                self.parent, self.owner = longer(self.parent), longer(self.owner)
+                self.stop, self.locks = longer(self.stop), longer(self.locks)
+                self.child, self.n_children = longer(self.child), longer(self.n_children)
+                self.before, self.after = longer(self.before), longer(self.after)
+                self.touched = longer(self.touched)
+            node = self.n
+            self.n += 1
+        self.parent[node], self.owner[node], self.stop[node] = parent, owner, stop
+        self.locks[node], self.child[node], self.n_children[node] = 0, NOBODY, 0
+        self.now += 1
+        self.touched[node] = self.now
+        return node
+
+    def alike(self, request: int) -> int:
+        """Pages that a request shares with others of its family."""
+        if self.log.family[request] == NOBODY:
+            return 0
+        n_shared, n_input = self.log.n_shared[request], self.log.n_input[request]
+        return (n_shared if n_shared < n_input else n_input - 1) // self.block
+
+    def edge(self, node: int, request: int) -> int:
+        """The node behind one, on the way of a request."""
+        if self.stop[node] == self.alike(request):
+            return self.log.run[request]
+        return self.child[node] if node else self.first[self.log.family[request]]
+
+    def join(self, node: int, owner: int, child: int) -> None:
+        """Put a node behind one, on the way of its owner."""
+        if self.stop[node] == self.alike(owner):
+            self.log.run[owner] = child
+        elif node:
+            self.child[node] = child
+        else:
+            self.first[self.log.family[owner]] = child
+
+    def unlink(self, node: int) -> None:
+        before, after = self.before[node], self.after[node]
+        self.after[before], self.before[after] = after, before
+
+    def link(self, node: int) -> None:
+        """Behind all that were looked at before it."""
+        before = self.before[0]
+        while before and self.touched[before] > self.touched[node]:
+            before = self.before[before]
+        after = self.after[before]
+        self.before[node], self.after[node] = before, after
+        self.after[before], self.before[after] = node, node
+
+    def touch(self, node: int) -> None:
+        self.now += 1
+        self.touched[node] = self.now
+        if self.locks[node] == 0:
+            self.unlink(node)
+            self.link(node)
+
+    def match(self, request: int, n_pages: int) -> int:
+        """The last node that has the first pages of a request; it is cut where they end."""
+        node = 0
+        while True:
+            child, upto = self.edge(node, request), n_pages
+            if child == NOBODY:
+                return node
+            if self.owner[child] != request:
+                upto = min(upto, self.alike(request), self.alike(self.owner[child]))
+            if upto <= self.stop[node]:
+                return node
+            self.touch(child)
+            node = child if self.stop[child] <= upto else self.split(child, upto)
+
+    def split(self, child: int, stop: int) -> int:
+        parent, owner = self.parent[child], self.owner[child]
+        upper = self.add(parent, owner, stop)
+        self.locks[upper], self.n_children[upper] = self.locks[child], 1
+        self.join(parent, owner, upper)
+        self.join(upper, owner, child)
+        self.parent[child] = upper
+        if self.locks[upper] == 0:
+            self.link(upper)
+        return upper
+
+    def insert(self, request: int, n_pages: int) -> int:
+        """Keep the first pages of a request; those that are there already are not kept twice."""
+        node = self.match(request, n_pages)
+        if self.stop[node] == n_pages:
+            return node
+        child = self.add(node, request, n_pages)
+        self.join(node, request, child)
+        self.link(child)
+        self.n_children[node] += 1
+        self.n_idle += n_pages - self.stop[node]
+        return child
+
+    def hold(self, node: int, by: int) -> int:
+        """A request more, or one less, holds a node and all before it; pages held more by it."""
+        held = 0
+        while node:
+            if by > 0 and self.locks[node] == 0:
+                self.unlink(node)
+            self.locks[node] += by
+            if self.locks[node] == (by + 1) // 2:  # nobody did, or nobody does now
+                held += by * (self.stop[node] - self.stop[self.parent[node]])
+            if self.locks[node] == 0:
+                self.link(node)
+            node = self.parent[node]
+        self.n_idle -= held
+        return held
+
+    def lose(self) -> bool:
+        """The pages of the leaf that was looked at longest ago are free, if there is one."""
+        node = self.after[0]
+        while node and self.n_children[node] > 0:
+            node = self.after[node]
+        if node == 0:
+            return False
+        parent = self.parent[node]
+        self.unlink(node)
+        self.join(parent, self.owner[node], NOBODY)
+        self.n_children[parent] -= 1
+        self.n_idle -= self.stop[node] - self.stop[parent]
+        self.after[node], self.spare = self.spare, node
+        return True
+
+
+def longer(values: Integers) -> Integers:
+    found = array("q", bytes(16 * len(values) + 512))
+    for i in range(len(values)):
+        found[i] = values[i]
+    return found
+
+
 class Rank:
     """Who waits, who is read, who decodes, and when the pass under way ends.
 
@@ -386,6 +542,7 @@ class Rank:
         requests: Requests,
         heap: Heap,
         idle: Idle,
+        tree: Tree,
         gaps: Integers,
         gap_total_s: Floats,
         n_bins: int,
@@ -404,11 +561,17 @@ class Rank:
             self.only_reads,
             self.only_decodes,
             self.caches,
+            self.retracts,
         ) = numbers
         self.room, self.sequence_bytes, self.block_bytes, self.reserved, watermark = scales[:5]
         self.least_s, self.least_step_s = scales[5:]
         self.times, self.log, self.ends, self.idle = times, requests, heap, idle
-        self.decoding, self.stack, self.phases, self.leaving = integers
+        self.tree = tree
+        self.decoding, self.stack, self.phases, self.leaving, self.due, self.looked = integers
+        self.n_due, self.n_done, self.n_tries, self.n_decays, self.n_parts = 0, 0, 0, 0, 0
+        self.unspent, self.tokens, self.new_pages, self.last_read, self.last_part = 0, 0, 0, 0, 0
+        self.is_full, self.flew, self.rested_s, self.owed, self.pairs = False, False, 0.0, 0.0, 0.0
+        self.base_share = self.first_share = self.reserved / FACTOR
         self.gaps, self.gap_total_s, self.n_classes = gaps, gap_total_s, len(self.decoding)
         self.n_bins = n_bins
         self.n_stack, self.n_begun, self.n_leaving = 0, 0, 0
@@ -483,7 +646,10 @@ class Rank:
 
     def wait(self, request: int, back: bool) -> None:
         """A request stands in line: at its end, or at its head who comes back."""
-        if self.by_priority:
+        if self.retracts:
+            line = self.lines[self.log.priority[request] if self.by_priority else 0]
+            line.append(request)
+        elif self.by_priority:
             line = self.lines[self.log.priority[request]]
             line.insert(request, self.log.ready_s)
         elif back:
@@ -504,6 +670,9 @@ class Rank:
 
     def run_pass(self, until_s: float) -> None:
         """The next pass: who goes, who is read, who begins; then who ended before it has left."""
+        if self.retracts:
+            self.pass_by_tokens(until_s)
+            return
         if self.n_leaving and self.is_unmissed():
             self.leave(self.n_leaving)
         reads, evicts = self.reads(True), False
@@ -684,6 +853,10 @@ class Rank:
         self.log.begun[request] = self.n_begun
         if self.room < inf:
             self.remember(request)
+        if self.retracts:
+            self.log.given[request] = self.n_passes
+            if left > 0:
+                self.wait_for(2 * request)
         if left <= 0 or self.only_reads:
             self.end(request)
             return
@@ -724,6 +897,10 @@ class Rank:
         if self.is_watched:  # beside stages a pass may end before one that began earlier
             self.ended.insert(request, self.log.last_s)
         self.log.ends[request] = ENDED
+        if self.retracts:
+            self.n_leaving += 1
+            self.wait_for(2 * request + 1)
+            return
         self.leaving[self.n_leaving] = request
         self.n_leaving += 1
         if not self.ahead:
@@ -822,6 +999,10 @@ class Rank:
             budget -= part
             last_read, last_part = request, part
             request = self.log.behind[request]
+        self.read_through(n, tokens, pairs, last_read, last_part)
+
+    def read_through(self, n: int, tokens: int, pairs: float, last: int, part: int) -> None:
+        """A pass reads so many tokens, the last of them of this prompt, beside n that decode."""
         grown_s = self.times.reading(n, tokens, pairs / tokens)
         self.seen_s = began_s = self.free_s
         if n:
@@ -834,7 +1015,7 @@ class Rank:
             self.free_s = began_s + grown_s
             if self.n_left:
                 self.stall_s += grown_s / self.n_lanes
-        self.parts_read(last_read, last_part)
+        self.parts_read(last, part)
         self.free_s -= grown_s * (1.0 - 1.0 / self.n_lanes)
 
     def part_of(self, request: int, budget: int) -> int:
@@ -905,14 +1086,17 @@ class Rank:
         k = self.until(until_s, step_s, slope_s)
         if k > most:
             k = int(floor(most))
-        if self.n_leaving:
+        if self.n_leaving or self.n_due:
             k = 1
         if self.is_short:
             if k > 1:
                 k = self.fitting(k)
             if k < 1:
                 k = 1
-            self.take(self.growth(k))
+            if self.retracts:
+                self.take_pages(k)
+            else:
+                self.take(self.growth(k))
         if k < 1:
             k = 1
         took_s = k * step_s + slope_s * k * (k - 1) / 2.0
@@ -1059,21 +1243,268 @@ class Rank:
 
     def stop(self, request: int, remaining: int) -> None:
         """Who decodes loses its place."""
-        written = self.log.n_output[request] - remaining
-        cached = self.log.n_input[request] + written - 1
+        cached = self.drop(request, remaining, 0)
         known = cached + (1 if self.log.given[request] == self.n_passes else 0)
         if self.ahead:  # its token of the pass under way is not known yet
             known -= 1
             if known < self.log.n_tokens[request]:
                 known = self.log.n_tokens[request]
+        self.lose(request, cached, known // self.block)
+
+    def drop(self, request: int, remaining: int, n_unknown: int) -> int:
+        """Who decodes does no more, and has not written its last tokens; how many are cached."""
+        written = self.log.n_output[request] - remaining
+        cached = self.log.n_input[request] + written - 1
         self.log.ends[request] = NOBODY
         self.n_left -= 1
         self.phases[self.phase(cached)] -= 1
         self.context -= cached + 1
-        self.log.written[request] = written
-        self.log.lost_s[request] = self.free_s
         self.decoding[self.log.of_class[request]] -= 1
-        self.lose(request, cached, known // self.block)
+        if written > n_unknown:
+            self.log.written[request] = written - n_unknown
+            self.log.lost_s[request] = self.free_s
+        return cached
+
+    # of an engine that retracts, as `planner/verifier/simulation/retracting.py` has it
+
+    def pass_by_tokens(self, until_s: float) -> None:
+        if self.idle_s > self.rested_s:
+            self.rested_s, self.base_share, self.n_decays = self.idle_s, self.first_share, 0
+        is_asked = self.n_reading > 0 or self.first() != NOBODY
+        if not is_asked and self.n_left <= self.free() - self.tree.n_idle:
+            self.settle()  # nobody misses what they have
+        self.n_passes += 1
+        if self.n_reading > 0:
+            self.keep(self.read.first, self.log.n_read[self.read.first])
+        self.flew = self.go_by_tokens(until_s)
+        self.settle()
+        self.n_due, self.n_done = self.n_done, 0
+        if not self.ahead:
+            self.settle()
+            self.flew = False
+            self.n_passes += 1
+
+    def go_by_tokens(self, until_s: float) -> bool:
+        """The next pass, or several that are alike; whether all that decode were in it."""
+        was_alone = self.n_left + self.n_leaving == 0
+        if self.parts(self.since_look == 0 or self.n_left == 0):
+            self.read_through(0, self.tokens, self.pairs, self.last_read, self.last_part)
+            self.is_full = self.is_full and not was_alone
+            return False
+        if self.n_left > 0 and self.fits():
+            tries = self.first() != NOBODY and not self.is_full
+            self.decode_on(self.free_s if tries else until_s)
+            return True
+        self.see(self.free_s)  # nothing was composed while the last pass ran
+        self.n_passes += 1
+        return False
+
+    def clear(self, n_tokens: int) -> None:
+        """Make room for so many tokens of what nobody holds."""
+        while (self.free() - self.tree.n_idle) * self.block < n_tokens and self.tree.lose():
+            pass
+
+    def wait_for(self, told: int) -> None:
+        """What becomes of a request is known when the next pass is composed, or before."""
+        self.due[self.n_due + self.n_done] = told
+        self.n_done += 1
+
+    def settle(self) -> None:
+        """The tokens of the last pass are known: prompts are kept, who ended leaves."""
+        for i in range(self.n_due):
+            request = self.due[i] >> 1
+            if self.due[i] == NOBODY:
+                continue
+            if self.due[i] & 1 == 0:
+                self.keep(request, self.log.n_tokens[request])
+                continue
+            self.is_full = False
+            self.n_leaving -= 1
+            self.log.ends[request] = NOBODY
+            cached = self.log.n_input[request] + self.log.n_output[request] - 1
+            self.keep(request, cached)
+            self.lose_pages(request, cached)
+        for i in range(self.n_done):
+            self.due[i] = self.due[self.n_due + i]
+        self.n_due = 0
+
+    def keep(self, request: int, n_tokens: int) -> None:
+        """The whole pages of a request can be found, and are held as such."""
+        if not self.caches:
+            return
+        node, n_pages = self.log.filled[request], n_tokens // self.block
+        n_input = self.log.n_input[request] // self.block
+        kept = self.tree.insert(request, n_pages)
+        if 0 < n_input < n_pages:
+            self.tree.insert(request, n_input)  # the answer goes before the prompt
+        self.held -= self.tree.stop[kept] - self.tree.stop[node]
+        self.held += self.tree.hold(kept, 1) + self.tree.hold(node, -1)
+        self.log.filled[request] = kept
+
+    def lose_pages(self, request: int, n_tokens: int) -> None:
+        node = self.log.filled[request]
+        self.held -= self.blocks(n_tokens) - self.tree.stop[node]
+        self.held += self.tree.hold(node, -1)
+        self.n_sequences -= 1
+
+    def unknown(self, request: int) -> int:
+        """Whether its last token is not known yet."""
+        return 1 if self.flew or self.log.given[request] == self.n_passes - 1 else 0
+
+    def yet(self, request: int) -> int:
+        """Tokens that who runs has yet to write, as far as the engine knows."""
+        ends = self.log.ends[request]
+        return (0 if ends == ENDED else (ends >> TURNS) - self.rounds) + self.unknown(request)
+
+    def rest(self, n_more: int) -> float:
+        """Tokens that nobody has, and that are not reserved, beside so many sequences more."""
+        if not self.is_short:
+            return inf if self.beside(self.n_sequences + n_more) >= 0 else 0.0
+        return self.beside(self.n_sequences + n_more) * self.block - self.owed
+
+    def parts(self, begins: bool) -> bool:
+        """What the next pass reads of prompts, if it does."""
+        begins = self.tries(begins)
+        if not begins and self.n_reading == 0:
+            return False
+        self.look_up()
+        self.reserve()
+        self.unspent, self.tokens, self.new_pages, self.n_parts = self.chunk_tokens, 0, 0, 0
+        self.pairs = 0.0
+        if self.n_reading > 0:
+            self.charge(self.read.first)
+        while begins and self.may_try() and self.start(self.first()):
+            self.is_full = self.rest(0) <= 0
+        self.clear(self.tokens + (self.n_parts * self.block if self.block > 1 else 0))
+        self.held += self.new_pages
+        return self.n_parts > 0
+
+    def reserve(self) -> None:
+        """Of what all have yet to write, what has to find room."""
+        least, self.owed = self.first_share * FACTOR, 0.0
+        share = self.base_share - (self.first_share - least) / N_DECAYS * self.n_decays
+        share = max(share, least)
+        for i in range(0, self.n_stack if self.is_short else 0, 2):
+            if self.is_standing(i):
+                self.owed += min(self.yet(self.stack[i]), CLIPPED) * share
+
+    def tries(self, begins: bool) -> bool:
+        """Whether anybody in line is tried in this pass."""
+        if not begins or self.is_full or self.first() == NOBODY:
+            return False
+        if self.n_reading == 0:
+            self.is_full = self.n_left + self.n_leaving >= self.most_running
+        return not self.is_full
+
+    def may_try(self) -> bool:
+        """Whether the first in line is."""
+        if self.is_full or self.first() == NOBODY or (self.unspent <= 0 and self.rest(0) > 0):
+            return False
+        self.is_full = self.n_left + self.n_leaving + self.n_reading >= self.most_running
+        return not self.is_full
+
+    def charge(self, request: int) -> None:
+        """A part of a prompt is read, and its answer reserved."""
+        n_read, part = self.log.n_read[request], self.part_of(request, self.unspent)
+        self.unspent -= self.blocks(part) * self.block
+        self.owed += (self.blocks(part) + 1) * self.block
+        self.owed += min(self.log.n_output[request], CLIPPED)
+        self.new_pages += self.blocks(n_read + part) - self.blocks(n_read)
+        self.n_parts += 1
+        self.tokens += part
+        self.pairs += part * (n_read + part / 2.0)
+        self.last_read, self.last_part = request, part
+
+    def start(self, request: int) -> bool:
+        """Give the first in line its place, if there is room for it, and read it."""
+        n_tokens = self.log.n_input[request] + self.log.written[request]
+        node = self.tree.match(request, (n_tokens - 1) // self.block)
+        self.held += self.tree.hold(node, 1)
+        n_read = self.tree.stop[node] * self.block
+        needed = min(self.log.n_output[request] - self.log.written[request], CLIPPED)
+        needed += n_tokens - n_read + self.block
+        if self.n_left + self.n_leaving + self.n_reading > 0 and needed >= self.rest(1):
+            self.held += self.tree.hold(node, -1)
+            self.is_full = True
+            return False
+        line = self.lines[self.level]
+        self.read.append(line.pop())
+        self.n_reading += 1
+        self.n_sequences += 1
+        self.log.n_tokens[request], self.log.n_read[request] = n_tokens, n_read
+        self.log.filled[request] = node
+        self.charge(request)
+        return True
+
+    def look_up(self) -> None:
+        """Those in line are looked up now and then, so that what they share is kept."""
+        if not self.caches or self.first() == NOBODY:
+            return
+        self.n_tries += 1
+        if self.n_tries % N_TRIES != 1:
+            return
+        n = 0
+        for level in range(self.n_levels):
+            line = self.lines[level]
+            request = line.first
+            while request != NOBODY and n < N_LOOKED_AT:
+                self.looked[n] = request
+                n, request = n + 1, self.log.behind[request]
+        for i in range(n - 1, -1, -1):
+            request = self.looked[i]
+            n_tokens = self.log.n_input[request] + self.log.written[request]
+            self.tree.match(request, n_tokens // self.block)
+
+    def take_pages(self, k: int) -> None:
+        """Those that decode have their pages of k passes, made free before each."""
+        self.n_decays += k - 1
+        self.held += self.growth(k - 1)
+        self.clear(self.n_left * self.block)
+        self.held += self.growth(k) - self.growth(k - 1)
+
+    def fits(self) -> bool:
+        """Whether those that decode have their pages, some of them taken back if need be."""
+        if self.is_short:
+            self.clear(self.growth(1) * self.block)
+        if self.growth(1) <= self.free():
+            self.n_decays += 1
+            return True
+        if self.n_leaving > 0:
+            return False
+        while self.n_left > 1 and self.growth(1) > self.free():
+            self.retract(self.least())
+            self.clear(self.n_left * KEPT_PASSES)
+            self.clear(self.growth(1) * self.block)
+        known, answers = self.n_left * KEPT_PASSES, 1
+        for i in range(0, self.n_stack, 2):
+            if self.is_standing(i):
+                answers += self.log.n_output[self.stack[i]]
+                known += self.log.n_output[self.stack[i]] - self.yet(self.stack[i])
+        self.base_share = min(1.0, float(known) / answers)
+        self.is_full, self.n_decays = False, 0
+        return True
+
+    def least(self) -> int:
+        """Who has written least, of these who has the longest prompt, of these the last."""
+        least, fewest, n_input = NOBODY, 0, 0
+        for i in range(0, self.n_stack, 2):
+            if self.is_standing(i):
+                request = self.stack[i]
+                written = self.log.n_output[request] - self.yet(request)
+                if written == fewest and self.log.n_input[request] < n_input:
+                    continue
+                if least == NOBODY or written <= fewest:
+                    least, fewest, n_input = request, written, self.log.n_input[request]
+        return least
+
+    def retract(self, request: int) -> None:
+        remaining = (self.log.ends[request] >> TURNS) - self.rounds
+        self.lose_pages(request, self.drop(request, remaining, self.unknown(request)))
+        for i in range(self.n_due):
+            if self.due[i] >> 1 == request:
+                self.due[i] = NOBODY
+        self.wait(request, False)
+        self.n_begun_again += 1
 
 
 def passes_until(left_s: float, step_s: float, slope_s: float) -> int:

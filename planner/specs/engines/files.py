@@ -164,7 +164,7 @@ lay_out(
     Section("engine", "name title version rules description", sourced=False),
     Section("memory", "fraction=memory_fraction workspace_bytes block=n_block_tokens"),
     Section("memory", "reserved=reserved_fraction own_blocks=n_own_blocks"),
-    Section("memory", "watermark=watermark_fraction caches_prefixes"),
+    Section("memory", "watermark=watermark_fraction caches_prefixes retracts"),
     Section("steps", "chunk=n_chunk_tokens prefill_host_s small_kernels=n_small_kernels"),
     Section("steps", "decode_host_s layer_gap_s inner_norms_s prefill_experts_s prefill_scans_s"),
     Section("steps", "fuses_quantisation needs_input_scales request_s request_token_s"),

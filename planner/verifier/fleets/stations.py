@@ -94,6 +94,7 @@ def counted_station(says: Station, ground: Ground) -> tuple[Station, list[Findin
         caches_prefixes=engine.caches_prefixes,
         by_priority=False,
         reserved_fraction=engine.reserved_fraction,
+        retracts=engine.retracts and not (engine.mixes_prefill or role in (PREFILL, DECODE)),
         decode=None if says.decode is None else _decode(says.decode, ground),
         reading=None if says.reading is None else _reading(says.reading, ground),
     )

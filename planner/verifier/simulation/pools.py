@@ -11,6 +11,7 @@ from planner.specs.roles import AT_RANDOM, LEAST_PRESENT
 from planner.specs.stations import Station
 from planner.verifier.simulation.log import Log
 from planner.verifier.simulation.rank import Rank
+from planner.verifier.simulation.retracting import Retracting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +82,11 @@ class Links:
         return max(ends, wires[ours]) + handed.latency_s
 
 
+def rank_of(station: Station, log: Log) -> Rank:
+    """A rank at rest, with the clauses of its engine."""
+    return Retracting(station, log) if station.retracts else Rank(station, log)
+
+
 class Ranks:
     """All ranks of a pool at work, and the router before them."""
 
@@ -91,7 +97,7 @@ class Ranks:
         n = pool.station.n_ranks
         self.pool = pool
         self.first = first
-        self.ranks = [Rank(pool.station, log) for _ in range(pool.n_replicas * n)]
+        self.ranks = [rank_of(pool.station, log) for _ in range(pool.n_replicas * n)]
         self.replicas = [
             Replica(ranks=list(range(first + i * n, first + (i + 1) * n)))
             for i in range(pool.n_replicas)

@@ -39,7 +39,7 @@ from planner.verifier.simulation.passes import DecodeLookup, ReadingLookup
 
 
 @dataclass(slots=True)
-class _Prompt:
+class Prompt:
     """A prompt that is being read: so many of its tokens are, and have blocks."""
 
     request: int
@@ -66,7 +66,7 @@ class Rank:
         self._coming: deque[int] = deque()
         self._waiting: list[tuple[int, float, int]] = []  # a heap: level, time or turn, request
         self._turn = 0.0
-        self._reading: deque[_Prompt] = deque()
+        self._reading: deque[Prompt] = deque()
         self._left: dict[int, int] = {}  # round in which each decoding request ends, oldest first
         self._leaving: list[int] = []  # who ended in the last pass, and has its place still
         self._ends: list[tuple[int, int, int]] = []  # with the turn in which each began
@@ -142,7 +142,7 @@ class Rank:
     def _wait(self, request: int, *, back: bool) -> None:
         """A request stands in line: at its end, or at its head who comes back."""
         priority = self._priority(request)
-        if self._station.by_priority:
+        if self._station.by_priority and not self._station.retracts:
             key = self._log.ready_s[request]
         else:
             self._turn += 1.0
@@ -214,7 +214,7 @@ class Rank:
         n_shared = min(self._log.n_shared[request], self._log.n_input[request] - 1)
         return self._log.family[request], n_shared // self._station.block_tokens
 
-    def _begin(self) -> _Prompt:
+    def _begin(self) -> Prompt:
         """Give the first in line its place."""
         request = self._waiting[0][2]
         n_tokens, n_blocks = self._size(request)
@@ -226,7 +226,7 @@ class Rank:
         self._blocks.take(0)
         n_held = n_known * self._station.block_tokens
         n_cached = self._log.n_cached[request] if self._log.n_cached else 0
-        return _Prompt(request, n_tokens, max(n_held, min(n_cached, n_tokens - 1)), n_held)
+        return Prompt(request, n_tokens, max(n_held, min(n_cached, n_tokens - 1)), n_held)
 
     def _join(self) -> None:
         """Requests that were read elsewhere, whose first tokens are written, decode."""
@@ -237,12 +237,12 @@ class Rank:
                 self._log.first_s[prompt.request] = self.free_s
             self._decodes(prompt)
 
-    def _fill(self, prompt: _Prompt, n_tokens: int) -> None:
+    def _fill(self, prompt: Prompt, n_tokens: int) -> None:
         """A prompt gets blocks up to so many of its tokens."""
         self._blocks.fill(*self._family(prompt.request), prompt.n_held, n_tokens)
         prompt.n_held = n_tokens
 
-    def _decodes(self, prompt: _Prompt) -> None:
+    def _decodes(self, prompt: Prompt) -> None:
         """A request that was read has one token of its answer more, and decodes the others."""
         request = prompt.request
         if request in self._lost_s:
@@ -341,7 +341,10 @@ class Rank:
         n = self._n_decoding() if self._station.mixes_prefill else 0
         if n:
             self._blocks.take(self._growth(1))
-        parts = self._parts(begins=begins)
+        self._read_parts(self._parts(begins=begins), n)
+
+    def _read_parts(self, parts: list[tuple[Prompt, int]], n: int) -> None:
+        """A pass reads parts of prompts, beside so many that decode."""
         tokens = sum(part for _, part in parts)
         pairs = sum(part * (prompt.n_read + part / 2.0) for prompt, part in parts)
         assert self._reads is not None
@@ -361,7 +364,7 @@ class Rank:
         self._parts_read(parts)
         self.free_s -= grown * (1.0 - 1.0 / self._station.n_lanes)
 
-    def _parts(self, *, begins: bool) -> list[tuple[_Prompt, int]]:
+    def _parts(self, *, begins: bool) -> list[tuple[Prompt, int]]:
         """What of which prompts the pass reads, in order; none but the last is cut."""
         budget, found = self._budget(), []
         for prompt in self._reading:
@@ -380,7 +383,7 @@ class Rank:
             budget -= part
         return found
 
-    def _parts_read(self, parts: list[tuple[_Prompt, int]]) -> None:
+    def _parts_read(self, parts: list[tuple[Prompt, int]]) -> None:
         for prompt, part in parts:
             prompt.n_read += part
             if prompt.n_read < prompt.n_tokens:
@@ -416,7 +419,7 @@ class Rank:
         most: float = min(self._ends_next() - self._rounds, max(1.0, cell))
         k = max(1, min(math.floor(most), self._until(until_s, step, slope)))
         k = 1 if self._leaving else max(1, self._fitting(k))
-        self._blocks.take(self._growth(k))
+        self._grow(k)
         took = k * step + slope * k * (k - 1) / 2.0
         begun = 0
         if self._stall:
@@ -427,6 +430,10 @@ class Rank:
         self._seen_s = self.free_s - step - slope * (k - 1)
         self._since_look = (self._since_look + k) % self._station.n_polled_rounds
         self._written_by_all(n, k)
+
+    def _grow(self, k: int) -> None:
+        """Those that decode get their blocks of the next k passes."""
+        self._blocks.take(self._growth(k))
 
     def _until(self, until_s: float, step: float, slope: float) -> int:
         """Passes until the engine looks for requests and may find one, or until then."""
@@ -535,19 +542,24 @@ class Rank:
 
     def _stop(self, request: int) -> None:
         """Who decodes loses its place."""
-        remaining = self._left.pop(request) - self._rounds
-        written = self._log.n_output[request] - remaining
-        cached = self._log.n_input[request] + written - 1
+        cached = self._drop(request)
         known = cached + (request in self._given)
         if self._station.composes_ahead:  # its token of the pass under way is not known yet
             known = max(self._read_tokens[request], known - 1)
+        self._lose(request, cached, returns=True, n_known=known)
+        self._wait(request, back=True)
+
+    def _drop(self, request: int, n_unknown: int = 0) -> int:
+        """Who decodes does no more, and has not written its last tokens; how many are cached."""
+        written = self._log.n_output[request] - (self._left.pop(request) - self._rounds)
+        cached = self._log.n_input[request] + written - 1
         self._phases[self._phase(cached)] -= 1
         self._context -= cached + 1
-        self._written[request] = written
-        self._lost_s[request] = self.free_s
-        self._lose(request, cached, returns=True, n_known=known)
         self._count(request, -1)
-        self._wait(request, back=True)
+        if written > n_unknown:
+            self._written[request] = written - n_unknown
+            self._lost_s[request] = self.free_s
+        return cached
 
 
 def _passes_until(left_s: float, step_s: float, slope_s: float) -> int:
