@@ -119,13 +119,11 @@ class _Arrays:
 
 
 def _floats(n: int) -> FIELDS:
-    zeros: Any = np.zeros(n)  # whose memory is not touched until it is used
-    return memoryview(zeros) if is_compiled() else [0.0] * n
+    return _Arrays().of(np.zeros(n))  # whose memory is not touched until it is used
 
 
 def _integers(n: int) -> FIELDS:
-    zeros: Any = np.zeros(n, np.int64)
-    return memoryview(zeros) if is_compiled() else [0] * n
+    return _Arrays().of(np.zeros(n, np.int64))
 
 
 def serve(
@@ -157,11 +155,12 @@ def serve(
         made.append(_pool(arrays, pool, len(ranks), n_replicas))
         times, numbers, scales = _times(arrays, pool.station), *_of_rank(pool.station, sent)
         most = pool.station.most_running
-        sizes = (n_classes, 8 * most + 32, pool.station.block_tokens, most + 2, 2 * most + 4, 128)
+        sizes = (n_classes, 8 * most + 32, pool.station.block_tokens, most + 2, 2 * most + 4)
         for _ in range(pool.n_replicas * pool.station.n_ranks):
             heap = core.Heap(_integers(2 * most + 16), _integers(2 * most + 16), ends)
-            integers = tuple(map(_integers, sizes))
-            idle, tree = _idle(pool.station, sent), _tree(pool.station, sent, requests)
+            idle, integers = _idle(pool.station, sent), tuple(map(_integers, sizes))
+            first = _integers(1 if sent.family is None else int(np.max(sent.family)) + 2)
+            tree = core.Tree(requests, pool.station.block_tokens, first)
             rank = core.Rank(
                 numbers, scales, times, requests, heap, idle, tree, gaps, totals, n_bins, integers
             )
@@ -230,14 +229,6 @@ def _idle(station: Station, sent: Sent) -> object:
     for family in range(n_families):
         families[1][family] = NOBODY
     return core.Idle(tuple(_integers(1 << n_runs.bit_length()) for _ in range(4)), families)
-
-
-def _tree(station: Station, sent: Sent, requests: object) -> object:
-    n_families = 0 if sent.family is None else int(np.max(sent.family)) + 1
-    first = _integers(n_families + 1)
-    for family in range(n_families + 1):
-        first[family] = NOBODY
-    return core.Tree(requests, station.block_tokens, first)
 
 
 def _of_rank(station: Station, sent: Sent) -> tuple[tuple[int | bool, ...], tuple[float, ...]]:

@@ -120,7 +120,7 @@ cdef class Rank:
     cdef double[::1] gap_total_s
     cdef whole n_classes, n_bins, n_stack, n_begun, n_leaving, n_levels, level
     cdef public bint is_watched
-    cdef whole[::1] stack, decoding, phases, leaving, due, looked
+    cdef whole[::1] stack, decoding, phases, leaving, due
     cdef list lines
     cdef Line coming, waiting, read, ended
     cdef whole n_left, n_reading, rounds, since_look, batch
@@ -155,8 +155,6 @@ cdef class Rank:
     cdef bint may_begin(self, whole beside) noexcept
     @cython.locals(n_output=whole)
     cdef whole upto(self, whole request) noexcept
-    @cython.locals(n_shared=whole, n_input=whole)
-    cdef whole n_alike(self, whole request) noexcept
     @cython.locals(family=whole, n_alike=whole, most=whole, n=whole, known=whole, upto=whole)
     cdef void find(self, whole request, whole n_tokens) noexcept
     @cython.locals(request=whole, line=Line, n_tokens=whole, n_read=whole, family=whole, n_alike=whole, n=whole)
@@ -221,10 +219,10 @@ cdef class Rank:
     cdef void stop(self, whole request, whole remaining) noexcept
     @cython.locals(written=whole, cached=whole)
     cdef whole drop(self, whole request, whole remaining, whole n_unknown) noexcept
-    @cython.locals(is_asked=bint)
-    cdef void pass_by_tokens(self, double until_s) noexcept
     @cython.locals(was_alone=bint, tries=bint)
     cdef bint go_by_tokens(self, double until_s) noexcept
+    @cython.locals(is_asked=bint)
+    cdef void pass_by_tokens(self, double until_s) noexcept
     cdef void clear(self, whole n_tokens) noexcept
     cdef void wait_for(self, whole told) noexcept
     @cython.locals(i=whole, request=whole, cached=whole)
@@ -240,15 +238,16 @@ cdef class Rank:
     cdef bint parts(self, bint begins) noexcept
     @cython.locals(least=double, share=double, i=whole)
     cdef void reserve(self) noexcept
-    cdef bint tries(self, bint begins) noexcept
     cdef bint may_try(self) noexcept
     @cython.locals(n_read=whole, part=whole)
     cdef void charge(self, whole request) noexcept
     @cython.locals(n_tokens=whole, node=whole, n_read=whole, needed=whole, line=Line)
     cdef bint start(self, whole request) noexcept
-    @cython.locals(n=whole, level=whole, line=Line, request=whole, i=whole, n_tokens=whole)
+    @cython.locals(level=whole, line=Line)
     cdef void look_up(self) noexcept
-    cdef void take_pages(self, whole k) noexcept
+    @cython.locals(n_tokens=whole)
+    cdef void look_up_from(self, whole request, whole n) noexcept
+    cdef void take_blocks(self, whole k) noexcept
     @cython.locals(known=whole, answers=whole, i=whole)
     cdef bint fits(self) noexcept
     @cython.locals(least=whole, fewest=whole, n_input=whole, i=whole, request=whole, written=whole)

@@ -389,6 +389,8 @@ class Tree:
         self.parent = self.owner = self.stop = self.locks = self.child = first[:0]
         self.n_children = self.touched = self.before = self.after = first[:0]
         self.n, self.n_idle, self.now, self.spare = 0, 0, 0, NOBODY
+        for family in range(len(first)):
+            first[family] = NOBODY
         self.add(NOBODY, NOBODY, 0)
 
     def add(self, parent: int, owner: int, stop: int) -> int:
@@ -567,7 +569,7 @@ class Rank:
         self.least_s, self.least_step_s = scales[5:]
         self.times, self.log, self.ends, self.idle = times, requests, heap, idle
         self.tree = tree
-        self.decoding, self.stack, self.phases, self.leaving, self.due, self.looked = integers
+        self.decoding, self.stack, self.phases, self.leaving, self.due = integers
         self.n_due, self.n_done, self.n_tries, self.n_decays, self.n_parts = 0, 0, 0, 0, 0
         self.unspent, self.tokens, self.new_pages, self.last_read, self.last_part = 0, 0, 0, 0, 0
         self.is_full, self.flew, self.rested_s, self.owed, self.pairs = False, False, 0.0, 0.0, 0.0
@@ -762,19 +764,13 @@ class Rank:
         n_output = 0 if self.only_reads else self.log.n_output[request]
         return self.blocks(self.log.n_input[request] + n_output)
 
-    def n_alike(self, request: int) -> int:
-        """Blocks that a prompt shares with others of its family, which has a number."""
-        n_shared, n_input = self.log.n_shared[request], self.log.n_input[request]
-        return (n_shared if n_shared < n_input else n_input - 1) // self.block
-
     def find(self, request: int, n_tokens: int) -> None:
         """First blocks of a request that can be found, and how many of them nobody holds."""
         self.n_known, self.n_unheld = 0, 0
         if not self.caches or self.only_decodes:
             return
-        family, n_alike = self.log.family[request], 0
+        family, n_alike = self.log.family[request], self.tree.alike(request)
         if family != NOBODY:
-            n_alike = self.n_alike(request)
             most = (n_tokens - 1) // self.block
             n = n_alike if n_alike < most else most
             known = self.idle.known[family]
@@ -798,9 +794,8 @@ class Rank:
         self.n_sequences += 1
         n_read = self.n_known * self.block
         if self.caches:
-            family, n_alike = self.log.family[request], 0
+            family, n_alike = self.log.family[request], self.tree.alike(request)
             if family != NOBODY:
-                n_alike = self.n_alike(request)
                 n = n_alike if n_alike < self.n_known else self.n_known
                 self.held += self.idle.wake_family(family, n)
             if self.n_known > n_alike:
@@ -827,7 +822,7 @@ class Rank:
         self.take(self.blocks(n_tokens) - self.blocks(before))
         self.log.filled[request] = n_tokens
         if family != NOBODY and self.caches:
-            n_alike = self.n_alike(request)
+            n_alike = self.tree.alike(request)
             begin, stop = before // self.block, n_tokens // self.block
             stop = n_alike if n_alike < stop else stop
             if stop > begin:
@@ -927,10 +922,7 @@ class Rank:
         if not self.caches:
             self.held -= self.blocks(n_tokens)
             return
-        family, n_alike = self.log.family[request], 0
-        if family != NOBODY:
-            n_alike = self.n_alike(request)
-            n_alike = n_alike if n_alike < n_full else n_full
+        family, n_alike = self.log.family[request], min(self.tree.alike(request), n_full)
         self.held -= self.blocks(n_tokens) - n_alike
         self.log.run[request] = NOBODY
         if n_full > n_alike:
@@ -1093,10 +1085,7 @@ class Rank:
                 k = self.fitting(k)
             if k < 1:
                 k = 1
-            if self.retracts:
-                self.take_pages(k)
-            else:
-                self.take(self.growth(k))
+            self.take_blocks(k)
         if k < 1:
             k = 1
         took_s = k * step_s + slope_s * k * (k - 1) / 2.0
@@ -1364,12 +1353,12 @@ class Rank:
 
     def parts(self, begins: bool) -> bool:
         """What the next pass reads of prompts, if it does."""
-        begins = self.tries(begins)
+        self.unspent, self.tokens, self.new_pages, self.n_parts = self.chunk_tokens, 0, 0, 0
+        begins = begins and self.may_try()
         if not begins and self.n_reading == 0:
             return False
         self.look_up()
         self.reserve()
-        self.unspent, self.tokens, self.new_pages, self.n_parts = self.chunk_tokens, 0, 0, 0
         self.pairs = 0.0
         if self.n_reading > 0:
             self.charge(self.read.first)
@@ -1387,14 +1376,6 @@ class Rank:
         for i in range(0, self.n_stack if self.is_short else 0, 2):
             if self.is_standing(i):
                 self.owed += min(self.yet(self.stack[i]), CLIPPED) * share
-
-    def tries(self, begins: bool) -> bool:
-        """Whether anybody in line is tried in this pass."""
-        if not begins or self.is_full or self.first() == NOBODY:
-            return False
-        if self.n_reading == 0:
-            self.is_full = self.n_left + self.n_leaving >= self.most_running
-        return not self.is_full
 
     def may_try(self) -> bool:
         """Whether the first in line is."""
@@ -1441,22 +1422,22 @@ class Rank:
         if not self.caches or self.first() == NOBODY:
             return
         self.n_tries += 1
-        if self.n_tries % N_TRIES != 1:
-            return
-        n = 0
-        for level in range(self.n_levels):
-            line = self.lines[level]
-            request = line.first
-            while request != NOBODY and n < N_LOOKED_AT:
-                self.looked[n] = request
-                n, request = n + 1, self.log.behind[request]
-        for i in range(n - 1, -1, -1):
-            request = self.looked[i]
+        if self.n_tries % N_TRIES == 1:
+            for level in range(self.n_levels - 1, -1, -1):
+                line = self.lines[level]
+                self.look_up_from(line.first, N_LOOKED_AT)
+
+    def look_up_from(self, request: int, n: int) -> None:
+        if n > 0 and request != NOBODY:
+            self.look_up_from(self.log.behind[request], n - 1)
             n_tokens = self.log.n_input[request] + self.log.written[request]
             self.tree.match(request, n_tokens // self.block)
 
-    def take_pages(self, k: int) -> None:
-        """Those that decode have their pages of k passes, made free before each."""
+    def take_blocks(self, k: int) -> None:
+        """Those that decode have their blocks of k passes; pages are made free before each."""
+        if not self.retracts:
+            self.take(self.growth(k))
+            return
         self.n_decays += k - 1
         self.held += self.growth(k - 1)
         self.clear(self.n_left * self.block)

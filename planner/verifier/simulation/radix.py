@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 from planner.verifier.simulation.blocks import Blocks
 
+Family = Callable[[int], tuple[int | None, int]]
+
 
 @dataclass(slots=True, eq=False)
 class Node:
@@ -33,7 +35,7 @@ class Radix:
         family: of a request its family, if it has one, and how many pages it shares with it.
     """
 
-    def __init__(self, blocks: Blocks, family: Callable[[int], tuple[int | None, int]]) -> None:
+    def __init__(self, blocks: Blocks, family: Family) -> None:
         self.root = Node(None, -1, 0, locks=1)
         self.n_idle = 0
         self._blocks = blocks

@@ -48,6 +48,10 @@ class Prompt:
     n_held: int
 
 
+Parts = list[tuple[Prompt, int]]
+"""Of prompts, and how many tokens of each a pass reads."""
+
+
 class Rank:
     """Who waits, who is read, who decodes, and when the pass under way ends.
 
@@ -343,7 +347,7 @@ class Rank:
             self._blocks.take(self._growth(1))
         self._read_parts(self._parts(begins=begins), n)
 
-    def _read_parts(self, parts: list[tuple[Prompt, int]], n: int) -> None:
+    def _read_parts(self, parts: Parts, n: int) -> None:
         """A pass reads parts of prompts, beside so many that decode."""
         tokens = sum(part for _, part in parts)
         pairs = sum(part * (prompt.n_read + part / 2.0) for prompt, part in parts)
@@ -364,7 +368,7 @@ class Rank:
         self._parts_read(parts)
         self.free_s -= grown * (1.0 - 1.0 / self._station.n_lanes)
 
-    def _parts(self, *, begins: bool) -> list[tuple[Prompt, int]]:
+    def _parts(self, *, begins: bool) -> Parts:
         """What of which prompts the pass reads, in order; none but the last is cut."""
         budget, found = self._budget(), []
         for prompt in self._reading:
@@ -383,7 +387,7 @@ class Rank:
             budget -= part
         return found
 
-    def _parts_read(self, parts: list[tuple[Prompt, int]]) -> None:
+    def _parts_read(self, parts: Parts) -> None:
         for prompt, part in parts:
             prompt.n_read += part
             if prompt.n_read < prompt.n_tokens:

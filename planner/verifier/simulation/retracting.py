@@ -24,7 +24,7 @@ from heapq import heappop, nsmallest
 from planner.specs.stations import Station
 from planner.verifier.simulation.log import Log
 from planner.verifier.simulation.radix import Node, Radix
-from planner.verifier.simulation.rank import Prompt, Rank
+from planner.verifier.simulation.rank import Parts, Prompt, Rank
 
 FACTOR, N_DECAYS = 0.14, 600
 """The share ends at so much of its beginning, after so many passes (environ.py:646-648)."""
@@ -50,7 +50,7 @@ class Retracting(Rank):
         self._done: dict[int, bool] = {}  # of this pass
         self._flying: set[int] | None = set()  # who was in the last pass; None: all that decode
         self._is_full, self._n_decays, self._n_tries, self._rested_s = False, 0, 0, 0.0
-        self._owed, self._unspent, self._found = 0.0, 0, list[tuple[Prompt, int]]()
+        self._owed, self._unspent, self._found = 0.0, 0, Parts()
 
     def _pass(self, until_s: float) -> None:
         if self.idle_s > self._rested_s:
@@ -148,8 +148,9 @@ class Retracting(Rank):
         """Tokens that nobody has, and that are not reserved."""
         return self._blocks.free(n_more) * self._page - self._owed
 
-    def _parts(self, *, begins: bool) -> list[tuple[Prompt, int]]:
-        begins = self._tries(begins=begins)
+    def _parts(self, *, begins: bool) -> Parts:
+        self._unspent, self._found = self._station.chunk_tokens, []
+        begins = begins and self._may_try()
         if not (begins or self._reading):
             return []
         self._look_up()
@@ -157,7 +158,6 @@ class Retracting(Rank):
         share = self._base_share - (self._first_share - least) / N_DECAYS * self._n_decays
         share = max(share, least)
         self._owed = 0 + sum([min(self._yet(it), CLIPPED) * share for it in self._left])
-        self._unspent, self._found = self._station.chunk_tokens, []
         held = 0
         for prompt in self._reading:
             held += self._charge(prompt)
@@ -170,14 +170,6 @@ class Retracting(Rank):
         self._clear(n_tokens + (len(self._found) * self._page if self._page > 1 else 0))
         self._blocks.n_held += held
         return self._found
-
-    def _tries(self, *, begins: bool) -> bool:
-        """Whether anybody in line is tried in this pass."""
-        if not (begins and self._waiting) or self._is_full:
-            return False
-        if not self._reading and len(self._left) >= self._station.most_running:
-            self._is_full = True
-        return not self._is_full
 
     def _may_try(self) -> bool:
         """Whether the first in line is."""
