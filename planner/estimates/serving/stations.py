@@ -113,7 +113,7 @@ def stations(
             token_bytes=float(each[row]),
             block_tokens=max(1, round(engine.n_block_tokens / requests.yields)),
             own_blocks=engine.n_own_blocks,
-            retracts=engine.retracts and not engine.mixes_prefill and role == TOGETHER,
+            retracts=all((engine.retracts, not engine.mixes_prefill, role == TOGETHER)),
             decode=decode[row],
             reading=reading[row],
         )

@@ -377,7 +377,7 @@ class Idle:
 
 
 class Tree:
-    """A radix tree of prompts, as `planner/verifier/simulation/radix.py` has it in objects.
+    """A radix tree of prompts, as `planner/verifier/simulation/blocks.py` has it in objects.
 
     A node has pages of `owner` up to `stop`, from where its parent stops. What goes on with the
     same family or owner is its `child`; own pages behind those of a family are in `Requests.run`.
@@ -1047,8 +1047,10 @@ class Rank:
         return found
 
     def fitting(self, most: int) -> int:
-        """Passes for which there are blocks, up to so many."""
+        """Passes for which there are blocks, up to so many; one before prompts are kept."""
         free = self.free()
+        if self.n_due > 0:
+            return 1
         if free >= (most // self.block + 1) * self.n_left:
             return most
         k = free // self.n_left * self.block
@@ -1078,7 +1080,7 @@ class Rank:
         k = self.until(until_s, step_s, slope_s)
         if k > most:
             k = int(floor(most))
-        if self.n_leaving or self.n_due:
+        if self.n_leaving:
             k = 1
         if self.is_short:
             if k > 1:
