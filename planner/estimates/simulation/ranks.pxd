@@ -231,8 +231,7 @@ cdef class Rank:
     cdef void keep(self, whole request, whole n_tokens) noexcept
     @cython.locals(node=whole)
     cdef void lose_pages(self, whole request, whole n_tokens) noexcept
-    cdef whole unknown(self, whole request) noexcept
-    @cython.locals(ends=whole)
+    @cython.locals(ends=whole, is_under_way=bint)
     cdef whole yet(self, whole request) noexcept
     cdef double rest(self, whole n_more) noexcept
     cdef bint parts(self, bint begins) noexcept

@@ -1338,14 +1338,11 @@ class Rank:
         self.held += self.tree.hold(node, -1)
         self.n_sequences -= 1
 
-    def unknown(self, request: int) -> int:
-        """Whether its last token is not known yet."""
-        return 1 if self.flew or self.log.given[request] == self.n_passes - 1 else 0
-
     def yet(self, request: int) -> int:
-        """Tokens that who runs has yet to write, as far as the engine knows."""
-        ends = self.log.ends[request]
-        return (0 if ends == ENDED else (ends >> TURNS) - self.rounds) + self.unknown(request)
+        """Tokens that who runs has yet to write, or may have written in the pass under way."""
+        ends, is_under_way = self.log.ends[request], self.flew
+        is_under_way = is_under_way or self.log.given[request] == self.n_passes - 1
+        return (0 if ends == ENDED else (ends >> TURNS) - self.rounds) + is_under_way
 
     def rest(self, n_more: int) -> float:
         """Tokens that nobody has, and that are not reserved, beside so many sequences more."""
@@ -1482,7 +1479,7 @@ class Rank:
 
     def retract(self, request: int) -> None:
         remaining = (self.log.ends[request] >> TURNS) - self.rounds
-        self.lose_pages(request, self.drop(request, remaining, self.unknown(request)))
+        self.lose_pages(request, self.drop(request, remaining, self.yet(request) - remaining))
         for i in range(self.n_due):
             if self.due[i] >> 1 == request:
                 self.due[i] = NOBODY

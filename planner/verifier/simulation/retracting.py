@@ -137,12 +137,10 @@ class Retracting(Rank):
 
     # who begins
 
-    def _unknown(self, request: int) -> int:
-        return int(self._flying is None or request in self._flying)
-
     def _yet(self, request: int) -> int:
-        """Tokens that who runs has yet to write, as far as the engine knows."""
-        return self._left[request] - self._rounds + self._unknown(request)
+        """Tokens that who runs has yet to write, or may have written in the pass under way."""
+        is_under_way = self._flying is None or request in self._flying
+        return self._left[request] - self._rounds + is_under_way
 
     def _rest(self, n_more: int = 0) -> float:
         """Tokens that nobody has, and that are not reserved."""
@@ -250,7 +248,8 @@ class Retracting(Rank):
         return True
 
     def _retract(self, request: int) -> None:
-        self._lose(request, self._drop(request, self._unknown(request)), returns=True)
+        n_unknown = self._yet(request) - (self._left[request] - self._rounds)
+        self._lose(request, self._drop(request, n_unknown), returns=True)
         self._due.pop(request, None)
         self._wait(request, back=False)
         self._log.n_begun_again += 1
