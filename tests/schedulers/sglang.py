@@ -93,7 +93,7 @@ class Engine:
         self.asked: Any = load("sglang.srt.mem_cache.cache_init_params").CacheInitParams
 
     def _of_utils(self, path: str) -> None:
-        """Of the engine's helpers those that pools reckon with."""
+        """Of the engine's utilities those that pools reckon with."""
         for name in ("sglang.srt.utils", "sglang.srt.utils.common"):
             module: Any = importlib.import_module(name)
             module.is_pin_memory_available = lambda *_: False
