@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from statistics import fmean
 
 import numpy as np
 
@@ -209,7 +210,7 @@ def _distribution(values: FloatArray, batch: IntArray, shares: Sequence[float]) 
     whole = np.sort(values)
     return Distribution(
         n=len(whole),
-        mean_s=estimate(float(whole.mean()), [float(part.mean()) for part in parts]),
+        mean_s=estimate(fmean(whole.tolist()), [fmean(part.tolist()) for part in parts]),
         percentiles_s={
             share: estimate(_at(whole, share), [_at(part, share) for part in parts])
             for share in shares
@@ -236,7 +237,7 @@ def _gap_distribution(
     means = (total_s / counts.sum(axis=1)).tolist()
     return Distribution(
         n=n,
-        mean_s=estimate(float(total_s.sum()) / n if n else math.nan, means),
+        mean_s=estimate(sum(total_s.tolist()) / n if n else math.nan, means),
         percentiles_s={
             share: estimate(gap_at(whole, share), [gap_at(row, share) for row in counts])
             for share in shares
@@ -278,18 +279,18 @@ def _met(
 
 
 def _pool_outcomes(pools: Sequence[Pool], served: Served) -> Iterator[PoolOutcome]:
-    spans, first = np.diff(served.edge_s), 0
+    spans, first = np.diff(served.edge_s).tolist(), 0
     for pool, n_begun_again in zip(pools, served.n_begun_again.tolist(), strict=True):
         n = pool.n_replicas * pool.station.n_ranks
-        busy = served.busy_s[:, first : first + n].sum(axis=1)
+        busy = [sum(row) for row in served.busy_s[:, first : first + n].tolist()]
         first += n
         shares = [
-            float((after - before) / span / n)
+            (after - before) / span / n
             for (before, after), span in zip(pairwise(busy), spans, strict=True)
             if span > 0.0
         ]
-        whole = float(spans.sum()) * n
-        used = float(busy[-1] - busy[0]) / whole if whole else math.nan
+        whole = sum(spans) * n
+        used = (busy[-1] - busy[0]) / whole if whole else math.nan
         yield PoolOutcome(
             name=pool.name, utilisation=estimate(used, shares), n_begun_again=n_begun_again
         )

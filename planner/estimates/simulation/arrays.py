@@ -161,8 +161,9 @@ def serve(
             idle, integers = _idle(pool.station, sent), tuple(map(_integers, sizes))
             first = _integers(1 if sent.family is None else int(np.max(sent.family)) + 2)
             tree = core.Tree(requests, pool.station.block_tokens, first)
+            sums = totals, _floats(n_classes)
             rank = core.Rank(
-                numbers, scales, times, requests, heap, idle, tree, gaps, totals, n_bins, integers
+                numbers, scales, times, requests, heap, idle, tree, gaps, sums, n_bins, integers
             )
             rank.is_watched = _is_watched(pool)
             ranks.append(rank)

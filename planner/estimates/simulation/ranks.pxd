@@ -117,7 +117,7 @@ cdef class Rank:
     cdef whole n_due, n_done, n_tries, n_decays, n_parts, unspent, tokens, new_pages, last_read, last_part
     cdef double rested_s, base_share, first_share, owed, pairs
     cdef whole[::1] gaps
-    cdef double[::1] gap_total_s
+    cdef double[::1] gap_total_s, gap_s
     cdef whole n_classes, n_bins, n_stack, n_begun, n_leaving, n_levels, level
     cdef public bint is_watched
     cdef whole[::1] stack, decoding, phases, leaving, due
@@ -125,7 +125,8 @@ cdef class Rank:
     cdef Line coming, waiting, read, ended
     cdef whole n_left, n_reading, rounds, since_look, batch
     cdef whole held, n_sequences, promised, n_known, n_unheld, n_passes, n_given, n_evicted, watermark, n_blocks
-    cdef double context, stall_s, seen_s
+    cdef double context, stall_s, seen_s, began_s, run_step_s, slope_s
+    cdef whole n_run, n_counted, most_run
     cdef public double free_s, idle_s
     cdef public whole n_begun_again
     @cython.locals(ready_s=double)
@@ -179,12 +180,17 @@ cdef class Rank:
     cdef void lose(self, whole request, whole n_tokens, whole n_full) noexcept
     @cython.locals(at=whole)
     cdef whole bin(self, double gap_s) noexcept
-    @cython.locals(low_s=double, high_s=double, middle=whole)
-    cdef void gaps_of_all(self, double step_s, double slope_s, whole first, whole last) noexcept
-    @cython.locals(at=whole, row=whole)
+    @cython.locals(row=whole)
     cdef void gap(self, double gap_s, whole n, whole of_class) noexcept
     @cython.locals(one=whole)
-    cdef void gap_of_all(self, double gap_s, whole k) noexcept
+    cdef void gap_of_all(self, double gap_s) noexcept
+    @cython.locals(first=whole, last=whole, low_s=double, high_s=double, one=whole, row=whole)
+    cdef void count_gaps(self) noexcept
+    @cython.locals(at=whole, middle=whole, one=whole, row=whole)
+    cdef void put_in_bins(self, whole first, whole last) noexcept
+    @cython.locals(one=whole)
+    cdef void pass_edge(self) noexcept
+    cdef void end_run(self) noexcept
     cdef whole budget(self) noexcept
     @cython.locals(budget=whole, tokens=whole, pairs=double, request=whole, last_read=whole, last_part=whole, part=whole, n=whole)
     cdef void read_prompts(self, bint begins) noexcept
@@ -198,10 +204,14 @@ cdef class Rank:
     cdef whole growth(self, whole k) noexcept
     @cython.locals(free=whole, k=whole, at=whole)
     cdef whole fitting(self, whole most) noexcept
-    @cython.locals(n=whole, step_s=double, slope_s=double, cell_left=double, most=double, k=whole, took_s=double, first=whole)
+    @cython.locals(n=whole, most=whole, k=whole)
     cdef void decode_on(self, double until_s) noexcept
-    @cython.locals(to_look=whole, is_waited=bint, ready_s=double, left_s=double, k=whole, beyond=whole)
-    cdef whole until(self, double until_s, double step_s, double slope_s) noexcept
+    cdef void begin_run(self) noexcept
+    cdef double end_s(self, whole n) noexcept
+    @cython.locals(to_look=whole, is_waited=bint, ready_s=double, k=whole, beyond=whole)
+    cdef whole until(self, double until_s) noexcept
+    @cython.locals(left_s=double, most=whole, k=whole, half=double, root=double)
+    cdef whole passes_until(self, double until_s) noexcept
     @cython.locals(request=whole, key=whole, cached=whole)
     cdef void write_by_all(self, whole n, whole k) noexcept
     @cython.locals(n_before=whole, i=whole, request=whole, needs=whole, last=whole, budget=whole, filled=whole)
@@ -254,9 +264,6 @@ cdef class Rank:
     @cython.locals(remaining=whole, i=whole)
     cdef void retract(self, whole request) noexcept
 
-@cython.locals(most=whole, k=whole, half=double, root=double)
-cdef whole passes_until(double left_s, double step_s, double slope_s) noexcept
-
 @cython.final
 cdef class Links:
     cdef double latency_s, bytes_per_s, wire_bytes_per_s, sequence_bytes, token_bytes
@@ -293,7 +300,7 @@ cdef class Fleet:
     cpdef serve(self, double[::1] arrived_s)
     @cython.locals(first=whole, i=whole, rank=Rank)
     cdef void hand_over(self, double until_s) noexcept
-    @cython.locals(rank=Rank)
+    @cython.locals(rank=Rank, request=whole)
     cdef void settle(self, whole number, double now_s) noexcept
     @cython.locals(rank=Rank, at_s=double)
     cdef void look_again(self, whole number) noexcept

@@ -546,7 +546,7 @@ class Rank:
         idle: Idle,
         tree: Tree,
         gaps: Integers,
-        gap_total_s: Floats,
+        sums_s: tuple[Floats, Floats],
         n_bins: int,
         integers: tuple[Integers, ...],
     ) -> None:
@@ -574,7 +574,8 @@ class Rank:
         self.unspent, self.tokens, self.new_pages, self.last_read, self.last_part = 0, 0, 0, 0, 0
         self.is_full, self.flew, self.rested_s, self.owed, self.pairs = False, False, 0.0, 0.0, 0.0
         self.base_share = self.first_share = self.reserved / FACTOR
-        self.gaps, self.gap_total_s, self.n_classes = gaps, gap_total_s, len(self.decoding)
+        self.gaps, self.n_classes = gaps, len(self.decoding)
+        self.gap_total_s, self.gap_s = sums_s
         self.n_bins = n_bins
         self.n_stack, self.n_begun, self.n_leaving = 0, 0, 0
         self.coming = Line(self.log.behind)
@@ -585,6 +586,8 @@ class Rank:
         self.is_watched = False
         self.n_left, self.n_reading, self.rounds, self.since_look = 0, 0, 0, 0
         self.context, self.stall_s = 0.0, 0.0
+        self.n_run, self.n_counted, self.most_run = 0, 0, 0
+        self.began_s, self.run_step_s, self.slope_s = 0.0, 0.0, 0.0
         self.held, self.n_sequences, self.promised = 0, 0, 0
         self.n_known, self.n_unheld, self.n_passes, self.n_given, self.n_evicted = 0, 0, 0, 0, 0
         self.is_short = self.room < inf and self.block_bytes > 0.0
@@ -855,6 +858,7 @@ class Rank:
         if left <= 0 or self.only_reads:
             self.end(request)
             return
+        self.end_run()
         self.context += n_tokens + 1
         self.ends.push(((self.rounds + left) << TURNS) + self.n_begun, request)
         self.n_left += 1
@@ -935,29 +939,53 @@ class Rank:
     def gap(self, gap_s: float, n: int, of_class: int) -> None:
         """So many gaps more of one class, each so long."""
         if self.n_bins:
-            at = self.bin(gap_s)
             row = self.batch * self.n_classes + of_class
-            self.gaps[row * self.n_bins + at] += n
-            self.gap_total_s[row] += gap_s * n
+            self.gaps[row * self.n_bins + self.bin(gap_s)] += n
+            self.gap_s[of_class] += gap_s * n
 
-    def gap_of_all(self, gap_s: float, k: int) -> None:
-        """All that decode have so many gaps more, each so long."""
-        if self.n_bins:
-            for one in range(self.n_classes):
-                if self.decoding[one]:
-                    self.gap(gap_s, self.decoding[one] * k, one)
+    def gap_of_all(self, gap_s: float) -> None:
+        """All that decode have a gap more, so long."""
+        for one in range(self.n_classes):
+            if self.decoding[one]:
+                self.gap(gap_s, self.decoding[one], one)
 
-    def gaps_of_all(self, step_s: float, slope_s: float, first: int, last: int) -> None:
-        """The gaps of passes from the first to before the last, each a slope longer."""
-        if first >= last:
+    def count_gaps(self) -> None:
+        """All that decode have the gaps of the passes that have run."""
+        first, last = self.n_counted, self.n_run
+        self.n_counted = last
+        if self.n_bins == 0 or first == last:
             return
-        low_s, high_s = step_s + slope_s * first, step_s + slope_s * (last - 1)
-        if last - first > 1 and self.bin(low_s) != self.bin(high_s):
+        longest_s = self.run_step_s + self.slope_s * (last - 1)
+        mean_s = (self.run_step_s + self.slope_s * first + longest_s) / 2.0
+        for one in range(self.n_classes):
+            self.gap_s[one] += mean_s * (self.decoding[one] * (last - first))
+        self.put_in_bins(first, last)
+
+    def put_in_bins(self, first: int, last: int) -> None:
+        """The gaps of passes of the run, from the first to before the last."""
+        at = self.bin(self.run_step_s + self.slope_s * first)
+        if last - first > 1 and self.bin(self.run_step_s + self.slope_s * (last - 1)) != at:
             middle = (first + last) >> 1
-            self.gaps_of_all(step_s, slope_s, first, middle)
-            self.gaps_of_all(step_s, slope_s, middle, last)
+            self.put_in_bins(first, middle)
+            self.put_in_bins(middle, last)
             return
-        self.gap_of_all((low_s + high_s) / 2.0, last - first)
+        for one in range(self.n_classes):
+            row = self.batch * self.n_classes + one
+            self.gaps[row * self.n_bins + at] += self.decoding[one] * (last - first)
+
+    def pass_edge(self) -> None:
+        """Gaps from now on are of the next batch: each rank has sums of its own until then, which
+        do not depend on which of them was advanced first."""
+        self.count_gaps()
+        for one in range(self.n_classes):
+            self.gap_total_s[self.batch * self.n_classes + one] += self.gap_s[one]
+            self.gap_s[one] = 0.0
+        self.batch += 1
+
+    def end_run(self) -> None:
+        """The next pass is unlike those that have run."""
+        self.count_gaps()
+        self.n_run, self.n_counted, self.most_run = 0, 0, 0
 
     def bin(self, gap_s: float) -> int:
         at = int(log10(gap_s) * BINS_PER_DECADE + (FIRST_BIN + 0.5))
@@ -996,10 +1024,11 @@ class Rank:
     def read_through(self, n: int, tokens: int, pairs: float, last: int, part: int) -> None:
         """A pass reads so many tokens, the last of them of this prompt, beside n that decode."""
         grown_s = self.times.reading(n, tokens, pairs / tokens)
+        self.end_run()
         self.seen_s = began_s = self.free_s
         if n:
             step_s = self.times.step(n, self.context / n)
-            self.gap_of_all(step_s + grown_s + self.stall_s, 1)
+            self.gap_of_all(step_s + grown_s + self.stall_s)
             self.stall_s = 0.0
             self.free_s = began_s + step_s + grown_s
             self.write_by_all(n, 1)
@@ -1070,16 +1099,13 @@ class Rank:
     def decode_on(self, until_s: float) -> None:
         """As many passes as are alike."""
         n = self.n_left
-        step_s = self.times.step(n, self.context / n)
-        slope_s, cell_left = self.times.slope_s, self.times.left
-        most = float((self.ends.first() >> TURNS) - self.rounds)
-        if cell_left < 1.0:
-            cell_left = 1.0
-        if cell_left < most:
-            most = cell_left
-        k = self.until(until_s, step_s, slope_s)
+        if self.n_run == self.most_run:
+            self.begin_run()
+        k, most = self.until(until_s), (self.ends.first() >> TURNS) - self.rounds
+        if k > self.most_run - self.n_run:
+            k = self.most_run - self.n_run
         if k > most:
-            k = int(floor(most))
+            k = most
         if self.n_leaving:
             k = 1
         if self.is_short:
@@ -1090,19 +1116,32 @@ class Rank:
             self.take_blocks(k)
         if k < 1:
             k = 1
-        took_s = k * step_s + slope_s * k * (k - 1) / 2.0
-        if self.n_bins:
-            first = 0
-            if self.stall_s != 0.0:
-                self.gap_of_all(step_s + self.stall_s, 1)
-                self.stall_s, first = 0.0, 1
-            self.gaps_of_all(step_s, slope_s, first, k)
-        self.free_s += took_s
-        self.seen_s = self.free_s - step_s - slope_s * (k - 1)
+        self.n_run += k
+        self.free_s, self.seen_s = self.end_s(self.n_run), self.end_s(self.n_run - 1)
         self.since_look = (self.since_look + k) % self.n_polled
         self.write_by_all(n, k)
 
-    def until(self, until_s: float, step_s: float, slope_s: float) -> int:
+    def begin_run(self) -> None:
+        """Passes that decode the same sequences, each a slope longer than the one before it.
+
+        When one of them ends comes of its number alone, so that it makes no difference how many
+        are counted at once: simulations that stop for different reasons agree to the last bit.
+        """
+        self.end_run()
+        self.run_step_s = self.times.step(self.n_left, self.context / self.n_left)
+        self.slope_s, self.began_s = self.times.slope_s, self.free_s
+        self.most_run = PLENTY
+        if self.times.left < PLENTY:
+            self.most_run = int(floor(self.times.left)) if self.times.left > 1.0 else 1
+        if self.n_bins and self.stall_s != 0.0:
+            self.gap_of_all(self.run_step_s + self.stall_s)
+            self.stall_s, self.n_counted = 0.0, 1
+
+    def end_s(self, n: int) -> float:
+        """When so many passes of the run have ended."""
+        return self.began_s + (n * self.run_step_s + self.slope_s * n * (n - 1) / 2.0)
+
+    def until(self, until_s: float) -> int:
         """Passes until the engine looks for requests and may find one, or until then."""
         to_look = self.n_polled - self.since_look
         is_waited = self.first() != NOBODY
@@ -1112,16 +1151,40 @@ class Rank:
             ready_s = self.log.ready_s[self.coming.first]
             if ready_s < until_s:
                 until_s = ready_s
-        left_s = until_s - self.free_s
-        if left_s == inf:
-            return 1 << 40
-        k = passes_until(left_s, step_s, slope_s)
+        if until_s == inf:
+            return PLENTY
+        k = self.passes_until(until_s)
         if is_waited:
             return k
         beyond = (to_look - k) % self.n_polled
         if beyond < 0:
             beyond += self.n_polled
         return k + beyond
+
+    def passes_until(self, until_s: float) -> int:
+        """Passes more that end then or later, one or more; the fewest."""
+        if self.end_s(self.n_run + 1) >= until_s:
+            return 1
+        left_s = until_s - self.began_s
+        most = int(ceil(left_s / self.run_step_s))
+        if most < 1:
+            most = 1
+        k = most
+        if self.slope_s > 0.0:
+            # of k step + slope k (k - 1) / 2 = left, without cancellation: the loops mend rounding
+            half = self.run_step_s - self.slope_s / 2.0
+            root = 2.0 * left_s / (half + sqrt(half * half + 2.0 * self.slope_s * left_s))
+            k = int(ceil(root))
+            if k > most:
+                k = most
+            if k < 1:
+                k = 1
+        while k > 1 and self.end_s(k - 1) >= until_s:
+            k -= 1
+        while k < most and self.end_s(k) < until_s:
+            k += 1
+        k -= self.n_run
+        return k if k > 1 else 1
 
     def write_by_all(self, n: int, k: int) -> None:
         """All n that decode have k tokens more; who has its last one leaves."""
@@ -1132,6 +1195,7 @@ class Rank:
             self.ends.drop()
             if self.log.ends[request] != key:
                 continue
+            self.end_run()
             self.n_left -= 1
             self.decoding[self.log.of_class[request]] -= 1
             cached = self.log.n_input[request] + self.log.n_output[request]
@@ -1246,6 +1310,7 @@ class Rank:
         """Who decodes does no more, and has not written its last tokens; how many are cached."""
         written = self.log.n_output[request] - remaining
         cached = self.log.n_input[request] + written - 1
+        self.end_run()
         self.log.ends[request] = NOBODY
         self.n_left -= 1
         self.phases[self.phase(cached)] -= 1
@@ -1487,28 +1552,6 @@ class Rank:
         self.n_begun_again += 1
 
 
-def passes_until(left_s: float, step_s: float, slope_s: float) -> int:
-    """Passes that take so long at least, the first a step and each a slope longer; one or more."""
-    most = int(ceil(left_s / step_s))
-    if most < 1:
-        most = 1
-    k = most
-    if slope_s > 0.0:
-        # of k step + slope k (k - 1) / 2 = left, without cancellation: the loops mend rounding
-        half = step_s - slope_s / 2.0
-        root = 2.0 * left_s / (half + sqrt(half * half + 2.0 * slope_s * left_s))
-        k = int(ceil(root))
-        if k > most:
-            k = most
-        if k < 1:
-            k = 1
-    while k > 1 and (k - 1) * step_s + slope_s * (k - 1) * (k - 2) / 2.0 >= left_s:
-        k -= 1
-    while k < most and k * step_s + slope_s * k * (k - 1) / 2.0 < left_s:
-        k += 1
-    return k
-
-
 class Links:
     """When each pair of replicas, and each replica, is done with what it moves.
 
@@ -1688,7 +1731,8 @@ class Fleet:
         rank = self.ranks[number]
         rank.advance(nextafter(now_s, inf))
         while rank.ended.first != NOBODY and self.log.last_s[rank.ended.first] <= now_s:
-            self.end(rank.ended.pop(), now_s)
+            request = rank.ended.pop()
+            self.end(request, self.log.last_s[request])
         self.look_again(number)
 
     def look_again(self, number: int) -> None:
@@ -1710,6 +1754,9 @@ class Fleet:
                 last_s = self.log.last_s[i]
         while self.next_edge < len(self.edges):
             self.pass_edge(last_s)
+        for i in range(self.n_ranks):
+            rank = self.ranks[i]
+            rank.pass_edge()
 
     def arrive(self, request: int, now_s: float) -> None:
         route = self.route_of[request]
@@ -1780,5 +1827,5 @@ class Fleet:
         for i in range(self.n_ranks):
             rank = self.ranks[i]
             self.busy_s[self.next_edge * self.n_ranks + i] = rank.free_s - rank.idle_s
-            rank.batch = self.next_edge + 1
+            rank.pass_edge()
         self.next_edge += 1

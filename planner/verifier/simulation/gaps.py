@@ -34,6 +34,19 @@ class Gaps:
         self._counts[at] = self._counts.get(at, 0) + n
         self._total_s += gap_s * n
 
+    def add_run(self, step_s: float, slope_s: float, first: int, last: int, n: int) -> None:
+        """So many more of each pass from the first to before the last, a slope longer each."""
+        longest_s = step_s + slope_s * (last - 1)
+        self._total_s += (step_s + slope_s * first + longest_s) / 2.0 * (n * (last - first))
+        while first < last:
+            at, beyond = self.bin_of(step_s + slope_s * first), first + 1
+            if self.bin_of(longest_s) == at:
+                beyond = last
+            while beyond < last and self.bin_of(step_s + slope_s * beyond) == at:
+                beyond += 1
+            self._counts[at] = self._counts.get(at, 0) + n * (beyond - first)
+            first = beyond
+
     def take(self, other: Gaps) -> None:
         """Everything that another has."""
         for at, n in other._counts.items():

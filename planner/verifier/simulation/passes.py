@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
+from dataclasses import dataclass
 
 from planner.specs.stations import DecodeTimes, ReadingTimes, Row
 
@@ -47,6 +49,49 @@ class DecodeLookup:
         wide = contexts[at + 1] - contexts[at]
         left = contexts[at + 1] - context if inside < 1.0 else float("inf")
         return line[at] + inside * rise, rise / wide, left
+
+
+@dataclass(slots=True)
+class DecodeRun:
+    """Passes that decode the same sequences, each a slope longer than the one before it.
+
+    When one of them ends comes of its number alone, so that it makes no difference how many are
+    counted at once: simulations that stop for different reasons agree to the last bit.
+
+    Args:
+        began_s, step_s, slope_s: when the first began, how long it takes, and the slope [s].
+        most: passes for which the slope holds.
+        n, n_counted: that have run, and whose gaps between tokens are counted.
+    """
+
+    began_s: float
+    step_s: float
+    slope_s: float
+    most: float
+    n: int = 0
+    n_counted: int = 0
+
+    def end_s(self, n: int) -> float:
+        """When so many have run."""
+        return self.began_s + (n * self.step_s + self.slope_s * n * (n - 1) / 2.0)
+
+    def until(self, until_s: float) -> int:
+        """Passes more that end then or later, one or more; the fewest."""
+        if self.end_s(self.n + 1) >= until_s:
+            return 1
+        left_s, step_s, slope_s = until_s - self.began_s, self.step_s, self.slope_s
+        most = max(1, math.ceil(left_s / step_s))
+        n = most
+        if slope_s > 0.0:
+            # of n step + slope n (n - 1) / 2 = left, without cancellation: the loops mend rounding
+            half = step_s - slope_s / 2.0
+            root = 2.0 * left_s / (half + math.sqrt(half * half + 2.0 * slope_s * left_s))
+            n = max(1, min(most, math.ceil(root)))
+        while n > 1 and self.end_s(n - 1) >= until_s:
+            n -= 1
+        while n < most and self.end_s(n) < until_s:
+            n += 1
+        return max(1, n - self.n)
 
 
 class ReadingLookup:

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -35,7 +35,7 @@ from planner.specs.stations import Station
 from planner.verifier.simulation.blocks import Blocks
 from planner.verifier.simulation.gaps import Gaps
 from planner.verifier.simulation.log import Log
-from planner.verifier.simulation.passes import DecodeLookup, ReadingLookup
+from planner.verifier.simulation.passes import DecodeLookup, DecodeRun, ReadingLookup
 
 
 @dataclass(slots=True)
@@ -50,6 +50,9 @@ class Prompt:
 
 Parts = list[tuple[Prompt, int]]
 """Of prompts, and how many tokens of each a pass reads."""
+
+
+_NONE = DecodeRun(0.0, 0.0, 0.0, 0)
 
 
 class Rank:
@@ -87,6 +90,7 @@ class Rank:
         self._promised = 0  # blocks of all that run, once they have written all
         self._given: dict[int, bool] = {}  # who had its turn to get a block, and whether it did
         self._stall = 0.0
+        self._run = _NONE
         self._seen_s = -math.inf  # when the pass under way began
         self.ended: list[int] | None = None
         self.free_s = 0.0
@@ -259,6 +263,7 @@ class Rank:
             self._left[request] = self._rounds
             self._end(request)
             return
+        self._end_run()
         self._context += prompt.n_tokens + 1
         self._n_begun += 1
         ends = self._rounds + left
@@ -306,25 +311,30 @@ class Rank:
             one = self._log.of_class[request]
             self._decoding[one] = self._decoding.get(one, 0) + by
 
-    def _gap(self, gap_s: float, k: int = 1) -> None:
-        """All that decode have so many gaps more, each so long."""
+    def _of_classes(self) -> Iterable[tuple[int, int]]:
+        """Classes, and how many of each decode."""
         if not self._log.of_class:
-            self.gaps[0].add(gap_s, self._n_decoding() * k)
-            return
-        for one, n in self._decoding.items():
-            if n:
-                self.gaps[one].add(gap_s, n * k)
+            return [(0, self._n_decoding())]
+        return [(one, n) for one, n in self._decoding.items() if n]
 
-    def _gaps(self, step: float, slope: float, begun: int, k: int) -> None:
-        """Gaps of passes up to k, each a slope longer, those of one bin at once."""
-        while begun < k:
-            here, beyond = Gaps.bin_of(step + slope * begun), begun + 1
-            if Gaps.bin_of(step + slope * (k - 1)) == here:
-                beyond = k
-            while beyond < k and Gaps.bin_of(step + slope * beyond) == here:
-                beyond += 1
-            self._gap(step + slope * (begun + beyond - 1) / 2.0, beyond - begun)
-            begun = beyond
+    def _gap(self, gap_s: float) -> None:
+        """All that decode have a gap more, so long."""
+        for one, n in self._of_classes():
+            self.gaps[one].add(gap_s, n)
+
+    def count_gaps(self) -> None:
+        """All that decode have the gaps of the passes that have run."""
+        run = self._run
+        if run.n > run.n_counted:
+            for one, n in self._of_classes():
+                self.gaps[one].add_run(run.step_s, run.slope_s, run.n_counted, run.n, n)
+        run.n_counted = run.n
+
+    def _end_run(self) -> None:
+        """The next pass is unlike those that have run."""
+        if self._run.n:
+            self.count_gaps()
+            self._run = _NONE
 
     # passes that read prompts
 
@@ -353,6 +363,7 @@ class Rank:
         pairs = sum(part * (prompt.n_read + part / 2.0) for prompt, part in parts)
         assert self._reads is not None
         grown = self._reads.seconds(n, tokens, pairs / tokens)
+        self._end_run()
         self._seen_s = began = self.free_s
         if n:
             assert self._decode is not None
@@ -417,21 +428,20 @@ class Rank:
 
     def _decode_on(self, until_s: float) -> None:
         """As many passes as are alike."""
-        n = self._n_decoding()
-        assert self._decode is not None
-        step, slope, cell = self._decode.step(n, self._context / n)
-        most: float = min(self._ends_next() - self._rounds, max(1.0, cell))
-        k = max(1, min(math.floor(most), self._until(until_s, step, slope)))
-        k = 1 if self._leaving else max(1, self._fitting(k))
+        n, run = self._n_decoding(), self._run
+        if run.n == run.most:
+            self._end_run()
+            assert self._decode is not None
+            step, slope, cell = self._decode.step(n, self._context / n)
+            run = self._run = DecodeRun(self.free_s, step, slope, max(1, cell // 1))
+            if self._stall:
+                self._gap(step + self._stall)
+                self._stall, run.n_counted = 0.0, 1
+        most = min(self._ends_next() - self._rounds, run.most - run.n, self._until(until_s))
+        k = 1 if self._leaving else max(1, self._fitting(max(1, int(most))))
         self._grow(k)
-        took = k * step + slope * k * (k - 1) / 2.0
-        begun = 0
-        if self._stall:
-            self._gap(step + self._stall)
-            self._stall, begun = 0.0, 1
-        self._gaps(step, slope, begun, k)
-        self.free_s += took
-        self._seen_s = self.free_s - step - slope * (k - 1)
+        run.n += k
+        self.free_s, self._seen_s = run.end_s(run.n), run.end_s(run.n - 1)
         self._since_look = (self._since_look + k) % self._station.n_polled_rounds
         self._written_by_all(n, k)
 
@@ -439,7 +449,7 @@ class Rank:
         """Those that decode get their blocks of the next k passes."""
         self._blocks.take(self._growth(k))
 
-    def _until(self, until_s: float, step: float, slope: float) -> int:
+    def _until(self, until_s: float) -> float:
         """Passes until the engine looks for requests and may find one, or until then."""
         polled = self._station.n_polled_rounds
         to_look = polled - self._since_look
@@ -447,10 +457,9 @@ class Rank:
             return to_look
         if self._coming and (not self._waiting or self._station.by_priority):
             until_s = min(until_s, self._log.ready_s[self._coming[0]])
-        left = until_s - self.free_s
-        if left == math.inf:
-            return 1 << 40
-        k = _passes_until(left, step, slope)
+        if until_s == math.inf:
+            return until_s
+        k = self._run.until(until_s)
         return k if self._waiting else k + (to_look - k) % polled
 
     def _ends_next(self) -> int:
@@ -469,6 +478,7 @@ class Rank:
             when, _, request = heappop(ends)
             if left.get(request) != when or request in self._leaving:
                 continue
+            self._end_run()
             self._count(request, -1)
             cached = log.n_input[request] + log.n_output[request]
             self._phases[self._phase(cached - 1)] -= 1
@@ -555,6 +565,7 @@ class Rank:
 
     def _drop(self, request: int, n_unknown: int = 0) -> int:
         """Who decodes does no more, and has not written its last tokens; how many are cached."""
+        self._end_run()
         written = self._log.n_output[request] - (self._left.pop(request) - self._rounds)
         cached = self._log.n_input[request] + written - 1
         self._phases[self._phase(cached)] -= 1
@@ -564,23 +575,3 @@ class Rank:
             self._written[request] = written - n_unknown
             self._lost_s[request] = self.free_s
         return cached
-
-
-def _passes_until(left_s: float, step_s: float, slope_s: float) -> int:
-    """Passes that take so long at least, the first a step and each a slope longer; one or more."""
-    most = max(1, math.ceil(left_s / step_s))
-    k = most
-    if slope_s > 0.0:
-        # of k step + slope k (k - 1) / 2 = left, without cancellation: the loops mend rounding
-        half = step_s - slope_s / 2.0
-        root = 2.0 * left_s / (half + math.sqrt(half * half + 2.0 * slope_s * left_s))
-        k = max(1, min(most, math.ceil(root)))
-
-    def suffices(n: int) -> bool:
-        return n * step_s + slope_s * n * (n - 1) / 2.0 >= left_s
-
-    while k > 1 and suffices(k - 1):
-        k -= 1
-    while k < most and not suffices(k):
-        k += 1
-    return k

@@ -132,12 +132,13 @@ class Workers:
             rank.advance(math.inf)
         while self._next_edge < len(self.edges):
             self._pass_edge(self.duration_s)
+        self._switch()
 
     def count(self, edges: Sequence[int], n_classes: int) -> None:
         """Batches are to begin with these requests, the last of them what is not counted."""
         self.edges = edges
-        self.gaps = [[Gaps() for _ in range(n_classes)] for _ in range(len(edges) + 1)]
-        self._switch()
+        for rank in self.ranks:
+            rank.gaps = [Gaps() for _ in range(n_classes)]
 
     def pass_edges(self, request: int, now_s: float) -> None:
         """Batches begin that begin with this request."""
@@ -154,8 +155,15 @@ class Workers:
         self._switch()
 
     def _switch(self) -> None:
+        """Gaps until now are of the batch before: ranks have their own, so that sums do not depend
+        on which of them was advanced first."""
+        batch = [Gaps() for _ in self.ranks[0].gaps]
         for rank in self.ranks:
-            rank.gaps = self.gaps[self._next_edge]
+            rank.count_gaps()
+            for whole, own in zip(batch, rank.gaps, strict=True):
+                whole.take(own)
+            rank.gaps = [Gaps() for _ in batch]
+        self.gaps.append(batch)
 
     def _schedule(self, rank: int, now_s: float) -> None:
         """A rank is next when a request of it may end."""

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from planner.verifier.simulation.rank import _passes_until
+from planner.verifier.simulation.passes import DecodeRun
 
 
 def one_by_one(left_s, step_s, slope_s):
@@ -21,11 +21,11 @@ def test_they_are_those_counted_one_by_one(seed):
     draw = random.Random(seed)
     step, slope = 10 ** draw.uniform(-3, -1), 10 ** draw.uniform(-9, -3)
     left = step * draw.uniform(0.1, 3000.0)
-    assert _passes_until(left, step, slope) == one_by_one(left, step, slope)
+    assert DecodeRun(0.0, step, slope, math.inf).until(left) == one_by_one(left, step, slope)
 
 
 def test_an_arrival_after_days_takes_no_days():
-    n = _passes_until(1e6, 0.01, 1e-8)
+    n = DecodeRun(0.0, 0.01, 1e-8, math.inf).until(1e6)
     assert n * 0.01 + 1e-8 * n * (n - 1) / 2 >= 1e6
     assert (n - 1) * 0.01 + 1e-8 * (n - 1) * (n - 2) / 2 < 1e6
     assert math.isclose(n, 1.3178e7, rel_tol=0.01)
