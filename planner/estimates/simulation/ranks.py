@@ -755,7 +755,7 @@ class Rank:
             needed += 1  # in the same pass
         ahead = 0.0
         if self.reserved > 0.0:
-            owed = self.promised + self.upto(request) - self.held - needed
+            owed = self.promised + self.upto(request) - self.held - beside - needed
             ahead = self.reserved * (owed if owed > 0 else 0)
         free = self.n_blocks - self.held
         if self.sequence_bytes != 0.0:

@@ -195,7 +195,7 @@ class Rank:
         needed = -(-n_tokens // station.block_tokens) - n_known + n_idle
         if self._reads is None and n_tokens % station.block_tokens == 0:
             needed += 1  # in the same pass
-        owed = self._promised + n_blocks - blocks.n_held - needed
+        owed = self._promised + n_blocks - blocks.n_held - beside - needed
         if station.watermark_fraction > 0.0 and blocks.n_blocks() < math.inf:
             whole = blocks.n_blocks() + station.own_blocks
             beside += math.floor(station.watermark_fraction * whole)
