@@ -1114,8 +1114,6 @@ class Rank:
             if k < 1:
                 k = 1
             self.take_blocks(k)
-        if k < 1:
-            k = 1
         self.n_run += k
         self.free_s, self.seen_s = self.end_s(self.n_run), self.end_s(self.n_run - 1)
         self.since_look = (self.since_look + k) % self.n_polled
@@ -1167,8 +1165,6 @@ class Rank:
             return 1
         left_s = until_s - self.began_s
         most = int(ceil(left_s / self.run_step_s))
-        if most < 1:
-            most = 1
         k = most
         if self.slope_s > 0.0:
             # of k step + slope k (k - 1) / 2 = left, without cancellation: the loops mend rounding
@@ -1177,8 +1173,6 @@ class Rank:
             k = int(ceil(root))
             if k > most:
                 k = most
-            if k < 1:
-                k = 1
         while k > 1 and self.end_s(k - 1) >= until_s:
             k -= 1
         while k < most and self.end_s(k) < until_s:

@@ -80,13 +80,12 @@ class DecodeRun:
         if self.end_s(self.n + 1) >= until_s:
             return 1
         left_s, step_s, slope_s = until_s - self.began_s, self.step_s, self.slope_s
-        most = max(1, math.ceil(left_s / step_s))
-        n = most
+        n = most = math.ceil(left_s / step_s)
         if slope_s > 0.0:
             # of n step + slope n (n - 1) / 2 = left, without cancellation: the loops mend rounding
             half = step_s - slope_s / 2.0
             root = 2.0 * left_s / (half + math.sqrt(half * half + 2.0 * slope_s * left_s))
-            n = max(1, min(most, math.ceil(root)))
+            n = min(most, math.ceil(root))
         while n > 1 and self.end_s(n - 1) >= until_s:
             n -= 1
         while n < most and self.end_s(n) < until_s:
