@@ -22,21 +22,21 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 113_316,
-    "lines of code": 76_981,
-    "modules": 635,
+    "lines": 114_679,
+    "lines of code": 77_974,
+    "modules": 636,
     "entries of the largest folder below": 56,
-    "modules of more than 300 lines": 44,
+    "modules of more than 300 lines": 43,
     "files that options touch": 110,
     "… the widest of them": 33,
     "… on average, in tenths": 66,
     "files that limits touch": 114,
     "entries at the top": 20,
-    "functions of more than 10 branches": 126,
+    "functions of more than 10 branches": 124,
     "builders of certificates": 3,
     "deletion filters": 2,
     "records of a conflict": 3,
-    "mixed tuples as parameters": 34,
+    "mixed tuples as parameters": 33,
 }
 """As many as there were; whoever has fewer lowers the number."""
 
