@@ -22,8 +22,8 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 114_679,
-    "lines of code": 77_974,
+    "lines": 114_703,
+    "lines of code": 77_990,
     "modules": 636,
     "entries of the largest folder below": 56,
     "modules of more than 300 lines": 43,

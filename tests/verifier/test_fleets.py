@@ -58,9 +58,20 @@ def test_what_is_of_nothing_is_told_where_it_is(place, value, pointer, fact):
     [
         ("pools/0/replica_rate_per_s", 9.0, "/answer/pools/0/rate_per_s", "is more than the 9.0"),
         ("pools/0/rate_per_s", 100.0, "/answer/pools/0/rate_per_s", "120.0"),
-        ("pools/0/upto_tokens", 300.0, "/answer/classes/0/name", "not for prompts of every length"),
-        ("pools/0/classes", ["mine"], "/answer/classes/0/name", "has pools for no prompts"),
-        ("classes/0/served_fraction", 0.5, "/answer/pools/0/rate_per_s", "are to be served"),
+        (
+            "pools/0/upto_tokens",
+            300.0,
+            "/answer/classes/0/name",
+            "for 0 of its prompts of 300 to inf",
+        ),
+        ("pools/0/classes", ["mine"], "/answer/classes/0/name", "for 0 of its prompts of 0 to inf"),
+        ("pools/0/share", 0.5, "/answer/classes/0/name", "for 0.5 of its prompts of 0 to inf"),
+        (
+            "classes/0/served_fraction",
+            0.5,
+            "/answer/pools/0/rate_per_s",
+            "is not its share of what",
+        ),
     ],
 )
 def test_requests_that_go_nowhere_or_to_too_few_are_told(place, value, pointer, fact):

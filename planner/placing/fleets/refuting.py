@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,6 +12,7 @@ from planner.results.fleets import Refuted
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, PercentileTarget
 from planner.specs.traffic.records import TrafficClass
+from planner.verifier.simulation.intervals import Estimate
 from planner.verifier.simulation.outcomes import ClassOutcome, FleetOutcome
 
 LEAST_STEP = 0.01
@@ -31,16 +33,19 @@ class Missed:
     simulated_s: float
 
 
-def refuted(fleet: PlannedFleet, outcome: FleetOutcome, left: Left) -> tuple[Refuted, ...]:
+def refuted(
+    fleet: PlannedFleet, outcome: FleetOutcome, left: Left, before: FleetOutcome | None = None
+) -> tuple[Refuted, ...]:
     """Rates that the simulation refutes, with what is left of them.
 
     Args:
         left: requests a second of a replica of a pool that is.
+        before: of other draws, which kept all; what is within both intervals is no refutation.
     """
     classes = {one.name: one for stream in fleet.streams for one in stream.classes}
     found: dict[str, Refuted] = {}
     for one in classes.values():
-        for what in missed(one, outcome.of(one.name)):
+        for what in missed(one, outcome.of(one.name), before.of(one.name) if before else None):
             for pool in fleet.pools_of(one):
                 own = _of_pool(what, pool, outcome.sent(one.name, pool.name))
                 if pool.name in found or not _bears(pool, what.target) or own is None:
@@ -102,14 +107,23 @@ def _of_pool(what: Missed, pool: PlannedPool, outcome: ClassOutcome) -> Missed |
     return Missed(target=target, simulated_s=own.value) if own.value > target.at_most_s else None
 
 
-def missed(one: TrafficClass, outcome: ClassOutcome) -> Iterator[Missed]:
-    """Targets that the simulation misses, each with what it had."""
+def missed(
+    one: TrafficClass, outcome: ClassOutcome, before: ClassOutcome | None = None
+) -> Iterator[Missed]:
+    """Targets that the simulation misses, each with what it had.
+
+    Args:
+        before: of other draws; what is missed within both intervals is not.
+    """
     for target in one.targets:
         simulated = outcome.of(target.quantity).percentiles_s.get(target.share)
-        if simulated is not None and simulated.value > target.at_most_s:
+        known = before.of(target.quantity).percentiles_s.get(target.share) if before else None
+        room = _room(simulated, known)
+        if simulated is not None and simulated.value > target.at_most_s + room:
             yield Missed(target=target, simulated_s=simulated.value)
     goal, had = one.goodput, outcome.goodput
-    if goal is None or had is None or not had.value < goal.share:
+    room = _room(had, before.goodput if before else None)
+    if goal is None or had is None or not had.value < goal.share - room:
         return
     # of the limits that too few meet at once, the one that is missed by most
     limits = {TTFT: goal.ttft_s, TPOT: goal.tpot_s, E2E: goal.e2e_s}
@@ -122,6 +136,13 @@ def missed(one: TrafficClass, outcome: ClassOutcome) -> Iterator[Missed]:
     worst = max(most * (1.0 + 1e-6), most * ratio)
     target = PercentileTarget(quantity=name, share=goal.share, at_most_s=most)
     yield Missed(target=target, simulated_s=worst)
+
+
+def _room(one: Estimate | None, before: Estimate | None) -> float:
+    """Half of both intervals, of what is known; nothing without draws before."""
+    if one is None or before is None:
+        return 0.0
+    return sum(it.half_width for it in (one, before) if math.isfinite(it.half_width))
 
 
 def _bears(pool: PlannedPool, target: PercentileTarget) -> bool:
