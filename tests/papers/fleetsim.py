@@ -247,7 +247,7 @@ def chosen(one: Case, most_pools: int) -> tuple[PlacementSolution, list[SizedPoo
             PlacementLimit(name="pools", column=np.ones(len(offered)), at_most=float(most_pools)),
         ),
     )
-    whole, _ = with_choice_of_streams(program, None, streams, program.demand)
+    whole, _ = with_choice_of_streams(program, None, streams, program.demand, 1)
     solution = solve_placement(whole)
     assert solution.answer is not None
     used = solution.answer.copies[: len(offered)]
@@ -273,6 +273,7 @@ def _stream(one: SizedPool, cuts: Sequence[int]) -> Stream:
         targets=(),
         n_longest_input=one.upto,
         n_longest_tokens=one.upto,
+        rate_of_unit={},
     )
 
 
