@@ -78,3 +78,23 @@ def test_more_traffic_costs_no_less() -> None:
         rents.append(bound(less.market()))
     assert rents == sorted(rents)
     assert rents[0] < rents[-1]
+
+
+def test_of_deployments_of_one_shape_each_counts_whoever_numbered_it() -> None:
+    """Rows of two sources have the same numbers, and are of other stations."""
+    fleet = small_fleet(4)
+    fast = {name: tuple(mine[:1]) for name, mine in fleet.offers.items()}
+    slow = {
+        name: tuple(
+            replace(it, stations=tuple(s.slowed(decode=30.0, reading=30.0) for s in it.stations))
+            for it in mine
+        )
+        for name, mine in fast.items()
+    }
+    both = {name: (*fast[name], *slow[name]) for name in fast}
+    alone, beside = (
+        bound(SmallFleet(request=fleet.request, kinds=fleet.kinds, offers=offers).market())
+        for offers in (fast, both)
+    )
+    assert alone > 0.0
+    assert beside == pytest.approx(alone)

@@ -134,7 +134,7 @@ def _sorts(market: Market) -> dict[Hashable, _Sort]:
                 kind=one.pattern.kind_name,
                 role=one.role,
             )
-        mine.stations |= zip(source.ways.rows.tolist(), source.ways.stations, strict=True)
+        mine.stations |= {id(it): it for it in source.ways.stations}  # rows are each source's own
         mine.units |= {*stream.units}
     return found
 
