@@ -96,6 +96,7 @@ class FleetPool:
         then: name of the pool that decodes what it reads; empty where it does that itself.
         share: that it gets of the requests of its classes with such prompts, relative to those of
             other pools for the same requests.
+        parts: of the requests of each of its classes, of which it gets its share; empty for all.
         rate_per_s: requests that are sent to it.
         replica_rate_per_s: the most that one of its replicas serves within all targets, as
             simulated.
@@ -121,6 +122,11 @@ class FleetPool:
     usd_per_hour: float
     station: Station
     usual: Workload
+    parts: tuple[float, ...] = ()
+
+    def share_of(self, name: str) -> float:
+        """Of the requests of one of its classes that have such prompts, relative as `share`."""
+        return self.share * (self.parts[self.classes.index(name)] if self.parts else 1.0)
 
     @property
     def n_replicas(self) -> int:

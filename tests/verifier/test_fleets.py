@@ -66,6 +66,9 @@ def test_what_is_of_nothing_is_told_where_it_is(place, value, pointer, fact):
         ),
         ("pools/0/classes", ["mine"], "/answer/classes/0/name", "for 0 of its prompts of 0 to inf"),
         ("pools/0/share", 0.5, "/answer/classes/0/name", "for 0.5 of its prompts of 0 to inf"),
+        ("pools/0/parts", [0.5], "/answer/classes/0/name", "for 0.5 of its prompts of 0 to inf"),
+        ("pools/0/parts", [0.0], "/answer/pools/0/parts", "are no parts of its classes"),
+        ("pools/0/parts", [1.0, 0.5], "/answer/pools/0/parts", "are no parts of its classes"),
         (
             "classes/0/served_fraction",
             0.5,

@@ -227,6 +227,18 @@ class Book:
         known.lows[way] = min(rate_per_s, known.lows[way])
         self.lowered.add(id(one))
 
+    def late(
+        self, one: NodeConfiguration, row: int, n_replicas: int, some: float = 1.0
+    ) -> list[float]:
+        """Of each goal the share of its requests that is late in a pool, as in `Capacities`."""
+        return self.capacities.late(self._judged(one, _way(one, row), n_replicas), some)
+
+    def saw(self, one: NodeConfiguration, row: int, rate_per_s: float) -> None:
+        """Know what replicas of a way carry, and nothing of others."""
+        rates = np.zeros(len(source_of(one).ways.rows))
+        rates[_way(one, row)] = rate_per_s
+        self.looked[self._key(one)] = Looked(rates=rates, lows=rates.copy())
+
     def handed(self, one: NodeConfiguration) -> HandedOver:
         """What handing a cache over takes of it."""
         if self.connector is None or one.handover_s <= 0.0:

@@ -155,6 +155,19 @@ class Capacities:
             n_requests = n_first + n_counted + n_last
         return True
 
+    def late(self, one: Judged, some: float) -> list[float]:
+        """Of each goal, the share of its requests that is late where a pool gets its stream.
+
+        Args:
+            some: of all requests, as a share.
+        """
+        n = int(some * self.n_requests)
+        n_first, n_last = (int(it * n) for it in (WARM_UP_SHARE, WIND_DOWN_SHARE))
+        n_counted = n - n_first - n_last
+        sample = self._sample(one.stream, n_first, n_counted, n_last, one.station.role)
+        run = Run(one.goals, sample, self._served(one, sample, one.n_most, 1.0), 1.0)
+        return [run.late_share(it) for it in one.goals]
+
     def alone_s(self, stream: Stream, station: Station, quantity: str, share: float) -> float:
         """A percentile of requests of which each is alone [s]."""
         goals: list[Goal] = []
@@ -228,7 +241,10 @@ class Capacities:
             whole = Sample(arrived_s=at_s, tokens=tokens, member=place[number], counted=counted)
             read = (tokens[0] > stream.above_tokens) & (tokens[0] <= stream.upto_tokens)
             several = (tokens[1] > 1) | (role != DECODE)
-            self._samples[key] = whole.only((whole.member >= 0) & read & several)
+            found = whole.only((whole.member >= 0) & read & several)
+            parts = np.array([*stream.part_of.values()])
+            chances = np.random.default_rng(self.seed).random(len(found.member))
+            self._samples[key] = found.only(chances < parts[found.member])
         return self._samples[key]
 
 

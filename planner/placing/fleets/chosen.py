@@ -195,7 +195,7 @@ def planned(chosen: Chosen) -> PlannedFleet:
         for end in {way.pool, way.pool if way.then is None else way.then}:
             shares[end] += way.share
     sent = _sent(chosen, ways)
-    names = _numbered([_name(streams[one.model], one.role) for one, _ in replicas])
+    names = numbered([_name(streams[one.model], one.role) for one, _ in replicas])
     pools = tuple(
         PlannedPool(
             name=name,
@@ -219,14 +219,15 @@ def _sent(chosen: Chosen, ways: Sequence[Way]) -> list[dict[str, float]]:
     ]
     of_unit: dict[int, float] = {}
     for one, share in zip(streams, of_stream, strict=True):
-        for unit in one.units:
-            of_unit[unit] = of_unit.get(unit, 0.0) + share
+        for unit, part in zip(one.units, one.parts, strict=True):
+            of_unit[unit] = of_unit.get(unit, 0.0) + share * part
     found: list[dict[str, float]] = []
     for one in streams:
         rates: dict[str, float] = {}
-        for unit, (name, rate) in one.rate_of_unit.items():
-            part = rate * chosen.factors.get(name, 1.0) / (of_unit[unit] or 1.0)
-            rates[name] = rates.get(name, 0.0) + part
+        for unit, part in zip(one.units, one.parts, strict=True):
+            name, rate = one.rate_of_unit[unit]
+            comes = rate * chosen.factors.get(name, 1.0) * part / (of_unit[unit] or 1.0)
+            rates[name] = rates.get(name, 0.0) + comes
         found.append(rates)
     return found
 
@@ -252,7 +253,7 @@ def _name(stream: Stream, role: str) -> str:
     return stream.name if role == TOGETHER else f"{stream.name} {role}"
 
 
-def _numbered(words: Sequence[str]) -> list[str]:
+def numbered(words: Sequence[str]) -> list[str]:
     """Names, with a number where several have the same."""
     counts: dict[str, int] = {}
     found = []

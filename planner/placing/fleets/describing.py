@@ -14,6 +14,7 @@ from planner.placing.fleets.market import alike_names
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.searching import RENT
 from planner.placing.fleets.simulating import handover_of
+from planner.placing.fleets.streams import Stream
 from planner.results.arrivals import Percentile
 from planner.results.fleets import (
     CURVE,
@@ -128,6 +129,7 @@ def _pools(one: Answered, numbers: Sequence[int]) -> Iterator[FleetPool]:
             upto_tokens=pool.stream.upto_tokens,
             then="" if after is None else fleet.pools[after].name,
             share=pool.share,
+            parts=_parts(pool.stream, named),
             rate_per_s=pool.rate_per_s,
             replica_rate_per_s=fleet.chosen.market.book.most_per_s(
                 fleet.chosen.origin(pool.configuration),
@@ -141,6 +143,14 @@ def _pools(one: Answered, numbers: Sequence[int]) -> Iterator[FleetPool]:
             station=replace(pool.station, name=pool.name),
             usual=source_of(pool.configuration).usual,
         )
+
+
+def _parts(stream: Stream, named: Mapping[str, str]) -> tuple[float, ...]:
+    """Of the requests of each class those that are of a stream; empty where all are."""
+    part_of = stream.part_of
+    if set(part_of.values()) == {1.0}:
+        return ()
+    return tuple(part_of[planned] for planned in named.values() if planned in part_of)
 
 
 def _handovers(fleet: PlannedFleet) -> Iterator[FleetHandover]:

@@ -30,7 +30,7 @@ from planner.estimates.queues.rates import done_per_s
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fleets.market import Market
 from planner.placing.fleets.offering import source_of
-from planner.placing.fleets.streams import Stream
+from planner.placing.fleets.streams import WHOLE, Stream
 from planner.programs.mixed import MixedBuilder, MixedProgram
 from planner.running.deadlines import is_over
 from planner.solvers.mixed import solve_mixed
@@ -125,7 +125,7 @@ def _sorts(market: Market) -> dict[Hashable, _Sort]:
     found: dict[Hashable, _Sort] = {}
     for one in market.offered.configurations:
         source, stream = source_of(one), market.streams[one.model]
-        key = (*_identity(one), stream.model.name, source.key)
+        key = sort_key(one, stream)
         mine = found.get(key)
         if mine is None:
             mine = found[key] = _Sort(
@@ -139,15 +139,16 @@ def _sorts(market: Market) -> dict[Hashable, _Sort]:
     return found
 
 
-def _identity(one: NodeConfiguration) -> tuple[Hashable, ...]:
-    pattern = one.pattern
-    return (pattern.kind_name, pattern.shape, one.engine, one.role, one.usd_per_hour)
+def sort_key(one: NodeConfiguration, stream: Stream) -> tuple[Hashable, ...]:
+    """What configurations of replicas that are alike have in common, whatever they serve."""
+    name, shape, model = one.pattern.kind_name, one.pattern.shape, stream.model.name
+    return (name, shape, one.engine, one.role, one.usd_per_hour, model, source_of(one).key)
 
 
 def _wanted(streams: Sequence[Stream]) -> Iterator[tuple[int, _Wanted]]:
     """Each unit by itself."""
     for one in streams:
-        if len(one.units) == 1:
+        if one.parts == (WHOLE,):
             load: Load = one.load
             cached = load.n_input + load.n_output / 2.0
             each = [
@@ -216,17 +217,23 @@ def _program(
         for unit in wanted:
             mine = {x_of[key]: 1.0 for key in able if key[1] == unit}
             build.row(f"{does}{unit}", mine, 1.0, np.inf)
-    _on_devices(build, sorts, n_of, n_free)
+    kinds = [it.kind for it in sorts]
+    on_devices(build, kinds, [it.n_devices for it in sorts], n_of, n_free)
     return build.program("fluid"), n_of, x_of
 
 
-def _on_devices(
-    build: MixedBuilder, sorts: Sequence[_Sort], n_of: Sequence[int], n_free: Mapping[str, int]
+def on_devices(
+    build: MixedBuilder,
+    kinds: Sequence[str],
+    n_devices: Sequence[int],
+    n_of: Sequence[int],
+    n_free: Mapping[str, int],
 ) -> None:
-    """Rows of the devices of each kind."""
+    """Rows of the devices of each kind, of the sorts whose replicas columns count."""
+    of_sorts = [*zip(n_of, kinds, n_devices, strict=True)]
     for kind, most in n_free.items():
-        devices = [float(it.n_devices) if it.kind == kind else 0.0 for it in sorts]
-        build.row(f"devices {kind}", dict(zip(n_of, devices, strict=True)), -np.inf, float(most))
+        terms = {j: float(n) for j, mine, n in of_sorts if mine == kind}
+        build.row(f"devices {kind}", terms, -np.inf, float(most))
 
 
 def _in_time(

@@ -160,7 +160,7 @@ def asked_again(market: Market, request: FleetRequest) -> Market:
     streams = streams_of(request.classes, sharing=request.sharing)
     numbers = {one.name: i for i, one in enumerate(streams)}
     found = tuple(
-        _of_stream(one, numbers[name], streams[numbers[name]])
+        for_stream(one, numbers[name], streams[numbers[name]])
         for one in market.offered.configurations
         if (name := market.streams[one.model].name) in numbers
     )
@@ -170,11 +170,11 @@ def asked_again(market: Market, request: FleetRequest) -> Market:
     return replace(market, request=request, streams=streams, offered=offered, book=book)
 
 
-def _of_stream(one: NodeConfiguration, number: int, stream: Stream) -> NodeConfiguration:
+def for_stream(one: NodeConfiguration, number: int, stream: Stream) -> NodeConfiguration:
     """A configuration for a stream that may have other shares of its classes."""
     source = source_of(one)
     ways, before = source.ways, source.stream
-    if len(stream.classes) > 1 and not np.allclose(stream.load.weight, before.load.weight):
+    if not np.allclose(stream.load.weight, before.load.weight):
         ways = ways_of(ways.rows, ways.stations, stream)
     return replace(
         one,

@@ -134,6 +134,11 @@ class Run:
         values = self.times[quantity][rows]
         return float(np.quantile(values, share)) if len(values) else math.nan
 
+    def late_share(self, goal: Goal) -> float:
+        """Of the requests, or tokens, that a goal is over."""
+        _, parts = self._late_parts(goal)
+        return float(np.mean(parts)) if len(parts) else 0.0
+
     def surely_kept(self) -> bool | None:
         """Whether all goals are kept, or one is not, by more than its interval."""
         sure = [self._is_sure(it) for it in self.goals]

@@ -3,9 +3,9 @@
 Streams are the models of a placement, each with a demand. Those that a unit is in share it out, in
 parts of 1/S: for each stream g of units that have several there is one more column, of which each
 of z_g copies takes no device and serves 1/S of its demand, and for each such unit u a resource
-that lets no more stand aside than others serve:
+that lets no more stand aside than others serve, where p_gu parts of P of its requests are of g:
 
-    Σ_{g of u} z_g ≤ S (|G_u| − 1)        ∀ units u in several streams
+    Σ_{g of u} p_gu z_g ≤ S (Σ_{g of u} p_gu − P)        ∀ units u in several streams
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.placing.fleets.streams import Stream
+from planner.placing.fleets.streams import WHOLE, Stream
 from planner.programs.handover import TOGETHER, Handover
 from planner.programs.placement import Cut, PlacementLimit, PlacementProgram, Uses
 
@@ -48,8 +48,8 @@ def with_choice_of_streams(
     most = program.column_most
     whole = replace(
         program,
-        resources=(*program.resources, *(f"streams of {unit}" for unit in choice.n_streams)),
-        free=np.append(program.free, [n_parts * (n - 1) for n in choice.n_streams.values()]),
+        resources=(*program.resources, *(f"streams of {unit}" for unit in choice.parts)),
+        free=np.append(program.free, [n_parts * (n - WHOLE) for n in choice.parts.values()]),
         uses=_with_choice(program, choice, streams),
         column_model=np.append(program.column_model, choice.aside),
         objective=longer(program.objective),
@@ -71,35 +71,39 @@ class Choice:
     """Who may stand aside.
 
     Args:
-        n_streams: of each unit that several are of.
+        parts: of each unit that several streams are of, all that are theirs, of `WHOLE` each.
         aside: streams of such units, by number.
     """
 
-    n_streams: dict[int, int]
+    parts: dict[int, int]
     aside: list[int]
 
 
 def choice_of(streams: Sequence[Stream]) -> Choice:
     """Units of several streams, and these."""
     counted = Counter(unit for one in streams for unit in one.units)
-    several = {unit: n for unit, n in counted.items() if n > 1}
+    several = {unit: 0 for unit, n in counted.items() if n > 1}
+    for one in streams:
+        for unit, part in zip(one.units, one.parts, strict=True):
+            if unit in several:
+                several[unit] += part
     aside = [i for i, one in enumerate(streams) if not several.keys().isdisjoint(one.units)]
-    return Choice(n_streams=several, aside=aside)
+    return Choice(parts=several, aside=aside)
 
 
 def _with_choice(program: PlacementProgram, choice: Choice, streams: Sequence[Stream]) -> Uses:
     """What columns use, and whoever stands aside of its units."""
     uses = program.uses
-    row = {unit: program.n_resources + k for k, unit in enumerate(choice.n_streams)}
+    row = {unit: program.n_resources + k for k, unit in enumerate(choice.parts)}
     entries = [
-        (row[unit], program.n_columns + k)
+        (row[unit], program.n_columns + k, part)
         for k, i in enumerate(choice.aside)
-        for unit in streams[i].units
+        for unit, part in zip(streams[i].units, streams[i].parts, strict=True)
         if unit in row
     ]
-    added = np.array(entries, dtype=np.int64).reshape(-1, 2)
+    added = np.array(entries, dtype=np.int64).reshape(-1, 3)
     resource, column = np.append(uses.resource, added[:, 0]), np.append(uses.column, added[:, 1])
-    amount = np.append(uses.amount, np.ones(len(entries), dtype=np.int64))
+    amount = np.append(uses.amount, added[:, 2])
     order = np.lexsort([column, resource])
     return Uses(resource=resource[order], column=column[order], amount=amount[order])
 

@@ -1,8 +1,8 @@
 """Streams: requests that the same replicas may serve.
 
 A *unit* is a class, or the prompts of a class between two cuts. A stream is one unit, neighbouring
-units of a class, or whole classes of one model together. Streams share out the units that they are
-of: in which parts, is for the program to choose.
+units of a class, or whole classes of one model together, of each all requests or a part. Streams
+share out the units that they are of: in which parts, is for the program to choose.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ MOST_SHARING = 4
 
 FREE_SHARES = (0.25, 0.5, 0.75, 0.9, 0.97)
 """Of the tokens of all prompts, what those below each cut that may be chosen have."""
+
+WHOLE = 20
+"""Parts of all requests of a unit, in which streams are of it."""
 
 _ALL = (0.0, float("inf"))
 """Between which all prompts are."""
@@ -52,6 +55,7 @@ class Stream:
     Args:
         name: each once.
         units: by number.
+        parts: of the requests of each unit, of `WHOLE`, that are of the stream.
         classes: whose requests these are.
         model: that serves them.
         above_tokens, upto_tokens: of their prompts.
@@ -64,6 +68,7 @@ class Stream:
 
     name: str
     units: tuple[int, ...]
+    parts: tuple[int, ...]
     classes: tuple[TrafficClass, ...]
     model: AnyModel
     above_tokens: float
@@ -82,6 +87,24 @@ class Stream:
     @property
     def n_output_tokens(self) -> float:
         return self.load.mean(self.load.n_output)
+
+    @property
+    def part_of(self) -> dict[str, float]:
+        """Of the requests of each class, those that are of the stream, by name."""
+        names = (self.rate_of_unit[unit][0] for unit in self.units)
+        return {name: part / WHOLE for name, part in zip(names, self.parts, strict=True)}
+
+    def in_parts(self, parts: Mapping[str, int]) -> Stream:
+        """A stream of whole classes with a part of the requests of each, of `WHOLE`, by name."""
+        of_class = np.array([parts[one.name] for one in self.classes]) / WHOLE
+        weight = self.load.rate_per_s * self.load.weight * of_class[self.member]
+        words = (f"{100 * parts[one.name] // WHOLE} % of {one.name}" for one in self.classes)
+        return replace(
+            self,
+            name=" + ".join(words),
+            parts=tuple(parts[self.rate_of_unit[unit][0]] for unit in self.units),
+            load=replace(self.load, rate_per_s=float(np.sum(weight)), weight=weight),
+        )
 
     def tokens_per_s(self, factors: Mapping[str, float]) -> float:
         """That are written, at such times the traffic of its classes.
@@ -208,6 +231,7 @@ def _stream(
     return Stream(
         name="",
         units=tuple(units),
+        parts=(WHOLE,) * len(units),
         classes=tuple(classes),
         model=model,
         above_tokens=between[0],

@@ -11,10 +11,17 @@ from planner.errors import OutOfTimeError
 from planner.placing.fleets.chosen import Chosen, PlannedFleet, n_devices, planned, usd_per_hour
 from planner.placing.fleets.incumbents import MARGINS, roomy_fleet
 from planner.placing.fleets.market import Market
-from planner.placing.fleets.refuting import Left, divided, in_such_pools, refuted, taken_down
+from planner.placing.fleets.mixtures import in_mixtures
 from planner.placing.fleets.searching import settled
 from planner.placing.fleets.shortage import roomy_part
-from planner.placing.fleets.simulating import tried
+from planner.placing.fleets.simulating import (
+    Left,
+    divided,
+    in_such_pools,
+    refuted,
+    taken_down,
+    tried,
+)
 from planner.placing.sorting import Weighed, with_few_sorts, without_proof
 from planner.programs.layout import exceeds
 from planner.programs.placement import n_sorts
@@ -155,6 +162,27 @@ class Tries:
         return found
 
     def confirmed(self, chosen: Chosen) -> Chosen | None:
+        """The cheapest fleet that is not refuted, of sets of classes and of what pools mix of them.
+
+        None where what is left does not serve all.
+        """
+        found = self._confirmed(chosen)
+        return found and self._in_mixtures(found)
+
+    def _in_mixtures(self, chosen: Chosen) -> Chosen:
+        """A fleet, or a cheaper one whose pools have mixtures of their own."""
+        last, bound = self.last, chosen.solution.vouched.bound
+        for market, allowed in in_mixtures(chosen):
+            other = settled(market, allowed=allowed)
+            rent = other.solution.objective
+            is_less = other.is_found and exceeds(chosen.solution.objective, rent)
+            if is_less and not self.refuted(other, left=in_such_pools):
+                is_below = exceeds(bound, rent)  # as other fleets are not
+                return self._in_mixtures(other if is_below else unproved(other, chosen))
+        self.last = last
+        return chosen
+
+    def _confirmed(self, chosen: Chosen) -> Chosen | None:
         """The cheapest fleet that is not refuted; None where what is left does not serve all.
 
         A fleet that is refuted parts all others in those whose pool of one configuration is no
@@ -193,9 +221,10 @@ class Tries:
         """What was tried last, and its solution."""
         assert self.last is not None
         fleet, outcome = self.last
+        market = replace(chosen.market, book=fluid.market.book)
         return Confirmed(
             fluid=fluid,
-            fleet=replace(fleet, chosen=replace(chosen, market=fluid.market)),
+            fleet=replace(fleet, chosen=replace(chosen, market=market)),
             outcome=outcome,
             rounds=tuple(self.rounds),
             served=served,

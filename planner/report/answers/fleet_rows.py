@@ -98,7 +98,7 @@ def bound_rows(plan: FleetPlan) -> list[tuple[str, str]]:
     proof = plan.certificate
     rates = (
         "no fleet that keeps its targets in simulation is cheaper than the bound, where classes "
-        "share a pool in the mixture in which they come"
+        "share a pool in the mixture in which they come, or in one that was tried"
     )
     program = f"{objective_text(proof)}: {rates}"
     rows = [("program", program), ("any fleet", _fluid_words(plan))]

@@ -50,7 +50,7 @@ def _uncovered(plan: FleetPlan) -> Iterator[Finding]:
                 yield Finding(path=(*path, "served_fraction"), says=says, fact=fact)
             continue
         for above, upto in _intervals(mine):
-            shares = math.fsum(it.share for it in mine if _takes(it, above, upto))
+            shares = math.fsum(it.share_of(one.name) for it in mine if _takes(it, above, upto))
             if shares < 1.0 - CLOSE:
                 fact = f"has pools for {shares:g} of its prompts of {above:g} to {upto:g} tokens"
                 yield Finding(path=(*path, "name"), says=one.name, fact=fact)
@@ -78,6 +78,9 @@ def _missent(plan: FleetPlan) -> Iterator[Finding]:
         comes, is_entry = math.fsum(sent.values()), plan.recipes[one.recipe].role != DECODE
         if is_entry and not 0.0 < one.share <= 1.0 + CLOSE:
             yield Finding(path=(*path, "share"), says=one.share, fact="is no share of requests")
+        is_part = [0.0 < it <= 1.0 for it in one.parts]
+        if one.parts and not (len(is_part) == len(one.classes) and all(is_part)):
+            yield Finding(path=(*path, "parts"), says=one.parts, fact="are no parts of its classes")
         if not math.isclose(one.rate_per_s, comes, rel_tol=CLOSE):
             fact = f"is not its share of what comes, {comes!r}"
             yield Finding(path=(*path, "rate_per_s"), says=one.rate_per_s, fact=fact)
@@ -119,8 +122,9 @@ def _first_sent(
         rates = []
         for above, upto in _intervals(mine):
             if _takes(one, above, upto):
-                whole = math.fsum(it.share for it in mine if _takes(it, above, upto)) or math.inf
-                share = one.share / whole
+                takers = (it for it in mine if _takes(it, above, upto))
+                whole = math.fsum(it.share_of(name) for it in takers) or math.inf
+                share = one.share_of(name) / whole
                 rates.append(share * served[name] * _share_between(classes[name], above, upto))
         yield name, math.fsum(rates)
 

@@ -147,7 +147,8 @@ def _groups(plan: FleetPlan) -> Iterator[list[TrafficClass]]:
     """
     alike: dict[str, list[TrafficClass]] = {}
     for one in _served(plan):
-        pools = [pool.name for pool in plan.pools if one.name in pool.classes]
+        mine = [pool for pool in plan.pools if one.name in pool.classes]
+        pools = [(pool.name, pool.share_of(one.name)) for pool in mine]
         is_random = one.arrivals.pattern == POISSON
         key = repr((replace(one, name="", rate_per_s=1.0), pools)) if is_random else one.name
         alike.setdefault(key, []).append(one)
@@ -178,19 +179,21 @@ def _load(plan: FleetPlan, some: Sequence[TrafficClass]) -> ClassLoad:
         route
         for part in parts
         for route in _routes(
-            plan, [it for it in mine if (it.classes, it.above_tokens, it.upto_tokens) == part]
+            plan,
+            [it for it in mine if (it.classes, it.above_tokens, it.upto_tokens) == part],
+            one.name,
         )
     ]
     return ClassLoad(name=one.name, source=one, routes=tuple(routes), goodput=one.goodput)
 
 
-def _routes(plan: FleetPlan, pools: list[FleetPool]) -> Iterator[Route]:
-    """Ways to pools that do it all, then those through two pools."""
+def _routes(plan: FleetPlan, pools: list[FleetPool], name: str) -> Iterator[Route]:
+    """Ways of a class to pools that do it all, then those through two pools."""
     for pool in pools:
         if plan.recipes[pool.recipe].role not in (PREFILL, DECODE):
             yield Route(
                 pool=pool.name,
-                share=pool.share,
+                share=pool.share_of(name),
                 above_tokens=pool.above_tokens,
                 upto_tokens=pool.upto_tokens,
             )
@@ -201,7 +204,9 @@ def _routes(plan: FleetPlan, pools: list[FleetPool]) -> Iterator[Route]:
                 pool=one.source,
                 then=one.target,
                 handover=_handover(one),
-                share=of[one.source].share * one.requests_per_s / of[one.source].rate_per_s,
+                share=of[one.source].share_of(name)
+                * one.requests_per_s
+                / of[one.source].rate_per_s,
                 above_tokens=of[one.source].above_tokens,
                 upto_tokens=of[one.source].upto_tokens,
             )
