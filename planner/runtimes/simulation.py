@@ -235,24 +235,23 @@ def _gap_distribution(
     whole = counts.sum(axis=0)
     n = int(whole.sum())
     means = (total_s / counts.sum(axis=1)).tolist()
+    found, batches = gaps_at(whole, shares), [gaps_at(row, shares) for row in counts]
     return Distribution(
         n=n,
         mean_s=estimate(sum(total_s.tolist()) / n if n else math.nan, means),
         percentiles_s={
-            share: estimate(gap_at(whole, share), [gap_at(row, share) for row in counts])
-            for share in shares
+            share: estimate(found[k], [one[k] for one in batches]) for k, share in enumerate(shares)
         },
     )
 
 
-def gap_at(counts: IntArray, share: float) -> float:
-    """What that share of all gaps are no longer than [s]; NaN of none."""
+def gaps_at(counts: IntArray, shares: Sequence[float]) -> list[float]:
+    """What such shares of all gaps are no longer than [s]; NaN of none."""
     below = counts.cumsum()
     if not len(below) or not below[-1]:
-        return math.nan
-    at = int(np.searchsorted(below, share * below[-1]))
-    at = max(at, int(np.argmax(counts > 0)))
-    return float(10.0 ** ((at - _FIRST_BIN) / _BINS_PER_DECADE))
+        return [math.nan] * len(shares)
+    at = np.searchsorted(below, np.array(shares) * below[-1]).clip(min=int(np.argmax(counts > 0)))
+    return [10.0 ** ((it - _FIRST_BIN) / _BINS_PER_DECADE) for it in at.tolist()]
 
 
 def bin_of(gap_s: float) -> int:

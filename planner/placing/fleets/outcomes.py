@@ -10,7 +10,7 @@ import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.simulation.arrays import N_BINS, Served
-from planner.runtimes.simulation import bin_of, gap_at
+from planner.runtimes.simulation import bin_of, gaps_at
 from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, GoodputTarget, PercentileTarget
 
 N_BATCHES, ERROR, STUDENT = 10, 0.005, 3.25
@@ -125,7 +125,7 @@ class Run:
         """Of the requests that are counted, of one class or of all; NaN of none."""
         if quantity == ITL:
             mine = slice(None) if member is None else slice(member, member + 1)
-            return gap_at(self.served.gaps[1:-1, mine].sum(axis=(0, 1)), share)
+            return gaps_at(self.served.gaps[1:-1, mine].sum(axis=(0, 1)), [share])[0]
         rows = self.sample.counted.copy()
         if member is not None:
             rows &= self.sample.member == member
