@@ -234,10 +234,10 @@ class Book:
         return self.capacities.late(self._judged(one, _way(one, row), n_replicas), some)
 
     def saw(self, one: NodeConfiguration, row: int, rate_per_s: float) -> None:
-        """Know what replicas of a way carry, and nothing of others."""
-        rates = np.zeros(len(source_of(one).ways.rows))
-        rates[_way(one, row)] = rate_per_s
-        self.looked[self._key(one)] = Looked(rates=rates, lows=rates.copy())
+        """Know what replicas of a way carry at least."""
+        known, way = self._opened(one), _way(one, row)
+        known.lows[way] = rate_per_s
+        known.rates[way] = max(rate_per_s, known.rates[way])
 
     def handed(self, one: NodeConfiguration) -> HandedOver:
         """What handing a cache over takes of it."""

@@ -71,7 +71,7 @@ def in_mixtures(chosen: Chosen) -> Iterator[tuple[Market, Allowed]]:
 
     Nothing promises that the whole fleet keeps its targets.
     """
-    fleet, configurations = planned(chosen), chosen.market.offered.configurations
+    fleet = planned(chosen)
     market = replace(chosen.market, book=replace(chosen.market.book, pools=Pools()))
     for name in dict.fromkeys(one.stream.model.name for one in fleet.pools):
         pools = [it for it in fleet.pools if it.stream.model.name == name]
@@ -84,8 +84,7 @@ def in_mixtures(chosen: Chosen) -> Iterator[tuple[Market, Allowed]]:
         if of_model is not None and is_small and all(it.role == TOGETHER for it in pools):
             stay = {id(chosen.origin(it.configuration)) for it in rest}
             for made in of_model.cheaper(usd_per_hour(pools)):
-                new = made.offered.configurations[len(configurations) :]
-                yield made, partial(_is_of, mine=stay | {*map(id, new)})
+                yield made, partial(_is_of, mine=stay | made.book.pools.least.keys())
 
 
 def _is_of(one: NodeConfiguration, mine: Collection[int]) -> bool:
@@ -302,4 +301,6 @@ class _Mixing:
             configurations=(*market.offered.configurations, *new),
             several=np.ones(len(streams), dtype=np.bool_),
         )
-        return replace(market, streams=tuple(streams), offered=offered)
+        least = {id(one): part.n for one, part in zip(new, pools, strict=True)}
+        book = replace(market.book, pools=Pools(least=least))
+        return replace(market, streams=tuple(streams), offered=offered, book=book)
