@@ -7,20 +7,30 @@ and smaller parts, as long as less is late.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
+from planner.placing.fabrics.patterns import NodeConfiguration
+from planner.placing.fleets.market import Market
+from planner.placing.fleets.offering import source_of
+from planner.placing.fleets.outcomes import Goal
 from planner.placing.fleets.streams import WHOLE
+from planner.placing.fleets.targets import held_to
+from planner.specs.roles import TOGETHER
 
 STEPS = (12, 6, 3, 1)
 """Parts of a class, of `WHOLE`, that go from one pool to another."""
 
 MOST_STARTS = 3
 """Parts from which better ones are looked for, the best first."""
+
+FEW, FAR = 0.25, 3.0
+"""Of all requests, those that a pool is simulated with first, and the lateness at which it is left
+at that."""
 
 Lateness = Callable[[IntArray], FloatArray]
 """Of parts (P, U), what is late by pool and goal, of what may be of a goal altogether (P, G)."""
@@ -154,3 +164,65 @@ def sizes_of(counts: Sequence[int]) -> Iterator[list[tuple[int, int]]]:
     for at, (k, n) in enumerate(whole):
         for some in range(1, n // 2 + 1):
             yield [*whole[:at], (k, some), (k, n - some), *whole[at + 1 :]]
+
+
+@dataclass(kw_only=True, eq=False)
+class PoolTrials:
+    """Pools of one model with parts of its classes, simulated one by one.
+
+    Args:
+        market: whose book knows the ways of configurations.
+        streams: in the mixture in which classes come, by number: one of every set of classes.
+        units: one of each class.
+        sorts: of each sort of replicas its configurations, by stream.
+    """
+
+    market: Market
+    streams: Sequence[int]
+    units: Sequence[int]
+    sorts: Sequence[Mapping[int, NodeConfiguration]]
+    late: dict[Part, FloatArray] = field(default_factory=dict)
+
+    def members(self, stream: int) -> list[int]:
+        """Numbers of the classes of a stream."""
+        return [self.units.index(unit) for unit in self.market.streams[stream].units]
+
+    def lateness(self, sizes: Sequence[tuple[int, int]], parts: IntArray) -> FloatArray:
+        """Of each pool and goal, the late share of all of its class, of what may be (P, G)."""
+        return np.array([self._late_of(it) for it in parted(sizes, parts)])
+
+    @cached_property
+    def _goals(self) -> list[tuple[str, Goal]]:
+        """Of all classes, each with the name of its own."""
+        whole = next(i for i in self.streams if len(self.members(i)) == len(self.units))
+        stream = self.market.streams[whole]
+        return [(stream.classes[it.member].name, it) for it in held_to(stream, TOGETHER) or ()]
+
+    def _late_of(self, part: Part) -> FloatArray:
+        """Of each goal, what comes too late in a pool, in what may be late of its class (G,)."""
+        if part not in self.late:
+            found = self._simulated(part, FEW)
+            self.late[part] = found if found.max() > FAR else self._simulated(part, 1.0)
+        return self.late[part]
+
+    def _simulated(self, part: Part, some: float) -> FloatArray:
+        """The same of some of all requests."""
+        found = np.zeros(len(self._goals))
+        if any(part.parts):
+            one, row = self.configuration(part)
+            shares = source_of(one).stream.part_of
+            late = iter(self.market.book.late(one, row, part.n, some))
+            for g, (name, goal) in enumerate(self._goals):
+                if name in shares:
+                    found[g] = shares[name] * next(late) / (1.0 - goal.target.share)
+        return found
+
+    def configuration(self, part: Part) -> tuple[NodeConfiguration, int]:
+        """Of a pool, whose stream has its parts of classes; and the row of its way."""
+        of_unit = dict(zip(self.units, part.parts, strict=True))
+        some = {unit for unit, n in of_unit.items() if n}
+        i = next(i for i in self.streams if {*self.market.streams[i].units} == some)
+        stream, one = self.market.streams[i], self.sorts[part.sort][i]
+        names = {stream.rate_of_unit[unit][0]: n for unit, n in of_unit.items() if n}
+        source = replace(source_of(one), stream=stream.in_parts(names))
+        return replace(one, source=source), self.market.book.now(one).choice

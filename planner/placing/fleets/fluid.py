@@ -217,22 +217,17 @@ def _program(
         for unit in wanted:
             mine = {x_of[key]: 1.0 for key in able if key[1] == unit}
             build.row(f"{does}{unit}", mine, 1.0, np.inf)
-    kinds = [it.kind for it in sorts]
-    on_devices(build, kinds, [it.n_devices for it in sorts], n_of, n_free)
+    of_sorts = [(it.kind, it.n_devices) for it in sorts]
+    on_devices(build, dict(zip(n_of, of_sorts, strict=True)), n_free)
     return build.program("fluid"), n_of, x_of
 
 
 def on_devices(
-    build: MixedBuilder,
-    kinds: Sequence[str],
-    n_devices: Sequence[int],
-    n_of: Sequence[int],
-    n_free: Mapping[str, int],
+    build: MixedBuilder, devices: Mapping[int, tuple[str, int]], n_free: Mapping[str, int]
 ) -> None:
-    """Rows of the devices of each kind, of the sorts whose replicas columns count."""
-    of_sorts = [*zip(n_of, kinds, n_devices, strict=True)]
+    """Rows of the devices of each kind, by columns that count replicas of so many of a kind."""
     for kind, most in n_free.items():
-        terms = {j: float(n) for j, mine, n in of_sorts if mine == kind}
+        terms = {j: float(n) for j, (mine, n) in devices.items() if mine == kind}
         build.row(f"devices {kind}", terms, -np.inf, float(most))
 
 

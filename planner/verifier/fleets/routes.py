@@ -50,7 +50,7 @@ def _uncovered(plan: FleetPlan) -> Iterator[Finding]:
                 yield Finding(path=(*path, "served_fraction"), says=says, fact=fact)
             continue
         for above, upto in _intervals(mine):
-            shares = math.fsum(it.share_of(one.name) for it in mine if _takes(it, above, upto))
+            shares = _shares(mine, one.name, above, upto)
             if shares < 1.0 - CLOSE:
                 fact = f"has pools for {shares:g} of its prompts of {above:g} to {upto:g} tokens"
                 yield Finding(path=(*path, "name"), says=one.name, fact=fact)
@@ -66,6 +66,11 @@ def _intervals(pools: Sequence[FleetPool]) -> list[tuple[float, float]]:
     return [*pairwise(sorted(edges))]
 
 
+def _shares(pools: Sequence[FleetPool], name: str, above: float, upto: float) -> float:
+    """Of all pools for prompts of a class, relative."""
+    return math.fsum(it.share_of(name) for it in pools if _takes(it, above, upto))
+
+
 def _takes(pool: FleetPool, above: float, upto: float) -> bool:
     """Whether prompts of such lengths go to a pool."""
     return pool.above_tokens <= above and upto <= pool.upto_tokens
@@ -78,8 +83,7 @@ def _missent(plan: FleetPlan) -> Iterator[Finding]:
         comes, is_entry = math.fsum(sent.values()), plan.recipes[one.recipe].role != DECODE
         if is_entry and not 0.0 < one.share <= 1.0 + CLOSE:
             yield Finding(path=(*path, "share"), says=one.share, fact="is no share of requests")
-        is_part = [0.0 < it <= 1.0 for it in one.parts]
-        if one.parts and not (len(is_part) == len(one.classes) and all(is_part)):
+        if not _are_parts(one):
             yield Finding(path=(*path, "parts"), says=one.parts, fact="are no parts of its classes")
         if not math.isclose(one.rate_per_s, comes, rel_tol=CLOSE):
             fact = f"is not its share of what comes, {comes!r}"
@@ -88,6 +92,12 @@ def _missent(plan: FleetPlan) -> Iterator[Finding]:
         if not is_entry and not math.isclose(one.share, share, rel_tol=CLOSE):
             fact = f"is not what is handed over to it, {share!r}"
             yield Finding(path=(*path, "share"), says=one.share, fact=fact)
+
+
+def _are_parts(one: FleetPool) -> bool:
+    """Whether a pool gets all of its classes, or of each of them some."""
+    is_part = [0.0 < it <= 1.0 for it in one.parts]
+    return not is_part or (len(is_part) == len(one.classes) and all(is_part))
 
 
 def _parts(plan: FleetPlan, target: str) -> Iterator[tuple[int, float]]:
@@ -122,9 +132,7 @@ def _first_sent(
         rates = []
         for above, upto in _intervals(mine):
             if _takes(one, above, upto):
-                takers = (it for it in mine if _takes(it, above, upto))
-                whole = math.fsum(it.share_of(name) for it in takers) or math.inf
-                share = one.share_of(name) / whole
+                share = one.share_of(name) / (_shares(mine, name, above, upto) or math.inf)
                 rates.append(share * served[name] * _share_between(classes[name], above, upto))
         yield name, math.fsum(rates)
 
