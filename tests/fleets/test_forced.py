@@ -8,6 +8,8 @@ from itertools import product
 
 import pytest
 
+from planner.placing.fleets import alternatives
+from planner.placing.fleets.alternatives import most_factor
 from tests.fleets.forced import compared, no_cheaper_restricted, plan, same_when_split, small_market
 from tests.fleets.forcing import N_PARTS, OfModel, Search
 
@@ -35,6 +37,18 @@ def test_what_the_product_may_not_do_is_seen_to_be_dearer() -> None:
     alone = replace(fleet, request=replace(fleet.request, sharing=False))
     assert plan(alone).rent > least.rent * 1.01
     assert plan(fleet).rent == pytest.approx(least.rent)
+
+
+def test_what_serves_all_serves_as_much_at_its_rent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the program of the largest share, whose streams are whole, finds less."""
+    fleet = plan(small_market(SHARED)).fleet
+    assert fleet is not None
+    found = most_factor(fleet)
+    monkeypatch.setattr(alternatives, "largest_factor", lambda market, rent: 0.99)
+    least = most_factor(fleet)
+    assert found is not None
+    assert least is not None
+    assert 1.0 <= least <= found
 
 
 def test_force_looks_at_every_division() -> None:

@@ -175,13 +175,27 @@ def _model(one: NodeConfiguration) -> int:
 def most_factor(fleet: PlannedFleet) -> float | None:
     """Times today's traffic, of all classes alike, that a fleet of the same rent serves.
 
-    By the rates of replicas as they are known; None where that was not proved.
+    By the rates of replicas as they are known; None where that was not proved. Streams that are to
+    be shared out are whole or nothing in the program of the largest share, so the fleet itself may
+    serve more than what it finds.
     """
     market = fleet.chosen.market
     rent = usd_per_hour(fleet.pools)
     with suppress(OutOfTimeError):
-        return largest_factor(market, rent)
+        found = largest_factor(market, rent)
+        return None if found is None else max(found, _room(fleet))
     return None
+
+
+def _room(fleet: PlannedFleet) -> float:
+    """Times what is sent to its pools that all of them serve."""
+    book, origin = fleet.chosen.market.book, fleet.chosen.origin
+    return min(
+        book.most_per_s(origin(it.configuration), it.configuration.choice, it.n_replicas, rate)
+        / rate
+        for it in fleet.pools
+        for rate in [it.replica_rate_per_s]
+    )
 
 
 def largest_factor(market: Market, rent: float) -> float | None:
