@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from planner.errors import PlannerError, Problem, SpecError
 from planner.report.answer_kinds import ANSWER_KINDS, AnswerKind, line_of, records_in
-from planner.report.as_json import Json, answer_json, digest_of, versions
+from planner.report.as_json import Json, answer_json, digest_of, parts_json, versions
 from planner.report.from_json import ReadAnswer, answer_of
 from planner.report.launch.telling import with_commands_of
 from planner.report.saved import load_answer
 from planner.results.verifications import Falsehood, Verification
 from planner.running.deadlines import counted_from, only_within
-from planner.specs.kernels import EngineSpec
+from planner.specs.kernels import EngineSpec, engines_in
 from planner.specs.ledger import DataFile, is_unchanged
 from planner.verifier.findings import Finding, differences, judge_of
 from planner.verifier.findings import Path as Place
@@ -75,13 +75,13 @@ def verified(
         raise SpecError([_unjudged(kind, shown)])
     try:
         truth, found = judge(record)
-        falsehoods = {_pointer(kind, one.path): _of_finding(kind, one) for one in found}
+        falsehoods = {one.pointer: one for one in _falsehoods(found, kind.place_of)}
         told = with_commands_of(truth)
-        here, engines = _at_hand(read.envelope), list(_engines_in(record))
-        for finding in (*differences(truth, told), *_of_rules(engines, here)):
-            falsehoods.setdefault(_pointer(kind, finding.path), _of_finding(kind, finding))
+        here, engines = _at_hand(read.envelope), list(engines_in(record))
+        beside = (*differences(truth, told), *_of_rules(engines, here))
         truth = told
-        for one in _derived(read.envelope, answer_json(truth)):
+        derived = _falsehoods(_derived(read.envelope, parts_json(truth)), tuple)
+        for one in (*_falsehoods(beside, kind.place_of), *derived):
             falsehoods.setdefault(one.pointer, one)
         summary = line_of(truth).replace("\n", "; ")
     except PlannerError:
@@ -98,8 +98,8 @@ def verified(
         with counted_from(None) if time_limit_s is None else only_within(time_limit_s):
             again = proved(record)
         proofs, taken = again.proofs, again.taken
-        for finding in again.findings:
-            falsehoods.setdefault(_pointer(kind, finding.path), _of_finding(kind, finding))
+        for one in _falsehoods(again.findings, kind.place_of):
+            falsehoods.setdefault(one.pointer, one)
     return Verification(
         kind=kind.name,
         summary=summary,
@@ -118,18 +118,6 @@ def verified(
 Engines = Sequence[tuple[Place, EngineSpec]]
 
 
-def _engines_in(value: object, path: Place = ()) -> Iterator[tuple[Place, EngineSpec]]:
-    """The records of engines that an answer was asked with, and where they stand."""
-    if isinstance(value, EngineSpec):
-        yield path, value
-    elif dataclasses.is_dataclass(value):
-        for field in dataclasses.fields(value):
-            yield from _engines_in(getattr(value, field.name), (*path, field.name))
-    elif isinstance(value, tuple):
-        for i, inner in enumerate(value):
-            yield from _engines_in(inner, (*path, str(i)))
-
-
 def _unjudged(kind: AnswerKind, shown: str) -> Problem:
     names = [one.name for one in ANSWER_KINDS if judge_of(one.record) is not None]
     fact = "is a kind of answer that cannot be verified"
@@ -137,31 +125,24 @@ def _unjudged(kind: AnswerKind, shown: str) -> Problem:
     return Problem(where=shown, key="/kind", value=kind.name, fact=fact, remedy=remedy)
 
 
-def _pointer(kind: AnswerKind, path: Sequence[str]) -> str:
-    parts = (part.replace("~", "~0").replace("/", "~1") for part in kind.place_of(tuple(path)))
-    return "/" + "/".join(parts)
+def _falsehoods(
+    findings: Iterable[Finding], place_of: Callable[[Place], Place]
+) -> Iterator[Falsehood]:
+    """Findings as they are told, each where it stands in the envelope."""
+    for one in findings:
+        parts = (part.replace("~", "~0").replace("/", "~1") for part in place_of(one.path))
+        yield Falsehood(
+            pointer="/" + "/".join(parts),
+            says=_text(one.says),
+            found="" if one.fact else _text(one.found),
+            fact=one.fact,
+        )
 
 
-def _of_finding(kind: AnswerKind, finding: Finding) -> Falsehood:
-    return Falsehood(
-        pointer=_pointer(kind, finding.path),
-        says=_text(finding.says),
-        found="" if finding.fact else _text(finding.found),
-        fact=finding.fact,
-    )
-
-
-def _derived(says: Json, truth: Json) -> Iterator[Falsehood]:
+def _derived(says: Json, truth: Json) -> Iterator[Finding]:
     """Leaves of the envelope that are not those of the true answer: what records compute."""
-    for part in ("request", "state", "answer", "certificate"):
-        for one in differences(_frozen(says[part]), _frozen(truth[part]), (part,)):
-            parts = (key.replace("~", "~0").replace("/", "~1") for key in one.path)
-            yield Falsehood(
-                pointer="/" + "/".join(parts),
-                says=_text(one.says),
-                found="" if one.fact else _text(one.found),
-                fact=one.fact,
-            )
+    for part, found in truth.items():
+        yield from differences(_frozen(says[part]), _frozen(found), (part,))
 
 
 def _frozen(value: object) -> object:

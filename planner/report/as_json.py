@@ -51,24 +51,28 @@ def answer_json(answer: object) -> Json:
         TypeError: it is no answer of the planner.
     """
     kind = kind_of(answer)
-    body = record_json(answer)
-    if kind.repeated:
-        _taken(body, kind.repeated[0])
-    state = _taken(body, kind.state)
-    certificate = _taken(body, kind.certificate)
     envelope: Json = {
         "schema": ANSWER,
         "kind": kind.name,
-        "request": _taken(body, kind.request),
-        "state": state,
-        "answer": body,
-        "certificate": certificate,
+        **parts_json(answer),
         "times": [record_json(one) for one in times_of(answer)],
         "versions": versions(),
         "data": [record_json(file) for file in files_used()],
         "unverified": list(kind.unverified),
     }
     return {**envelope, "digest": digest_of(envelope)}
+
+
+def parts_json(answer: object) -> Json:
+    """What an envelope holds of the record of an answer: request, state, answer, certificate."""
+    kind = kind_of(answer)
+    body = record_json(answer)
+    if kind.repeated:
+        _taken(body, kind.repeated[0])
+    state = _taken(body, kind.state)
+    certificate = _taken(body, kind.certificate)
+    request = _taken(body, kind.request)
+    return {"request": request, "state": state, "answer": body, "certificate": certificate}
 
 
 def failure_of(error: BaseException, *, exit_code: int) -> Failure:

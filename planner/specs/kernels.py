@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Annotated
 
 from planner.specs.engines.rules import EngineRule
@@ -100,12 +100,13 @@ class KernelTable:
         Raises:
             KeyError: the table has no kernel of the family.
         """
-        near = [number, number.partition("_")[0], "any"]
-        near += sorted(form for name, form in self.kernels if name == family)
-        for form in near:
+        for form in (number, number.partition("_")[0], "any"):
             if (family, form) in self.kernels:
                 return self.kernels[family, form]
-        raise KeyError(f"{self.device} under {self.engine} has no kernel `{family}`")
+        others = [form for name, form in self.kernels if name == family]
+        if not others:
+            raise KeyError(f"{self.device} under {self.engine} has no kernel `{family}`")
+        return self.kernels[family, min(others)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,3 +199,17 @@ class EngineTables:
 
     engine: EngineSpec
     kernels: KernelTable
+
+
+def engines_in(
+    record: object, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], EngineSpec]]:
+    """Engines in an answer, as its requests have them, and where they stand."""
+    if isinstance(record, EngineSpec):
+        yield path, record
+    elif isinstance(record, tuple | list):
+        for i, inner in enumerate(record):
+            yield from engines_in(inner, (*path, str(i)))
+    elif is_dataclass(record):
+        for one in fields(record):
+            yield from engines_in(getattr(record, one.name), (*path, one.name))

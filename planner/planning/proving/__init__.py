@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from planner.errors import NoPlanError
@@ -47,7 +47,7 @@ from planner.results.repairs import Repair
 from planner.specs.certificates import OPTIMAL
 from planner.specs.engines.files import memory_as_in
 from planner.specs.fleet_request import FleetRequest
-from planner.specs.kernels import EngineSpec
+from planner.specs.kernels import engines_in
 
 
 def fleet_again(says: FleetPlan) -> Again:
@@ -124,26 +124,8 @@ def proved(answer: Any) -> Again:  # noqa: ANN401 an answer of any kind
         OutOfTimeError: the time limit of the request ended before a first answer.
     """
     asked = answer.request.wanted if isinstance(answer, Repair) else answer
-    with memory_as_in(_engines(asked)):
+    with memory_as_in([engine for _, engine in engines_in(asked)]):
         return _PROVERS[type(answer).__name__](answer)
-
-
-def _engines(answer: object) -> list[EngineSpec]:
-    """Engines in an answer, as its requests have them."""
-    found: list[EngineSpec] = []
-    seen: set[int] = set()
-    waiting = [answer]
-    while waiting:
-        one = waiting.pop()
-        if id(one) not in seen:
-            seen.add(id(one))
-            if isinstance(one, EngineSpec):
-                found.append(one)
-            elif isinstance(one, tuple | list):
-                waiting += one
-            elif is_dataclass(one):
-                waiting += [getattr(one, field.name) for field in fields(one)]
-    return found
 
 
 def _layouts_again(says: LayoutPrediction) -> Again:

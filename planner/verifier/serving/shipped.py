@@ -11,6 +11,7 @@ from typing import Any
 from planner.specs.engines.rules import EngineRule
 from planner.specs.kernels import EngineSpec
 from planner.specs.places import shipped_file
+from planner.specs.texts import toml_of
 from planner.verifier.findings import Finding, differences
 
 
@@ -66,7 +67,7 @@ def _other_rules(
 def _table(name: str) -> dict[str, Any]:
     """A file that ships; nothing of one that does not."""
     path = shipped_file(name)
-    return tomllib.loads(path.read_text(encoding="utf-8")) if path else {}
+    return toml_of(path.read_text(encoding="utf-8")) if path else {}
 
 
 def _rules_of(table: Mapping[str, Any], origin: str = "") -> Iterator[EngineRule]:
