@@ -230,7 +230,8 @@ class _Dealt:
     def fused(self, number_format: str) -> Run:
         """All of it as one kernel, which walks through what nobody sent elsewhere."""
         ffn, weight = self.ffn, stored_bytes(number_format)
-        walked = self.visits if self.rank.exchanges else self.n_tokens * ffn.n_active
+        visits, hit = self.visits, self.hit
+        walked = visits if self.rank.exchanges else self.n_tokens * ffn.n_active
         each = ffn.n_matrices * self.d_inside * self.width
         return Run(
             name="experts",
@@ -245,14 +246,14 @@ class _Dealt:
                 "d_model": self.d_inside,
                 "d_expert": self.width,
                 "n_up": ffn.n_matrices - 1.0,
-                "rows": self.visits,
-                "n_hit": self.hit,
+                "rows": visits,
+                "n_hit": hit,
                 "walked_rows": walked,
                 "weight_bytes": weight,
                 "input_bytes": read_bytes(number_format),
             },
-            flop=2.0 * self.visits * each,
-            hbm_bytes=self.hit * each * weight + self.visits * 4.0 * self.d_inside,
+            flop=2.0 * visits * each,
+            hbm_bytes=hit * each * weight + visits * 4.0 * self.d_inside,
         )
 
     def in_two_products(self, number_format: str, *, reads: bool) -> Iterator[Run]:
@@ -263,15 +264,16 @@ class _Dealt:
         copies = not self.rank.exchanges or reads
         n_up, read = self.ffn.n_matrices - 1, read_bytes(number_format)
         meets_some = 1 - (1 - 1 / self.rank.n_expert_parallel) ** self.ffn.n_active
-        copied = (self.n_tokens * meets_some + self.visits) * self.d_inside
+        visits = self.visits
+        copied = (self.n_tokens * meets_some + visits) * self.d_inside
         up, down = (n_up * self.width, self.d_inside), (self.d_inside, self.width)
-        sent = (self.visits, self.hit)
+        sent = (visits, self.hit)
         if copies:
             yield moved("tokens to their experts", "feed", copied * read)
         yield grouped_product("experts up", "feed", *sent, up, number_format, reads=reads)
         is_narrowed = reads and number_format in READ
         after = 2.0 + read if is_narrowed else 0.0
-        n_bytes = self.visits * self.width * (2.0 * self.ffn.n_matrices + after)
+        n_bytes = visits * self.width * (2.0 * self.ffn.n_matrices + after)
         yield moved("experts' activation", "feed", n_bytes, 2 if is_narrowed else 1)
         yield grouped_product("experts down", "feed", *sent, down, number_format, reads=reads)
         if copies:
