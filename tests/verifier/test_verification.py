@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -14,6 +15,7 @@ from planner.errors import SpecError
 from planner.report.as_json import answer_json
 from planner.report.from_json import answer_of
 from planner.specs import finding
+from planner.verifier import loads
 from planner.verifier.findings import judge_of
 from planner.verifier.rules import PROVED, UNVERIFIED
 from tests.report.examples import CONFLICT
@@ -21,6 +23,13 @@ from tests.verifier.alterations import altered, at, leaves, let_through, rule_at
 from tests.verifier.answers import MAKERS, answer, envelope
 
 NAMES = list(MAKERS)
+SERVED = cache(loads.load_at)
+
+
+@pytest.fixture(autouse=True)
+def _served_once(monkeypatch):
+    """Alterations leave most stations and rates as they are: requests are served once at each."""
+    monkeypatch.setattr(loads, "load_at", SERVED)
 
 
 @pytest.mark.parametrize("name", NAMES)
