@@ -39,19 +39,19 @@ def _measured_s(mesh: ScalarMesh, fabric: NodesFabric, send: Send, n_bytes: floa
     inside, nodes = _meeting(mesh, send)
     if send.kind == HALF and nodes == 1:
         return fitted_s(measured.all_reduce, inside, n_bytes) / 2
-    gather = fitted_s(measured.all_gather, inside, n_bytes)
-    scatter = fitted_s(measured.reduce_scatter, inside, n_bytes)
-    exchange = fitted_s(measured.all_to_all, inside, n_bytes)
     between = mesh.tiers.index(1)
     hop = min(nodes - 1, 1) * mesh.axis_hop_s[between]
     port = mesh.axis_bytes_per_s[between]
     away = n_bytes * (nodes - 1) / nodes / port
     if send.kind == "exchange":
         idle = fitted_s(measured.all_to_all, inside, 0.0)
-        return hop + idle + max(exchange - idle, away)
+        return hop + idle + max(fitted_s(measured.all_to_all, inside, n_bytes) - idle, away)
     # only what one device has of its node's part goes to other nodes
-    steps = {"scatter": scatter, HALF: (scatter + gather) / 2}
-    return steps.get(send.kind, gather) + away / inside + hop
+    first = measured.reduce_scatter if send.kind in ("scatter", HALF) else measured.all_gather
+    step = fitted_s(first, inside, n_bytes)
+    if send.kind == HALF:
+        step = (step + fitted_s(measured.all_gather, inside, n_bytes)) / 2
+    return step + away / inside + hop
 
 
 def fitted_s(fits: TwoRegimes, n_devices: float, n_bytes: float) -> float:

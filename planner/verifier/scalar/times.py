@@ -166,7 +166,8 @@ def _joined(mesh: ScalarMesh, group: int) -> ScalarMesh:
                 axes[earlier] *= axes[later]
                 axes[later] = 1
                 break
-    return replace(mesh, axes=(axes[0], axes[1], axes[2]))
+    joined = (axes[0], axes[1], axes[2])
+    return mesh if joined == mesh.axes else replace(mesh, axes=joined)
 
 
 def _send_s(mesh: ScalarMesh, fabric: Fabric, send: Send) -> tuple[float, float]:
