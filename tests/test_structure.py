@@ -22,8 +22,8 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 114_703,
-    "lines of code": 77_990,
+    "lines": 114_699,
+    "lines of code": 77_983,
     "modules": 636,
     "entries of the largest folder below": 56,
     "modules of more than 300 lines": 43,
