@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.specs.stations import Row, Station
@@ -32,56 +33,69 @@ class _Axis:
 
 
 class PassTimes:
-    """D and R of a station, linear between the points of its tables and beyond their ends."""
+    """D and R of stations, linear between the points of their tables and beyond their ends.
 
-    def __init__(self, station: Station) -> None:
-        self._lines: dict[float, FloatArray] = {}
+    Args:
+        stations: whose tables have the same points, (K,). What is asked of them, and said, has
+            them as its first axis; of length 1 it is asked of all.
+    """
+
+    def __init__(self, stations: Sequence[Station]) -> None:
+        decode, reading = stations[0].decode, stations[0].reading
+        self._n_stations = len(stations)
         self._decode = self._reading = None
-        if station.decode is not None:
-            self._decode = tuple(
-                map(_Axis, (station.decode.n_sequences, station.decode.context_tokens))
-            )
-            self._decode_s = np.array(station.decode.seconds)
-        if station.reading is not None:
-            reading = station.reading
+        if decode is not None:
+            self._decode = _Axis(decode.n_sequences), _Axis(decode.context_tokens)
+            self._decode_s = np.array([it.decode.seconds for it in stations if it.decode])
+        if reading is not None:
             points = (reading.n_sequences, reading.prompt_tokens, reading.span_tokens)
             self._reading = tuple(map(_Axis, points))
-            self._reading_s = np.array(reading.seconds)
+            self._reading_s = np.array([it.reading.seconds for it in stations if it.reading])
 
-    def decode_s(self, n: ArrayLike, context: float) -> FloatArray:
-        """D of n sequences, of any shape, that have so many tokens cached on average [s]."""
-        numbers = np.asarray(n, dtype=float)
+    def decode_s(self, n: FloatArray, context: FloatArray) -> FloatArray:
+        """D of n sequences that have so many tokens cached on average, of any shapes [s]."""
+        shape = np.broadcast_shapes(n.shape, context.shape, _first(self._n_stations, n.ndim))
         if self._decode is None:
-            return np.zeros_like(numbers)
-        line = self._lines.get(context)
-        if line is None:
-            at, beyond, inside = self._decode[1].cells(np.array(context))
-            line = self._decode_s[:, at] * (1.0 - inside) + self._decode_s[:, beyond] * inside
-            self._lines[context] = line
-        low, high, part = self._decode[0].cells(numbers)
-        near = line[low]
-        return np.where(numbers > 0, near + part * (line[high] - near), 0.0)
+            return np.zeros(shape)
+        low, high, part = self._decode[0].cells(n)
+        at, beyond, inside = self._decode[1].cells(context)
+        table, k = self._decode_s, _numbers(self._n_stations, n.ndim)
+        near = table[k, low, at] * (1.0 - inside) + table[k, low, beyond] * inside
+        far = table[k, high, at] * (1.0 - inside) + table[k, high, beyond] * inside
+        return np.where(n > 0, near + part * (far - near), 0.0)
 
-    def read_s(self, n: ArrayLike, tokens: ArrayLike, span: ArrayLike) -> FloatArray:
-        """R of so many tokens of prompts beside n decodes, of any shapes that go together [s]."""
-        beside, read, spans = (np.asarray(x, dtype=float) for x in (n, tokens, span))
+    def read_s(self, n: FloatArray, tokens: FloatArray, span: FloatArray) -> FloatArray:
+        """R of so many tokens of prompts beside n decodes, of any shapes that go together [s].
+
+        Tokens and spans are the same for all stations: they lack the first axis.
+        """
+        of_read = np.broadcast_shapes(tokens.shape, span.shape)
+        stations = _first(self._n_stations, n.ndim)
         if self._reading is None:
-            return np.zeros(np.broadcast_shapes(beside.shape, read.shape, spans.shape))
-        cells = [
-            axis.cells(x) for axis, x in zip(self._reading, (beside, read, spans), strict=True)
-        ]
-        (low, high, part), token_at, span_at = cells
-        found = self._plane(low, token_at, span_at)
+            return np.zeros(np.broadcast_shapes(n.shape, of_read, stations))
+        low, high, part = self._reading[0].cells(n)
+        planes = self._planes(self._reading[1].cells(tokens), self._reading[2].cells(span))
+        k, inside = _numbers(self._n_stations, n.ndim), np.indices(of_read, sparse=True)
+        found = planes[(k, low, *inside)]
         if np.any(part):
-            found = found + part * (self._plane(high, token_at, span_at) - found)
-        return np.asarray(np.where(read > 0, np.maximum(0.0, found), 0.0))
+            found = found + part * (planes[(k, high, *inside)] - found)
+        return np.asarray(np.where(tokens > 0, np.maximum(0.0, found), 0.0))
 
-    def _plane(self, n: IntArray, tokens: _Cells, spans: _Cells) -> FloatArray:
-        """Between the four points around tokens and span, beside the n-th number of sequences."""
+    def _planes(self, tokens: _Cells, spans: _Cells) -> FloatArray:
+        """Between four points around tokens and span, beside each number of sequences (K, N, …)."""
         (low, high, down), (near, far, across) = tokens, spans
         table = self._reading_s
-        start = table[n, low, near]
-        first = start + down * (table[n, high, near] - start)
-        start = table[n, low, far]
-        last = start + down * (table[n, high, far] - start)
+        start = table[:, :, low, near]
+        first = start + down * (table[:, :, high, near] - start)
+        start = table[:, :, low, far]
+        last = start + down * (table[:, :, high, far] - start)
         return np.asarray(first + across * (last - first))
+
+
+def _first(n_stations: int, n_axes: int) -> tuple[int, ...]:
+    """A shape of so many axes, the first that of the stations."""
+    return (n_stations, *[1] * (n_axes - 1))
+
+
+def _numbers(n_stations: int, n_axes: int) -> IntArray:
+    return np.arange(n_stations).reshape(_first(n_stations, n_axes))

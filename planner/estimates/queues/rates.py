@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.queues.loads import Load
 from planner.estimates.queues.passes import PassTimes
 from planner.specs.roles import DECODE, PREFILL
@@ -17,7 +17,12 @@ _N_CONTEXTS = 6
 
 
 def fluid_rate(station: Station, load: Load) -> float:
-    """Requests a second beyond which no scheduler serves them on this station [1/s].
+    """`fluid_rates` of one station and one load."""
+    return float(fluid_rates([station], [load])[0, 0])
+
+
+def fluid_rates(stations: Sequence[Station], loads: Sequence[Load]) -> FloatArray:
+    """Requests a second of each load beyond which no scheduler serves them on stations (K, L).
 
     Passes of any kind may be mixed in any shares y_i of the time: each decodes n_i ≤ N tokens and
     reads p_i ≤ B tokens of prompts in T_i. Of λ requests a second
@@ -34,73 +39,119 @@ def fluid_rate(station: Station, load: Load) -> float:
     Contexts and spans are at their means, which is no more than the mean of the times wherever
     time is convex in them, as attention is.
     """
-    decodes, reads = _does(station, load)
-    n, tokens, took = _passes(station, load)
-    written = n / load.mean_rounds if decodes else np.zeros_like(n)
-    read = tokens / load.mean_input
-    if not decodes or not reads:
-        return float(np.max((read if reads else written) / took))
-    return _least_of_lines(written / took, read / took)
+    found = np.zeros((len(stations), len(loads)))
+    for rows in _alike(stations):
+        n_points = _MOST_POINTS // len(loads)
+        for some in np.array_split(rows, -(-len(rows) * _n_passes(stations[rows[0]]) // n_points)):
+            found[some] = _rates_of([stations[i] for i in some.tolist()], loads)
+    return found
 
 
-def _does(station: Station, load: Load) -> tuple[bool, bool]:
-    """Whether it decodes any of a load, and whether it reads prompts."""
-    return station.role != PREFILL and load.mean_rounds > 0.0, station.role != DECODE
+_MOST_POINTS = 1 << 18
+"""Passes that are timed at once, of all stations and loads together: they stay in a cache."""
 
 
-def _least_of_lines(at_one: FloatArray, at_none: FloatArray) -> float:
-    """Least over w in 0 … 1 of the highest of the lines that these are the ends of (P,).
+def _alike(stations: Sequence[Station]) -> list[IntArray]:
+    """Numbers of stations of which passes are of the same kinds."""
+    found: dict[Hashable, list[int]] = {}
+    for i, one in enumerate(stations):
+        key: list[Hashable] = [one.role, one.mixes_prefill, one.chunk_tokens]
+        if one.decode is not None:
+            key += [one.decode.n_sequences, one.decode.context_tokens]
+        if (it := one.reading) is not None:
+            key += [it.n_sequences, it.prompt_tokens, it.span_tokens]
+        found.setdefault(tuple(key), []).append(i)
+    return [np.array(rows) for rows in found.values()]
+
+
+def _n_passes(one: Station) -> int:
+    """Kinds of pass that are looked at, about."""
+    decodes = len(one.decode.n_sequences) + 2 if one.decode else 1
+    return decodes * (len(one.reading.prompt_tokens) if one.reading else 1)
+
+
+def _rates_of(stations: Sequence[Station], loads: Sequence[Load]) -> FloatArray:
+    """Of stations whose passes are of the same kinds (K, L)."""
+    rounds = np.array([it.mean_rounds for it in loads])
+    inputs = np.array([it.mean_input for it in loads])
+    decodes, reads = rounds > 0.0, stations[0].role != DECODE
+    decodes &= stations[0].role != PREFILL
+    n, tokens, took = _passes(stations, loads, decodes)
+    with np.errstate(divide="ignore", invalid="ignore"):  # of loads that decode nothing
+        written = np.where(decodes[:, None, None], n / rounds[:, None, None], 0.0) / took
+        read = tokens / inputs[:, None, None] / took
+    shape = (len(stations) * len(loads), -1)
+    at_one = np.broadcast_to(written, took.shape).reshape(shape)
+    at_none = np.broadcast_to(read, took.shape).reshape(shape)
+    if not reads:
+        found = at_one.max(axis=1)
+    else:
+        found = at_none.max(axis=1)
+        both = np.flatnonzero(np.tile(decodes, len(stations)))
+        found[both] = _least_of_lines(at_one[both], at_none[both])
+    return np.asarray(found.reshape(len(stations), len(loads)))
+
+
+def _least_of_lines(at_one: FloatArray, at_none: FloatArray) -> FloatArray:
+    """Least over w in 0 … 1 of the highest of the lines that these are the ends of (M, P), (M,).
 
     The highest line at either end of an interval bounds the least from below where both meet, and
     is taken there next [Kelley1960].
     """
-    low, high = int(np.argmax(at_none)), int(np.argmax(at_one))
-    least = min(float(at_none[low]), float(at_one[high]))
+    low, high = at_none.argmax(axis=1), at_one.argmax(axis=1)
+    rows = np.arange(len(at_one))
+    least = np.minimum(at_none[rows, low], at_one[rows, high])
     for _ in range(_STEPS):
-        falls, rises = at_one[low] - at_none[low], at_one[high] - at_none[high]
-        if falls >= 0.0 or rises <= 0.0:
+        falls, rises = (at_one[rows, it] - at_none[rows, it] for it in (low[rows], high[rows]))
+        goes_on = (falls < 0.0) & (rises > 0.0)
+        rows, falls, rises = rows[goes_on], falls[goes_on], rises[goes_on]
+        if not len(rows):
             break
-        price = float((at_none[low] - at_none[high]) / (rises - falls))
-        values = at_none + price * (at_one - at_none)
-        top = int(np.argmax(values))
-        least = min(least, float(values[top]))
-        if values[top] <= values[low] * (1.0 + _SETTLED):
-            break
-        if at_one[top] > at_none[top]:
-            high = top
-        else:
-            low = top
-    return least
+        under, over = at_none[rows, low[rows]], at_none[rows, high[rows]]
+        price = (under - over) / (rises - falls)
+        values = at_none[rows] + price[:, None] * (at_one[rows] - at_none[rows])
+        top = values.argmax(axis=1)
+        every = np.arange(len(rows))
+        highest, lowest = values[every, top], values[every, low[rows]]
+        least[rows] = np.minimum(least[rows], highest)
+        does_rise = at_one[rows, top] > at_none[rows, top]
+        high[rows], low[rows] = (
+            np.where(does_rise, top, high[rows]),
+            np.where(does_rise, low[rows], top),
+        )
+        rows = rows[highest > lowest * (1.0 + _SETTLED)]
+    return np.asarray(least)
 
 
-def _passes(station: Station, load: Load) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Decodes, tokens of prompts and time of each kind of pass that there may be (P,)."""
-    decodes, reads = _does(station, load)
-    times = PassTimes(station)
-    n, tokens = np.zeros(1), np.zeros(1)
-    if decodes and station.decode is not None:
-        most = _most_held(station, load)
-        points = np.array(station.decode.n_sequences, dtype=float)
-        if station.reading is not None:
-            points = np.append(points, station.reading.n_sequences)
-        n = np.unique(np.append(points[points < most], [0.0, most]))
-    if reads and station.reading is not None:
-        chunk = float(station.chunk_tokens)
-        points = np.array(station.reading.prompt_tokens)
-        tokens = np.unique(np.append(points[points < chunk], [0.0, chunk]))
-    beside, read = (x.ravel() for x in np.meshgrid(n, tokens, indexing="ij"))
-    if decodes and not station.mixes_prefill:
-        beside, read = np.append(n, 0.0 * tokens), np.append(0.0 * n, tokens)
-    took = times.decode_s(beside, load.mean_context) if decodes else 0.0 * beside
-    took = took + times.read_s(beside, read, load.mean_span) / station.n_lanes
+def _passes(
+    stations: Sequence[Station], loads: Sequence[Load], decodes: BoolArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Decodes, tokens of prompts and time of each kind of pass that there may be (K, L, N, P).
+
+    Those that there are not do nothing, in a second.
+    """
+    one, times = stations[0], PassTimes(stations)
+    points, tokens = np.zeros(1), np.zeros(1)
+    most = np.zeros((len(stations), len(loads), 1))
+    if one.decode is not None:
+        held = np.where(decodes, [it.mean_context for it in loads], 1.0)
+        most[..., 0] = np.where(decodes, _roomy(stations, held), 0.0)
+        beside = one.reading.n_sequences if one.reading else ()
+        points = np.unique([0.0, *one.decode.n_sequences, *beside])
+    if one.role != DECODE and one.reading is not None:
+        tokens = _upto(one.reading.prompt_tokens, float(one.chunk_tokens))
+    n = np.concatenate([np.minimum(points, most), most], axis=2)[..., None]
+    context, span = (
+        np.array([getattr(it, name) for it in loads]) for name in ("mean_context", "mean_span")
+    )
+    lanes = np.array([it.n_lanes for it in stations])[:, None, None, None]
+    took = times.decode_s(n, context[:, None, None]) + (
+        times.read_s(n, tokens, span[:, None, None]) / lanes
+    )
     real = took > 0.0
-    return beside[real], read[real], took[real]
-
-
-def _most_held(station: Station, load: Load) -> float:
-    """Sequences that decode at once at most, whatever is reserved."""
-    cached = load.n_input + load.n_output / 2.0
-    return _roomy(station, load.mean(load.n_rounds * cached) / load.mean_rounds)
+    if not one.mixes_prefill:
+        real &= ~decodes[:, None, None] | (n == 0.0) | (tokens == 0.0)
+    return np.where(real, n, 0.0), np.where(real, tokens, 0.0), np.where(real, took, 1.0)
 
 
 def done_per_s(station: Station, shortest: float, longest: float) -> FloatArray:
@@ -119,9 +170,9 @@ def done_per_s(station: Station, shortest: float, longest: float) -> FloatArray:
     if station.role != DECODE and station.reading is not None:
         tokens = _upto(station.reading.prompt_tokens, float(station.chunk_tokens))
         spans = _upto(station.reading.span_tokens, longest)
-    times = PassTimes(station)
-    decode_s = np.stack([times.decode_s(n, it) for it in contexts.tolist()], axis=1)
-    read_s = times.read_s(n[:, None, None], tokens[None, :, None], spans) / station.n_lanes
+    times = PassTimes([station])
+    decode_s = times.decode_s(n[None, :, None], contexts)[0]
+    read_s = times.read_s(n[None, :, None, None], tokens[:, None], spans)[0] / station.n_lanes
     took_s = decode_s[:, :, None, None] + read_s[:, None]
     axes = np.meshgrid(n, contexts, tokens, spans, indexing="ij")
     real = (axes[0] <= most[None, :, None, None]) & (took_s > 0.0)
@@ -141,7 +192,7 @@ def _decoding(
     inside = [it for it in station.decode.context_tokens if shortest < it < longest]
     between = np.geomspace(shortest, longest, _N_CONTEXTS)
     contexts = np.unique([shortest, longest, *inside, *between])
-    most = np.array([_roomy(station, it) for it in (shortest, *contexts[:-1].tolist())])
+    most = _roomy([station], np.array([shortest, *contexts[:-1]]))[0]
     points = {*station.decode.n_sequences, *(station.reading or station.decode).n_sequences}
     return _upto([*points, *most.tolist()], float(most[0])), contexts, most
 
@@ -151,8 +202,13 @@ def _upto(points: Sequence[float], most: float) -> FloatArray:
     return np.unique([0.0, *(it for it in points if it < most), most])
 
 
-def _roomy(station: Station, context: float) -> float:
-    """Sequences of so many cached tokens that decode at once at most."""
-    held = station.held_bytes(context)
-    roomy = station.room_bytes / held if held > 0.0 else np.inf
-    return float(np.clip(roomy, 1.0, station.most_running))
+def _roomy(stations: Sequence[Station], contexts: FloatArray) -> FloatArray:
+    """Sequences of so many cached tokens that decode at once at most (K, C)."""
+    names = ("room_bytes", "sequence_bytes", "token_bytes", "most_running")
+    room, fixed, each, most = (
+        np.array([[float(getattr(it, name))] for it in stations]) for name in names
+    )
+    held = fixed + each * contexts
+    with np.errstate(divide="ignore", invalid="ignore"):
+        roomy = np.where(held > 0.0, room / held, np.inf)
+    return np.asarray(np.clip(roomy, 1.0, most))

@@ -235,7 +235,7 @@ def _cuts(values: FloatArray, row: IntArray, n_rows: int) -> Iterator[FloatArray
 
 
 def _rows(values: FloatArray) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(float(x) for x in line) for line in values)
+    return tuple(map(tuple, values.tolist()))
 
 
 def _cached(

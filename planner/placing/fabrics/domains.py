@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
@@ -155,6 +155,16 @@ class Ground:
     inventory: Inventory
     bases: dict[Kind, ClusterSpec]
     most_devices: int
+    _domains: dict[Kind, tuple[Domain, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def domains(self, kind: Kind) -> tuple[Domain, ...]:
+        """Those of every need, made once for all models and engines."""
+        if kind not in self._domains:
+            every = needs(self.inventory, kind)
+            self._domains[kind] = tuple(it for one in every for it in domains(self, kind, *one))
+        return self._domains[kind]
 
 
 def cluster_for(

@@ -13,7 +13,7 @@ import numpy as np
 from planner.equations.arrays import BoolArray
 from planner.errors import Problem, RequestError
 from planner.placing.configurations import Sort, Standing, sort_of
-from planner.placing.fabrics.domains import Domain, Ground, domains, needs
+from planner.placing.fabrics.domains import Domain, Ground
 from planner.placing.fabrics.dominance import undominated
 from planner.placing.fabrics.patterns import (
     LEAF,
@@ -139,16 +139,20 @@ class Fabric:
             for kind in self.inventory.kinds
         ]
         found: list[NodeConfiguration] = []
+        known: dict[tuple[int, Kind], list[NodeConfiguration]] = {}
         is_cut = False
         for n_left, (model, served, runtime, kind) in zip(
             range(len(asked), 0, -1), asked, strict=True
         ):
             # each has some in time, or nothing is placed of a model
             with share(1.0 / n_left if in_part else 1.0):
+                mine = known.setdefault((model, kind), [])
                 several, fits = served.several, (kind, self.ground)
-                made = configurations_of(runtime, model, *fits, found, several=several, whole=whole)
+                made = configurations_of(runtime, model, *fits, mine, several=several, whole=whole)
                 ends = wires[kind], served.n_output_tokens
-                found += [one for it in made if (one := handed(it, roles, *ends)) is not None]
+                new = [one for it in made if (one := handed(it, roles, *ends)) is not None]
+                mine += new
+                found += new
                 is_cut |= is_over()
         every = OfferedOnNodes(
             ground=self.ground,
@@ -257,21 +261,20 @@ def configurations_of(
 
     Args:
         model: number of the model.
-        known: those of other runtimes and models.
+        known: those of other runtimes, for the model on the kind.
         several: whether the objective would take k replicas for one that serves no more.
         whole: the best of each sharding of the weights, whoever beats it.
     """
-    mine = [one for one in known if (one.model, one.pattern.kind) == (model, kind)]
-    for span, need in needs(ground.inventory, kind):
-        for domain in domains(ground, kind, span, need):
-            if is_over():
-                return
-            # what replicas of one phase are worth depends on others
-            is_compared = several and not whole and all(one.role == TOGETHER for one in mine)
-            beaten = _beaten(mine, domain) if is_compared else Beaten()
-            new = list(runtime.on_nodes(model, domain, beaten, whole=whole))
-            mine += new
-            yield from new
+    mine = [*known]
+    for domain in ground.domains(kind):
+        if is_over():
+            return
+        # what replicas of one phase are worth depends on others
+        is_compared = several and not whole and all(one.role == TOGETHER for one in mine)
+        beaten = _beaten(mine, domain) if is_compared else Beaten()
+        new = list(runtime.on_nodes(model, domain, beaten, whole=whole))
+        mine += new
+        yield from new
 
 
 def _beaten(found: Sequence[NodeConfiguration], domain: Domain) -> Beaten:

@@ -55,7 +55,7 @@ def _decoded(station: Station, stream: Stream) -> float:
     if station.decode is None or math.isinf(most_s) or load.mean_rounds <= 0.0:
         return math.inf
     n = np.append(station.decode.n_sequences, station.most_running).astype(float)
-    took_s = PassTimes(station).decode_s(n, load.mean_context)
+    took_s = PassTimes([station]).decode_s(n[None], np.array(load.mean_context))[0]
     written = float(np.where(took_s <= most_s, n / took_s, 0.0).max())
     return written * station.n_ranks / load.mean_rounds
 
@@ -66,6 +66,6 @@ def _unread(station: Station, stream: Stream) -> float:
     if station.role == DECODE or math.isinf(most_s):
         return 1.0
     n_passes = max(1.0, load.mean_input / station.chunk_tokens)
-    tokens = min(load.mean_input, station.chunk_tokens)
-    read_s = n_passes * float(PassTimes(station).read_s(0.0, tokens, load.mean_span))
+    tokens, span = np.minimum(load.mean_input, station.chunk_tokens), np.array(load.mean_span)
+    read_s = n_passes * float(PassTimes([station]).read_s(np.zeros(1), tokens, span)[0])
     return max(0.0, 1.0 - read_s / most_s)

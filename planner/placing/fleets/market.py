@@ -133,7 +133,8 @@ def market_among(
         Served(runtimes=tuple(mine), several=True, n_output_tokens=one.n_output_tokens)
         for mine, one in zip(runtimes, streams, strict=True)
     ]
-    offered = site.offered(served, request.roles, by_latency=False, whole=False, in_part=False)
+    # rates are not known yet: nothing outdoes anything
+    offered = site.offered(served, request.roles, by_latency=False, whole=True, in_part=False)
     book = _book(request, site)
     return Market(request=request, site=site, streams=tuple(streams), offered=offered, book=book)
 
@@ -244,7 +245,6 @@ def _offers(
         confidence=request.confidence,
         deployments=request.deployments,
     )
-    longest = max(one.n_longest_tokens for one in streams)
     if family_of(name) != ENGINES:
         batches = request.batches or _FEW
         return accounts_of(name, replace(placement, batches=batches), wish, streams, site)
@@ -252,5 +252,5 @@ def _offers(
     chunks = request.chunks or CHUNKS
     asked = {kind: replace(one, chunks=chunks) for kind, one in serving.requests.items()}
     serving = replace(serving, requests=asked)
-    made = ModelOffers(serving=serving, n_longest_tokens=longest)
+    made = ModelOffers(serving=serving, streams=tuple(streams))
     return lambda stream: QueuedEngine(offers=made, stream=stream)

@@ -22,11 +22,11 @@ import numpy as np
 from planner.equations.arrays import BoolArray, IntArray
 from planner.estimates.serving.memory import handed_bytes
 from planner.placing.configurations import Sharding
-from planner.placing.engines import EngineSource, ServingEngine, configurations_of
+from planner.placing.engines import EngineSource, ServingEngine
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import STAGE, Beaten, NodeConfiguration
 from planner.placing.fleets.streams import Stream
-from planner.placing.fleets.ways import Key, Stationed, Ways, ways_by_shape, ways_of
+from planner.placing.fleets.ways import Key, Stationed, Ways
 from planner.placing.tori.slices import OfferedOnTorus
 from planner.results.placements import AnyDeployment
 from planner.specs.kernels import EngineTables
@@ -104,14 +104,10 @@ def source_of(one: NodeConfiguration) -> QueuedSource:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ModelOffers:
-    """One engine for one model: what all streams of the model have in common.
-
-    Args:
-        n_longest_tokens: of the longest request of any of them.
-    """
+    """One engine for one model, and all streams of it."""
 
     serving: ServingEngine
-    n_longest_tokens: int
+    streams: tuple[Stream, ...]
     _known: dict[Hashable, Stationed] = field(default_factory=dict)
 
     def on(self, domain: Domain, role: str) -> Stationed:
@@ -120,7 +116,7 @@ class ModelOffers:
         key = (role, domain.kind, domain.span, domain.need, size)
         if key not in self._known:
             source = self.serving.source(domain, role)
-            self._known[key] = Stationed(source=source, n_longest_tokens=self.n_longest_tokens)
+            self._known[key] = Stationed(source=source, domain=domain, streams=self.streams)
         return self._known[key]
 
 
@@ -148,16 +144,14 @@ class QueuedEngine:
             return
         for role in serving.roles:
             here = self.offers.on(domain, role)
-            for key, ways in ways_by_shape(here, self.stream):
+            for key, ways in here.ways(self.stream).items():
                 if max(ways.bounds) > 0.0:
-                    (found,) = configurations_of(here.source, model, domain, ways.rows[:1])
-                    yield self._queued(found, here, ways, key)
+                    yield self._queued(model, here, ways, key)
 
-    def _queued(
-        self, one: NodeConfiguration, here: Stationed, ways: Ways, key: Key
-    ) -> NodeConfiguration:
+    def _queued(self, model: int, here: Stationed, ways: Ways, key: Key) -> NodeConfiguration:
         """A configuration for the stream, at the rate of requests that none of its ways exceeds."""
         n_bytes, source = 0.0, here.source
+        one = here.configuration(int(ways.rows[0]))
         if one.role != TOGETHER:
             n_bytes = handed_bytes(
                 source.model,
@@ -167,6 +161,7 @@ class QueuedEngine:
             )
         return replace(
             one,
+            model=model,
             output_tokens_per_s=max(ways.bounds) * self.stream.n_output_tokens,
             ttft_s=0.0,  # what is left of the target after it is what the queue is held to
             handed_bytes=n_bytes,
@@ -192,10 +187,10 @@ def believing(one: NodeConfiguration, belief: str) -> NodeConfiguration | None:
     if here is None or is_measured(one, source.ways.rows).all():
         return one
     if belief == INSIDE:
-        ways = here.measured_ways(source.stream).get(source.key)
-    else:
-        here, rows = here.at_median(), source.ways.rows
-        ways = ways_of(rows, here.stations(rows), source.stream)
+        ways = here.ways(source.stream, measured=True).get(source.key)
+    else:  # what is worth a look is said by what is predicted: it is the same
+        here = here.at_median()
+        ways = here.ways(source.stream).get(source.key)
     if ways is None or max(ways.bounds) <= 0.0:
         return None
     return replace(

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from planner.equations.arrays import BoolArray, IntArray
-from planner.estimates.queues.rates import fluid_rate
+from planner.estimates.queues.rates import fluid_rates
 from planner.estimates.serving.deployments import has_experts
 from planner.estimates.serving.serving import Serving
 from planner.estimates.serving.stations import RequestShape, stations
-from planner.placing.engines import EngineSource
+from planner.placing.engines import EngineSource, configurations_of
+from planner.placing.fabrics.domains import Domain
+from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fleets.streams import Stream
 from planner.specs.region import MEDIAN
 from planner.specs.roles import PREFILL, TOGETHER
@@ -49,28 +51,46 @@ class Stationed:
     """Deployments of an engine on a domain in one role, and those stations that were asked for.
 
     Args:
+        streams: of the model, whose ways are looked for together.
         predicted: stations with passes as they are predicted, by choice.
         planned: the same with passes as they are planned.
     """
 
     source: EngineSource
-    n_longest_tokens: int
+    domain: Domain
+    streams: tuple[Stream, ...]
     predicted: dict[int, Station] = field(default_factory=dict)
     planned: dict[int, Station] = field(default_factory=dict)
     _at_median: Stationed | None = None
-    _measured: dict[str, dict[Key, Ways]] = field(default_factory=dict)
+    _made: dict[int, NodeConfiguration] = field(default_factory=dict)
+    _ways: dict[tuple[Stream, bool], dict[Key, Ways]] = field(default_factory=dict)
 
-    def measured_ways(self, stream: Stream) -> dict[Key, Ways]:
-        """Of each shape the deployments inside of the measured region that may serve a stream."""
-        if stream.name not in self._measured:
-            self._measured[stream.name] = dict(ways_by_shape(self, stream, measured=True))
-        return self._measured[stream.name]
+    def ways(self, stream: Stream, *, measured: bool = False) -> dict[Key, Ways]:
+        """Of each shape the deployments that may serve a stream; caches of a format if apart.
+
+        Args:
+            measured: those inside of the measured region only.
+        """
+        if (stream, measured) not in self._ways:
+            some = self.streams if stream in self.streams else (stream,)
+            found = _ways_of_streams(self, some, measured=measured)
+            self._ways |= {(one, measured): ways for one, ways in zip(some, found, strict=True)}
+        return self._ways[stream, measured]
+
+    def configuration(self, row: int) -> NodeConfiguration:
+        """A choice on the domain, by the averages of its engine."""
+        if row not in self._made:
+            (one,) = configurations_of(self.source, 0, self.domain, np.array([row]))
+            self._made[row] = one
+        return self._made[row]
 
     def at_median(self) -> Stationed:
         """The same, planned as predicted."""
         if self._at_median is None:
             source = self.source.believing(MEDIAN)
-            self._at_median = replace(self, source=source, planned=self.predicted)
+            self._at_median = replace(
+                self, source=source, planned=self.predicted, _made={}, _ways={}
+            )
         return self._at_median
 
     def stations(self, rows: IntArray) -> list[Station]:
@@ -101,7 +121,7 @@ class Stationed:
                 table.take(mine),
                 RequestShape(
                     n_input_tokens=float(source.request.workload.n_input_tokens),
-                    n_longest_tokens=float(self.n_longest_tokens),
+                    n_longest_tokens=float(max(it.n_longest_tokens for it in self.streams)),
                 ),
                 names=[""] * len(mine),
                 hbm_bytes=clock.device.hbm_bytes,
@@ -110,33 +130,51 @@ class Stationed:
             self.predicted |= zip(mine.tolist(), made, strict=True)
 
 
-def ways_by_shape(
-    here: Stationed, stream: Stream, *, measured: bool = False
-) -> Iterator[tuple[Key, Ways]]:
-    """Deployments of each shape, whose longest request has room; caches of a format if apart."""
+def ways_of(rows: IntArray, stations: Sequence[Station], stream: Stream) -> Ways:
+    """Choices with what no scheduler exceeds on each."""
+    n_ranks = np.array([one.n_ranks for one in stations])
+    bounds = fluid_rates(stations, [stream.load])[:, 0] * n_ranks
+    return Ways(rows=rows, stations=stations, bounds=bounds.tolist())
+
+
+def _ways_of_streams(
+    here: Stationed, streams: Sequence[Stream], *, measured: bool
+) -> Iterator[dict[Key, Ways]]:
+    """Of each stream its ways by shape; all of them are timed and bounded at once."""
     choices = here.source.choices
     table, role = choices.table, choices.role
-    rows = np.flatnonzero(_worth_a_look(here.source, stream, measured=measured))
-    of_row = here.stations(rows)
-    kept = [i for i, one in enumerate(of_row) if _holds(one, stream, role)]
+    worth = _worth_a_look(here.source, streams, measured=measured)
+    rows = np.flatnonzero(worth.any(axis=0))
+    stations = here.stations(rows)
+    kept = worth[:, rows] & _holds(stations, streams, role)
     alike = [table.n_tensor, table.n_data, table.n_stages]
     if role != TOGETHER:
         caches = np.array([one.cache for one in table.formats])
         alike.append(np.unique(caches, return_inverse=True)[1][table.format_index])
     keys = np.stack(alike, axis=1)[rows]
-    for key in np.unique(keys[kept], axis=0):
-        mine = [i for i in kept if (keys[i] == key).all()]
-        yield tuple(key.tolist()), ways_of(rows[mine], [of_row[i] for i in mine], stream)
+    some = np.flatnonzero(kept.any(axis=0))
+    bounds = np.zeros(kept.shape)
+    if len(some):
+        rates = fluid_rates([stations[i] for i in some.tolist()], [it.load for it in streams])
+        bounds[:, some] = (rates * np.array([[stations[i].n_ranks] for i in some.tolist()])).T
+    order = np.lexsort(keys.T[::-1])
+    starts = np.flatnonzero(np.any(np.diff(keys[order], axis=0), axis=1)) + 1
+    shapes = np.split(order, starts) if len(order) else []
+    for of_stream, most in zip(kept, bounds, strict=True):
+        found = {}
+        for shape in shapes:
+            mine = shape[of_stream[shape]]
+            if len(mine):
+                found[tuple(keys[mine[0]].tolist())] = Ways(
+                    rows=rows[mine],
+                    stations=[stations[i] for i in mine.tolist()],
+                    bounds=most[mine].tolist(),
+                )
+        yield found
 
 
-def ways_of(rows: IntArray, stations: Sequence[Station], stream: Stream) -> Ways:
-    """Choices with what no scheduler exceeds on each."""
-    bounds = [fluid_rate(one, stream.load) * one.n_ranks for one in stations]
-    return Ways(rows=rows, stations=stations, bounds=bounds)
-
-
-def _worth_a_look(source: EngineSource, stream: Stream, *, measured: bool) -> BoolArray:
-    """Choices that others of their shape do not stand for.
+def _worth_a_look(source: EngineSource, streams: Sequence[Stream], *, measured: bool) -> BoolArray:
+    """Choices that others of their shape do not stand for, of each stream (G, N).
 
     Copies of a dense model behind one router are replicas. Of choices that differ in nothing but
     the most sequences there may be, the one with most serves no less where no TPOT is asked for;
@@ -144,29 +182,36 @@ def _worth_a_look(source: EngineSource, stream: Stream, *, measured: bool) -> Bo
     """
     choices, table = source.choices, source.choices.table
     kept = np.isin(table.n_stages, STAGES)
-    if not len(table):
-        return kept
+    found = np.zeros((len(streams), len(table)), dtype=np.bool_)
     if not has_experts(source.model):
         kept &= table.n_data == 1
     if measured:
         kept &= choices.outside_error == 0.0
-    limits = [one.target.at_most_s for one in stream.targets if one.target.quantity in (TPOT, ITL)]
     degrees = [table.n_tensor, table.n_data, table.n_stages, table.n_expert_parallel]
     alike = np.stack([*degrees, table.format_index, table.chunk_tokens], axis=1)
     order = np.lexsort([table.batch, *alike.T[::-1]])
     order = order[kept[order]]
-    fits = choices.tpot_s <= max(limits, default=np.inf)
-    found = np.zeros(len(table), dtype=np.bool_)
+    if not len(order):
+        return found
+    # of each group, by ascending batch
     starts = np.flatnonzero(np.any(np.diff(alike[order], axis=0), axis=1)) + 1
-    for rows in np.split(order, starts) if len(order) else ():  # by ascending batch
-        n_fitting = int(np.sum(fits[rows]))
-        found[rows[-1]] = True
-        if limits and choices.role != PREFILL:
-            found[rows[max(0, n_fitting - 1) : n_fitting + N_BEYOND]] = True
+    starts, last = np.append(0, starts), np.append(starts, len(order)) - 1
+    found[:, order[last]] = True
+    if choices.role == PREFILL:
+        return found
+    for of_stream, one in zip(found, streams, strict=True):
+        limits = [it.target.at_most_s for it in one.targets if it.target.quantity in (TPOT, ITL)]
+        fits = choices.tpot_s[order] <= max(limits, default=np.inf)
+        last_fitting = starts + np.add.reduceat(fits, starts, dtype=np.int64) - 1
+        for beyond in range(N_BEYOND + 1) if limits else ():
+            of_stream[order[np.clip(last_fitting + beyond, starts, last)]] = True
     return found
 
 
-def _holds(station: Station, stream: Stream, role: str) -> bool:
-    """Whether the longest request has room."""
-    n_tokens = stream.n_longest_input if role == PREFILL else stream.n_longest_tokens
-    return station.held_bytes(n_tokens) <= station.room_bytes
+def _holds(stations: Sequence[Station], streams: Sequence[Stream], role: str) -> BoolArray:
+    """Whether the longest request of each stream has room (G, N)."""
+    name = "n_longest_input" if role == PREFILL else "n_longest_tokens"
+    n_tokens = np.array([[getattr(one, name)] for one in streams])
+    each = ((one.sequence_bytes, one.token_bytes, one.room_bytes) for one in stations)
+    fixed, of_token, room = np.array([*each]).reshape(-1, 3).T
+    return np.asarray(fixed + of_token * n_tokens <= room)

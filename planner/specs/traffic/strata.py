@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from planner.specs.traffic.distributions import FixedTokens, TokenDistribution
 
@@ -61,6 +62,13 @@ def strata_of(
         n_strata: at most so many between all cuts together, or one between each two.
         cuts: lengths, in ascending order; a request of that length is below.
     """
+    return _strata(distribution, n_strata, tuple(cuts))
+
+
+@lru_cache(maxsize=1024)  # classes have their lengths in common, and are asked for cells often
+def _strata(
+    distribution: TokenDistribution, n_strata: int, cuts: tuple[float, ...]
+) -> tuple[Stratum, ...]:
     if isinstance(distribution, FixedTokens):
         return (Stratum(weight=1.0, mean_tokens=float(distribution.n_tokens)),)
     found = []
