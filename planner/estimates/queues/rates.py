@@ -40,7 +40,7 @@ def fluid_rates(stations: Sequence[Station], loads: Sequence[Load]) -> FloatArra
     time is convex in them, as attention is.
     """
     found = np.zeros((len(stations), len(loads)))
-    for rows in _alike(stations):
+    for rows in alike_stations(stations):
         n_points = _MOST_POINTS // len(loads)
         for some in np.array_split(rows, -(-len(rows) * _n_passes(stations[rows[0]]) // n_points)):
             found[some] = _rates_of([stations[i] for i in some.tolist()], loads)
@@ -51,7 +51,7 @@ _MOST_POINTS = 1 << 18
 """Passes that are timed at once, of all stations and loads together: they stay in a cache."""
 
 
-def _alike(stations: Sequence[Station]) -> list[IntArray]:
+def alike_stations(stations: Sequence[Station]) -> list[IntArray]:
     """Numbers of stations of which passes are of the same kinds."""
     found: dict[Hashable, list[int]] = {}
     for i, one in enumerate(stations):

@@ -8,11 +8,13 @@ part of that. Nothing of it is proved, nor kept in the book.
 from __future__ import annotations
 
 import math
-from functools import partial
+from collections.abc import Sequence
 
 import numpy as np
 
+from planner.equations.arrays import FloatArray
 from planner.estimates.queues.passes import PassTimes
+from planner.estimates.queues.rates import alike_stations
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fleets.book import at_way
 from planner.placing.fleets.chosen import Chosen
@@ -30,17 +32,32 @@ MARGINS = (2.0, 3.0, 5.0, 10.0)
 
 def roomy_fleet(market: Market, margin: float, objective: str = RENT) -> Chosen:
     """The best fleet whose replicas serve so many times what they are taken for."""
-    return settled(market, objective=objective, now=partial(_roomy, margin=margin))
+    rates = _roomy_rates(market)
+
+    def roomy(one: NodeConfiguration) -> NodeConfiguration:
+        """By the way that serves most within its targets, at a part of its rate."""
+        return at_way(one, float(rates[id(one)].max()) / margin, int(np.argmax(rates[id(one)])))
+
+    return settled(market, objective=objective, now=roomy)
 
 
-def _roomy(one: NodeConfiguration, margin: float) -> NodeConfiguration:
-    """A configuration by the way that serves most within its targets, at a part of its rate."""
-    source = source_of(one)
-    both = zip(source.ways.stations, source.ways.bounds, strict=True)
-    rates = np.array(
-        [min(b, _decoded(it, source.stream)) * _unread(it, source.stream) for it, b in both]
-    )
-    return at_way(one, float(rates.max()) / margin, int(np.argmax(rates)))
+def _roomy_rates(market: Market) -> dict[int, FloatArray]:
+    """What each way of configurations serves, by their identity; of all of a model at once."""
+    of_model: dict[str, list[NodeConfiguration]] = {}
+    for one in market.offered.configurations:
+        of_model.setdefault(market.streams[one.model].model.name, []).append(one)
+    found = {}
+    for some in of_model.values():
+        sources = [source_of(one) for one in some]
+        stations = [*{id(it): it for one in sources for it in one.ways.stations}.values()]
+        streams = [*dict.fromkeys(one.stream for one in sources)]
+        decoded, unread = _decoded(stations, streams), _unread(stations, streams)
+        row = {id(it): i for i, it in enumerate(stations)}
+        number = {it: i for i, it in enumerate(streams)}
+        for one, source in zip(some, sources, strict=True):
+            at = [row[id(it)] for it in source.ways.stations], number[source.stream]
+            found[id(one)] = np.minimum(source.ways.bounds, decoded[at]) * unread[at]
+    return found
 
 
 def _least(stream: Stream, *quantities: str) -> float:
@@ -49,23 +66,37 @@ def _least(stream: Stream, *quantities: str) -> float:
     return min((one.at_most_s for one in limits), default=math.inf)
 
 
-def _decoded(station: Station, stream: Stream) -> float:
-    """Requests a second that are decoded in passes within the targets of TPOT."""
-    load, most_s = stream.load, _least(stream, TPOT, ITL)
-    if station.decode is None or math.isinf(most_s) or load.mean_rounds <= 0.0:
-        return math.inf
-    n = np.append(station.decode.n_sequences, station.most_running).astype(float)
-    took_s = PassTimes([station]).decode_s(n[None], np.array(load.mean_context))[0]
-    written = float(np.where(took_s <= most_s, n / took_s, 0.0).max())
-    return written * station.n_ranks / load.mean_rounds
+def _decoded(stations: Sequence[Station], streams: Sequence[Stream]) -> FloatArray:
+    """Requests a second that are decoded in passes within the targets of TPOT (K, G)."""
+    loads, found = [it.load for it in streams], np.full((len(stations), len(streams)), np.inf)
+    most_s = np.array([_least(it, TPOT, ITL) for it in streams])
+    rounds = np.array([it.mean_rounds for it in loads])
+    context = np.array([[it.mean_context] for it in loads])
+    is_held = np.isfinite(most_s) & (rounds > 0.0)
+    for rows in alike_stations(stations):
+        some = [stations[i] for i in rows.tolist()]
+        if some[0].decode is None:
+            continue
+        points = some[0].decode.n_sequences
+        n = np.array([[*points, it.most_running] for it in some], dtype=float)[:, None]
+        took_s = PassTimes(some).decode_s(n, context)
+        written = np.where(took_s <= most_s[:, None], n / took_s, 0.0).max(axis=2)
+        n_ranks = np.array([[it.n_ranks] for it in some])
+        with np.errstate(divide="ignore"):  # of who writes nothing more
+            found[rows] = np.where(is_held, written * n_ranks / rounds, np.inf)
+    return found
 
 
-def _unread(station: Station, stream: Stream) -> float:
-    """What is left of the target of TTFT once a prompt is read, as a share of it."""
-    load, most_s = stream.load, _least(stream, TTFT, E2E)
-    if station.role == DECODE or math.isinf(most_s):
-        return 1.0
-    n_passes = max(1.0, load.mean_input / station.chunk_tokens)
-    tokens, span = np.minimum(load.mean_input, station.chunk_tokens), np.array(load.mean_span)
-    read_s = n_passes * float(PassTimes([station]).read_s(np.zeros(1), tokens, span)[0])
-    return max(0.0, 1.0 - read_s / most_s)
+def _unread(stations: Sequence[Station], streams: Sequence[Stream]) -> FloatArray:
+    """What is left of the target of TTFT once a prompt is read, as a share of it (K, G)."""
+    found = np.ones((len(stations), len(streams)))
+    most_s = np.array([_least(it, TTFT, E2E) for it in streams])
+    n_input = np.array([it.load.mean_input for it in streams])
+    span = np.array([it.load.mean_span for it in streams])
+    for rows in alike_stations(stations):
+        some, chunk = [stations[i] for i in rows.tolist()], stations[rows[0]].chunk_tokens
+        if some[0].role == DECODE:
+            continue
+        read_s = PassTimes(some).read_s(np.zeros((len(some), 1)), np.minimum(n_input, chunk), span)
+        found[rows] = np.maximum(0.0, 1.0 - np.maximum(1.0, n_input / chunk) * read_s / most_s)
+    return found
