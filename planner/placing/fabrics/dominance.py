@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import is_
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from planner.programs.layout import RELATIVE_TOLERANCE, ceiling
 from planner.specs.roles import ROLES, TOGETHER
 from planner.topology.inventory import Kind
 
+Known = dict[tuple[int, Kind], tuple[Sequence[NodeConfiguration], BoolArray]]
+"""Configurations of a model and kind, and which of them stay."""
+
 
 def undominated(
     configurations: Sequence[NodeConfiguration],
@@ -20,6 +24,7 @@ def undominated(
     several: BoolArray,
     by_latency: bool,
     loaded: Sequence[float] | None = None,
+    known: Known | None = None,
 ) -> list[NodeConfiguration]:
     """Configurations that no other can stand for, in whatever place, without loss.
 
@@ -34,6 +39,7 @@ def undominated(
         several: whether a model may have more replicas than asked for, by model.
         by_latency: whether the objective is of single replicas.
         loaded: bytes of the weights of each, where it is better to load few; no more are loaded.
+        known: what was said of those of a model and kind last, and is said of the same again.
     """
     alike: dict[tuple[int, Kind], list[int]] = {}
     for number, one in enumerate(configurations):
@@ -43,13 +49,19 @@ def undominated(
     if any(one.pairing is not None for one in configurations):
         may = may_hand_over(configurations)
         partners = np.concatenate([may, may.T], axis=1)
-    for (model, _), numbers in alike.items():  # pairs of different ones stand for nobody
-        some = [configurations[number] for number in numbers]
+    known = {} if known is None or partners.shape[1] or loaded is not None else known
+    for key, numbers in alike.items():  # pairs of different ones stand for nobody
+        model, some = key[0], [configurations[number] for number in numbers]
+        before = known.get(key)
+        if before and len(before[0]) == len(some) and all(map(is_, before[0], some)):
+            stays[numbers] = before[1]
+            continue
         n_bytes = np.array([0.0 if loaded is None else loaded[number] for number in numbers])
         keeps = _includes(partners[numbers])
         stays[numbers] = ~_beaten(
             some, n_bytes, keeps, several=bool(several[model]), by_latency=by_latency
         )
+        known[key] = some, stays[numbers]
     return [one for one, kept in zip(configurations, stays.tolist(), strict=True) if kept]
 
 

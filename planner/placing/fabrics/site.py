@@ -14,7 +14,7 @@ from planner.equations.arrays import BoolArray
 from planner.errors import Problem, RequestError
 from planner.placing.configurations import Sort, Standing, sort_of
 from planner.placing.fabrics.domains import Domain, Ground
-from planner.placing.fabrics.dominance import undominated
+from planner.placing.fabrics.dominance import Known, undominated
 from planner.placing.fabrics.patterns import (
     LEAF,
     NODE,
@@ -174,6 +174,7 @@ class OfferedOnNodes:
         several: whether a model may have any number of replicas, by model.
         of_all_beliefs: the same, and those that other beliefs take.
         uplinks: links of each leaf to all others.
+        known: of which of them others stand for: asked again of others, of the same it is known.
     """
 
     ground: Ground
@@ -183,11 +184,17 @@ class OfferedOnNodes:
     is_cut: bool
     of_all_beliefs: tuple[NodeConfiguration, ...] = ()
     uplinks: Mapping[int, Uplink] = field(default_factory=dict)
+    known: Known = field(default_factory=dict)
 
     @cached_property
     def kept(self) -> list[NodeConfiguration]:
         """Those that no other stands for."""
-        return undominated(self.configurations, several=self.several, by_latency=self.by_latency)
+        return undominated(
+            self.configurations,
+            several=self.several,
+            by_latency=self.by_latency,
+            known=self.known,
+        )
 
     def only(self, sorts: Collection[Sort]) -> OfferedOnNodes:
         some = tuple(one for one in self.configurations if sort_of(one) in sorts)

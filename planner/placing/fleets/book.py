@@ -41,10 +41,12 @@ class Looked:
         rates: that no replica of each way exceeds: bounds, what simulations say, or what is left of
             it where a fleet was refuted that had it [1/s] (W,).
         lows: that replicas of each way were seen to carry [1/s] (W,).
+        last: a way and its rate, and the configuration at it: who asks again gets the same.
     """
 
     rates: FloatArray
     lows: FloatArray
+    last: tuple[int, float, NodeConfiguration] | None = None
 
     @property
     def best(self) -> int:
@@ -74,6 +76,7 @@ class Book:
     pools: Pools = field(default_factory=Pools)
     looked: dict[tuple[int, int], Looked] = field(default_factory=dict)
     lowered: set[int] = field(default_factory=set)
+    _wide: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def _key(self, one: NodeConfiguration) -> tuple[int, int]:
         """Of what is known: the configuration, and the replicas of a pool."""
@@ -82,8 +85,11 @@ class Book:
 
     def _widest(self, one: NodeConfiguration) -> int:
         """Replicas of the largest pool that is simulated."""
-        n_free = self.n_free.get(one.pattern.kind_name, 0)
-        return max(1, min(MOST_POOLED, n_free // one.n_devices)) if self.router else 1
+        key = one.pattern.kind_name, one.n_devices
+        if key not in self._wide:
+            n_free = self.n_free.get(key[0], 0) if self.router else 0
+            self._wide[key] = max(1, min(MOST_POOLED, n_free // key[1]))
+        return self._wide[key]
 
     def anew(self, pairs: Iterable[tuple[NodeConfiguration, NodeConfiguration]]) -> Book:
         """What is still known where other ways, or times, of configurations are believed.
@@ -113,7 +119,10 @@ class Book:
         if known is None:
             return one
         way = int(np.argmax(known.lows)) if known.lows.any() else known.best
-        return at_way(one, float(known.rates.max()), way)
+        rate = float(known.rates.max())
+        if known.last is None or known.last[:2] != (way, rate):
+            known.last = way, rate, at_way(one, rate, way)
+        return known.last[2]
 
     def sure(self, one: NodeConfiguration) -> NodeConfiguration | None:
         """A configuration at what it was seen to carry; None where that is nothing."""

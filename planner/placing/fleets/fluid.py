@@ -82,7 +82,7 @@ class _Wanted:
 
 
 def fluid_bound(market: Market, rent: float) -> float:
-    """The least rent, if no percentile counted [USD/h].
+    """The least rent, if no percentile counted [USD/h]; 0 where there is no time to say it.
 
     Args:
         rent: of a fleet, which the bound is not above.
@@ -90,6 +90,8 @@ def fluid_bound(market: Market, rent: float) -> float:
     wanted = dict(_wanted(market.streams))
     sorts = [one for one in _sorts(market).values() if one.usd_per_hour <= rent * BROKEN]
     for one in sorts:
+        if is_over():
+            return 0.0
         some = [wanted[unit] for unit in one.units]
         low, high = min(it.shortest for it in some), max(it.longest for it in some)
         one.done = np.concatenate([done_per_s(it, low, high) for it in one.stations.values()])

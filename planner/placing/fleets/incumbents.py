@@ -8,7 +8,7 @@ part of that. Nothing of it is proved, nor kept in the book.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -30,13 +30,19 @@ MARGINS = (2.0, 3.0, 5.0, 10.0)
 """Times the traffic that rates have to serve: the next where the one before is refuted."""
 
 
-def roomy_fleet(market: Market, margin: float, objective: str = RENT) -> Chosen:
-    """The best fleet whose replicas serve so many times what they are taken for."""
-    rates = _roomy_rates(market)
+def roomy_fleet(market: Market, wider: Mapping[str, float], objective: str = RENT) -> Chosen:
+    """The best fleet whose replicas serve so many times what they are taken for.
+
+    Args:
+        wider: margins of streams that need more than the least, by name.
+    """
+    rates = market.roomy or _roomy_rates(market)
+    market.roomy.update(rates)
 
     def roomy(one: NodeConfiguration) -> NodeConfiguration:
         """By the way that serves most within its targets, at a part of its rate."""
-        return at_way(one, float(rates[id(one)].max()) / margin, int(np.argmax(rates[id(one)])))
+        most, way = float(rates[id(one)].max()), int(np.argmax(rates[id(one)]))
+        return at_way(one, most / wider.get(source_of(one).stream.name, MARGINS[0]), way)
 
     return settled(market, objective=objective, now=roomy)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from planner.equations.arrays import FloatArray
 from planner.placing.engines import serving_engine
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fabrics.site import Fabric, OfferedOnNodes
@@ -59,6 +60,7 @@ class Market:
         streams: models of the program.
         offered: configurations at their fluid rates.
         book: what is known of them.
+        roomy: what their ways serve with room to spare, once that is asked (`incumbents`).
     """
 
     request: FleetRequest
@@ -66,6 +68,7 @@ class Market:
     streams: tuple[Stream, ...]
     offered: OfferedOnNodes
     book: Book
+    roomy: dict[int, FloatArray] = field(default_factory=dict)
 
 
 def alike_names(classes: Sequence[TrafficClass], *, sharing: bool) -> dict[str, str]:
@@ -166,9 +169,9 @@ def asked_again(market: Market, request: FleetRequest) -> Market:
         if (name := market.streams[one.model].name) in numbers
     )
     several = np.ones(len(streams), dtype=np.bool_)
-    offered = replace(market.offered, configurations=found, several=several)
+    offered = replace(market.offered, configurations=found, several=several, known={})
     book = _book(request, market.site)
-    return replace(market, request=request, streams=streams, offered=offered, book=book)
+    return replace(market, request=request, streams=streams, offered=offered, book=book, roomy={})
 
 
 def for_stream(one: NodeConfiguration, number: int, stream: Stream) -> NodeConfiguration:

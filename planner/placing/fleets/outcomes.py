@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -94,6 +95,12 @@ class Run:
         ]
         return max(found, default=0.0)
 
+    @cached_property
+    def _batch(self) -> IntArray:
+        """Of each request that is counted, the number of its batch (N,)."""
+        edges = edges_of(self.sample.counted)
+        return np.searchsorted(edges, np.arange(len(self.several)), side="right") - 1
+
     def _late(self, goal: Goal) -> tuple[BoolArray, BoolArray]:
         """Which requests a goal is over, and which of all are late."""
         rows = self.sample.counted & (self.sample.member == goal.member)
@@ -141,10 +148,13 @@ class Run:
 
     def surely_kept(self) -> bool | None:
         """Whether all goals are kept, or one is not, by more than its interval."""
-        sure = [self._is_sure(it) for it in self.goals]
-        if any(it is False for it in sure):
-            return False
-        return True if all(sure) else None
+        sure: bool | None = True
+        for goal in self.goals:
+            is_kept = self._is_sure(goal)
+            if is_kept is False:
+                return False
+            sure = sure and is_kept
+        return sure
 
     def _is_sure(self, goal: Goal) -> bool | None:
         n, parts = self._late_parts(goal)
@@ -165,8 +175,7 @@ class Run:
             late = gaps[:, min(bin_of(goal.target.at_most_s) + 1, N_BINS) :].sum(axis=1)
         else:
             rows, is_late = self._late(goal)
-            edges = edges_of(self.sample.counted)
-            batch = np.searchsorted(edges, np.flatnonzero(rows), side="right") - 1
+            batch = self._batch[rows]
             counts = np.bincount(batch, minlength=N_BATCHES)[:N_BATCHES]
             late = np.bincount(batch, is_late[rows], minlength=N_BATCHES)[:N_BATCHES]
         return int(counts.sum()), late[counts > 0] / counts[counts > 0]

@@ -184,32 +184,26 @@ def _found(market: Market, on_round: OnRound) -> Confirmed:
     Where time may end, a first fleet is found before the cheapest is looked for.
     """
     tries = Tries(on_round=on_round)
-    try:
-        return _cheapest(market, tries)
-    except OutOfTimeError:
-        if tries.first is None:
-            raise
-        return tries.cheaper(tries.first)
-
-
-def _cheapest(market: Market, tries: Tries) -> Confirmed:
     whole, served = market, {one.name: 1.0 for one in market.request.classes}
     most = 1.0
     while True:
         fluid = settled(market, now=as_offered)
-        best = tries.find_first(market, fluid, served)
-        if best is not None:
-            return best
-        with share(SEARCH_SHARE if tries.first else 1.0):
-            chosen = weighed(market) if fluid.is_found else fluid
-            confirmed = tries.confirmed(chosen)
-            if confirmed is not None:
-                return tries.answer(fluid, confirmed, served)
-            if market is whole and not chosen.is_found:
-                unreachable(market)
-            else:  # the simulation leaves too little, or fewer replicas share less evenly
-                most *= LESS
-            market, served = shared_out(whole, most)
+        try:
+            best = tries.find_first(market, fluid, served)
+            if best is not None:
+                return best
+            with share(SEARCH_SHARE):
+                chosen = weighed(market) if fluid.is_found else fluid
+                confirmed = tries.confirmed(chosen)
+                if confirmed is not None:
+                    return tries.answer(fluid, confirmed, served)
+                if market is whole and not chosen.is_found:
+                    unreachable(market)
+                else:  # the simulation leaves too little, or fewer replicas share less evenly
+                    most *= LESS
+                market, served = shared_out(whole, most)
+        except OutOfTimeError:
+            return tries.cheaper(market, fluid, served)
 
 
 def opened(request: FleetRequest) -> Market:

@@ -93,7 +93,7 @@ def settled(
         factors=factors or {},
     )
     options, is_for_share = market.request.options, objective == SHARE
-    if now is as_offered:
+    if now in (as_offered, market.book.now):  # a bound, where no replica exceeds its rates
         return _solved(posing, options, tied=False)
     quick = replace(options, proof="one", gap=max(options.gap, LOOKING_GAP))
     if now is not None:

@@ -181,10 +181,15 @@ def shared_out(market: Market, most: float = 1.0) -> tuple[Market, dict[str, flo
     return asked_again(market, replace(market.request, classes=kept)), served
 
 
-def roomy_part(market: Market, margin: float) -> tuple[Chosen, Chosen, dict[str, float]] | None:
+def roomy_part(
+    market: Market, wider: Mapping[str, float]
+) -> tuple[Chosen, Chosen, dict[str, float]] | None:
     """A fleet with so much room for as much as can be served; None where that is nothing.
 
     Classes of several priorities are left to `shared_out`.
+
+    Args:
+        wider: see `roomy_fleet`.
 
     Returns:
         It, the cheapest one at fluid rates, and what is served of each class.
@@ -192,14 +197,14 @@ def roomy_part(market: Market, margin: float) -> tuple[Chosen, Chosen, dict[str,
     classes = market.request.classes
     if len({one.priority for one in classes}) > 1:
         return None
-    most = roomy_fleet(market, margin, SHARE)
+    most = roomy_fleet(market, wider, SHARE)
     share = min(1.0, -most.solution.objective) * (1.0 - _ROUNDING) if most.is_found else 0.0
     if share <= _LEAST:
         return None
     less = tuple(replace(one, rate_per_s=one.rate_per_s * share) for one in classes)
     again = asked_again(market, replace(market.request, classes=less))
     fluid = settled(again, now=as_offered)
-    return roomy_fleet(again, margin), fluid, {one.name: share for one in classes}
+    return roomy_fleet(again, wider), fluid, {one.name: share for one in classes}
 
 
 def _apart(market: Market) -> Market:

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from planner.errors import OutOfTimeError
-from planner.placing.fleets.chosen import Chosen, PlannedFleet, n_devices, planned, usd_per_hour
+from planner.placing.fabrics.patterns import NodeConfiguration
+from planner.placing.fleets.book import Book
+from planner.placing.fleets.chosen import (
+    Chosen,
+    PlannedFleet,
+    PlannedPool,
+    n_devices,
+    planned,
+    usd_per_hour,
+)
 from planner.placing.fleets.incumbents import MARGINS, roomy_fleet
 from planner.placing.fleets.market import Market
 from planner.placing.fleets.mixtures import in_mixtures
+from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.searching import settled
 from planner.placing.fleets.shortage import roomy_part
 from planner.placing.fleets.simulating import (
@@ -27,15 +39,21 @@ from planner.programs.layout import exceeds
 from planner.programs.placement import n_sorts
 from planner.programs.proofs import is_closed
 from planner.results.fleets import Refuted, Round
-from planner.running.deadlines import check, is_set, left_s, out_of_time
+from planner.running.deadlines import check, is_set, left_s, out_of_time, share
 from planner.solvers.solution import Status
 from planner.specs.roles import APART
 from planner.verifier.simulation.outcomes import FleetOutcome
 
 MOST_ROUNDS = 40
 
+MOST_WIDENED = 8
+"""Fleets with room to spare that are tried: each has more where the one before had too little."""
+
+PART_SHARE, BOUND_SHARE = 0.25, 0.4
+"""Of the time that is left, what finding a part to serve may take, and a bound of what is known."""
+
 LESS = 0.95
-"""Of what was served at most, what is tried next where too little is left for it."""
+"""Of what was served at most, or carried, what is tried next where too little is left for it."""
 
 OnRound = Callable[[Round], None]
 
@@ -93,6 +111,27 @@ def weighed(market: Market) -> Chosen:
     return replace(chosen, solution=proved, steps=steps)
 
 
+def _as_sent(fleet: PlannedFleet, pool: PlannedPool) -> float:
+    """What is refuted is no rate of the book."""
+    del fleet
+    return pool.replica_rate_per_s
+
+
+def _streams_of(chosen: Chosen, found: Sequence[Refuted]) -> set[str]:
+    """Those of the pools that were refuted."""
+    of_pool = {it.name: it.stream.name for it in planned(chosen).pools}
+    return {of_pool[one.pool] for one in found}
+
+
+def _sure(
+    book: Book, slower: Mapping[str, float], one: NodeConfiguration
+) -> NodeConfiguration | None:
+    """What a configuration was seen to carry, or a part of it where that was too much together."""
+    known = book.sure(one)
+    part = slower.get(source_of(one).stream.name, 1.0)
+    return known and replace(known, output_tokens_per_s=known.output_tokens_per_s * part)
+
+
 @dataclass(slots=True, kw_only=True)
 class Tries:
     """What was tried by simulation, one after the other.
@@ -116,30 +155,60 @@ class Tries:
         Returns:
             It, where it is known to be the best.
         """
-        is_whole = all(one == 1.0 for one in served.values())
-        for margin in MARGINS if is_set() and self.first is None else ():
-            chosen = roomy_fleet(market, margin)
+        is_whole, wider = all(one == 1.0 for one in served.values()), dict[str, float]()
+        for _ in range(MOST_WIDENED) if is_set() and self.first is None else ():
+            chosen = roomy_fleet(market, wider)
             if not chosen.is_found and is_whole:
-                chosen, fluid, served = roomy_part(market, margin) or (chosen, fluid, served)
-            if chosen.is_found and self.is_confirmed(chosen):
+                with suppress(OutOfTimeError), share(PART_SHARE):
+                    chosen, fluid, served = roomy_part(market, wider) or (chosen, fluid, served)
+            if not chosen.is_found:
+                break
+            found = self.refuted(chosen, left=_as_sent)
+            if not found:
                 self.first = self.answer(fluid, unproved(chosen, fluid), served)
                 return self.first if self.first.is_best else None
+            again = _streams_of(chosen, found)
+            if any(wider.get(name) == MARGINS[-1] for name in again):
+                break
+            for name in again:
+                wider[name] = next(it for it in MARGINS if it > wider.get(name, MARGINS[0]))
         return None
 
-    def cheaper(self, first: Confirmed) -> Confirmed:
-        """The cheapest of all that is known by now, where there is time to try it."""
-        fluid = first.fluid
+    def cheaper(self, market: Market, fluid: Chosen, served: Mapping[str, float]) -> Confirmed:
+        """The cheapest of all that is known by now, where there is time to try it.
+
+        It is held against what no fleet is cheaper than, as far as rates are known.
+
+        Raises:
+            OutOfTimeError: nothing that is known serves all.
+        """
+        bounding, first = fluid, self.first
+        with suppress(OutOfTimeError), share(BOUND_SHARE):
+            known = settled(market, now=market.book.now)
+            if known.solution.vouched.bound > fluid.solution.vouched.bound:
+                bounding = known
+        rent = first.fleet.chosen.solution.objective if first else math.inf
+        slower: dict[str, float] = {}
         with suppress(OutOfTimeError):
-            chosen = settled(fluid.market, now=fluid.market.book.sure)
-            rent = first.fleet.chosen.solution.objective
-            is_better = chosen.is_found and exceeds(rent, chosen.solution.objective)
-            if is_better and left_s() > self.simulated_s and self.is_confirmed(chosen):
-                return self.answer(fluid, unproved(chosen, fluid), first.served)
-        return first
+            while True:
+                chosen = settled(market, now=partial(_sure, market.book, slower))
+                if not chosen.is_found or not exceeds(rent, chosen.solution.objective):
+                    break
+                if left_s() <= self.simulated_s:
+                    break
+                found = self.refuted(chosen, left=_as_sent)
+                if not found:
+                    return self.answer(fluid, unproved(chosen, bounding), served)
+                for name in _streams_of(chosen, found):
+                    slower[name] = slower.get(name, 1.0) * LESS
+        if first is None:
+            raise out_of_time()
+        fleet = replace(first.fleet, chosen=unproved(first.fleet.chosen, bounding))
+        return replace(first, fleet=fleet)
 
     def is_confirmed(self, chosen: Chosen) -> bool:
         """Whether the simulation refutes nothing; what it refutes is no rate of the book."""
-        return not self.refuted(chosen, left=lambda _, pool: pool.replica_rate_per_s)
+        return not self.refuted(chosen, left=_as_sent)
 
     def refuted(self, chosen: Chosen, *, left: Left) -> tuple[Refuted, ...]:
         """What the simulation refutes of a fleet.
