@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import is_
 
 import numpy as np
 
@@ -16,6 +15,8 @@ from planner.topology.inventory import Kind
 
 Known = dict[tuple[int, Kind], tuple[Sequence[NodeConfiguration], BoolArray]]
 """Configurations of a model and kind, and which of them stay."""
+
+_NOBODY: tuple[Sequence[NodeConfiguration], BoolArray] = ((), np.zeros(0, np.bool_))
 
 
 def undominated(
@@ -41,28 +42,37 @@ def undominated(
         loaded: bytes of the weights of each, where it is better to load few; no more are loaded.
         known: what was said of those of a model and kind last, and is said of the same again.
     """
-    alike: dict[tuple[int, Kind], list[int]] = {}
-    for number, one in enumerate(configurations):
-        alike.setdefault((one.model, one.pattern.kind), []).append(number)
+    alike = _of_models_and_kinds(configurations)
     stays = np.ones(len(configurations), dtype=np.bool_)
     partners = np.zeros((len(configurations), 0), np.bool_)
     if any(one.pairing is not None for one in configurations):
         may = may_hand_over(configurations)
         partners = np.concatenate([may, may.T], axis=1)
-    known = {} if known is None or partners.shape[1] or loaded is not None else known
+    if known is None or partners.shape[1] or loaded is not None:
+        known = {}
     for key, numbers in alike.items():  # pairs of different ones stand for nobody
-        model, some = key[0], [configurations[number] for number in numbers]
-        before = known.get(key)
-        if before and len(before[0]) == len(some) and all(map(is_, before[0], some)):
-            stays[numbers] = before[1]
+        model, some = key[0], list(map(configurations.__getitem__, numbers))
+        before, stay = known.get(key, _NOBODY)
+        if list(map(id, before)) == list(map(id, some)):
+            stays[numbers] = stay
             continue
-        n_bytes = np.array([0.0 if loaded is None else loaded[number] for number in numbers])
+        n_bytes = np.zeros(len(some)) if loaded is None else np.array(loaded)[numbers]
         keeps = _includes(partners[numbers])
         stays[numbers] = ~_beaten(
             some, n_bytes, keeps, several=bool(several[model]), by_latency=by_latency
         )
         known[key] = some, stays[numbers]
     return [one for one, kept in zip(configurations, stays.tolist(), strict=True) if kept]
+
+
+def _of_models_and_kinds(
+    configurations: Sequence[NodeConfiguration],
+) -> dict[tuple[int, Kind], list[int]]:
+    """Numbers of configurations of each model on each kind."""
+    alike: dict[tuple[int, Kind], list[int]] = {}
+    for number, one in enumerate(configurations):
+        alike.setdefault((one.model, one.pattern.kind), []).append(number)
+    return alike
 
 
 def _includes(sets: BoolArray) -> BoolArray:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 
 from planner.errors import OutOfTimeError
 from planner.placing.fabrics.patterns import NodeConfiguration
@@ -48,6 +49,8 @@ MOST_ROUNDS = 40
 
 MOST_WIDENED = 8
 """Fleets with room to spare that are tried: each has more where the one before had too little."""
+
+_NEXT = dict(pairwise(MARGINS))
 
 PART_SHARE, BOUND_SHARE = 0.25, 0.4
 """Of the time that is left, what finding a part to serve may take, and a bound of what is known."""
@@ -111,6 +114,17 @@ def weighed(market: Market) -> Chosen:
     return replace(chosen, solution=proved, steps=steps)
 
 
+def _roomy(
+    market: Market, wider: Mapping[str, float], fluid: Chosen, served: Mapping[str, float]
+) -> tuple[Chosen, Chosen, Mapping[str, float]]:
+    """A fleet with room to spare, the cheapest at fluid rates, and what is served: less if need."""
+    chosen, part = roomy_fleet(market, wider), None
+    if not chosen.is_found and {*served.values()} == {1.0}:
+        with suppress(OutOfTimeError), share(PART_SHARE):
+            part = roomy_part(market, wider)
+    return part or (chosen, fluid, served)
+
+
 def _as_sent(fleet: PlannedFleet, pool: PlannedPool) -> float:
     """What is refuted is no rate of the book."""
     del fleet
@@ -155,23 +169,19 @@ class Tries:
         Returns:
             It, where it is known to be the best.
         """
-        is_whole, wider = all(one == 1.0 for one in served.values()), dict[str, float]()
+        wider: dict[str, float] = {}
         for _ in range(MOST_WIDENED) if is_set() and self.first is None else ():
-            chosen = roomy_fleet(market, wider)
-            if not chosen.is_found and is_whole:
-                with suppress(OutOfTimeError), share(PART_SHARE):
-                    chosen, fluid, served = roomy_part(market, wider) or (chosen, fluid, served)
+            chosen, fluid, served = _roomy(market, wider, fluid, served)
             if not chosen.is_found:
                 break
             found = self.refuted(chosen, left=_as_sent)
             if not found:
                 self.first = self.answer(fluid, unproved(chosen, fluid), served)
                 return self.first if self.first.is_best else None
-            again = _streams_of(chosen, found)
-            if any(wider.get(name) == MARGINS[-1] for name in again):
+            again = {name: wider.get(name, MARGINS[0]) for name in _streams_of(chosen, found)}
+            if MARGINS[-1] in again.values():
                 break
-            for name in again:
-                wider[name] = next(it for it in MARGINS if it > wider.get(name, MARGINS[0]))
+            wider |= {name: _NEXT[margin] for name, margin in again.items()}
         return None
 
     def cheaper(self, market: Market, fluid: Chosen, served: Mapping[str, float]) -> Confirmed:
@@ -192,9 +202,8 @@ class Tries:
         with suppress(OutOfTimeError):
             while True:
                 chosen = settled(market, now=partial(_sure, market.book, slower))
-                if not chosen.is_found or not exceeds(rent, chosen.solution.objective):
-                    break
-                if left_s() <= self.simulated_s:
+                is_better = chosen.is_found and exceeds(rent, chosen.solution.objective)
+                if not is_better or left_s() <= self.simulated_s:
                     break
                 found = self.refuted(chosen, left=_as_sent)
                 if not found:
@@ -205,10 +214,6 @@ class Tries:
             raise out_of_time()
         fleet = replace(first.fleet, chosen=unproved(first.fleet.chosen, bounding))
         return replace(first, fleet=fleet)
-
-    def is_confirmed(self, chosen: Chosen) -> bool:
-        """Whether the simulation refutes nothing; what it refutes is no rate of the book."""
-        return not self.refuted(chosen, left=_as_sent)
 
     def refuted(self, chosen: Chosen, *, left: Left) -> tuple[Refuted, ...]:
         """What the simulation refutes of a fleet.

@@ -152,25 +152,19 @@ def _ways_of_streams(
         caches = np.array([one.cache for one in table.formats])
         alike.append(np.unique(caches, return_inverse=True)[1][table.format_index])
     keys = np.stack(alike, axis=1)[rows]
-    some = np.flatnonzero(kept.any(axis=0))
-    bounds = np.zeros(kept.shape)
-    if len(some):
-        rates = fluid_rates([stations[i] for i in some.tolist()], [it.load for it in streams])
-        bounds[:, some] = (rates * np.array([[stations[i].n_ranks] for i in some.tolist()])).T
-    order = np.lexsort(keys.T[::-1])
-    starts = np.flatnonzero(np.any(np.diff(keys[order], axis=0), axis=1)) + 1
-    shapes = np.split(order, starts) if len(order) else []
+    rates = fluid_rates(stations, [it.load for it in streams])
+    bounds = (rates * np.array([it.n_ranks for it in stations]).reshape(-1, 1)).T
+    shapes = [np.flatnonzero((keys == key).all(axis=1)) for key in np.unique(keys, axis=0)]
     for of_stream, most in zip(kept, bounds, strict=True):
-        found = {}
-        for shape in shapes:
-            mine = shape[of_stream[shape]]
-            if len(mine):
-                found[tuple(keys[mine[0]].tolist())] = Ways(
-                    rows=rows[mine],
-                    stations=[stations[i] for i in mine.tolist()],
-                    bounds=most[mine].tolist(),
-                )
-        yield found
+        yield {
+            tuple(keys[mine[0]].tolist()): Ways(
+                rows=rows[mine],
+                stations=[stations[i] for i in mine.tolist()],
+                bounds=most[mine].tolist(),
+            )
+            for shape in shapes
+            if len(mine := shape[of_stream[shape]])
+        }
 
 
 def _worth_a_look(source: EngineSource, streams: Sequence[Stream], *, measured: bool) -> BoolArray:
