@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from planner.errors import NoPlanError
+from planner.errors import NoPlanError, OutOfTimeError
+from planner.placing.fleets import planning
 from planner.placing.fleets.capacity import PRECISION
 from planner.placing.fleets.planning import fleet
+from planner.placing.fleets.searching import settled
 from planner.placing.fleets.staircase import staircase
 from planner.planning.verification import verify
 from planner.report.as_json import answer_json, dumps
 from planner.report.saved import read_answer
+from planner.running.deadlines import out_of_time
 from planner.specs.connectors import load_connector
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.pools import load_site
@@ -65,6 +68,30 @@ def test_a_start_up_is_told_gpus_degrees_and_what_users_wait(rate, n_devices):
     assert answer.fluid_usd_per_hour <= answer.certificate.bound <= answer.usd_per_hour * (1 + 1e-9)
     for pool in answer.pools:  # none is sent more than it is said to serve
         assert pool.rate_per_s <= pool.n_replicas * pool.replica_rate_per_s * (1 + 1e-9)
+
+
+def test_where_time_ends_what_was_carried_by_then_goes_out(monkeypatch):
+    asked = request(chat(targets={"ttft_p95": "300 ms", "tpot_p95": "12 ms"}))
+
+    def ends(market):
+        settled(market)
+        raise out_of_time()
+
+    monkeypatch.setattr(planning, "weighed", ends)
+    answer = fleet(asked)
+    assert keeps_its_targets(answer)
+    assert answer.certificate.bound > answer.fluid_usd_per_hour  # what was looked at counts
+    monkeypatch.undo()
+    assert answer.usd_per_hour == fleet(asked).usd_per_hour
+
+
+def test_where_time_ends_before_anything_is_carried_there_is_no_fleet(monkeypatch):
+    def ends(market):
+        raise out_of_time()
+
+    monkeypatch.setattr(planning, "weighed", ends)
+    with pytest.raises(OutOfTimeError):
+        fleet(request(chat()))
 
 
 def test_the_same_rent_serves_as_much_as_it_says_and_no_more():

@@ -36,8 +36,9 @@ def roomy_fleet(market: Market, wider: Mapping[str, float], objective: str = REN
     Args:
         wider: margins of streams that need more than the least, by name.
     """
-    rates = market.roomy or _roomy_rates(market)
-    market.roomy.update(rates)
+    rates = market.roomy
+    if not all(id(one) in rates for one in market.offered.configurations):
+        rates.update(_roomy_rates(market))
 
     def roomy(one: NodeConfiguration) -> NodeConfiguration:
         """By the way that serves most within its targets, at a part of its rate."""

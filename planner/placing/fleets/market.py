@@ -156,7 +156,8 @@ def market_believing(market: Market, belief: str) -> Market:
     offered = replace(market.offered, configurations=tuple(other for _, other in pairs))
     if belief == MEDIAN:
         request = replace(request, confidence=0.0)
-    return replace(market, request=request, offered=offered, book=market.book.anew(pairs))
+    book = market.book.anew(pairs)
+    return replace(market, request=request, offered=offered, book=book, roomy={})
 
 
 def asked_again(market: Market, request: FleetRequest) -> Market:

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 from planner.estimates.queues.loads import Load
-from planner.estimates.queues.rates import fluid_rate
+from planner.estimates.queues.rates import fluid_rate, fluid_rates
 from tests.estimates.queues.simulated import served_rate
 from tests.estimates.queues.situations import situation
 from tests.verifier.simulation.stations import station
@@ -46,3 +46,11 @@ def test_no_station_serves_more_than_the_fluid_rate_while_all_wait(seed: int) ->
     one = situation(seed)
     most = fluid_rate(one.station, one.load)
     assert 0.3 * most < served_rate(one, n=3000) <= 1.03 * most  # lengths are drawn
+
+
+def test_rates_of_many_stations_and_loads_are_those_of_each_by_itself() -> None:
+    some = [situation(seed) for seed in range(18, 26)]
+    assert len({it.station.role for it in some}) == 3
+    found = fluid_rates([it.station for it in some], [it.load for it in some])
+    alone = [[fluid_rate(one.station, other.load) for other in some] for one in some]
+    assert found.tolist() == alone
