@@ -128,14 +128,10 @@ def _sorts(market: Market) -> dict[Hashable, _Sort]:
     for one in market.offered.configurations:
         source, stream = source_of(one), market.streams[one.model]
         key = sort_key(one, stream)
-        mine = found.get(key)
-        if mine is None:
-            mine = found[key] = _Sort(
-                usd_per_hour=one.usd_per_hour,
-                n_devices=one.n_devices,
-                kind=one.pattern.kind_name,
-                role=one.role,
-            )
+        if key not in found:
+            kind, usd = one.pattern.kind_name, one.usd_per_hour
+            found[key] = _Sort(usd_per_hour=usd, n_devices=one.n_devices, kind=kind, role=one.role)
+        mine = found[key]
         mine.stations |= {id(it): it for it in source.ways.stations}  # rows are each source's own
         mine.units |= {*stream.units}
     return found

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
-from planner.errors import NoPlanError
+from planner.errors import NoPlanError, OutOfTimeError
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fleets.chosen import Chosen
 from planner.placing.fleets.incumbents import roomy_fleet
@@ -16,7 +17,7 @@ from planner.placing.fleets.searching import SHARE, as_offered, settled
 from planner.placing.fleets.streams import targets_of
 from planner.results.engines import EngineDeployment
 from planner.results.obstacles import Obstacle, PlacementConflict, beyond_text
-from planner.running.deadlines import check
+from planner.running.deadlines import check, share
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.traffic.percentiles import TTFT, PercentileTarget
 from planner.specs.traffic.records import TrafficClass
@@ -27,6 +28,9 @@ _ROUNDING = 1e-6
 
 _PRECISION = 1.0 / 1024.0
 """Of the share of a class that is served, relative to it."""
+
+PART_SHARE = 0.25
+"""Of the time that is left, what finding a part to serve may take."""
 
 _LEAST = 2.0**-30
 """Share of a class below which it is taken for none."""
@@ -181,7 +185,18 @@ def shared_out(market: Market, most: float = 1.0) -> tuple[Market, dict[str, flo
     return asked_again(market, replace(market.request, classes=kept)), served
 
 
-def roomy_part(
+def roomy(
+    market: Market, wider: Mapping[str, float], fluid: Chosen, served: Mapping[str, float]
+) -> tuple[Chosen, Chosen, Mapping[str, float]]:
+    """A fleet with room to spare, the cheapest at fluid rates, and what is served: less if need."""
+    chosen, part = roomy_fleet(market, wider), None
+    if not chosen.is_found and {*served.values()} == {1.0}:
+        with suppress(OutOfTimeError), share(PART_SHARE):
+            part = _roomy_part(market, wider)
+    return part or (chosen, fluid, served)
+
+
+def _roomy_part(
     market: Market, wider: Mapping[str, float]
 ) -> tuple[Chosen, Chosen, dict[str, float]] | None:
     """A fleet with so much room for as much as can be served; None where that is nothing.
@@ -198,13 +213,13 @@ def roomy_part(
     if len({one.priority for one in classes}) > 1:
         return None
     most = roomy_fleet(market, wider, SHARE)
-    share = min(1.0, -most.solution.objective) * (1.0 - _ROUNDING) if most.is_found else 0.0
-    if share <= _LEAST:
+    part = min(1.0, -most.solution.objective) * (1.0 - _ROUNDING) if most.is_found else 0.0
+    if part <= _LEAST:
         return None
-    less = tuple(replace(one, rate_per_s=one.rate_per_s * share) for one in classes)
+    less = tuple(replace(one, rate_per_s=one.rate_per_s * part) for one in classes)
     again = asked_again(market, replace(market.request, classes=less))
     fluid = settled(again, now=as_offered)
-    return roomy_fleet(again, wider), fluid, {one.name: share for one in classes}
+    return roomy_fleet(again, wider), fluid, {one.name: part for one in classes}
 
 
 def _apart(market: Market) -> Market:

@@ -21,12 +21,12 @@ from planner.placing.fleets.chosen import (
     planned,
     usd_per_hour,
 )
-from planner.placing.fleets.incumbents import MARGINS, roomy_fleet
+from planner.placing.fleets.incumbents import MARGINS
 from planner.placing.fleets.market import Market
 from planner.placing.fleets.mixtures import in_mixtures
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.searching import settled
-from planner.placing.fleets.shortage import roomy_part
+from planner.placing.fleets.shortage import roomy
 from planner.placing.fleets.simulating import (
     Left,
     divided,
@@ -52,8 +52,8 @@ MOST_WIDENED = 8
 
 _NEXT = dict(pairwise(MARGINS))
 
-PART_SHARE, BOUND_SHARE = 0.25, 0.4
-"""Of the time that is left, what finding a part to serve may take, and a bound of what is known."""
+BOUND_SHARE = 0.4
+"""Of the time that is left, what a bound of what is known may take."""
 
 LESS = 0.95
 """Of what was served at most, or carried, what is tried next where too little is left for it."""
@@ -114,17 +114,6 @@ def weighed(market: Market) -> Chosen:
     return replace(chosen, solution=proved, steps=steps)
 
 
-def _roomy(
-    market: Market, wider: Mapping[str, float], fluid: Chosen, served: Mapping[str, float]
-) -> tuple[Chosen, Chosen, Mapping[str, float]]:
-    """A fleet with room to spare, the cheapest at fluid rates, and what is served: less if need."""
-    chosen, part = roomy_fleet(market, wider), None
-    if not chosen.is_found and {*served.values()} == {1.0}:
-        with suppress(OutOfTimeError), share(PART_SHARE):
-            part = roomy_part(market, wider)
-    return part or (chosen, fluid, served)
-
-
 def _as_sent(fleet: PlannedFleet, pool: PlannedPool) -> float:
     """What is refuted is no rate of the book."""
     del fleet
@@ -171,7 +160,7 @@ class Tries:
         """
         wider: dict[str, float] = {}
         for _ in range(MOST_WIDENED) if is_set() and self.first is None else ():
-            chosen, fluid, served = _roomy(market, wider, fluid, served)
+            chosen, fluid, served = roomy(market, wider, fluid, served)
             if not chosen.is_found:
                 break
             found = self.refuted(chosen, left=_as_sent)
