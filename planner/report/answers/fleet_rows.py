@@ -120,7 +120,7 @@ def bound_rows(plan: FleetPlan) -> list[tuple[str, str]]:
 
 def _fluid_words(plan: FleetPlan) -> str:
     if plan.fluid_usd_per_hour is None or plan.fluid_gap is None:
-        return "nobody says what none is cheaper than"
+        return "no bound of all fleets is known"
     return (
         f"{show(plan.fluid_usd_per_hour, 'USD/h')}: no fleet of these deployments is cheaper, "
         "however classes share its replicas and passes are scheduled, percentiles "
