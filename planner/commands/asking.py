@@ -165,7 +165,7 @@ def _layout_problems(
 def _collect_machines(clusters: Sequence[ClusterSpec], runtimes: Sequence[str], said: Said) -> None:
     """Kernels of every engine on the pool; of surveys, a case may lack them."""
     from planner.runtimes.engine_requests import machines_of
-    from planner.specs.meanings import ENGINES, family_of
+    from planner.specs.options.meanings import ENGINES, family_of
 
     for cluster, name in product(clusters, runtimes):
         if family_of(name) == ENGINES:

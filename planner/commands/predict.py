@@ -92,8 +92,8 @@ def _usual_engine(said: Said) -> str:
 
 def _of_layouts(said: Said) -> Answer:
     """Layouts, or the reference model: a plan of what is given, of the rest the fastest."""
-    from planner.commands.options.readers import one_of
     from planner.planning.plans import plan
+    from planner.specs.options.readers import one_of
     from planner.specs.reading import load_cluster, load_model
     from planner.specs.records import FORMAT_BYTES, Workload
     from planner.specs.targets import Layouts, Targets

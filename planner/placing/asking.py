@@ -16,7 +16,7 @@ from planner.runtimes.engines import WITHOUT_ERROR
 from planner.specs.architecture import Architecture
 from planner.specs.engine_request import BEST, SIMPLEST
 from planner.specs.graphs import GraphSpec
-from planner.specs.meanings import LEAVE_OUT, misplaced
+from planner.specs.options.meanings import LEAVE_OUT, misplaced
 from planner.specs.placement_request import (
     LIMITS,
     OBJECTIVES,

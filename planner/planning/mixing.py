@@ -21,7 +21,7 @@ from planner.running.deadlines import is_over
 from planner.runtimes.registry import OPTIONS
 from planner.specs.architecture import Architecture
 from planner.specs.ledger import remark
-from planner.specs.meanings import LEAVE_OUT
+from planner.specs.options.meanings import LEAVE_OUT
 from planner.specs.placement_request import Serve
 from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.runtimes import ERDIL2025

@@ -34,8 +34,8 @@ from planner.report.answer_kinds import Path, kind_of
 from planner.report.json_records import DERIVED, JOINT, KINDS, RANGES
 from planner.report.times import times_of
 from planner.results.listings import Failure
-from planner.specs.defaults import spans
 from planner.specs.ledger import files_used
+from planner.specs.options.counts import spans
 
 Json = dict[str, Any]
 

@@ -11,10 +11,10 @@ from planner.report.words import amount, target_texts
 from planner.results import AnyRequest
 from planner.specs.acceptance import acceptance_text, source_of
 from planner.specs.architecture import Architecture, Experts
-from planner.specs.defaults import span_text
 from planner.specs.engine_request import OVERLAPS, AskedModel, EngineRequest
 from planner.specs.engines.files import memory_options
 from planner.specs.kernels import EngineSpec
+from planner.specs.options.counts import span_text
 from planner.specs.served_formats import ServedFormats, as_run, checkpoint_of
 from planner.units import show
 

@@ -31,11 +31,9 @@ from planner.specs.defaults import (
     DEFAULT_MODEL,
     DEFAULT_TOPOLOGY,
     DEFAULT_WORKLOAD,
-    batches_text,
     confidence_text,
     default_batches,
     limit_options,
-    span_text,
 )
 from planner.specs.engine_request import (
     CHUNKS,
@@ -51,7 +49,8 @@ from planner.specs.engine_request import (
 )
 from planner.specs.engines.files import load_engine, memory_options
 from planner.specs.kernels import EngineSpec, KernelTable
-from planner.specs.meanings import misplaced
+from planner.specs.options.counts import batches_text, span_text
+from planner.specs.options.meanings import misplaced
 from planner.specs.quality import among_variants, quality_problems, usual_formats
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import OBJECTIVES, SolverOptions, Targets

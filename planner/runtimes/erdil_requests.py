@@ -24,7 +24,7 @@ from planner.specs.economics.records import (
     Served,
 )
 from planner.specs.ledger import ECONOMICS, timed_by
-from planner.specs.meanings import misplaced
+from planner.specs.options.meanings import misplaced
 from planner.specs.quality import quality_words
 from planner.specs.records import FORMAT_BYTES, ClusterSpec, DeviceSpec, ModelSpec, NodesFabric
 from planner.specs.request import OBJECTIVES, Request

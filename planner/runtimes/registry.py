@@ -16,7 +16,7 @@ from planner.specs.defaults import DEFAULT_WORKLOAD
 from planner.specs.economics.records import MEMORY_RULES
 from planner.specs.engine_request import OVERLAPS, PREFERENCES
 from planner.specs.ledger import remark
-from planner.specs.meanings import misplaced, refusal_under
+from planner.specs.options.meanings import misplaced, refusal_under
 from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.runtimes import ERDIL2025, ROOFLINE
 from planner.specs.targets import SolverOptions, Targets

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from planner.quantities import QUANTITIES, limited
+from planner.specs.options.counts import DEFAULT_BATCHES, N_LARGER_BATCHES, batches_text, span_text
 from planner.specs.quality import usual_formats
 from planner.specs.records import Workload
 from planner.specs.targets import DEGREE_OPTIONS, Speculation, Targets
 
 if TYPE_CHECKING:
     from planner.specs.request import Request
-    from planner.specs.targets import Targets
 
 DEFAULT_MODEL = "palm-540b"
 DEFAULT_TOPOLOGY = "tpu-v4-4x8x8"
@@ -21,13 +21,6 @@ USUAL_UTILISATION = 0.85
 """Share of their capacity that replicas serve of requests that come at a rate; `assumed`."""
 
 DEFAULT_WORKLOAD = Workload(n_input_tokens=2048, n_output_tokens=64)
-DEFAULT_BATCHES = (*range(1, 129), *range(136, 1025, 8))
-"""Batches that every search chooses from: each up to 128, then each multiple of 8 up to 1024.
-
-The sizes that vLLM captures CUDA graphs for are among them, and its `max_num_seqs` on devices of
-70 GiB or more is the last.
-"""
-
 NEAR_SHARE = 0.005
 """Of its objective that a placement gives up at most for replicas over fewer nodes and leaves, and
 for compact slices."""
@@ -37,9 +30,6 @@ RULE_SHARE = 0.05
 
 N_SIMULATED = 20_000
 """Requests that a fleet is tried on: of 20 batches of 880, each p99 has 8 above it."""
-
-N_LARGER_BATCHES = 64
-"""Batches that are offered beyond these where only larger ones are asked for."""
 
 
 def default_prefill(targets: Targets) -> str:
@@ -56,29 +46,6 @@ def default_prefill_batches(prefill: str) -> Sequence[int]:
     return (1,) if prefill == "latency" else DEFAULT_BATCHES
 
 
-def batches_up_to(most: int) -> tuple[int, ...]:
-    """The usual batches that are no larger than a cap, and the cap itself.
-
-    >>> batches_up_to(4), batches_up_to(130)[-3:], batches_up_to(1100)[-4:]
-    ((1, 2, 3, 4), (127, 128, 130), (1058, 1075, 1092, 1100))
-    """
-    usual = (n for n in DEFAULT_BATCHES if n < most)
-    larger = range(DEFAULT_BATCHES[-1], most, max(1, most // N_LARGER_BATCHES))
-    return tuple(sorted({*usual, *larger, most}))
-
-
-def batches_text(chosen: Sequence[int]) -> str:
-    """Batches as `--batch` reads them back: a number alone is a cap.
-
-    >>> batches_text((1, 2, 3)), batches_text((3,)), batches_text((2, 4))
-    ('3', '3:3', '2,4')
-    """
-    if len(chosen) == 1 and chosen[0] > 1:
-        return f"{chosen[0]}:{chosen[0]}"
-    is_capped = tuple(chosen) == batches_up_to(chosen[-1])
-    return str(chosen[-1]) if is_capped else span_text(chosen)
-
-
 def default_batches(targets: Targets) -> tuple[int, ...]:
     """The usual decode batches, and those from `min_batch` to twice as many beyond them.
 
@@ -92,35 +59,6 @@ def default_batches(targets: Targets) -> tuple[int, ...]:
     step = max(1, -(-least // N_LARGER_BATCHES))
     larger = range(least, 2 * least + 1, step)
     return tuple(sorted({*DEFAULT_BATCHES, *larger, 2 * least}))
-
-
-def spans(numbers: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Ascending integers as (first, last, step) of runs.
-
-    >>> spans((1, 2, 3, 8, 16, 24, 90))
-    [(1, 3, 1), (8, 24, 8), (90, 90, 1)]
-    """
-    runs: list[tuple[int, int, int]] = []
-    start = 0
-    while start < len(numbers):
-        end, step = start + 1, 1
-        if end < len(numbers):
-            step = numbers[end] - numbers[start]
-            while end + 1 < len(numbers) and numbers[end + 1] - numbers[end] == step:
-                end += 1
-        if end >= len(numbers) or (step > 1 and end - start < 2):
-            end, step = start, 1  # two numbers far apart are no run
-        runs.append((numbers[start], numbers[end], step))
-        start = end + 1
-    return runs
-
-
-def span_text(numbers: Sequence[int]) -> str:
-    """Integers as an option takes them: `1:1024`, `1,2,4`, `8:64:8`."""
-    return ",".join(
-        f"{first}" if first == last else f"{first}:{last}" + (f":{step}" if step > 1 else "")
-        for first, last, step in spans(numbers)
-    )
 
 
 def command_of(request: Request, changes: Mapping[str, str]) -> str:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from planner.quantities import placed
 from planner.specs.architecture import Architecture
 from planner.specs.correspondence import model_spec_of
-from planner.specs.defaults import DEFAULT_BATCHES, DEFAULT_WORKLOAD
+from planner.specs.defaults import DEFAULT_WORKLOAD
 from planner.specs.engine_request import BEST
 from planner.specs.graphs import GraphSpec
 from planner.specs.kernels import EngineTables
+from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.pools import PoolSpec
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import Request, SolverOptions, Targets, make_request

@@ -8,7 +8,6 @@ from typing import Annotated
 
 from planner.specs.checking import request_problems
 from planner.specs.defaults import (
-    DEFAULT_BATCHES,
     DEFAULT_MODEL,
     DEFAULT_TOPOLOGY,
     DEFAULT_WORKLOAD,
@@ -17,6 +16,7 @@ from planner.specs.defaults import (
     default_prefill,
     default_prefill_batches,
 )
+from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.quality import usual_formats
 from planner.specs.records import MOST_TOKENS, ClusterSpec, ModelSpec, Provenance, Workload
 from planner.specs.targets import (

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, Literal
 
 from planner.quantities import limited, objectives
 from planner.specs.models import ModelSpec
+from planner.specs.options.counts import count
 from planner.specs.validation.values import NOT_EMPTY, Check, Named, Sequences, between, one_of
+from planner.units import UnitError
 
 OBJECTIVES = objectives()
 PREFILL_POLICIES = ("latency", "cost")
@@ -232,3 +235,40 @@ class SolverOptions:
     proof: Wanted = "two"
     sort_price: float = 0.01
     most_sorts: int | None = None
+
+
+_LAYOUT_EXAMPLE = "write it like `prefill=WGXYZ,decode=WS2D` or `decode=WS2D/batch`"
+_NEXT_PHASE = re.compile(r",(?=\s*\w+\s*=)")  # names of layouts have commas of their own
+
+
+def layouts_of(text: str) -> Layouts:
+    """`prefill=WGXYZ,decode=WS2D/batch/1`: a phase each, its layout, the cut of attention, parts.
+
+    Raises:
+        UnitError: it is not written so.
+    """
+    found: dict[str, PhaseLayout] = {}
+    for part in _NEXT_PHASE.split(text):
+        phase, equals, name = (word.strip() for word in part.partition("="))
+        if not equals:
+            raise UnitError(text, "does not say of which phase", _LAYOUT_EXAMPLE)
+        if phase not in ("prefill", "decode"):
+            raise UnitError(text, f"`{phase}` is no phase", "it is prefill or decode")
+        if phase in found:
+            raise UnitError(text, f"says twice what {phase} is", "say it once")
+        found[phase] = _layout_of(text, name)
+    return Layouts(**found)
+
+
+def _layout_of(text: str, written: str) -> PhaseLayout:
+    words = [word.strip() for word in written.split("/")]
+    parts = [count(word) for word in words if word.isdecimal()]
+    cuts = [word for word in words if word in ATTENTIONS]
+    names = [word for word in words if word not in ATTENTIONS and not word.isdecimal()]
+    if not all(words) or max(len(names), len(cuts), len(parts)) > 1:
+        raise UnitError(text, "is no layout, and no way to cut attention", _LAYOUT_EXAMPLE)
+    return PhaseLayout(
+        name=next(iter(names), None),
+        attention=next(iter(cuts), None),
+        n_microbatches=next(iter(parts), None),
+    )

@@ -18,7 +18,7 @@ from planner.commands.cli import main
 from planner.commands.options.commands import COMMANDS as LISTED
 from planner.commands.options.commands import options_of
 from planner.report.messages import MOST_LISTED
-from planner.specs.meanings import refusal_under, refused_by
+from planner.specs.options.meanings import refusal_under, refused_by
 
 ENGINES = ("vllm", "sglang", "trtllm")
 PLANNED = ("roofline", *ENGINES, "erdil2025")

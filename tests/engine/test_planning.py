@@ -26,8 +26,8 @@ from planner.report.lines import percent
 from planner.results import EnginePlan
 from planner.runtimes.engine_requests import engine_request, machines_of
 from planner.runtimes.predicting import predict
-from planner.specs.defaults import DEFAULT_BATCHES
 from planner.specs.engine_request import CHUNKS, AskedDrafting
+from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.quality import as_published
 from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.records import ClusterSpec, Workload

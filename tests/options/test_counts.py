@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.commands.options.counts import MOST_BATCHES, batches, count, count_or_none
-from planner.specs.defaults import span_text
+from planner.specs.options.counts import MOST_BATCHES, batches, count, count_or_none, span_text
 from planner.specs.request import MOST_SEQUENCES
 from planner.units import UnitError
 

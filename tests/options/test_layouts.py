@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.commands.options.reading import layouts_of
-from planner.specs.targets import Layouts, PhaseLayout
+from planner.specs.targets import Layouts, PhaseLayout, layouts_of
 from planner.units import UnitError
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from planner.commands.options.commands import COMMANDS, called, options_of, owners, typed
 from planner.commands.options.helping import help_page, install
-from planner.commands.options.option import Option
 from planner.commands.options.parsing import parse
-from planner.commands.options.readers import one_of
-from planner.commands.options.table import HEADINGS
 from planner.errors import RequestError
-from planner.specs.meanings import REFUSALS
+from planner.specs.options.meanings import REFUSALS
+from planner.specs.options.option import Option
+from planner.specs.options.readers import one_of
+from planner.specs.options.table import HEADINGS
 from planner.units import UnitError
 
 ROWS = [row for rows in HEADINGS.values() for row in rows]

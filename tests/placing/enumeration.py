@@ -23,7 +23,7 @@ from planner.estimates.steps import Machine
 from planner.programs.deployment import Posing
 from planner.programs.posed import Aim, joined
 from planner.solvers import solve
-from planner.specs.defaults import DEFAULT_BATCHES
+from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.pools import GroupSpec, PoolSpec
 from planner.specs.reading import load_cluster, load_model
 from planner.specs.records import ClusterSpec, Workload

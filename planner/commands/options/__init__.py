@@ -1,8 +1,9 @@
-"""Options of the command line: how they are written, and what they mean.
+"""argv to requests, by the table of options in `planner.specs.options`.
 
-written     every option of `plan` as text, with its help
-arguments   argv, freed of what no option can mean
-reading     text to numbers, all faults at once
-several     the same for commands that answer with several plans
-counts      whole numbers and lists of them
+commands    each command, and the names of its options
+words       the words of a command line to texts of options
+parsing     these to values, all faults at once
+helping     pages of help and completions of shells
+reading     values to arguments of the library
+traffic     the same of classes of traffic
 """

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from planner.commands.options.option import Option
-from planner.commands.options.table import HEADINGS, option_of
 from planner.quantities import limited, placed
-from planner.specs.meanings import refused_by
+from planner.specs.options.meanings import refused_by
+from planner.specs.options.option import Option
+from planner.specs.options.table import HEADINGS, option_of
 from planner.specs.traffic.percentiles import USUAL_TARGETS
 
 

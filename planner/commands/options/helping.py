@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from planner.commands.options.commands import COMMANDS, Command, called, options_of
-from planner.commands.options.option import Option
-from planner.commands.options.table import HEADINGS
 from planner.errors import Problem, RequestError
 from planner.report.lines import wrapped
 from planner.report.paint import width
+from planner.specs.options.option import Option
+from planner.specs.options.table import HEADINGS
 from planner.specs.traffic.percentiles import DEFINITIONS, GOODPUT
 
 _COLUMN = 28  # where words begin; `--prefill-batch BATCHES` fits before it

@@ -12,10 +12,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from planner.commands.options.commands import COMMANDS, called, options_of
-from planner.commands.options.option import Option, Read, new_file
 from planner.commands.options.words import Words
 from planner.errors import Problem, RequestError
-from planner.specs.meanings import misplaced
+from planner.specs.options.meanings import misplaced
+from planner.specs.options.option import Option, Read, new_file
 from planner.units import UnitError
 
 if TYPE_CHECKING:

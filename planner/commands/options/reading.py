@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from planner.commands.options import counts
 from planner.commands.options.parsing import Said
-from planner.commands.options.readers import acceptance, acceptances, one_of
 from planner.quantities import QUANTITIES, Quantity, limited
 from planner.specs.architecture import Architecture
 from planner.specs.defaults import USUAL_UTILISATION
 from planner.specs.engine_request import LOOKAHEADS, AskedDrafting
+from planner.specs.options.readers import acceptance, acceptances, one_of
 from planner.specs.places import is_path
 from planner.specs.records import FORMAT_BYTES, Workload
 from planner.specs.request import Degrees, SolverOptions, Speculation, Targets
-from planner.specs.targets import ATTENTIONS, Layouts, PhaseLayout
 from planner.units import UnitError, parse
 
 
@@ -38,7 +35,7 @@ def read_layouts(said: Said) -> dict[str, Any]:
 def read_engines(said: Said, runtimes: Sequence[str]) -> dict[str, Any]:
     """Arguments of plans of engines, whose kernels know more formats than layouts do."""
     from planner.specs.engines.files import load_engine
-    from planner.specs.meanings import ENGINES, family_of
+    from planner.specs.options.meanings import ENGINES, family_of
 
     asked = read_request(said)
     if not said.is_given("--batch"):
@@ -247,41 +244,3 @@ def _of_file(model: Architecture, path: str, said: Said) -> Architecture:
         said.refuse(OPTION, fact, "write one for each expert of a layer")
         return model
     return model.with_loads(loads.tolist(), said=path)
-
-
-PHASES = ("prefill", "decode")
-_EXAMPLE = "write it like `prefill=WGXYZ,decode=WS2D` or `decode=WS2D/batch`"
-_NEXT = re.compile(r",(?=\s*\w+\s*=)")  # names of layouts with experts have commas of their own
-
-
-def layouts_of(text: str) -> Layouts:
-    """`prefill=WGXYZ,decode=WS2D/batch/1`: a phase each, its layout, the cut of attention, parts.
-
-    Raises:
-        UnitError: it is not written so.
-    """
-    found: dict[str, PhaseLayout] = {}
-    for part in _NEXT.split(text):
-        phase, equals, name = (word.strip() for word in part.partition("="))
-        if not equals:
-            raise UnitError(text, "does not say of which phase", _EXAMPLE)
-        if phase not in PHASES:
-            raise UnitError(text, f"`{phase}` is no phase", "it is prefill or decode")
-        if phase in found:
-            raise UnitError(text, f"says twice what {phase} is", "say it once")
-        found[phase] = _layout_of(text, name)
-    return Layouts(**found)
-
-
-def _layout_of(text: str, written: str) -> PhaseLayout:
-    words = [word.strip() for word in written.split("/")]
-    parts = [counts.count(word) for word in words if word.isdecimal()]
-    cuts = [word for word in words if word in ATTENTIONS]
-    names = [word for word in words if word not in ATTENTIONS and not word.isdecimal()]
-    if not all(words) or max(len(names), len(cuts), len(parts)) > 1:
-        raise UnitError(text, "is no layout, and no way to cut attention", _EXAMPLE)
-    return PhaseLayout(
-        name=next(iter(names), None),
-        attention=next(iter(cuts), None),
-        n_microbatches=next(iter(parts), None),
-    )

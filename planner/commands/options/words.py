@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from planner.commands.options.commands import COMMANDS, called, options_of, owners
-from planner.commands.options.option import Option
-from planner.commands.options.readers import closest
 from planner.errors import Problem
-from planner.specs.meanings import problem_of, refused_by
+from planner.specs.options.meanings import problem_of, refused_by
+from planner.specs.options.option import Option
+from planner.specs.options.readers import closest
 
 if TYPE_CHECKING:
     from planner.commands.options.parsing import Said

@@ -35,7 +35,7 @@ _TICK_S = 0.25
 _BUSY = 2  # chunks for each worker: one at work, one waiting
 
 _LOADED = (
-    *("planner.commands.cli", "planner.commands.options.fleets", "planner.planning.plans"),
+    *("planner.commands.cli", "planner.commands.fleet", "planner.planning.plans"),
     *("planner.report.as_json", "planner.report.answers.plans"),
 )
 _WARNINGS = "PYTHONWARNINGS"

@@ -22,7 +22,6 @@ from planner.errors import Problem, RequestError
 from planner.report.files import replace_file
 
 SCHEMA = "planner.sweep/1"
-FORMATS = ("jsonl", "parquet")
 MANIFEST = "manifest.json"
 ROWS_OF_A_PART = 1_000
 

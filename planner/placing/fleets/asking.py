@@ -21,7 +21,7 @@ from planner.specs.deployment_tables import load_table
 from planner.specs.engines.files import load_engine
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.graphs import GraphSpec
-from planner.specs.meanings import ENGINES, OF_FLEETS, family_of, misplaced
+from planner.specs.options.meanings import ENGINES, OF_FLEETS, family_of, misplaced
 from planner.specs.placement_request import DeploymentTable, PlacementRequest, Serve
 from planner.specs.pools import PoolSpec
 from planner.specs.prices import priced, unknown_kinds

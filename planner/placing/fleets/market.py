@@ -30,7 +30,7 @@ from planner.placing.handing import handed
 from planner.placing.runtimes import Runtime
 from planner.placing.sites import Served
 from planner.specs.fleet_request import FleetRequest
-from planner.specs.meanings import ENGINES, family_of
+from planner.specs.options.meanings import ENGINES, family_of
 from planner.specs.placement_request import PlacementRequest, Serve
 from planner.specs.records import Workload
 from planner.specs.region import MEDIAN

@@ -49,8 +49,8 @@ from planner.report.words import plural, target_texts
 from planner.results.engines import EngineDeployment
 from planner.results.predictions import Launch
 from planner.results.surveys import OWN, Curve, Curves, Frontier
-from planner.specs.defaults import span_text
 from planner.specs.engine_request import EngineRequest
+from planner.specs.options.counts import span_text
 from planner.specs.request import Request
 
 MOST_POINTS = 20  # of all curves together

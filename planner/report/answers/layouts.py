@@ -15,7 +15,7 @@ from planner.report.lines import percent
 from planner.report.proof import constant_rows
 from planner.report.words import PREFILL_WORDS, amount, headline, plural, target_texts
 from planner.results import Deployment, Division, LayoutPlan, Memory, Mesh, PhasePlan, served_by
-from planner.specs.defaults import span_text
+from planner.specs.options.counts import span_text
 from planner.specs.quality import quality_words
 from planner.specs.records import LinkedFabric
 from planner.specs.request import Request, SolverOptions, default_prefill_batches

@@ -12,7 +12,7 @@ from planner.report.region import planned_words
 from planner.report.words import limit_label, limit_text, plural, target_texts
 from planner.results import AnyPlan, LimitUse, runtime_name
 from planner.specs.certificates import UNCONFIRMED
-from planner.specs.defaults import span_text
+from planner.specs.options.counts import span_text
 from planner.specs.runtimes import ROOFLINE
 from planner.specs.traffic.percentiles import TPOT, TTFT
 from planner.units import show

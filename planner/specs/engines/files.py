@@ -16,7 +16,7 @@ from planner.errors import Problem, SpecError
 from planner.specs.engines.rules import EngineRule
 from planner.specs.finding import Found, find
 from planner.specs.kernels import EngineSpec
-from planner.specs.meanings import misplaced
+from planner.specs.options.meanings import misplaced
 from planner.specs.places import Kind, common_to_engines, is_as_shipped, shipped_file, shown_path
 from planner.specs.reading import read_named
 from planner.specs.runtimes import is_table

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from planner.commands.options import counts
-from planner.commands.options.option import Gather, Read
+from planner.specs.options import counts
+from planner.specs.options.option import Gather, Read
 from planner.units import UnitError, parse
 
 LARGEST_ALPHA = 100.0

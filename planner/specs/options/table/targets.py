@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from planner.commands.options import counts, readers
-from planner.commands.options import readers as read
-from planner.commands.options.option import Option
 from planner.quantities import Quantity, limited
+from planner.specs.options import counts, readers
+from planner.specs.options import readers as read
+from planner.specs.options.option import Option
 from planner.specs.traffic.percentiles import USUAL_TARGETS
 
 ON_SERVERS = ("place", "repair")

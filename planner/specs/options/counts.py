@@ -1,13 +1,22 @@
-"""Whole numbers and lists of them, read as strictly as quantities are."""
+"""Whole numbers and lists of them, read as strictly as quantities are, and written back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from planner.units import UnitError
 
 MOST = 10**9
 MOST_BATCHES = 4096
+DEFAULT_BATCHES = (*range(1, 129), *range(136, 1025, 8))
+"""Batches that every search chooses from: each up to 128, then each multiple of 8 up to 1024.
+
+The sizes that vLLM captures CUDA graphs for are among them, and its `max_num_seqs` on devices of
+70 GiB or more is the last.
+"""
+
+N_LARGER_BATCHES = 64
+"""Batches that are offered beyond these where only larger ones are asked for."""
 
 _LIST = "write `64`, `16:128`, `16:128:8` or `1,2,4`"
 
@@ -80,8 +89,6 @@ def capped(text: str) -> tuple[int, ...]:
     >>> capped("3"), capped("3:3"), capped("2,4")
     ((1, 2, 3), (3,), (2, 4))
     """
-    from planner.specs.defaults import batches_up_to
-
     values = batches(text)
     is_number = len(values) == 1 and not {":", ","} & set(text)
     return batches_up_to(values[0]) if is_number else values
@@ -89,7 +96,7 @@ def capped(text: str) -> tuple[int, ...]:
 
 def _span(text: str, item: str) -> range:
     """The batches of one item: `64`, `16:128`, `16:128:8`."""
-    from planner.specs.request import MOST_SEQUENCES
+    from planner.specs.validation.values import MOST_SEQUENCES
 
     sequences = at_least(1, MOST_SEQUENCES)
     try:
@@ -110,3 +117,55 @@ def _in_list(text: str, error: UnitError) -> UnitError:
     part = error.text.strip()
     fact = f"has `{part}`, which {error.fact}" if part else "has an empty part"
     return UnitError(text, fact, error.remedy or _LIST)
+
+
+def batches_up_to(most: int) -> tuple[int, ...]:
+    """The usual batches that are no larger than a cap, and the cap itself.
+
+    >>> batches_up_to(4), batches_up_to(130)[-3:], batches_up_to(1100)[-4:]
+    ((1, 2, 3, 4), (127, 128, 130), (1058, 1075, 1092, 1100))
+    """
+    usual = (n for n in DEFAULT_BATCHES if n < most)
+    larger = range(DEFAULT_BATCHES[-1], most, max(1, most // N_LARGER_BATCHES))
+    return tuple(sorted({*usual, *larger, most}))
+
+
+def batches_text(chosen: Sequence[int]) -> str:
+    """Batches as `--batch` reads them back: a number alone is a cap.
+
+    >>> batches_text((1, 2, 3)), batches_text((3,)), batches_text((2, 4))
+    ('3', '3:3', '2,4')
+    """
+    if len(chosen) == 1 and chosen[0] > 1:
+        return f"{chosen[0]}:{chosen[0]}"
+    is_capped = tuple(chosen) == batches_up_to(chosen[-1])
+    return str(chosen[-1]) if is_capped else span_text(chosen)
+
+
+def spans(numbers: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Ascending integers as (first, last, step) of runs.
+
+    >>> spans((1, 2, 3, 8, 16, 24, 90))
+    [(1, 3, 1), (8, 24, 8), (90, 90, 1)]
+    """
+    runs: list[tuple[int, int, int]] = []
+    start = 0
+    while start < len(numbers):
+        end, step = start + 1, 1
+        if end < len(numbers):
+            step = numbers[end] - numbers[start]
+            while end + 1 < len(numbers) and numbers[end + 1] - numbers[end] == step:
+                end += 1
+        if end >= len(numbers) or (step > 1 and end - start < 2):
+            end, step = start, 1  # two numbers far apart are no run
+        runs.append((numbers[start], numbers[end], step))
+        start = end + 1
+    return runs
+
+
+def span_text(numbers: Sequence[int]) -> str:
+    """Integers as an option takes them: `1:1024`, `1,2,4`, `8:64:8`."""
+    return ",".join(
+        f"{first}" if first == last else f"{first}:{last}" + (f":{step}" if step > 1 else "")
+        for first, last, step in spans(numbers)
+    )

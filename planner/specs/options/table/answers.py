@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from planner.commands.options import counts
-from planner.commands.options import readers as read
-from planner.commands.options.option import Option, new_file
 from planner.specs.defaults import N_SIMULATED
+from planner.specs.options import counts
+from planner.specs.options import readers as read
+from planner.specs.options.option import Option, new_file
 
 SOLVER = (
     Option(
@@ -120,7 +120,7 @@ OUTPUT = (
     Option(
         "--parts FORMAT",
         "Format of the rows: jsonl or parquet.",
-        read.word_of("format", "commands.sweeping.folders.FORMATS"),
+        read.one_of("format", ("jsonl", "parquet")),
         usual="jsonl",
     ),
     Option(

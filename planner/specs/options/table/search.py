@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from planner.commands.options import counts, readers
-from planner.commands.options import readers as read
-from planner.commands.options.option import Option
 from planner.quantities import objectives
+from planner.specs.options import counts, readers
+from planner.specs.options import readers as read
+from planner.specs.options.option import Option
 from planner.specs.roles import LEAST_PRESENT, ROUTERS
 
 GIVEN = ("predict", "stages")
@@ -22,7 +22,7 @@ DEGREES = (
         "--layout PHASE=NAME,…",
         "Layouts of phases: prefill=WGXYZ,decode=WS2D/batch. WS1D/heads/4 cuts a pass of a "
         "pipeline into 4 parts.",
-        read.later("commands.options.reading.layouts_of"),
+        read.later("specs.targets.layouts_of"),
         sets="Targets.layouts",
         example="decode=WS2D",
     ),

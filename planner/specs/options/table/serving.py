@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from planner.commands.options import counts, readers
-from planner.commands.options import readers as read
-from planner.commands.options.option import Option
 from planner.specs.defaults import DEFAULT_MODEL, DEFAULT_TOPOLOGY, DEFAULT_WORKLOAD
+from planner.specs.options import counts, readers
+from planner.specs.options import readers as read
+from planner.specs.options.option import Option
 
 ON_SERVERS = ("place", "repair")
 SURVEYS = ("pareto", "compare")

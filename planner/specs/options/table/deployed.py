@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planner.commands.options import counts, readers
-from planner.commands.options import readers as read
-from planner.commands.options.option import Option
+from planner.specs.options import counts, readers
+from planner.specs.options import readers as read
+from planner.specs.options.option import Option
 
 AUDITED = (
     Option(

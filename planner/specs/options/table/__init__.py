@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planner.commands.options.option import Option
-from planner.commands.options.table import answers, deployed, measuring, search, serving, targets
+from planner.specs.options.option import Option
+from planner.specs.options.table import answers, deployed, measuring, search, serving, targets
 
 HEADINGS: dict[str, tuple[Option, ...]] = {
     "What was measured": measuring.MEASURED,
