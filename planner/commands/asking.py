@@ -74,7 +74,7 @@ def wanted(said: Said) -> Wanted:
     if whole and by_layouts:
         said.problems += _layout_problems(known, priced, keywords, is_survey=is_survey)
     elif not (by_layouts or is_survey):
-        _collect_machines(priced, runtimes, said)
+        collect_machines(priced, runtimes, said)
     said.check()
     return Wanted(
         models=known,
@@ -162,7 +162,7 @@ def _layout_problems(
     return list(dict.fromkeys(problems))
 
 
-def _collect_machines(clusters: Sequence[ClusterSpec], runtimes: Sequence[str], said: Said) -> None:
+def collect_machines(clusters: Sequence[ClusterSpec], runtimes: Sequence[str], said: Said) -> None:
     """Kernels of every engine on the pool; of surveys, a case may lack them."""
     from planner.runtimes.engine_requests import machines_of
     from planner.specs.options.meanings import ENGINES, family_of

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from planner.commands.asking import collect_machines
 from planner.commands.options.parsing import Said
 from planner.commands.reporting import reported
 from planner.report.files import Answer
@@ -15,49 +17,63 @@ if TYPE_CHECKING:
     from planner.results.surveys import Curve
     from planner.specs.records import ClusterSpec, ModelSpec
 
+Named = Callable[[str], str]
+"""A command, to the same with files as they were named."""
+
 
 def audit(said: Said) -> Answer:
     """What runs, under an engine or as layouts, beside the best."""
+    from planner.commands.options.reading import (
+        read_engines,
+        read_layouts,
+        with_expert_loads,
+        with_paths,
+    )
+    from planner.specs.reading import load_architecture, load_cluster, load_model
+
+    _refuse_both_or_neither(said)
+    engine = said.engine or ROOFLINE.name
+    is_layouts = engine in LAYOUT_RUNTIMES
+    said.refuse_under((engine,))
+    asked = read_layouts(said) if is_layouts else read_engines(said, ())
+    load: Callable[[str], Any] = load_model if is_layouts else load_architecture
+    model = said.collect(partial(load, said.model))
+    cluster = said.collect(partial(load_cluster, said.topology))
+    for pool in said.priced([cluster] if cluster else []):
+        cluster = pool
+    if is_layouts:
+        _refuse_without_engine(said, model, cluster)
+    else:
+        model = with_expert_loads(model, said)
+        collect_machines([cluster] if cluster else [], (engine,), said)
+    runs = said.sets() | {name: asked[name] for name in ("workload", "options")}
+    runs["weights_format"] = _only(said, "--weights", asked["weights_formats"])
+    runs["kv_format"] = _only(said, "--kv", asked["kv_formats"])
+    if not is_layouts:
+        runs["chunk_tokens"] = _only(said, "--chunk", runs.pop("chunks", None))
+    said.check()
+    assert model is not None
+    assert cluster is not None
+    files = ("--model", said.model, model.name), ("--topology", said.topology, cluster.name)
+    named = partial(with_paths, written=files)
+    if not is_layouts:
+        return _of_engine(said, named, model, cluster, degrees=asked["targets"].degrees, **runs)
+    runs.pop("engine", None)
+    return _of_layouts(said, named, model, cluster, speculation=asked["speculation"], **runs)
+
+
+def _refuse_both_or_neither(said: Said) -> None:
+    """A batch and the utilization that it leads to say the same."""
     if said.is_given("--batch") == said.is_given("--utilization"):
         is_twice = said.is_given("--batch")
         both = "and `--utilization` say the same" if is_twice else "is not given"
         said.refuse("--batch", both, "give it or `--utilization`", value="")
-    said.refuse_under((said.engine or ROOFLINE.name,))
-    is_layouts = said.engine is None or said.engine in LAYOUT_RUNTIMES
-    return _of_layouts(said) if is_layouts else _of_engine(said, said.engine)
 
 
-def _of_layouts(said: Said) -> Answer:
-    from planner.commands.options.reading import read_layouts, with_paths
+def _of_layouts(said: Said, named: Named, *pool: Any, **runs: Any) -> Answer:  # noqa: ANN401
     from planner.planning.audit import audit as find
-    from planner.specs.reading import load_cluster, load_model
 
-    asked = read_layouts(said)
-    model = said.collect(lambda: load_model(said.model))
-    cluster = said.collect(lambda: load_cluster(said.topology))
-    for pool in said.priced([cluster] if cluster else []):
-        cluster = pool
-    weights, cache = (_only(said, name, asked[key]) for name, key in _FORMATS.items())
-    if model is not None and cluster is not None and said.engine is None:
-        _refuse_without_engine(said, model, cluster)
-    said.check()
-    assert model is not None
-    assert cluster is not None
-    answer = find(
-        model,
-        cluster,
-        speed_tokens_per_s=said.speed,
-        batch=said.batch,
-        utilization_fraction=said.utilization,
-        n_devices=said.devices,
-        weights_format=weights,
-        kv_format=cache,
-        allowed_formats=said.allow_formats or None,
-        workload=asked["workload"],
-        speculation=asked["speculation"],
-        options=asked["options"],
-    )
-    named = partial(with_paths, written=_named(said, model, cluster))
+    answer = find(*pool, **runs)
     changes = (replace(change, command=named(change.command)) for change in answer.changes)
     answer = replace(answer, changes=tuple(changes))
     curves: tuple[Curve, ...] = ()
@@ -68,46 +84,14 @@ def _of_layouts(said: Said) -> Answer:
     return reported(said, answer, curves=curves)
 
 
-def _of_engine(said: Said, engine: str) -> Answer:
+def _of_engine(said: Said, named: Named, *pool: Any, **runs: Any) -> Answer:  # noqa: ANN401
     """What an engine runs, with its prediction and with the best."""
-    from planner.commands.options.reading import read_engines, with_expert_loads, with_paths
     from planner.planning.engine_audit import audit_engine as find
-    from planner.runtimes.engine_requests import machines_of
-    from planner.specs.reading import load_architecture, load_cluster
 
-    asked, backend = read_engines(said, ()), said.experts_backend or ""
-    model = with_expert_loads(said.collect(lambda: load_architecture(said.model)), said)
-    cluster = said.collect(lambda: load_cluster(said.topology))
-    for pool in said.priced([cluster] if cluster else []):
-        cluster = pool
-        said.collect(partial(machines_of, pool, engine, backend))
-    chunk = _only(said, "--chunk", said.chunk)
-    weights, cache = (_only(said, name, asked[key]) for name, key in _FORMATS.items())
-    said.check()
-    assert model is not None
-    assert cluster is not None
-    answer = find(
-        model,
-        cluster,
-        engine,
-        speed_tokens_per_s=said.speed,
-        degrees=asked["targets"].degrees,
-        batch=said.batch,
-        chunk_tokens=chunk,
-        weights_format=weights,
-        kv_format=cache,
-        workload=asked["workload"],
-        hit_fraction=said.hit_rate or 0.0,
-        experts_backend=backend,
-        options=asked["options"],
-    )
-    named = partial(with_paths, written=_named(said, model, cluster))
-    runs = replace(answer.predicted, command=named(answer.predicted.command))
-    answer = replace(answer, command=named(answer.command), predicted=runs)
+    answer = find(*pool, **runs)
+    predicted = replace(answer.predicted, command=named(answer.predicted.command))
+    answer = replace(answer, command=named(answer.command), predicted=predicted)
     return reported(said, answer)
-
-
-_FORMATS = {"--weights": "weights_formats", "--kv": "kv_formats"}
 
 
 def _only(said: Said, name: str, values: tuple[Any, ...] | None) -> Any:  # noqa: ANN401
@@ -117,14 +101,14 @@ def _only(said: Said, name: str, values: tuple[Any, ...] | None) -> Any:  # noqa
     return values[0] if values else None
 
 
-def _named(said: Said, model: Any, cluster: ClusterSpec) -> tuple[tuple[str, str, str], ...]:  # noqa: ANN401
-    return ("--model", said.model, model.name), ("--topology", said.topology, cluster.name)
-
-
-def _refuse_without_engine(said: Said, model: ModelSpec, cluster: ClusterSpec) -> None:
+def _refuse_without_engine(
+    said: Said, model: ModelSpec | None, cluster: ClusterSpec | None
+) -> None:
     """What runs was started by one engine, and where there are several nobody else knows which."""
     from planner.estimates.serving.usual_engines import engines_of
 
+    if model is None or cluster is None or said.engine is not None:
+        return
     engines = engines_of(model, cluster)
     if engines:
         fact = f"does not say what runs {model.name} on {cluster.device.name}"

@@ -38,21 +38,10 @@ def experts(said: Said) -> Answer:
     said.check()
     assert loads is not None
     plan = place_experts(
-        loads,
-        n_ranks=said.ranks,
-        n_slots=n_slots,
-        n_nodes=said.nodes,
-        n_groups=_groups(said, block),
-        split=said.split,
-        present=present,
-        move_price=said.move_price,
-        coactivation=pairs,
-        slack=said.slack,
-        weights=weights,
-        gap=said.gap,
-        seed=said.seed,
-        proof=said.proof,
-        time_limit_s=said.time_limit,
+        **said.sets()
+        | said.sets("SolverOptions")
+        | {"loads": loads, "n_slots": n_slots, "n_groups": _groups(said, block)}
+        | {"present": present, "coactivation": pairs, "weights": weights},
     )
     return reported(said, plan, is_whole=said.all)
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from planner.specs.placement_request import AnyModel, Serve, SiteSpec
 
 DEFAULT_SITE = "h100-fat-tree-x64"
+OF_EACH_MODEL = ("weights_formats", "kv_formats")
+"""Arguments that are wishes of each model by itself."""
 
 
 def place(said: Said) -> Answer:
@@ -99,9 +101,10 @@ def read_placement(said: Said) -> dict[str, Any]:
 
     if said.is_given("--rate"):
         refuse_unsaid_lengths(said)
+    asked = {name: value for name, value in said.sets().items() if name not in OF_EACH_MODEL}
     usual = {"n_input_tokens": 1, "n_output_tokens": 1}  # of a repair they are as before
     return {
-        **said.sets(),
+        **asked,
         "engine": said.engine or None,
         "workload": Workload(**usual | said.sets("Workload")),
         "targets": read_targets(said, placed("each")),

@@ -24,22 +24,8 @@ def stages(said: Said) -> Answer:
     said.check()
     assert model is not None
     assert groups is not None
-    best = cut_stages(
-        model,
-        groups,
-        engine=said.engine,
-        workload=Workload(**said.sets("Workload")),
-        batch=said.batch,
-        n_microbatches=said.micro_batches,
-        phase=said.phase,
-        weights_format=said.weights,
-        experts_format=said.experts,
-        cache_format=said.kv,
-        objective=said.objective,
-        solver=said.solver,
-        proof=said.proof,
-        time_limit_s=said.time_limit,
-    )
+    asked = said.sets() | said.sets("SolverOptions") | {"groups": groups}
+    best = cut_stages(model, **asked, workload=Workload(**said.sets("Workload")))
     return reported(said, best)
 
 
@@ -52,5 +38,5 @@ def layers(said: Said) -> Answer:
     spec = None if path is None else said.collect(lambda: load_layers(Path(path)))
     said.check()
     assert spec is not None
-    best = place_layers(spec, gap=said.gap, time_limit_s=said.time_limit, proof=said.proof)
+    best = place_layers(spec, **said.sets("SolverOptions"))
     return reported(said, best)

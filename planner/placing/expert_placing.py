@@ -33,25 +33,10 @@ from planner.specs.validation.values import one_of
 from planner.verifier.expert_plans import checks_of, judge_experts
 from planner.verifier.findings import refuse
 
-OPTIONS = {
-    "loads": "--loads",
-    "n_ranks": "--ranks",
-    "n_slots": "--slots",
-    "n_nodes": "--nodes",
-    "n_groups": "--groups",
-    "split": "--split",
-    "present": "--present",
-    "move_price": "--move-price",
-    "coactivation": "--coactivation",
-    "slack": "--slack",
-    "gap": "--gap",
-    "seed": "--seed",
-    "time_limit_s": "--time-limit",
-}
 MOST_SLOTS = 16_384  # of all ranks together
 
 
-@arguments_checked(ranges="heeded", options=OPTIONS)
+@arguments_checked(ranges="heeded")
 @timed
 def place_experts(
     loads: Sequence[float] | FloatArray,

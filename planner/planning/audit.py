@@ -47,18 +47,9 @@ DEVICES, DRAFTS = "another number of devices", "drafts"
 PRICE = "--price"
 _Formats = tuple[tuple[str, ...], tuple[str, ...]]
 """Formats of weights, and of the cache."""
-OPTIONS = {
-    "allowed_formats": "--allow-formats",
-    "speed_tokens_per_s": "--speed",
-    "utilization_fraction": "--utilization",
-    "n_devices": "--devices",
-    "batch": "--batch",
-    "weights_format": "--weights",
-    "kv_format": "--kv",
-}
 
 
-@arguments_checked(ranges="heeded", options=OPTIONS)
+@arguments_checked(ranges="heeded")
 @timed
 def audit(
     model: ModelSpec,

@@ -25,19 +25,9 @@ from planner.verifier.audits import judge_engine_audit
 from planner.verifier.findings import refuse
 
 DEFAULT_OPTIONS = SolverOptions()
-OPTIONS = {
-    "engine": "--engine",
-    "speed_tokens_per_s": "--speed",
-    "batch": "--batch",
-    "chunk_tokens": "--chunk",
-    "weights_format": "--weights",
-    "kv_format": "--kv",
-    "hit_fraction": "--hit-rate",
-    "experts_backend": "--experts-backend",
-}
 
 
-@arguments_checked(ranges="heeded", options=OPTIONS)
+@arguments_checked(ranges="heeded")
 @timed
 def audit_engine(
     model: Architecture,

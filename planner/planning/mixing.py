@@ -18,10 +18,10 @@ from planner.quantities import QUANTITIES, placed
 from planner.results import AnyPlan, runtime_name
 from planner.results.placements import Placement
 from planner.running.deadlines import is_over
-from planner.runtimes.registry import OPTIONS
 from planner.specs.architecture import Architecture
 from planner.specs.ledger import remark
 from planner.specs.options.meanings import LEAVE_OUT
+from planner.specs.options.table import set_by
 from planner.specs.placement_request import Serve
 from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.runtimes import ERDIL2025
@@ -47,10 +47,6 @@ _SAME = ("workload", "batches", "confidence", "options")
 
 _LEFT = ("memory", "on_progress", "objective", "targets", *PASSED, *_SAME)
 """Arguments that change nothing of what replicas there are, or that are passed otherwise."""
-
-
-_OPTIONS = OPTIONS | {"speculation": "--draft", "drafting": "--draft"}
-"""Options that set arguments of `planning.plan`."""
 
 
 def unasked_of_replicas(
@@ -88,10 +84,11 @@ def unasked_of_replicas(
 
 def _of_alike_replicas(asked: Mapping[str, Any], usual: Mapping[str, Any]) -> Iterator[Problem]:
     """Arguments that only replicas that are all alike have."""
+    options = {**set_by(), "speculation": "--draft", "drafting": "--draft"}
     for key in usual:
         if key not in _LEFT and asked.get(key, usual[key]) != usual[key]:
             fact = "is of replicas that are all alike"
-            yield Problem(where=_OPTIONS.get(key, f"--{key}"), fact=fact, remedy=LEAVE_OUT)
+            yield Problem(where=options.get(key, f"--{key}"), fact=fact, remedy=LEAVE_OUT)
     if asked.get("variants"):
         fact = "are chosen among by replicas that are all alike"
         yield Problem(where="--variants", fact=fact, remedy=LEAVE_OUT)

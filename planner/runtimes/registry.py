@@ -17,6 +17,7 @@ from planner.specs.economics.records import MEMORY_RULES
 from planner.specs.engine_request import OVERLAPS, PREFERENCES
 from planner.specs.ledger import remark
 from planner.specs.options.meanings import misplaced, refusal_under
+from planner.specs.options.table import set_by
 from planner.specs.records import ClusterSpec, ModelSpec
 from planner.specs.runtimes import ERDIL2025, ROOFLINE
 from planner.specs.targets import SolverOptions, Targets
@@ -43,19 +44,6 @@ USUAL: dict[str, Any] = {
     "drafting": None,
 }
 """Arguments where nothing is said."""
-
-OPTIONS = {
-    "prefill_batches": "--prefill-batch",
-    "prefill": "--prefill",
-    "memory": "--memory",
-    "chunks": "--chunk",
-    "overlaps": "--overlap",
-    "hit_fraction": "--hit-rate",
-    "experts_backend": "--experts-backend",
-    "confidence": "--confidence",
-    "prefer": "--prefer",
-}
-"""Arguments that mean something under some runtimes only, by the options that set them."""
 
 
 def named_runtimes(
@@ -87,7 +75,7 @@ def candidates_of(
     said = [key for key in USUAL if asked[key] != USUAL[key]] + ["--variants"] * bool(variants)
     refused: list[tuple[str, RequestError]] = []
     for name in named_runtimes(engine, model, cluster):
-        if problems := list(misplaced({OPTIONS.get(key, key): "" for key in said}, (name,))):
+        if problems := list(misplaced({set_by().get(key, key): "" for key in said}, (name,))):
             raise RequestError(problems)
         try:
             parts += _candidates(name, model, cluster, variants, asked)
@@ -106,7 +94,7 @@ def candidates_of(
 
 def _meant(runtime: str) -> list[str]:
     """Arguments that mean something under a runtime."""
-    return [key for key in USUAL if refusal_under(runtime, OPTIONS.get(key, key)) is None]
+    return [key for key in USUAL if refusal_under(runtime, set_by().get(key, key)) is None]
 
 
 def _candidates(

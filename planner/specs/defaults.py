@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from planner.quantities import QUANTITIES, limited
 from planner.specs.options.counts import DEFAULT_BATCHES, N_LARGER_BATCHES, batches_text, span_text
+from planner.specs.options.table import usual
 from planner.specs.quality import usual_formats
 from planner.specs.records import Workload
 from planner.specs.targets import DEGREE_OPTIONS, Speculation, Targets
@@ -15,12 +16,13 @@ from planner.specs.targets import DEGREE_OPTIONS, Speculation, Targets
 if TYPE_CHECKING:
     from planner.specs.request import Request
 
-DEFAULT_MODEL = "palm-540b"
-DEFAULT_TOPOLOGY = "tpu-v4-4x8x8"
+DEFAULT_MODEL, DEFAULT_TOPOLOGY = usual("--model"), usual("--topology")
 USUAL_UTILISATION = 0.85
 """Share of their capacity that replicas serve of requests that come at a rate; `assumed`."""
 
-DEFAULT_WORKLOAD = Workload(n_input_tokens=2048, n_output_tokens=64)
+DEFAULT_WORKLOAD = Workload(
+    n_input_tokens=int(usual("--input")), n_output_tokens=int(usual("--output"))
+)
 NEAR_SHARE = 0.005
 """Of its objective that a placement gives up at most for replicas over fewer nodes and leaves, and
 for compact slices."""
@@ -28,7 +30,7 @@ for compact slices."""
 RULE_SHARE = 0.05
 """Of its objective that a plan has to gain without a rule of the engine for an answer to say so."""
 
-N_SIMULATED = 20_000
+N_SIMULATED = int(usual("--simulated"))
 """Requests that a fleet is tried on: of 20 batches of 880, each p99 has 8 above it."""
 
 

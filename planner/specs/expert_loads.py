@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from planner.errors import Problem, RequestError
 from planner.specs.ledger import Use
+from planner.specs.options.counts import MOST_EXPERTS
 from planner.specs.tables import read_table
 from planner.specs.texts import UnreadError, json_of, read_text
 from planner.specs.validation.arguments import arguments_checked
@@ -28,7 +29,6 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 MOST_BYTES = 64 * 2**20
-MOST_EXPERTS = 4096
 _LOADS, _PAIRS = ("loads", "load"), ("coactivation", "pairs")
 
 

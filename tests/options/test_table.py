@@ -13,7 +13,7 @@ from planner.errors import RequestError
 from planner.specs.options.meanings import REFUSALS
 from planner.specs.options.option import Option
 from planner.specs.options.readers import one_of
-from planner.specs.options.table import HEADINGS
+from planner.specs.options.table import HEADINGS, set_by
 from planner.units import UnitError
 
 ROWS = [row for rows in HEADINGS.values() for row in rows]
@@ -114,3 +114,12 @@ def test_a_word_is_one_of_those_that_there_are():
     with pytest.raises(UnitError) as caught:
         one_of("axis", ("a", "b", "c"))("z")
     assert (caught.value.fact, caught.value.remedy) == ("no such axis", "it is a, b or c")
+
+
+def test_what_an_option_sets_is_set_by_no_other():
+    named: dict[str, set[str]] = {}
+    for row in ROWS:
+        named.setdefault(row.sets, set()).add(row.name)
+    del named[""]
+    assert {key: names for key, names in named.items() if len(names) > 1} == {}
+    assert set_by()["SolverOptions.gap"] == set_by()["gap"] == "--gap"

@@ -148,17 +148,17 @@ def test_a_batch_beyond_the_usual_ones_has_a_plan():
     assert found.deployment.decode.batch >= 2000
 
 
-@arguments_checked(ranges="heeded", options={"gap": "--gap"})
-def heeding(gap: float, n_ranks: int = 1, word: str = "fine") -> str:
+@arguments_checked(ranges="heeded")
+def heeding(gap: float, n_boxes: int = 1, word: str = "fine") -> str:
     """Finds a fault of its own in a word."""
     heed([Problem(where="word", value=word, fact="is not fine")] if word != "fine" else [])
-    return f"{gap} {n_ranks}"
+    return f"{gap} {n_boxes}"
 
 
 @arguments_checked(ranges="later")
-def handing_on(gap: float, *, n_ranks: int = 1, word: str = "fine") -> str:
+def handing_on(gap: float, *, n_boxes: int = 1, word: str = "fine") -> str:
     """Its ranges are judged by what it calls."""
-    return heeding(gap, n_ranks, word)
+    return heeding(gap, n_boxes, word)
 
 
 def wheres(call) -> list[str]:
@@ -169,19 +169,19 @@ def wheres(call) -> list[str]:
 
 @pytest.mark.parametrize("function", [heeding, handing_on])
 def test_numbers_that_cannot_be_are_told_with_what_the_function_finds(function):
-    assert function(0.5, n_ranks=np.int64(2)) == "0.5 2"
-    assert wheres(lambda: function(2.0, n_ranks=-1, word="odd")) == ["--gap", "n_ranks", "word"]
+    assert function(0.5, n_boxes=np.int64(2)) == "0.5 2"
+    assert wheres(lambda: function(2.0, n_boxes=-1, word="odd")) == ["--gap", "n_boxes", "word"]
 
 
 def test_an_argument_of_another_type_is_told_before_the_function_is_called():
-    assert wheres(lambda: heeding("1%", n_ranks=-1, word="odd")) == ["--gap", "n_ranks"]
-    assert wheres(lambda: handing_on(0.5, n_ranks="2")) == ["n_ranks"]
+    assert wheres(lambda: heeding("1%", n_boxes=-1, word="odd")) == ["--gap", "n_boxes"]
+    assert wheres(lambda: handing_on(0.5, n_boxes="2")) == ["n_boxes"]
 
 
 def test_what_the_function_finds_of_an_argument_is_told_instead():
     @arguments_checked(ranges="heeded")
     def judging(gap: float) -> None:
-        heed([Problem(where="gap", fact="says more")])
+        heed([Problem(where="--gap", fact="says more")])
 
     with pytest.raises(RequestError, match="says more") as caught:
         judging(-1.0)
@@ -236,12 +236,12 @@ def test_what_does_not_conform_is_told_wherever_it_is_handed():
 
 
 def test_a_call_with_other_arguments_than_there_are_is_pythons_own_error():
-    with pytest.raises(TypeError, match="unexpected keyword argument 'n_rank'"):
-        heeding(0.5, n_rank=2)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'n_box'"):
+        heeding(0.5, n_box=2)
 
 
 def test_arguments_that_are_handed_on_by_name_are_known_and_of_their_type():
-    assert conformed({"gap": 1, "n_ranks": 2}, heeding) == {"gap": 1.0, "n_ranks": 2}
+    assert conformed({"gap": 1, "n_boxes": 2}, heeding) == {"gap": 1.0, "n_boxes": 2}
     assert wheres(lambda: conformed({"n_rank": 2, "word": 3}, heeding)) == ["n_rank", "word"]
     assert wheres(lambda: conformed({"gap": 0.1}, heeding, without=("gap",))) == ["gap"]
 
@@ -251,4 +251,4 @@ def test_a_survey_refuses_arguments_that_no_plan_has():
     assert wheres(lambda: compare([MODEL], [pool], bacthes=[1])) == ["bacthes"]
     assert wheres(lambda: compare([MODEL], [pool], batches=8)) == ["--batch"]
     assert wheres(lambda: compare(MODEL, [pool])) == ["models"]
-    assert wheres(lambda: frontier(MODEL, pool, alpha=10**400)) == ["alpha"]
+    assert wheres(lambda: frontier(MODEL, pool, alpha=10**400)) == ["--alpha"]

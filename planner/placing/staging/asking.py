@@ -38,25 +38,12 @@ from planner.specs.variants import context_problems, diffusion_problems
 
 OBJECTIVES: tuple[Objective, ...] = ("bottleneck", "latency")
 MOST_GROUPS = 1024
-OPTIONS = {
-    "groups": "--groups",
-    "engine": "--engine",
-    "batch": "--batch",
-    "n_microbatches": "--micro-batches",
-    "phase": "--phase",
-    "weights_format": "--weights",
-    "experts_format": "--experts",
-    "cache_format": "--kv",
-    "objective": "--objective",
-    "solver": "--solver",
-    "time_limit_s": "--time-limit",
-}
 
 _GROUP = re.compile(r"(?P<name>.+?):tp(?P<tp>\d{1,9})(?:ep(?P<ep>\d{1,9}))?(?:x(?P<n>\d{1,9}))?")
 _EXAMPLE = "write `h100-sxm:tp8x2`: two groups of eight devices"
 
 
-@arguments_checked(ranges="heeded", options=OPTIONS)
+@arguments_checked(ranges="heeded")
 @timed
 def cut_stages(
     model: Architecture,

@@ -8,6 +8,7 @@ from planner.units import UnitError
 
 MOST = 10**9
 MOST_BATCHES = 4096
+MOST_EXPERTS = 4096
 DEFAULT_BATCHES = (*range(1, 129), *range(136, 1025, 8))
 """Batches that every search chooses from: each up to 128, then each multiple of 8 up to 1024.
 
@@ -47,6 +48,7 @@ count = at_least(1)
 count_or_none = at_least(0)
 tokens = at_least(1, 10**8)
 threads = at_least(1, 256)
+experts = at_least(1, MOST_EXPERTS)
 seed = at_least(0, 2**31 - 1)  # solvers hold it in 32 bits
 
 

@@ -161,12 +161,6 @@ def acceptance(text: str) -> float:
     return few_percent(text)
 
 
-def experts(text: str) -> int:
-    from planner.specs.expert_loads import MOST_EXPERTS
-
-    return counts.at_least(1, MOST_EXPERTS)(text)
-
-
 def groups(text: str) -> int:
     """Groups of experts; `model` takes those of the model's routing."""
     return OF_THE_MODEL if text.strip() == "model" else counts.count(text)
@@ -189,23 +183,6 @@ def rates(text: str) -> tuple[float, float]:
     if not least < most:
         raise UnitError(text, "does not ascend", example)
     return least, most
-
-
-def cuts(text: str) -> tuple[int, ...] | str:
-    """Lengths of prompts that part pools.
-
-    >>> cuts("2048,8192"), cuts("free")
-    ((2048, 8192), 'free')
-    """
-    from planner.specs.traffic.distributions import MOST_TOKENS
-    from planner.specs.traffic.records import FREE_CUTS
-
-    if text.strip() == FREE_CUTS:
-        return FREE_CUTS
-    lengths = tuple(counts.at_least(1, MOST_TOKENS)(part) for part in text.split(","))
-    if list(lengths) != sorted(set(lengths)):
-        raise UnitError(text, "is not in ascending order", "write `2048,8192`")
-    return lengths
 
 
 def later(name: str) -> Read:

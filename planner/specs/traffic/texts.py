@@ -1,4 +1,4 @@
-"""Lengths and arrivals as the command and `traffic.toml` write them.
+"""Lengths, arrivals and cuts as the command and `traffic.toml` write them.
 
     1500                                    all alike
     uniform:100:2000                        evenly between the two
@@ -23,6 +23,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from planner.specs.ledger import Use
+from planner.specs.options.counts import at_least
 from planner.specs.tables import literal
 from planner.specs.texts import UnreadError, json_of, read_text
 from planner.specs.traffic.arrivals import CONSTANT, POISSON, REPLAYED, Arrivals, in_bursts
@@ -36,6 +37,7 @@ from planner.specs.traffic.distributions import (
     UniformTokens,
     lognormal_by_percentile,
 )
+from planner.specs.traffic.records import FREE_CUTS
 from planner.units import UnitError, parse
 
 MOST_CV = 100.0
@@ -267,3 +269,17 @@ def _tokens(text: str, word: str) -> int:
         side = "is not positive" if found < 1 else "is beyond anything real"
         raise UnitError(text, f"`{literal(word)}` {side}", _EXAMPLE)
     return found
+
+
+def cuts_of(text: str) -> tuple[int, ...] | str:
+    """Lengths of prompts that part pools.
+
+    >>> cuts_of("2048,8192"), cuts_of("free")
+    ((2048, 8192), 'free')
+    """
+    if text.strip() == FREE_CUTS:
+        return FREE_CUTS
+    lengths = tuple(at_least(1, MOST_TOKENS)(part) for part in text.split(","))
+    if list(lengths) != sorted(set(lengths)):
+        raise UnitError(text, "is not in ascending order", "write `2048,8192`")
+    return lengths

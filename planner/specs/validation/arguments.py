@@ -11,10 +11,10 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from functools import cache, wraps
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 from planner.errors import Problem, RequestError
+from planner.specs.options.table import set_by
 from planner.specs.validation.hints import hints_of
 
 if TYPE_CHECKING:
@@ -27,39 +27,18 @@ Ranges = Literal["raised", "heeded", "later"]
 """What becomes of numbers that cannot be: an error of their own; problems that the function
 heeds among those that it finds; or nothing yet, where what the function calls checks them."""
 
-_OPTIONS = MappingProxyType(
-    {
-        "batches": "--batch",
-        "prefill_batches": "--prefill-batch",
-        "weights_formats": "--weights",
-        "kv_formats": "--kv",
-        "objective": "--objective",
-        "prefill": "--prefill",
-        "chunks": "--chunk",
-        "overlaps": "--overlap",
-        "hit_fraction": "--hit-rate",
-        "experts_backend": "--experts-backend",
-        "confidence": "--confidence",
-        "prefer": "--prefer",
-        "router": "--router",
-        "n_simulated": "--simulated",
-    }
-)
-"""Arguments by the option that says the same."""
-
 _UNHEEDED: ContextVar[tuple[Problem, ...]] = ContextVar("unheeded", default=())
 _KNOWN: ContextVar[Known | None] = ContextVar("known", default=None)
 """What the outermost call has looked into already."""
 
 
 def arguments_checked(
-    *, ranges: Ranges = "raised", options: Mapping[str, str] = _OPTIONS
+    *, ranges: Ranges = "raised"
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """A function that refuses arguments that do not conform to its hints, all at once.
 
     Args:
         ranges: what becomes of numbers that cannot be.
-        options: of its arguments, the option that says the same.
 
     Raises:
         RequestError: with a problem for each argument, and for each field of a record.
@@ -72,7 +51,7 @@ def arguments_checked(
             known = _KNOWN.set({} if (outer := _KNOWN.get()) is None else outer)
             unheeded = _UNHEEDED.set(())
             try:
-                found = _conformed(bound.arguments, hints_of(function), options)
+                found = _conformed(bound.arguments, hints_of(function))
                 if found.misfits or (found.faults and ranges == "raised"):
                     raise RequestError([*found.misfits, *found.faults])
                 bound.arguments.update(found.arguments)
@@ -123,7 +102,7 @@ def conformed(
         hints |= hints_of(function)
     for name in ("return", *without):
         hints.pop(name, None)
-    found = _conformed({n: value for n, value in said.items() if n in hints}, hints, _OPTIONS)
+    found = _conformed({n: value for n, value in said.items() if n in hints}, hints)
     unknown = [
         Problem(where=name, fact="is no argument", remedy=did_you_mean(name, hints))
         for name in sorted(said.keys() - hints)
@@ -139,16 +118,14 @@ def record_problems(record: object, where: str) -> list[Problem]:
     Args:
         where: the argument that holds it.
     """
-    found = _conformed({where: record}, {where: type(record)}, {})
+    found = _conformed({where: record}, {where: type(record)})
     return [*found.misfits, *found.faults]
 
 
-def _conformed(
-    arguments: Mapping[str, object], hints: Mapping[str, Any], options: Mapping[str, str]
-) -> Conformed:
+def _conformed(arguments: Mapping[str, object], hints: Mapping[str, Any]) -> Conformed:
     from planner.specs.validation.calls import CALLS  # loads pydantic
 
-    return CALLS.conform(arguments, hints, options, _KNOWN.get())
+    return CALLS.conform(arguments, hints, set_by(), _KNOWN.get())
 
 
 @cache

@@ -17,6 +17,7 @@ from pydantic_core import CoreSchema, ValidationError, core_schema
 
 from planner.errors import Problem
 from planner.quantities import limited
+from planner.specs.options.table import set_by
 from planner.specs.validation.borders import Border
 from planner.specs.validation.hints import (
     hints_of,
@@ -34,33 +35,12 @@ MOST_ITEMS = 2_000_000
 
 _LIMITS = {one.name: one.option for one in limited()}
 FIELDS = {
-    "Workload.n_input_tokens": "--input",
-    "Workload.n_output_tokens": "--output",
-    **{f"Targets.{one.target}": one.option for one in limited() if one.target},
-    "Targets.max_utilisation": "--max-utilisation",
-    "Targets.quality_loss_fraction": "--max-quality-loss",
+    **set_by(),
     "Targets.degrees": "degrees",
-    "Degrees.tensor": "--tp",
-    "Degrees.pipeline": "--pp",
-    "Degrees.expert": "--ep",
-    "Degrees.data": "--dp",
-    "Targets.layouts": "--layout",
-    "Layouts.prefill": "--layout",
-    "Layouts.decode": "--layout",
-    "PhaseLayout.name": "--layout",
-    "PhaseLayout.attention": "--layout",
-    "PhaseLayout.n_microbatches": "--layout",
-    "SolverOptions.solver": "--solver",
-    "SolverOptions.time_limit_s": "--time-limit",
-    "SolverOptions.gap": "--gap",
-    "SolverOptions.threads": "--threads",
-    "SolverOptions.seed": "--seed",
-    "SolverOptions.sort_price": "--sort-price",
-    "SolverOptions.most_sorts": "--sorts",
-    "Speculation.acceptance": "--acceptance",
-    "Speculation.lookaheads": "--lookahead",
-    "Speculation.convention": "--speculation",
-    "ClusterSpec.usd_per_hour": "--price",
+    **dict.fromkeys(("Layouts.prefill", "Layouts.decode"), "--layout"),
+    **dict.fromkeys(
+        (f"PhaseLayout.{n}" for n in ("name", "attention", "n_microbatches")), "--layout"
+    ),
 }
 """Fields of records by the option that says the same."""
 

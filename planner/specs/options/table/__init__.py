@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
+
 from planner.specs.options.option import Option
 from planner.specs.options.table import answers, deployed, measuring, search, serving, targets
 
@@ -34,3 +37,21 @@ def option_of(command: str, name: str) -> Option:
     """What an option is to a command: the row of that command, or else the row of all others."""
     rows = _ROWS[name]
     return rows[command] if command in rows else rows[""]
+
+
+def usual(name: str) -> str:
+    """What an option is where it is left out, to commands that have no row of their own."""
+    text = option_of("", name).usual
+    assert text is not None
+    return text
+
+
+@cache
+def set_by() -> Mapping[str, str]:
+    """The option of each argument of the library, and of each field of a record, that one sets.
+
+    Fields of `SolverOptions` are arguments of some functions by themselves.
+    """
+    rows = [row for rows in HEADINGS.values() for row in rows if row.sets]
+    solving = {row.sets.removeprefix("SolverOptions."): row.name for row in rows}
+    return {**solving, **{row.sets: row.name for row in rows}}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from planner.specs.defaults import N_SIMULATED
 from planner.specs.options import counts
 from planner.specs.options import readers as read
 from planner.specs.options.option import Option, new_file
@@ -12,7 +11,7 @@ SOLVER = (
         "--simulated N",
         "Requests that the fleet is tried on, one by one.",
         counts.count,
-        usual=str(N_SIMULATED),
+        usual="20000",
         sets="n_simulated",
     ),
     Option(
@@ -28,6 +27,7 @@ SOLVER = (
         read.word_of("solver", "solvers.stages.STAGE_SOLVERS"),
         of=("stages",),
         usual="highs",
+        sets="SolverOptions.solver",
     ),
     Option(
         "--time-limit TIME",
@@ -59,6 +59,7 @@ SOLVER = (
         read.share,
         of=("experts",),
         usual="0.1%",
+        sets="SolverOptions.gap",
     ),
     Option(
         "--gap FRACTION",
@@ -66,6 +67,7 @@ SOLVER = (
         read.share,
         of=("layers",),
         usual="0.01%",
+        sets="SolverOptions.gap",
     ),
     Option(
         "--threads N",

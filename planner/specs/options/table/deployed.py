@@ -12,28 +12,35 @@ AUDITED = (
         "Output tokens a second that a user sees, like 70tok/s.",
         read.tokens_per_s,
         required="write `--speed 70tok/s`",
+        sets="speed_tokens_per_s",
     ),
     Option(
         "--batch N",
         "Sequences decoded together; or else `--utilization`.",
         counts.count,
         of=("audit",),
+        sets="batch",
     ),
     Option(
-        "--utilization FRACTION", "Model FLOP of decode over the peak, like 15%.", read.fraction
+        "--utilization FRACTION",
+        "Model FLOP of decode over the peak, like 15%.",
+        read.fraction,
+        sets="utilization_fraction",
     ),
-    Option("--devices N", "Devices in use. [the whole pool]", counts.count),
+    Option("--devices N", "Devices in use. [the whole pool]", counts.count, sets="n_devices"),
     Option(
         "--weights FORMAT",
         "Format of its weights; default: as published.",
         of=("audit",),
         gathers=readers.listed,
+        sets="weights_format",
     ),
     Option(
         "--kv FORMAT",
         "Format of its KV cache; default: the usual one.",
         of=("audit",),
         gathers=readers.listed,
+        sets="kv_format",
     ),
     Option(
         "--tp N",
@@ -71,6 +78,7 @@ DEPLOYED = (
         "Which passes to cut for: decode or prefill.",
         read.word_of("phase", "specs.stages_request.PHASES"),
         usual="decode",
+        sets="phase",
     ),
     Option(
         "--tp N",
@@ -100,7 +108,14 @@ DEPLOYED = (
     Option(
         "--batch N", "Requests in flight on each attention rank. [1]", counts.count, of=("predict",)
     ),
-    Option("--batch N", "Sequences of a micro-batch.", counts.count, of=("stages",), usual="1"),
+    Option(
+        "--batch N",
+        "Sequences of a micro-batch.",
+        counts.count,
+        of=("stages",),
+        usual="1",
+        sets="batch",
+    ),
     Option(
         "--micro-batches N",
         "Of them in flight. [one a group; for latency one]",
@@ -113,26 +128,42 @@ DEPLOYED = (
         of=("predict",),
         reads=read.word_of("number format", "estimates.serving.operations.KNOWN_FORMATS"),
     ),
-    Option("--weights FORMAT", "Of dense weights; default: as published.", of=("stages",)),
+    Option(
+        "--weights FORMAT",
+        "Of dense weights; default: as published.",
+        of=("stages",),
+        sets="weights_format",
+    ),
     Option(
         "--experts FORMAT",
         "Of routed experts; default: as `--weights`.",
         read.word_of("number format", "estimates.serving.operations.KNOWN_FORMATS"),
         of=("predict",),
     ),
-    Option("--experts FORMAT", "Of routed experts; default: as `--weights`.", of=("stages",)),
+    Option(
+        "--experts FORMAT",
+        "Of routed experts; default: as `--weights`.",
+        of=("stages",),
+        sets="experts_format",
+    ),
     Option(
         "--kv FORMAT",
         "Of the cache; default: as published.",
         read.word_of("number format", "estimates.serving.operations.KNOWN_FORMATS"),
         of=("predict",),
     ),
-    Option("--kv FORMAT", "Of the cache; default: as published.", of=("stages",)),
+    Option(
+        "--kv FORMAT",
+        "Of the cache; default: as published.",
+        of=("stages",),
+        sets="cache_format",
+    ),
     Option(
         "--chunk TOKENS",
         "Most tokens of a pass; default: the engine's.",
         counts.count,
         of=("predict",),
+        sets="chunk_tokens",
     ),
     Option(
         "--role ROLE",

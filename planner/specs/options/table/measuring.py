@@ -79,7 +79,7 @@ KERNELS = (
 )
 
 LOADS = (
-    Option("--loads FILE", "Load of each expert: CSV, JSON or TOML."),
+    Option("--loads FILE", "Load of each expert: CSV, JSON or TOML.", sets="loads"),
     Option(
         "--layer N",
         "Row of `--loads` to place, from 0; if it has several.",
@@ -98,8 +98,12 @@ LOADS = (
         of=("experts",),
         needs="--model",
     ),
-    Option("--experts N", "Experts, where no model says.", read.experts, of=("experts",)),
-    Option("--coactivation FILE", "Tokens that went to both of two experts: a square table."),
+    Option("--experts N", "Experts, where no model says.", counts.experts, of=("experts",)),
+    Option(
+        "--coactivation FILE",
+        "Tokens that went to both of two experts: a square table.",
+        sets="coactivation",
+    ),
 )
 
 RANKS = (
@@ -109,8 +113,14 @@ RANKS = (
         counts.count,
         of=("experts",),
         required="write `--ranks 32`",
+        sets="n_ranks",
     ),
-    Option("--slots N", "Experts that a rank holds; default: one more than it must.", counts.count),
+    Option(
+        "--slots N",
+        "Experts that a rank holds; default: one more than it must.",
+        counts.count,
+        sets="n_slots",
+    ),
     Option(
         "--memory BYTES",
         "Memory of a rank for experts of all layers: more limits slots.",
@@ -118,14 +128,15 @@ RANKS = (
         of=("experts",),
         needs="--model",
     ),
-    Option("--nodes N", "Nodes of equally many ranks.", counts.count, usual="1"),
+    Option("--nodes N", "Nodes of equally many ranks.", counts.count, usual="1", sets="n_nodes"),
     Option(
         "--groups N|model",
         "Groups of neighbouring experts that stay on a node; or none.",
         read.groups,
         of=("experts",),
+        sets="n_groups",
     ),
-    Option("--present FILE", "Experts that each rank holds now: CSV or JSON."),
+    Option("--present FILE", "Experts that each rank holds now: CSV or JSON.", sets="present"),
 )
 
 BALANCE = (
@@ -134,12 +145,14 @@ BALANCE = (
         "equal: copies share a load equally. weighted: as is best.",
         read.word_of("way to split", "programs.experts.SPLITS"),
         usual="equal",
+        sets="split",
     ),
     Option(
         "--move-price FRACTION",
         "Share of the mean load that a moved copy has to save.",
         read.share,
         usual="0",
+        sets="move_price",
         needs="--present",
     ),
     Option(
@@ -147,6 +160,7 @@ BALANCE = (
         "Load that may be given up for less traffic, like 1%.",
         read.share,
         usual="0",
+        sets="slack",
         needs="--coactivation",
     ),
 )

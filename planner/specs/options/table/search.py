@@ -54,6 +54,7 @@ OBJECTIVES = (
         read.word_of("objective", "placing.staging.asking.OBJECTIVES"),
         of=("stages",),
         usual="bottleneck",
+        sets="objective",
     ),
     Option(
         "--x WHAT",
@@ -90,12 +91,14 @@ FORMATS = (
         "--weights FORMATS",
         "Weights formats to choose from, like bf16,int8; default: as published.",
         gathers=readers.listed,
+        sets="weights_formats",
         example="bf16,int8",
     ),
     Option(
         "--kv FORMATS",
         "KV cache formats to choose from; default: as published.",
         gathers=readers.listed,
+        sets="kv_formats",
     ),
     Option(
         "--allow-formats FORMATS",
@@ -122,18 +125,21 @@ DRAFTS = (
         "Probability that a drafted token is accepted; of an engine by position too, like "
         "0.85,0.5; or a CSV of what both models give to tokens: context, token, target, draft. "
         "[0.8; of an engine as published for its drafter]",
+        sets="Speculation.acceptance",
         needs="--draft",
     ),
     Option(
         "--lookahead TOKENS",
         "Tokens drafted at once to choose from. [2:5]",
         counts.batches,
+        sets="Speculation.lookaheads",
         needs="--draft",
     ),
     Option(
         "--speculation HOW",
         "usual: g drafted, g+1 scored. capped: g drafted, g scored. [usual]",
         read.word_of("convention", "specs.targets.CONVENTIONS"),
+        sets="Speculation.convention",
         needs="--draft",
     ),
 )
@@ -209,7 +215,12 @@ RUNTIMES = (
         read.engines,
         example="vllm",
     ),
-    Option("--engine NAME", "What runs it: vllm, sglang, trtllm or roofline.", of=("audit",)),
+    Option(
+        "--engine NAME",
+        "What runs it: vllm, sglang, trtllm or roofline.",
+        of=("audit",),
+        sets="engine",
+    ),
     Option(
         "--engine NAMES",
         "vllm, sglang, trtllm; of several the best for each replica; default: those that were "
@@ -266,7 +277,7 @@ REPLICAS = (
     Option(
         "--cuts TOKENS",
         "Lengths of prompts that part pools: 2048,8192; free: the planner's.",
-        read.cuts,
+        read.later("specs.traffic.texts.cuts_of"),
     ),
     Option("--no-sharing", "Give each class replicas of its own, of one model too."),
     Option(

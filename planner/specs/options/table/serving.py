@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from planner.specs.defaults import DEFAULT_MODEL, DEFAULT_TOPOLOGY, DEFAULT_WORKLOAD
 from planner.specs.options import counts, readers
 from planner.specs.options import readers as read
 from planner.specs.options.option import Option
@@ -14,14 +13,14 @@ MODELS = (
     Option(
         "--model NAME|FILE",
         "Model to serve, or a `config.json`; see `plan models`.",
-        usual=DEFAULT_MODEL,
+        usual="palm-540b",
     ),
     Option(
         "--model NAME|FILE,…",
         "Models to serve; see `plan models`.",
         read.names,
         of=SURVEYS,
-        usual=DEFAULT_MODEL,
+        usual="palm-540b",
     ),
     Option(
         "--model NAME|FILE",
@@ -46,14 +45,14 @@ POOLS = (
     Option(
         "--topology NAME|FILE",
         "Pool of devices to serve it on; see `plan topologies`.",
-        usual=DEFAULT_TOPOLOGY,
+        usual="tpu-v4-4x8x8",
     ),
     Option(
         "--topology NAME|FILE,…",
         "Pools of devices to serve them on; see `plan topologies`.",
         read.names,
         of=SURVEYS,
-        usual=DEFAULT_TOPOLOGY,
+        usual="tpu-v4-4x8x8",
     ),
     Option("--topology NAME|FILE", "Pool of devices; see `plan topologies`.", of=("predict",)),
     Option(
@@ -79,11 +78,13 @@ POOLS = (
         "--price PRICE",
         "Rent of a device, like '$2.10/h'; of some kinds KIND=PRICE; default: its file.",
         gathers=readers.by_name(read.price, what="KIND", divided=True),
+        sets="ClusterSpec.usd_per_hour",
     ),
     Option(
         "--groups GROUPS",
         "Groups of devices or topologies: h100-sxm:tp8x2,a100-80gb:tp4x3",
         required="write `--groups h100-sxm:tp8x2,a100-80gb:tp4x3`",
+        sets="groups",
     ),
 )
 
@@ -94,7 +95,13 @@ ENGINES = (
         "where no engine was measured]",
         of=("predict",),
     ),
-    Option("--engine NAME|FILE", "vllm, sglang or trtllm.", of=("stages",), usual="vllm"),
+    Option(
+        "--engine NAME|FILE",
+        "vllm, sglang or trtllm.",
+        of=("stages",),
+        usual="vllm",
+        sets="engine",
+    ),
     Option(
         "--engine NAMES",
         "vllm, sglang, trtllm: by measured kernels; roofline; or table:FILE, a CSV of replicas; "
@@ -133,14 +140,14 @@ REQUESTS = (
         "--input TOKENS",
         "Tokens that a request reads.",
         counts.tokens,
-        usual=str(DEFAULT_WORKLOAD.n_input_tokens),
+        usual="2048",
         sets="Workload.n_input_tokens",
     ),
     Option(
         "--output TOKENS",
         "Tokens that a request writes.",
         counts.tokens,
-        usual=str(DEFAULT_WORKLOAD.n_output_tokens),
+        usual="64",
         sets="Workload.n_output_tokens",
     ),
     Option(
