@@ -22,14 +22,6 @@ SOLVER = (
         sets="SolverOptions.solver",
     ),
     Option(
-        "--solver NAME",
-        "highs, cpsat or exhaustive.",
-        read.word_of("solver", "solvers.stages.STAGE_SOLVERS"),
-        of=("stages",),
-        usual="highs",
-        sets="SolverOptions.solver",
-    ),
-    Option(
         "--time-limit TIME",
         "Stop after this, with the best so far and its gap, like 10s.",
         read.seconds,

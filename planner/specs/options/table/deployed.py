@@ -125,37 +125,22 @@ DEPLOYED = (
     Option(
         "--weights FORMAT",
         "Of dense weights; default: as published.",
-        of=("predict",),
-        reads=read.word_of("number format", "estimates.serving.operations.KNOWN_FORMATS"),
-    ),
-    Option(
-        "--weights FORMAT",
-        "Of dense weights; default: as published.",
-        of=("stages",),
+        read.word_of("number format", "estimates.serving.operations.KNOWN_FORMATS"),
+        of=("predict", "stages"),
         sets="weights_format",
     ),
     Option(
         "--experts FORMAT",
         "Of routed experts; default: as `--weights`.",
         read.word_of("number format", "estimates.serving.operations.KNOWN_FORMATS"),
-        of=("predict",),
-    ),
-    Option(
-        "--experts FORMAT",
-        "Of routed experts; default: as `--weights`.",
-        of=("stages",),
+        of=("predict", "stages"),
         sets="experts_format",
     ),
     Option(
         "--kv FORMAT",
         "Of the cache; default: as published.",
         read.word_of("number format", "estimates.serving.operations.KNOWN_FORMATS"),
-        of=("predict",),
-    ),
-    Option(
-        "--kv FORMAT",
-        "Of the cache; default: as published.",
-        of=("stages",),
+        of=("predict", "stages"),
         sets="cache_format",
     ),
     Option(

@@ -155,14 +155,6 @@ PASSES = (
     ),
     Option(
         "--batch BATCHES",
-        "Decode batches to choose from: up to 64, or 16:128:8. [1024]",
-        counts.capped,
-        of=ON_SERVERS,
-        sets="batches",
-        example="1:1024",
-    ),
-    Option(
-        "--batch BATCHES",
         "Most sequences of a rank to choose from, like 256 or 64,256.",
         counts.batches,
         of=("fleet",),
