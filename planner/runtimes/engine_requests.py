@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -28,12 +27,11 @@ from planner.specs.acceptance import acceptance_text
 from planner.specs.architecture import Architecture
 from planner.specs.checking import architecture_problems, cluster_problems, demand_problems
 from planner.specs.defaults import (
-    DEFAULT_MODEL,
-    DEFAULT_TOPOLOGY,
-    DEFAULT_WORKLOAD,
+    command_line,
     confidence_text,
     default_batches,
     limit_options,
+    served_options,
 )
 from planner.specs.engine_request import (
     CHUNKS,
@@ -350,25 +348,20 @@ def _why_none(model: Architecture, request: EngineRequest) -> str | None:
 
 def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str, str]) -> str:
     """The command line of a request, with some options changed; defaults are left out."""
-    targets, workload = request.targets, request.workload
+    targets = request.targets
     weights = tuple(dict.fromkeys(one.weights for one in request.formats))
     caches = tuple(dict.fromkeys(one.cache for one in request.formats))
     drafting = request.drafting
     usual = dict.fromkeys(name for one in request.models for name in one.usual_formats)
     options = {
         "--engine": (request.engine, None),
-        "--model": (request.model.name, DEFAULT_MODEL),
-        "--topology": (request.cluster.name, DEFAULT_TOPOLOGY),
-        "--input": (workload.n_input_tokens, DEFAULT_WORKLOAD.n_input_tokens),
-        "--output": (workload.n_output_tokens, DEFAULT_WORKLOAD.n_output_tokens),
+        **served_options(request),
         "--hit-rate": (f"{request.hit_fraction:.12g}", "0"),
         "--expert-loads": (model.expert_loads, ""),
         "--experts-backend": (request.records.kernels.experts_backend, ""),
         **{name: (value, None) for name, value in memory_options(request.records.engine).items()},
         "--weights": (",".join(weights), ",".join(usual)),
         "--variants": (",".join(one.name for one in request.variants), ""),
-        "--max-utilisation": (_scaled(targets.max_utilisation, 100.0, "%"), "100%"),
-        "--max-quality-loss": (_scaled(targets.quality_loss_fraction, 100.0, "%"), None),
         "--overlap": (",".join(request.overlaps), OVERLAPS[0]),
         "--draft": (drafting and drafting.kind, None),
         "--acceptance": (drafting and acceptance_text(drafting.acceptance), None),
@@ -382,10 +375,4 @@ def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str
         "--prefer": (request.prefer, PREFERENCES[0]),
         **{DEGREE_OPTIONS[name]: (n, None) for name, n in targets.degrees.fixed().items()},
     }
-    said = {name: str(value) for name, (value, default) in options.items() if value != default}
-    said.update(changes)
-    return shlex.join(["plan", *(word for pair in said.items() for word in pair)])
-
-
-def _scaled(value: float | None, factor: float, unit: str) -> str | None:
-    return None if value is None else f"{value * factor:.12g}{unit}"
+    return command_line(options, changes)

@@ -14,6 +14,7 @@ from planner.specs.records import Workload
 from planner.specs.targets import DEGREE_OPTIONS, Speculation, Targets
 
 if TYPE_CHECKING:
+    from planner.specs.engine_request import EngineRequest
     from planner.specs.request import Request
 
 DEFAULT_MODEL, DEFAULT_TOPOLOGY = usual("--model"), usual("--topology")
@@ -70,12 +71,9 @@ def command_of(request: Request, changes: Mapping[str, str]) -> str:
         request: what was asked.
         changes: value by option, as text.
     """
-    targets, workload = request.targets, request.workload
+    targets = request.targets
     options = {
-        "--model": (request.model.name, DEFAULT_MODEL),
-        "--topology": (request.cluster.name, DEFAULT_TOPOLOGY),
-        "--input": (workload.n_input_tokens, DEFAULT_WORKLOAD.n_input_tokens),
-        "--output": (workload.n_output_tokens, DEFAULT_WORKLOAD.n_output_tokens),
+        **served_options(request),
         "--weights": (
             ",".join(request.weights_formats),
             ",".join(usual_formats(request.model, targets)),
@@ -87,8 +85,6 @@ def command_of(request: Request, changes: Mapping[str, str]) -> str:
             batches_text(default_prefill_batches(request.prefill)),
         ),
         **limit_options(targets),
-        "--max-utilisation": (_scaled(targets.max_utilisation, 100.0, "%"), "100%"),
-        "--max-quality-loss": (_scaled(targets.quality_loss_fraction, 100.0, "%"), None),
         "--prefill": (request.prefill, default_prefill(targets)),
         "--objective": (request.objective, "cost"),
         **{DEGREE_OPTIONS[name]: (n, None) for name, n in targets.degrees.fixed().items()},
@@ -96,9 +92,25 @@ def command_of(request: Request, changes: Mapping[str, str]) -> str:
         "--confidence": (confidence_text(request.confidence), ""),
         **_speculation_options(request.speculation),
     }
+    return command_line(options, changes)
+
+
+def command_line(options: Mapping[str, tuple[object, object]], changes: Mapping[str, str]) -> str:
+    """A command line of options, each with what it is asked to be and what is usual."""
     said = {name: str(value) for name, (value, default) in options.items() if value != default}
     said.update(changes)
     return shlex.join(["plan", *(word for pair in said.items() for word in pair)])
+
+
+def served_options(request: Request | EngineRequest) -> dict[str, tuple[object, object]]:
+    """What is served, where, and the tokens of a request, as they would be written."""
+    workload = request.workload
+    return {
+        "--model": (request.model.name, DEFAULT_MODEL),
+        "--topology": (request.cluster.name, DEFAULT_TOPOLOGY),
+        "--input": (workload.n_input_tokens, DEFAULT_WORKLOAD.n_input_tokens),
+        "--output": (workload.n_output_tokens, DEFAULT_WORKLOAD.n_output_tokens),
+    }
 
 
 def confidence_text(share: float | None) -> str:
@@ -107,10 +119,13 @@ def confidence_text(share: float | None) -> str:
 
 
 def limit_options(targets: Targets) -> dict[str, tuple[object, object]]:
-    """The option of each limit, as it would be written, and nothing as its default."""
-    asked = targets.limits()
+    """The option of each limit, as it would be written, and what is usual."""
+    asked, loss = targets.limits(), targets.quality_loss_fraction
+    known = [one for one in limited() if one.name in asked]
     return {
-        one.option: (one.written(asked[one.name]), None) for one in limited() if one.name in asked
+        **{one.option: (one.written(asked[one.name]), None) for one in known},
+        "--max-utilisation": (_percent(targets.max_utilisation), "100%"),
+        "--max-quality-loss": (None if loss is None else _percent(loss), None),
     }
 
 
@@ -135,5 +150,5 @@ def _speculation_options(speculation: Speculation | None) -> dict[str, tuple[obj
     }
 
 
-def _scaled(value: float | None, factor: float, unit: str) -> str | None:
-    return None if value is None else f"{value * factor:.12g}{unit}"
+def _percent(share: float) -> str:
+    return f"{share * 100.0:.12g}%"
