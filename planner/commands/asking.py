@@ -9,7 +9,7 @@ from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from planner.commands.options.parsing import Said
+from planner.commands.options.said import Said
 from planner.errors import Problem, RequestError
 
 if TYPE_CHECKING:

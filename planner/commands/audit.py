@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from planner.commands.asking import collect_machines
-from planner.commands.options.parsing import Said
+from planner.commands.options.said import Said
 from planner.commands.reporting import reported
 from planner.report.files import Answer
 from planner.specs.runtimes import LAYOUT_RUNTIMES, ROOFLINE

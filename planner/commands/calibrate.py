@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.commands.options.parsing import Said
+from planner.commands.options.said import Said
 from planner.commands.reporting import shown
 from planner.errors import Problem, RequestError
 from planner.report.files import Answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
-from planner.commands.options.parsing import Said
+from planner.commands.options.said import Said
 from planner.commands.reporting import reported, shown
 from planner.errors import Problem, RequestError
 from planner.report.files import Answer

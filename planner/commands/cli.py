@@ -21,7 +21,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.commands.options.commands import COMMANDS, options_of
-from planner.commands.options.parsing import Said, files_of, parse
+from planner.commands.options.parsing import files_of, parse
+from planner.commands.options.said import Said
 from planner.errors import NoPlanError, OutOfTimeError, PlannerError, RequestError, SolverError
 from planner.report.files import EXHAUSTED, Answer, deliver, unwritable
 from planner.report.paint import open_closed_streams, unlogged, width

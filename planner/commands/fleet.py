@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from planner.commands.options.parsing import STDOUT, Said
+from planner.commands.options.parsing import STDOUT
 from planner.commands.options.reading import kernel_formats, read_roles
+from planner.commands.options.said import Said
 from planner.commands.options.traffic import OF_ONE_CLASS, read_traffic
 from planner.commands.placements import DEFAULT_SITE, read_limits
 from planner.commands.reporting import reported

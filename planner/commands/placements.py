@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from planner.commands.options.parsing import Said
 from planner.commands.options.reading import read_roles
+from planner.commands.options.said import Said
 from planner.commands.reporting import reported
 from planner.errors import Problem
 from planner.quantities import placed

@@ -6,8 +6,8 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from planner.commands.options.parsing import Said
 from planner.commands.options.reading import read_roles
+from planner.commands.options.said import Said
 from planner.commands.reporting import reported
 from planner.errors import NoPlanError, RequestError
 from planner.report.files import Answer

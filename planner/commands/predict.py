@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from planner.commands.options.parsing import Said
+from planner.commands.options.said import Said
 from planner.commands.reporting import reported
 from planner.errors import Problem
 from planner.report.files import Answer

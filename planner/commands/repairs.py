@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from planner.commands.options.parsing import Said
+from planner.commands.options.said import Said
 from planner.commands.placements import drawings, loader, read_placement, runs_engines, wishes_for
 from planner.commands.reporting import reported
 from planner.quantities import placed

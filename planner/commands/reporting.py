@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from planner.commands.options.parsing import STDOUT, Said
+from planner.commands.options.parsing import STDOUT
+from planner.commands.options.said import Said
 from planner.report.files import FOUND, Answer
 from planner.report.paint import width
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.commands.options.parsing import Said
+from planner.commands.options.said import Said
 from planner.commands.reporting import shown
 from planner.errors import Problem
 from planner.report.files import Answer

@@ -1,165 +1,99 @@
-"""argv to the values of options, and everything that is wrong with it.
-
-Nothing ends at the first fault: each becomes a `Problem`, what can be read is read, and one
-message names them all.
-"""
+"""argv to what it says: words to texts of options, and what no option can mean."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from planner.commands.options.commands import COMMANDS, called, options_of
-from planner.commands.options.words import Words
-from planner.errors import Problem, RequestError
-from planner.specs.options.meanings import misplaced
-from planner.specs.options.option import Option, Read, new_file
-from planner.units import UnitError
-
-if TYPE_CHECKING:
-    from planner.specs.placement_request import SiteSpec
+from planner.commands.options.commands import COMMANDS, called, options_of, owners
+from planner.commands.options.said import Said
+from planner.errors import Problem
+from planner.specs.options.meanings import problem_of, refused_by
+from planner.specs.options.option import Option, new_file
+from planner.specs.options.readers import closest
 
 STDOUT = "-"
 
-_T = TypeVar("_T")
-_S = TypeVar("_S", bound="SiteSpec")
+STANDING = ("--help", "-h", "--version", "--install-completion")
+"""Words that need no other."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Said:
-    """What argv says.
+@dataclass(slots=True)
+class Words:
+    """Words that are not read yet, the next one last."""
 
-    Values of options are attributes, `said.time_limit`: as read, or what is usual where nothing
-    is said or it cannot be read; None where nothing is usual.
+    said: Said
+    rest: list[str]
 
-    Args:
-        command: `plan` where it is that itself.
-        standing: the first word that needs no other; none where empty.
-        texts: of each option that is given, as it was typed; of a flag none.
-        values: by the name of an argument.
-        problems: what is wrong.
-        hints: what was probably meant.
-    """
+    def read_all(self) -> None:
+        is_first = self.said.command == "plan"
+        while self.rest:
+            token = self.rest.pop()
+            if token in STANDING:
+                self.said.standing = self.said.standing or token
+            elif token.startswith("-") and token != "-":
+                self._option(token)
+            elif COMMANDS[self.said.command].word:
+                self._word(token)
+            else:
+                self.said.problems.append(_stray(token, self.said, is_first=is_first))
+            is_first = False
 
-    command: str
-    standing: str = ""
-    texts: dict[str, list[str]] = field(default_factory=dict)
-    values: dict[str, Any] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
-    hints: list[str] = field(default_factory=list)
-
-    def __getattr__(self, argument: str) -> Any:  # noqa: ANN401 one type an option
-        try:
-            return self.values[argument]
-        except KeyError:
-            raise AttributeError(argument) from None
-
-    @property
-    def words(self) -> list[str]:
-        """The command line again, in one spelling: `--batch=8`."""
-        words = [] if self.command == "plan" else [self.command]
-        for name, texts in self.texts.items():
-            is_word = not name.startswith("-")
-            words += [text if is_word else f"{name}={text}" for text in texts] or [name]
-        return words
-
-    def is_given(self, name: str) -> bool:
-        """Whether an option is said."""
-        return name in self.texts
-
-    def text(self, name: str) -> str:
-        """What was typed of an option."""
-        return ",".join(self.texts.get(name, ()))
-
-    def refuse(self, name: str, fact: str, remedy: str = "", *, value: str | None = None) -> None:
-        """Keep what is wrong with an option."""
-        shown = self.text(name) if value is None else value
-        self.problems.append(Problem(where=name, value=shown, fact=fact, remedy=remedy))
-
-    def refuse_under(self, runtimes: Sequence[str]) -> None:
-        """Keep what is wrong with options that mean nothing under the runtimes asked for."""
-        given = {name: self.text(name) for name in self.texts}
-        refused = list(misplaced(given, runtimes, self.command))
-        names = {one.where for one in refused}  # what else is wrong with them does not matter
-        self.problems = [*(one for one in self.problems if one.where not in names), *refused]
-        for name in names:
-            del self.texts[name]
-            self.read_option(options_of(self.command)[name])
-
-    def read_option(self, row: Option) -> None:
-        """Keep the value of an option as it is said, or usual."""
-        texts = self.texts.get(row.name, [])
-        usual = None if row.name in COMMANDS[self.command].keeps else row.usual
-        if not row.value:
-            value: Any = row.name in self.texts
-        elif row.gathers is not None:
-            value = row.gathers(texts, partial(self.read, row.name))
+    def _option(self, token: str) -> None:
+        name, equals, value = token.partition("=")
+        row = options_of(self.said.command).get(name)
+        if row is None:
+            self._foreign(name, value if equals else self._value() or "")
+        elif row.value:
+            self._valued(row, value if equals else self._value())
+        elif equals:
+            self.said.problems.append(Problem(where=token, fact="takes no value"))
         else:
-            value = self.read(row.name, texts[-1], row.reads) if texts else None
-            if value is None and usual is not None:
-                value = row.reads(usual)
-        self.values[row.argument] = value
+            self.said.texts[name] = []
 
-    def read(self, name: str, text: str, reads: Read) -> Any:  # noqa: ANN401 one type an option
-        """The value of a text; None, and a problem of the option, where it has none."""
-        try:
-            return reads(text)
-        except UnitError as error:
-            self.refuse(name, error.fact, error.remedy, value=text)
-            return None
+    def _value(self) -> str | None:
+        """The next word, unless it begins an option."""
+        return self.rest.pop() if self.rest and not _is_option(self.rest[-1]) else None
 
-    def read_as(self, name: str, reads: Read) -> Any:  # noqa: ANN401 one type an option
-        """The value of an option that is read in several ways; None where it is not given."""
-        texts = self.texts.get(name)
-        return self.read(name, texts[-1], reads) if texts else None
+    def _word(self, token: str) -> None:
+        command = self.said.command
+        row = options_of(command)[COMMANDS[command].word]
+        if row.name in self.said.texts and not row.gathers:
+            fact = f"`{called(command)}` takes one {row.value.lower()}"
+            self.said.problems.append(Problem(where=token, fact=fact))
+        else:
+            self._valued(row, token)
 
-    def read_each(self, name: str, reads: Callable[[str], _T]) -> tuple[_T, ...] | None:
-        """The values of a list that is read in several ways; None where there are none."""
-        argument = name.lstrip("-").replace("-", "_")
-        values = [self.read(name, word, reads) for word in self.values[argument]]
-        return tuple(value for value in values if value is not None) or None
+    def _valued(self, row: Option, text: str | None) -> None:
+        if text is None:
+            remedy = f"write `{row.name} {row.example}`" if row.example else ""
+            self.said.refuse(row.name, "has no value", remedy, value="")
+        elif row.name in self.said.texts and not row.gathers:
+            self.said.refuse(row.name, "is given twice", value=text)
+        else:
+            self.said.texts.setdefault(row.name, []).append(text)
 
-    def sets(self, record: str = "") -> dict[str, Any]:
-        """Fields of a record, or arguments of the library, that options set to something."""
-        values: dict[str, Any] = {}
-        for name, row in options_of(self.command).items():
-            owner, _, argument = row.sets.rpartition(".")
-            value = self.values[row.argument]
-            is_said = self.is_given(name) if row.gathers else value is not None
-            if argument and owner == record and is_said:
-                values[argument] = value
-        return values
-
-    def collect(self, call: Callable[[], _T]) -> _T | None:
-        """The result of a call; or None, and its problems among the others."""
-        try:
-            return call()
-        except RequestError as error:
-            self.problems += error.problems
-            self.hints += filter(None, (error.hint,))
-            return None
-
-    def priced(self, sites: Sequence[_S]) -> list[_S]:
-        """Sites at the rents that are asked for; a kind that none of them has is a problem."""
-        if not self.price:
-            return list(sites)
-        from planner.specs.prices import priced, unknown_kinds
-
-        self.problems += unknown_kinds(self.price, sites)
-        return [priced(site, self.price) for site in sites]
-
-    def check(self) -> None:
-        """Go on only if nothing is wrong.
-
-        Raises:
-            RequestError: with all problems.
-        """
-        if self.problems:
-            raise RequestError(
-                list(dict.fromkeys(self.problems)), hint="\n".join(dict.fromkeys(self.hints))
+    def _foreign(self, name: str, value: str) -> None:
+        """An option that another command has, or none."""
+        command, owner = self.said.command, owners().get(name)
+        row = refused_by(command).get(name)
+        if row is not None:
+            self.said.problems.append(problem_of(row, name, value))
+        elif owner is not None:
+            fact, remedy = f"means nothing to `{called(command)}`", f"it is an option of `{owner}`"
+            self.said.refuse(name, fact, remedy, value=value)
+        else:
+            near = _meant(name, options_of(command))
+            self.said.refuse(
+                name, "no such option", f"did you mean `{near}`?" if near else "", value=value
             )
+            if not near:
+                self.said.hints.append(f"`{called(command)} --help` lists the options")
+
+
+def _is_option(token: str) -> bool:
+    """Whether a token begins an option; `-5ms` and `-$2` are values, though wrong ones."""
+    return token[:1] == "-" and not (token[1:2].isdigit() or token[1:2] in (".", "$", ""))
 
 
 def parse(argv: Sequence[str]) -> Said:
@@ -205,3 +139,20 @@ def files_of(said: Said) -> Mapping[str, str]:
     rows = options_of(said.command).items()
     named = {n: said.text(n) for n, row in rows if row.reads is new_file and said.is_given(n)}
     return {n: text for n, text in named.items() if (n, text) != ("--csv", STDOUT)}
+
+
+def _stray(word: str, said: Said, *, is_first: bool) -> Problem:
+    """A word that stands alone where a command takes none."""
+    if not is_first:
+        return Problem(where=word, fact="belongs to no option")
+    near = _meant(word, (*COMMANDS, "help"))
+    meant = "plan --help" if near == "help" else f"plan {near}"
+    if not near:
+        said.hints.append("`plan --help` shows what `plan` understands")
+    remedy = f"did you mean `{meant}`?" if near else ""
+    return Problem(where=word, fact="no such command", remedy=remedy)
+
+
+def _meant(word: str, known: Collection[str]) -> str:
+    begun = [name for name in known if name.startswith(word)]
+    return begun[0] if len(begun) == 1 else closest(word, tuple(known), cutoff=0.7)

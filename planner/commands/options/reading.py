@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from planner.commands.options.parsing import Said
+from planner.commands.options.said import Said
 from planner.quantities import QUANTITIES, Quantity, limited
 from planner.specs.architecture import Architecture
 from planner.specs.defaults import USUAL_UTILISATION

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from planner.commands.options.commands import options_of
-from planner.commands.options.parsing import Said
+from planner.commands.options.said import Said
 from planner.errors import Problem
 from planner.placing.fleets.classes import OPTIONS
 from planner.specs.architecture import Architecture

@@ -1,0 +1,159 @@
+"""What a command line says: values of options, and everything that is wrong with them.
+
+Nothing ends at the first fault: each becomes a `Problem`, what can be read is read, and one
+message names them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from planner.commands.options.commands import COMMANDS, options_of
+from planner.errors import Problem, RequestError
+from planner.specs.options.meanings import misplaced
+from planner.specs.options.option import Option, Read
+from planner.units import UnitError
+
+if TYPE_CHECKING:
+    from planner.specs.placement_request import SiteSpec
+
+_T = TypeVar("_T")
+_S = TypeVar("_S", bound="SiteSpec")
+
+
+@dataclass(slots=True, kw_only=True)
+class Said:
+    """What argv says.
+
+    Values of options are attributes, `said.time_limit`: as read, or what is usual where nothing
+    is said or it cannot be read; None where nothing is usual.
+
+    Args:
+        command: `plan` where it is that itself.
+        standing: the first word that needs no other; none where empty.
+        texts: of each option that is given, as it was typed; of a flag none.
+        values: by the name of an argument.
+        problems: what is wrong.
+        hints: what was probably meant.
+    """
+
+    command: str
+    standing: str = ""
+    texts: dict[str, list[str]] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    hints: list[str] = field(default_factory=list)
+
+    def __getattr__(self, argument: str) -> Any:  # noqa: ANN401 one type an option
+        try:
+            return self.values[argument]
+        except KeyError:
+            raise AttributeError(argument) from None
+
+    @property
+    def words(self) -> list[str]:
+        """The command line again, in one spelling: `--batch=8`."""
+        words = [] if self.command == "plan" else [self.command]
+        for name, texts in self.texts.items():
+            is_word = not name.startswith("-")
+            words += [text if is_word else f"{name}={text}" for text in texts] or [name]
+        return words
+
+    def is_given(self, name: str) -> bool:
+        """Whether an option is said."""
+        return name in self.texts
+
+    def text(self, name: str) -> str:
+        """What was typed of an option."""
+        return ",".join(self.texts.get(name, ()))
+
+    def refuse(self, name: str, fact: str, remedy: str = "", *, value: str | None = None) -> None:
+        """Keep what is wrong with an option."""
+        shown = self.text(name) if value is None else value
+        self.problems.append(Problem(where=name, value=shown, fact=fact, remedy=remedy))
+
+    def refuse_under(self, runtimes: Sequence[str]) -> None:
+        """Keep what is wrong with options that mean nothing under the runtimes asked for."""
+        given = {name: self.text(name) for name in self.texts}
+        refused = list(misplaced(given, runtimes, self.command))
+        names = {one.where for one in refused}  # what else is wrong with them does not matter
+        self.problems = [*(one for one in self.problems if one.where not in names), *refused]
+        for name in names:
+            del self.texts[name]
+            self.read_option(options_of(self.command)[name])
+
+    def read_option(self, row: Option) -> None:
+        """Keep the value of an option as it is said, or usual."""
+        texts = self.texts.get(row.name, [])
+        usual = None if row.name in COMMANDS[self.command].keeps else row.usual
+        if not row.value:
+            value: Any = row.name in self.texts
+        elif row.gathers is not None:
+            value = row.gathers(texts, partial(self.read, row.name))
+        else:
+            value = self.read(row.name, texts[-1], row.reads) if texts else None
+            if value is None and usual is not None:
+                value = row.reads(usual)
+        self.values[row.argument] = value
+
+    def read(self, name: str, text: str, reads: Read) -> Any:  # noqa: ANN401 one type an option
+        """The value of a text; None, and a problem of the option, where it has none."""
+        try:
+            return reads(text)
+        except UnitError as error:
+            self.refuse(name, error.fact, error.remedy, value=text)
+            return None
+
+    def read_as(self, name: str, reads: Read) -> Any:  # noqa: ANN401 one type an option
+        """The value of an option that is read in several ways; None where it is not given."""
+        texts = self.texts.get(name)
+        return self.read(name, texts[-1], reads) if texts else None
+
+    def read_each(self, name: str, reads: Callable[[str], _T]) -> tuple[_T, ...] | None:
+        """The values of a list that is read in several ways; None where there are none."""
+        argument = name.lstrip("-").replace("-", "_")
+        values = [self.read(name, word, reads) for word in self.values[argument]]
+        return tuple(value for value in values if value is not None) or None
+
+    def sets(self, record: str = "") -> dict[str, Any]:
+        """Fields of a record, or arguments of the library, that options set to something."""
+        values: dict[str, Any] = {}
+        for name, row in options_of(self.command).items():
+            owner, _, argument = row.sets.rpartition(".")
+            value = self.values[row.argument]
+            is_said = self.is_given(name) if row.gathers else value is not None
+            if argument and owner == record and is_said:
+                values[argument] = value
+        return values
+
+    def collect(self, call: Callable[[], _T]) -> _T | None:
+        """The result of a call; or None, and its problems among the others."""
+        try:
+            return call()
+        except RequestError as error:
+            self.problems += error.problems
+            self.hints += filter(None, (error.hint,))
+            return None
+
+    def priced(self, sites: Sequence[_S]) -> list[_S]:
+        """Sites at the rents that are asked for; a kind that none of them has is a problem."""
+        if not self.price:
+            return list(sites)
+        from planner.specs.prices import priced, unknown_kinds
+
+        self.problems += unknown_kinds(self.price, sites)
+        return [priced(site, self.price) for site in sites]
+
+    def check(self) -> None:
+        """Go on only if nothing is wrong.
+
+        Raises:
+            RequestError: with all problems.
+        """
+        if self.problems:
+            raise RequestError(
+                list(dict.fromkeys(self.problems)), hint="\n".join(dict.fromkeys(self.hints))
+            )
