@@ -154,7 +154,7 @@ def _layout_problems(
     problems: list[Problem] = []
     for model, cluster in product(models, clusters):
         try:
-            make_request(model, cluster, kv_formats=keywords["kv_formats"], **asked)
+            make_request(model, cluster, kv_formats=keywords.get("kv_formats"), **asked)
         except RequestError as error:
             problems += [p for p in error.problems if is_alone or p.where not in OF_ONE_MODEL]
         if not is_survey:

@@ -47,8 +47,8 @@ def audit(said: Said) -> Answer:
         model = with_expert_loads(model, said)
         collect_machines([cluster] if cluster else [], (engine,), said)
     runs = said.sets() | {name: asked[name] for name in ("workload", "options")}
-    runs["weights_format"] = _only(said, "--weights", asked["weights_formats"])
-    runs["kv_format"] = _only(said, "--kv", asked["kv_formats"])
+    runs["weights_format"] = _only(said, "--weights", runs.get("weights_format"))
+    runs["kv_format"] = _only(said, "--kv", runs.get("kv_format"))
     if not is_layouts:
         runs["chunk_tokens"] = _only(said, "--chunk", runs.pop("chunks", None))
     said.check()

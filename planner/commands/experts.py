@@ -93,9 +93,6 @@ def _weights(said: Said, model: Architecture | None, block: Experts | None) -> E
     if said.layer is not None and said.loads is not None:
         source += f", layer {said.layer}"
     name = said.weights or (as_published(model)[0] if model else "bf16")
-    if name not in FORMAT_BYTES:
-        remedy = f"it is one of {', '.join(FORMAT_BYTES)}"
-        said.refuse("--weights", "no such number format", remedy, value=name)
     if model is None or block is None:
         return ExpertWeights(source=source)
     n_bytes = block.expert_params(model.d_model) * FORMAT_BYTES.get(name, 0.0)

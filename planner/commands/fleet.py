@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from planner.commands.options.parsing import STDOUT
-from planner.commands.options.reading import kernel_formats, read_roles
+from planner.commands.options.reading import read_roles
 from planner.commands.options.said import Said
 from planner.commands.options.traffic import OF_ONE_CLASS, read_traffic
 from planner.commands.placements import DEFAULT_SITE, read_limits
@@ -114,8 +114,6 @@ def _read_search(said: Said) -> dict[str, Any]:
         **said.sets(),
         "engines": said.engine or None,
         "sharing": not said.no_sharing,
-        "weights_formats": kernel_formats(said, "--weights"),
-        "kv_formats": kernel_formats(said, "--kv"),
         "limits": read_limits(said),
         "quality_loss_fraction": said.max_quality_loss,
         "options": SolverOptions(**said.sets("SolverOptions")),

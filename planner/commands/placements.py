@@ -61,7 +61,7 @@ def read_place(said: Said) -> tuple[SiteSpec, list[Serve], dict[str, Any]]:
         state = said.collect(lambda: load_state(said.state))
     n_output = keywords["workload"].n_output_tokens
     named = [model for model in models if model is not None]
-    wanted = wishes_for(named, lambda _: n_output, said, is_served=is_served)
+    wanted = wishes_for(named, lambda _: n_output, said)
     said.check()
     assert pool is not None
     return pool, wanted, {"state": state, **keywords}
@@ -122,28 +122,24 @@ def read_limits(said: Said) -> dict[str, float]:
 
 
 def wishes_for(
-    models: Sequence[AnyModel], n_output: Callable[[str], int], said: Said, *, is_served: bool
+    models: Sequence[AnyModel], n_output: Callable[[str], int], said: Said
 ) -> list[Serve]:
     """What is wanted of each model; a wish for a model that is not named is a problem.
 
     Args:
         n_output: tokens that a request for a model writes.
-        is_served: whether an engine may run the models: its kernels know more formats.
     """
-    from planner.commands.options.reading import kernel_formats, layout_formats
     from planner.specs.placement_request import Serve
 
     for option in ("--demand", "--rate", "--replicas"):
         _refuse_strangers(said, option, [model.name for model in models])
-    formats = kernel_formats if is_served else layout_formats
-    weights, caches = formats(said, "--weights"), formats(said, "--kv")
     return [
         Serve(
             model=model,
             demand_tokens_per_s=_demand(said, model.name, n_output),
             replicas=_of(said.replicas, model.name),
-            weights_formats=weights,
-            kv_formats=caches,
+            weights_formats=said.weights or None,
+            kv_formats=said.kv or None,
         )
         for model in models
     ]

@@ -93,9 +93,8 @@ def _usual_engine(said: Said) -> str:
 def _of_layouts(said: Said) -> Answer:
     """Layouts, or the reference model: a plan of what is given, of the rest the fastest."""
     from planner.planning.plans import plan
-    from planner.specs.options.readers import one_of
     from planner.specs.reading import load_cluster, load_model
-    from planner.specs.records import FORMAT_BYTES, Workload
+    from planner.specs.records import Workload
     from planner.specs.targets import Layouts, Targets
     from planner.verifier.layout_predictions import layout_prediction
 
@@ -105,8 +104,6 @@ def _of_layouts(said: Said) -> Answer:
     else:
         remedy = "name a pool: `--topology tpu-v4-4x4x4`, see `plan topologies`"
         said.refuse("--topology", "is not given", remedy, value="")
-    formats = one_of("number format", tuple(FORMAT_BYTES))
-    weights, cache = (said.read_as(name, formats) for name in ("--weights", "--kv"))
     said.check()
     assert model is not None
     assert cluster is not None
@@ -118,8 +115,8 @@ def _of_layouts(said: Said) -> Answer:
         said.engine,
         workload=Workload(n_input_tokens=said.input, n_output_tokens=said.output),
         targets=Targets(degrees=_degrees(said), layouts=said.layout or Layouts()),
-        weights_formats=weights and (weights,),
-        kv_formats=cache and (cache,),
+        weights_formats=said.weights and (said.weights,),
+        kv_formats=said.kv and (said.kv,),
         batches=(batch,),
         prefill_batches=prefill,
         objective="throughput" if prefill else "latency",

@@ -46,7 +46,7 @@ def repair(said: Said) -> Answer:
     if before is not None and not said.model:
         served = [one.model for one in before.request.models]
     n_output = _outputs(said, keywords, before)
-    asked = wishes_for(served, n_output, said, is_served=is_served)
+    asked = wishes_for(served, n_output, said)
     said.check()
     assert before is not None
     begin("placing replicas where they may move")

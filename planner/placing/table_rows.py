@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 
 from planner.errors import Problem, RequestError
-from planner.estimates.serving.operations import KNOWN_FORMATS
 from planner.placing.sites import Site
 from planner.specs.deployment_tables import load_table
 from planner.specs.ledger import remark
@@ -22,6 +21,7 @@ from planner.specs.placement_request import (
 )
 from planner.specs.roles import PREFILL
 from planner.specs.runtimes import is_table, table_file
+from planner.specs.served_formats import KNOWN_FORMATS
 from planner.specs.validation.problems import did_you_mean
 from planner.topology.inventory import Kind
 

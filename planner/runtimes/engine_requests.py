@@ -17,7 +17,6 @@ from planner.estimates.serving.drafting import KINDS as DRAFTERS
 from planner.estimates.serving.drafting import has_drafter, rounds_of
 from planner.estimates.serving.kernels import backend_problems, unmeasured
 from planner.estimates.serving.networks import serving_network
-from planner.estimates.serving.operations import KNOWN_FORMATS, KnownFormat
 from planner.estimates.serving.refusals import chunk_problems
 from planner.estimates.serving.rules import Run, faults
 from planner.programs.engine import KNOWN
@@ -53,7 +52,7 @@ from planner.specs.quality import among_variants, quality_problems, usual_format
 from planner.specs.records import ClusterSpec, Workload
 from planner.specs.request import OBJECTIVES, SolverOptions, Targets
 from planner.specs.roles import TOGETHER
-from planner.specs.served_formats import ServedFormats, as_run
+from planner.specs.served_formats import KNOWN_FORMATS, KnownFormat, ServedFormats, as_run
 from planner.specs.targets import DEGREE_OPTIONS, Confidence
 from planner.specs.validation.arguments import arguments_checked, heed
 from planner.specs.validation.values import one_of

@@ -7,7 +7,7 @@ Kernels are told apart by that: `fp8_block`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +19,29 @@ if TYPE_CHECKING:
     from planner.specs.placement_request import AnyModel
 
 STATIC = "_static"
-"""Ending of a format whose inputs have scales in the checkpoint, none that is found on the way."""
+"""Ending of a format whose inputs have scales in the checkpoint, none that is found on the way:
+the norm before a product quantises them, and the product needs no kernel for that."""
+
+STORED_BYTES: Mapping[str, float] = {
+    "fp32": 4.0,
+    "bf16": 2.0,
+    "fp16": 2.0,
+    "fp8": 1.0,
+    "fp8_block": 1.0 + 4.0 / 128**2,
+    "int8": 1.0,
+    "mxfp4": 0.5 + 1.0 / 32,
+    "nvfp4": 0.5 + 1.0 / 16,
+    "int4": 0.5 + 2.0 / 128,
+    "fp4": 0.5 + 1.0 / 16,
+}
+"""Bytes of one number with its share of scales: one of 4 bytes in 128 × 128 numbers of `fp8_block`,
+of 1 byte in 16 of `nvfp4`, which models call `fp4`, in 32 of `mxfp4`, of 2 bytes in 128 of
+`int4`."""
+
+KNOWN_FORMATS = (*STORED_BYTES, *(name + STATIC for name in ("fp8", "nvfp4")))
+"""Formats that something may be served in."""
+
+KnownFormat = Annotated[str, one_of("number format", KNOWN_FORMATS)]
 
 RUN = (
     *("bf16", "fp16", "fp8", f"fp8{STATIC}", "fp8_block", "int8", "int4"),

@@ -82,6 +82,7 @@ BAD_OPTIONS = [
     ("--objective speed", ["`--objective speed`", "no such objective"]),
     ("--objective latncy", ["did you mean `latency`?"]),
     ("--weights bf17", ["`--weights bf17`", "no such number format", "`bf16`"]),
+    ("--weights fp8_static", ["`--weights fp8_static`", "not served in this format", "`bf16`"]),
     (
         "--weights fp8",
         ["`--weights fp8`", "not served in this format", "nor does `tpu-v4` multiply it"],

@@ -17,8 +17,6 @@ def test_defaults_are_those_of_the_library():
         "batches": tuple(DEFAULT_BATCHES),
         "options": SolverOptions(),
         "objective": "cost",
-        "weights_formats": None,
-        "kv_formats": None,
         "speculation": None,
     }
     assert "batches" not in read_engines(parse([]), ())
@@ -94,7 +92,6 @@ def test_every_fault_is_found_and_names_its_option():
 @pytest.mark.parametrize(
     ("words", "layouts", "engines"),
     [
-        (["--weights", "fp8_static"], ["--weights"], []),
         (["--draft", "eagle"], ["--draft"], []),
         (["--draft", "palm-8b"], [], ["--draft"]),
         (["--draft", "eagle", "--acceptance", "0.8,0.5"], ["--acceptance", "--draft"], []),

@@ -14,7 +14,7 @@ from planner.specs.defaults import USUAL_UTILISATION
 from planner.specs.engine_request import LOOKAHEADS, AskedDrafting
 from planner.specs.options.readers import acceptance, acceptances, one_of
 from planner.specs.places import is_path
-from planner.specs.records import FORMAT_BYTES, Workload
+from planner.specs.records import Workload
 from planner.specs.request import Degrees, SolverOptions, Speculation, Targets
 from planner.units import UnitError, parse
 
@@ -24,12 +24,7 @@ def read_layouts(said: Said) -> dict[str, Any]:
     for name in ("--weights", "--kv"):
         if allowed and said.is_given(name):
             said.refuse(name, "says which formats already: leave `--allow-formats` out")
-    return {
-        **read_request(said),
-        "weights_formats": layout_formats(said, "--weights"),
-        "kv_formats": layout_formats(said, "--kv"),
-        "speculation": read_speculation(said),
-    }
+    return read_request(said) | {"speculation": read_speculation(said)}
 
 
 def read_engines(said: Said, runtimes: Sequence[str]) -> dict[str, Any]:
@@ -43,12 +38,7 @@ def read_engines(said: Said, runtimes: Sequence[str]) -> dict[str, Any]:
     for name in runtimes:
         if family_of(name) == ENGINES:
             said.collect(partial(load_engine, name))
-    return {
-        **asked,
-        "weights_formats": kernel_formats(said, "--weights"),
-        "kv_formats": kernel_formats(said, "--kv"),
-        "drafting": _drafting(said),
-    }
+    return asked | {"drafting": _drafting(said)}
 
 
 def read_request(said: Said) -> dict[str, Any]:
@@ -103,16 +93,6 @@ def refuse_unsaid_lengths(said: Said) -> None:
             fact = "is missing: a rate of requests says how much only with their lengths"
             remedy = "write `--input 1500 --output 300`, tokens that a request reads and writes"
             said.refuse(name, fact, remedy)
-
-
-def layout_formats(said: Said, name: str) -> tuple[str, ...] | None:
-    return said.read_each(name, one_of("number format", tuple(FORMAT_BYTES)))
-
-
-def kernel_formats(said: Said, name: str) -> tuple[str, ...] | None:
-    from planner.estimates.serving.operations import KNOWN_FORMATS
-
-    return said.read_each(name, one_of("number format", KNOWN_FORMATS))
 
 
 def read_speculation(said: Said) -> Speculation | None:

@@ -112,12 +112,6 @@ class Said:
         texts = self.texts.get(name)
         return self.read(name, texts[-1], reads) if texts else None
 
-    def read_each(self, name: str, reads: Callable[[str], _T]) -> tuple[_T, ...] | None:
-        """The values of a list that is read in several ways; None where there are none."""
-        argument = name.lstrip("-").replace("-", "_")
-        values = [self.read(name, word, reads) for word in self.values[argument]]
-        return tuple(value for value in values if value is not None) or None
-
     def sets(self, record: str = "") -> dict[str, Any]:
         """Fields of a record, or arguments of the library, that options set to something."""
         values: dict[str, Any] = {}

@@ -15,13 +15,14 @@ from planner.equations.kernels.constants import ANY
 from planner.equations.kernels.families import arguments_of
 from planner.errors import Problem
 from planner.estimates.serving.networks import COLLECTIVES, ServingNetwork
-from planner.estimates.serving.operations import INPUT_BYTES, STATIC, Operation
+from planner.estimates.serving.operations import INPUT_BYTES, Operation
 from planner.estimates.serving.passes import Grouping
 from planner.specs.architecture import Architecture
 from planner.specs.kernels import EngineSpec, Kernel, KernelTable
 from planner.specs.ledger import remark
 from planner.specs.mixers import GroupedAttention, LatentAttention
 from planner.specs.records import DeviceSpec
+from planner.specs.served_formats import STATIC
 
 BACKEND = "--experts-backend"
 

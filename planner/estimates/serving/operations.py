@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
-from planner.specs.validation.values import one_of
+from planner.specs.served_formats import STATIC, STORED_BYTES
 
 Part = Literal["project", "attend", "feed", "share", "dispatch", "combine", "reduce", "model"]
 """What an operation belongs to, for the phases that overlap:
@@ -29,22 +29,6 @@ reduce    all-reduces of tensor parallelism, which nothing hides
 model     embedding, head, sampling, hand-over between stages
 """
 
-FORMAT_BYTES: Mapping[str, float] = {
-    "fp32": 4.0,
-    "bf16": 2.0,
-    "fp16": 2.0,
-    "fp8": 1.0,
-    "fp8_block": 1.0 + 4.0 / 128**2,
-    "int8": 1.0,
-    "mxfp4": 0.5 + 1.0 / 32,
-    "nvfp4": 0.5 + 1.0 / 16,
-    "int4": 0.5 + 2.0 / 128,
-    "fp4": 0.5 + 1.0 / 16,
-}
-"""Bytes of one number with its share of scales: one of 4 bytes in 128 × 128 numbers of `fp8_block`,
-of 1 byte in 16 of `nvfp4`, which models call `fp4`, in 32 of `mxfp4`, of 2 bytes in 128 of
-`int4`."""
-
 INPUT_BYTES: Mapping[str, float] = {
     "fp8": 1.0,
     "fp8_block": 1.0 + 4.0 / 128,
@@ -55,20 +39,9 @@ INPUT_BYTES: Mapping[str, float] = {
 """Bytes of one activation that a product reads; 2 where the format is of weights alone."""
 
 
-STATIC = "_static"
-"""Ending of a format whose inputs have scales of their own: the norm before the product
-quantises them, so that the product has neither a quantising kernel nor its launch."""
-
-
-KNOWN_FORMATS = (*FORMAT_BYTES, *(name + STATIC for name in ("fp8", "nvfp4")))
-"""Formats that something may be served in."""
-
-KnownFormat = Annotated[str, one_of("number format", KNOWN_FORMATS)]
-
-
 def number_bytes(number_format: str) -> float:
     """Bytes of one stored number, its share of scales included."""
-    return FORMAT_BYTES[number_format.removesuffix(STATIC)]
+    return STORED_BYTES[number_format.removesuffix(STATIC)]
 
 
 def input_bytes(number_format: str) -> float:

@@ -18,7 +18,6 @@ from planner.estimates.serving.feeding import ffn_operations
 from planner.estimates.serving.mixing import AFTER_MIXING, mixer_operations
 from planner.estimates.serving.operations import (
     INPUT_BYTES,
-    STATIC,
     Operation,
     Part,
     PassShape,
@@ -29,7 +28,7 @@ from planner.estimates.serving.operations import (
 )
 from planner.specs.architecture import Architecture, FeedForward, LayerClass
 from planner.specs.mixers import GroupedAttention, LatentAttention
-from planner.specs.served_formats import ServedFormats
+from planner.specs.served_formats import STATIC, ServedFormats
 
 
 def pass_operations(

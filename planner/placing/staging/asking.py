@@ -11,7 +11,6 @@ from planner.errors import Problem, RequestError
 from planner.estimates.calibration.kernel_files import kernel_table
 from planner.estimates.serving.kernels import cache_problems
 from planner.estimates.serving.networks import serving_network
-from planner.estimates.serving.operations import KnownFormat
 from planner.estimates.serving.rules import faults
 from planner.estimates.serving.stages import group_table
 from planner.placing.staging.cutting import cut_groups
@@ -29,7 +28,7 @@ from planner.specs.places import Kind, files
 from planner.specs.quality import as_published
 from planner.specs.reading import load_cluster, load_device
 from planner.specs.records import ClusterSpec, Workload
-from planner.specs.served_formats import ServedFormats
+from planner.specs.served_formats import KnownFormat, ServedFormats
 from planner.specs.stages_request import PHASES, StageGroup, StagesRequest, StageWork
 from planner.specs.targets import Wanted
 from planner.specs.validation.arguments import arguments_checked, heed

@@ -95,6 +95,7 @@ LOADS = (
     Option(
         "--weights FORMAT",
         "Format of the experts; default: the model's first.",
+        read.word_of("number format", "specs.records.FORMAT_BYTES"),
         of=("experts",),
         needs="--model",
     ),
