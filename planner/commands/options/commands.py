@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from planner.quantities import limited, placed
-from planner.specs.options.meanings import refused_by
+from planner.quantities import placed
+from planner.specs.options.meanings import OF_DRAFTS, refused_by
 from planner.specs.options.option import Option
-from planner.specs.options.table import HEADINGS, option_of
-from planner.specs.traffic.percentiles import USUAL_TARGETS
+from planner.specs.options.table import HEADINGS, named, option_of
+from planner.specs.options.table.answers import SEARCHES
+from planner.specs.options.table.deployed import AUDITED, ROLES, SORTS
+from planner.specs.options.table.measuring import BALANCE, KERNELS, LOADS, RANKS, TABLES, TIMING
+from planner.specs.options.table.search import AXES, DEGREES, DRAFTS, PASSES
+from planner.specs.options.table.serving import ENGINES, MODELS, REQUESTS, TRAFFIC, VERIFIED
+from planner.specs.options.table.targets import DEMANDS, LIMITS, PERCENTILES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,27 +42,18 @@ class Command:
 
 _POOL = ("--model", "--topology", "--input", "--output", "--price")
 _ENGINE = ("--memory-fraction", "--workspace", "--rules")
-_DEGREES = ("--tp", "--pp", "--layout", "--ep", "--dp")
-_DRAFTS = ("--draft", "--acceptance", "--lookahead", "--speculation")
-_ROLES = ("--roles", "--connector", "--prefill-devices", "--decode-devices")
-_SORTS = ("--sorts", "--sort-price")
-_SOLVER = ("--solver", "--time-limit", "--gap", "--threads", "--seed", "--proof")
 _PROGRAM = ("--keep-program",)
 _PRINT = ("--html", "--json", "--quiet")
 
 _OF_EVERY_PLAN = (
-    *(one.option for one in limited()),
-    *(*_ENGINE, *_POOL, *_DEGREES, *_DRAFTS),
-    *("--rate", "--max-utilisation", "--max-quality-loss", "--confidence", "--objective"),
-    *("--weights", "--kv", "--allow-formats", "--batch", "--prefill-batch", "--prefill"),
-    *("--engine", "--memory", "--variants", "--chunk", "--overlap", "--hit-rate"),
-    *("--expert-loads", "--experts-backend", "--prefer"),
-    *(*_SOLVER, *_PROGRAM, *_PRINT),
+    *named(LIMITS, DEMANDS, MODELS, ENGINES, DEGREES, DRAFTS, PASSES, SEARCHES),
+    *(*_POOL, "--engine", "--objective", "--prefer", "--weights", "--kv", "--allow-formats"),
+    *("--hit-rate", *_PROGRAM, *_PRINT),
 )
 _ASKED_OF_PLACEMENTS = (
     *(one.option for one in placed("each", "all")),
-    *(*_ENGINE, *_POOL, "--engine", "--demand", "--rate", "--replicas", "--max-utilisation"),
-    *("--max-quality-loss", "--confidence", "--objective", "--replica-devices", *_ROLES, *_SORTS),
+    *named(DEMANDS, ROLES, SORTS),
+    *(*_ENGINE, *_POOL, "--engine", "--objective", "--replica-devices"),
     *("--weights", "--kv", "--batch", "--solver", "--gap", "--threads", "--seed", "--proof"),
 )
 _OF_PLACEMENTS = (
@@ -71,27 +67,27 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             module="plan",
             usage="[OPTIONS]",
             words="Find the deployment of a language model that is provably best, and its proof.",
-            names=(*_OF_EVERY_PLAN, *_ROLES, *_SORTS),
+            names=(*_OF_EVERY_PLAN, *named(ROLES, SORTS)),
         ),
         "pareto": Command(
             module="surveys",
             usage="[OPTIONS]",
             words="Find every deployment that is the best for some worth of speed: the exact "
             "frontier.",
-            names=(*_OF_EVERY_PLAN, *("--by", "--x", "--y", "--alpha", "--all", "--csv")),
+            names=(*_OF_EVERY_PLAN, *named(AXES), "--by", "--all", "--csv"),
         ),
         "compare": Command(
             module="surveys",
             usage="[OPTIONS]",
             words="Set the best plans of several models, pools, formats or roles side by side.",
-            names=(*_OF_EVERY_PLAN, "--by", *_ROLES),
+            names=(*_OF_EVERY_PLAN, *named(ROLES), "--by"),
         ),
         "audit": Command(
             module="audit",
             usage="[OPTIONS]",
             words="Say how far a running deployment is from what its pool could do, and what would "
             "help.",
-            names=(*_OF_EVERY_PLAN, *("--speed", "--utilization", "--devices")),
+            names=(*_OF_EVERY_PLAN, *named(AUDITED)),
         ),
         "predict": Command(
             module="predict",
@@ -99,13 +95,10 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             words="Evaluate a deployment as given: times, work and bounds of every operation, "
             "memory.",
             names=(
-                *("--model", "--device", "--topology", "--engine", "--input", "--output"),
-                *("--hit-rate", "--expert-loads", "--experts-backend", *_ENGINE, "--shared"),
-                *("--rate", "--in-flight", "--waves", "--tp", "--dp", "--ep", "--pp"),
-                *("--layout", "--redundant-experts", "--batch", "--prefill-batch", "--weights"),
-                *("--experts", "--kv", "--chunk"),
-                *("--role", "--overlap", "--draft", "--lookahead", "--acceptance"),
-                *("--explain", *_PRINT),
+                *named(ENGINES, REQUESTS, DEGREES),
+                *("--model", "--device", "--topology", "--engine", "--redundant-experts"),
+                *("--batch", "--prefill-batch", "--weights", "--experts", "--kv", "--chunk"),
+                *("--role", "--overlap", *OF_DRAFTS, "--explain", *_PRINT),
             ),
         ),
         "stages": Command(
@@ -133,11 +126,11 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             "simulation.",
             names=(
                 *(one.option for one in placed("all")),
-                *(*_ENGINE, *_POOL, "--traffic", "--rate", "--trace", "--arrivals", "--state"),
-                *("--count", *USUAL_TARGETS, "--goodput", "--max-quality-loss", "--engine"),
-                *(*_ROLES, *_SORTS, "--cuts", "--no-sharing", "--router", "--weights", "--kv"),
-                *("--batch", "--chunk", "--replica-devices", "--confidence", "--simulated"),
-                *(*_SOLVER, "--staircase", "--workers", "--csv", *_PRINT),
+                *named(TRAFFIC, PERCENTILES, ROLES, SORTS, SEARCHES),
+                *(*_ENGINE, *_POOL, "--rate", "--state", "--count", "--max-quality-loss"),
+                *("--engine", "--weights", "--kv", "--batch", "--chunk", "--replica-devices"),
+                *("--cuts", "--no-sharing", "--router", "--confidence", "--simulated"),
+                *("--staircase", "--workers", "--csv", *_PRINT),
             ),
             word="--traffic",
         ),
@@ -175,17 +168,14 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             module="verify",
             usage="FILE [OPTIONS]",
             words="Count a saved answer anew, from the request that is in it: is every figure so?",
-            names=("--answer", "--prove", "--time-limit", *_PRINT),
+            names=(*named(VERIFIED), *_PRINT),
             word="--answer",
         ),
         "measure": Command(
             module="measure",
             usage="[OPTIONS]",
             words="Time kernels of this machine with PyTorch, for `plan calibrate` to fit.",
-            names=(
-                *("--device", "--backend", "--gpus", "--budget", "--model", "--tp", "--weights"),
-                "--output",
-            ),
+            names=(*named(TIMING, KERNELS), "--device", "--output"),
         ),
         "calibrate": Command(
             module="calibrate",
@@ -193,8 +183,8 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             words="Fit the closed forms of kernels to measured times, and say how far to trust "
             "them.",
             names=(
-                *("--table", "--device", "--engine", "--engine-version", "--sms", "--source"),
-                *("--kernels", "--output", "--network", "--plot", "--refused"),
+                *named(TABLES),
+                *("--output", "--network", "--plot", "--refused"),
             ),
             word="--table",
         ),
@@ -204,10 +194,8 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             words="Place and replicate experts on ranks: least load of the fullest, with its "
             "bound.",
             names=(
-                *("--loads", "--layer", "--zipf", "--model", "--weights", "--experts"),
-                *("--coactivation", "--ranks", "--slots", "--memory", "--nodes", "--groups"),
-                *("--present", "--split", "--move-price", "--slack", "--gap", "--time-limit"),
-                *("--seed", "--proof", *_PROGRAM, "--all", *_PRINT),
+                *named(LOADS, RANKS, BALANCE),
+                *("--gap", "--time-limit", "--seed", "--proof", *_PROGRAM, "--all", *_PRINT),
             ),
         ),
         "models": Command(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from planner.errors import Problem
 from planner.quantities import QUANTITIES, limited
+from planner.specs.options.table import deployed, named, serving
 from planner.specs.runtimes import ERDIL2025, LAYOUT_RUNTIMES, ROOFLINE, TABLE, is_table
 
 ENGINES = "engines"
@@ -20,15 +21,8 @@ ENGINES = "engines"
 LAYOUTS = (ROOFLINE.name, ERDIL2025.name)
 DEGREES = ("--tp", "--pp", "--ep", "--dp")
 OPTIONS_OF_ENGINES = (
-    "--chunk",
-    "--overlap",
-    "--hit-rate",
-    "--expert-loads",
-    "--experts-backend",
-    "--prefer",
-    "--memory-fraction",
-    "--workspace",
-    "--rules",
+    *named(serving.ENGINES),
+    *("--chunk", "--overlap", "--hit-rate", "--prefer"),
 )
 CONFIDENCE = "--confidence"
 OF_DRAFTS = ("--draft", "--acceptance", "--lookahead")
@@ -53,22 +47,18 @@ class Refusal:
     families: tuple[str, ...] = ()
 
 
-ROLES = ("--roles", "--connector", "--prefill-devices", "--decode-devices")
-
-OF_FLEETS = ("--batch", "--chunk", CONFIDENCE, ROLES[0])
+OF_FLEETS = ("--batch", "--chunk", CONFIDENCE, "--roles")
 """What a fleet may be told of its replicas, and some runtimes do not have."""
-
-SORTS = ("--sorts", "--sort-price")
 
 REFUSALS = (
     Refusal(
-        options=(*ROLES, *SORTS),
+        options=named(deployed.ROLES, deployed.SORTS),
         commands=("repair",),
         fact="is of a placement that is made anew",
         remedy="`plan place` has it",
     ),
     Refusal(
-        options=(*ROLES, *SORTS),
+        options=named(deployed.ROLES, deployed.SORTS),
         families=(ERDIL2025.name,),
         fact="knows decode only, of replicas that are all alike",
         remedy="write `roofline`, or engines",
@@ -168,7 +158,7 @@ REFUSALS = (
         remedy="write `roofline`, or name engines: `--engine vllm`",
     ),
     Refusal(
-        options=ROLES,
+        options=named(deployed.ROLES),
         commands=("fleet",),
         families=(ROOFLINE.name, TABLE),
         fact="is of engines in a fleet: other replicas do both phases there",

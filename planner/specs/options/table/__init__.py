@@ -9,7 +9,7 @@ from planner.specs.options.option import Option
 from planner.specs.options.table import answers, deployed, measuring, search, serving, targets
 
 HEADINGS: dict[str, tuple[Option, ...]] = {
-    "What was measured": measuring.MEASURED,
+    "What was measured": (*measuring.TABLES, *measuring.TIMING),
     "What is to be placed": measuring.LOADS,
     "What to serve": (*serving.SERVED, *deployed.AUDITED),
     "What to verify": serving.VERIFIED,
@@ -37,6 +37,11 @@ def option_of(command: str, name: str) -> Option:
     """What an option is to a command: the row of that command, or else the row of all others."""
     rows = _ROWS[name]
     return rows[command] if command in rows else rows[""]
+
+
+def named(*groups: tuple[Option, ...]) -> tuple[str, ...]:
+    """Names of the options of groups, each once."""
+    return tuple(dict.fromkeys(row.name for rows in groups for row in rows))
 
 
 def usual(name: str) -> str:

@@ -6,14 +6,7 @@ from planner.specs.options import counts
 from planner.specs.options import readers as read
 from planner.specs.options.option import Option, new_file
 
-SOLVER = (
-    Option(
-        "--simulated N",
-        "Requests that the fleet is tried on, one by one.",
-        counts.count,
-        usual="20000",
-        sets="n_simulated",
-    ),
+SEARCHES = (
     Option(
         "--solver NAME",
         "highs, cpsat or exhaustive.",
@@ -82,6 +75,17 @@ SOLVER = (
         usual="two",
         sets="SolverOptions.proof",
     ),
+)
+
+SOLVER = (
+    Option(
+        "--simulated N",
+        "Requests that the fleet is tried on, one by one.",
+        counts.count,
+        usual="20000",
+        sets="n_simulated",
+    ),
+    *SEARCHES,
     Option(
         "--keep-program FILE",
         "Leave the program as MPS: that on which provers disagree, if any.",

@@ -1,10 +1,11 @@
-"""Options that say how a deployment is, which `plan predict`, `stages` and `audit` are given."""
+"""Options that say how a deployment is: as it is given, or which replicas a search chooses."""
 
 from __future__ import annotations
 
 from planner.specs.options import counts, readers
 from planner.specs.options import readers as read
 from planner.specs.options.option import Option
+from planner.specs.roles import LEAST_PRESENT, ROUTERS
 
 AUDITED = (
     Option(
@@ -186,4 +187,78 @@ DEPLOYED = (
         of=("predict",),
         needs="--draft",
     ),
+)
+
+ROLES = (
+    Option(
+        "--roles HOW",
+        "together: each replica does both phases; apart: prefill or decode, and KV caches are "
+        "handed over; free: the program chooses, and may mix. [together]",
+        read.word_of("choice of roles", "specs.roles.ASKED_ROLES"),
+        sets="AskedRoles.roles",
+    ),
+    Option(
+        "--roles HOW,…",
+        "A case for each, of replicas that serve the demand: together, each does both phases; "
+        "apart, prefill or decode, and KV caches are handed over; free, the program chooses.",
+        read.roles,
+        of=("compare",),
+        sets="AskedRoles.roles",
+    ),
+    Option(
+        "--connector NAME|FILE",
+        "What hands caches over: nixl, as measured, or wire: links alone. [nixl]",
+    ),
+    Option(
+        "--prefill-devices N",
+        "Devices of each replica that only reads prompts, exactly.",
+        counts.count,
+        sets="AskedRoles.prefill_devices",
+    ),
+    Option(
+        "--decode-devices N",
+        "Devices of each replica that only writes answers, exactly.",
+        counts.count,
+        sets="AskedRoles.decode_devices",
+    ),
+)
+
+SORTS = (
+    Option(
+        "--sorts N",
+        "Most sorts of replicas: of engine, role, kind of devices and degrees.",
+        counts.count,
+        sets="SolverOptions.most_sorts",
+    ),
+    Option(
+        "--sort-price FRACTION",
+        "What each sort beyond the fewest that do costs, of the best with the fewest. [1%]",
+        read.few_percent,
+        sets="SolverOptions.sort_price",
+    ),
+)
+
+REPLICAS = (
+    *ROLES,
+    *SORTS,
+    Option(
+        "--cuts TOKENS",
+        "Lengths of prompts that part pools: 2048,8192; free: the planner's.",
+        read.later("specs.traffic.texts.cuts_of"),
+    ),
+    Option("--no-sharing", "Give each class replicas of its own, of one model too."),
+    Option(
+        "--router HOW",
+        f"Which replica of a pool gets a request: {', '.join(ROUTERS)}.",
+        read.one_of("way to route", ROUTERS),
+        usual=LEAST_PRESENT,
+        sets="router",
+    ),
+    Option(
+        "--replica-devices N",
+        "Most devices of one replica; default: 64, none on a torus.",
+        counts.count,
+        sets="most_devices",
+    ),
+    Option("--align", "Start slices of a torus at its cubes only: fewer places to try."),
 )

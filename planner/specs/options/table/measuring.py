@@ -9,7 +9,7 @@ from planner.specs.options.option import Option
 MOST_GPUS = 72
 """Of one node, or of one rack that is one."""
 
-MEASURED = (
+TABLES = (
     Option(
         "--table FILE|FOLDER",
         "Tables to read; `--table` itself may be left out.",
@@ -44,6 +44,9 @@ MEASURED = (
         "Of an engine's kernels of experts; default: all but rare ones.",
         read.names,
     ),
+)
+
+TIMING = (
     Option(
         "--backend NAME",
         "cuda: the GPU, AMD's too; cpu: this processor, to try it out.",

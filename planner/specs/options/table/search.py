@@ -5,13 +5,8 @@ from __future__ import annotations
 from planner.quantities import objectives
 from planner.specs.options import counts, readers
 from planner.specs.options import readers as read
-from planner.specs.options.option import Option
-from planner.specs.roles import LEAST_PRESENT, ROUTERS
-
-GIVEN = ("predict", "stages")
-ON_SERVERS = ("place", "repair")
-WITH_REPLICAS = ("fleet", *ON_SERVERS)
-SURVEYS = ("pareto", "compare")
+from planner.specs.options.option import ON_SERVERS, Option
+from planner.specs.options.table import deployed
 
 _OBJECTIVES = f"{', '.join(objectives()[:-1])} or {objectives()[-1]}"
 
@@ -57,6 +52,16 @@ OBJECTIVES = (
         sets="objective",
     ),
     Option(
+        "--prefer WHAT",
+        "simplest: of an engine's plans closer than their error, the one with fewest devices; or "
+        "objective, to the last percent. [simplest; of placements objective]",
+        read.word_of("preference", "specs.engine_request.PREFERENCES"),
+        sets="prefer",
+    ),
+)
+
+AXES = (
+    Option(
         "--x WHAT",
         "What to keep short: latency or ttft.",
         read.word_of("axis", "results.surveys.X_AXES"),
@@ -76,13 +81,6 @@ OBJECTIVES = (
         read.alpha,
         usual="3",
         sets="alpha",
-    ),
-    Option(
-        "--prefer WHAT",
-        "simplest: of an engine's plans closer than their error, the one with fewest devices; or "
-        "objective, to the last percent. [simplest; of placements objective]",
-        read.word_of("preference", "specs.engine_request.PREFERENCES"),
-        sets="prefer",
     ),
 )
 
@@ -222,71 +220,6 @@ RUNTIMES = (
     ),
 )
 
-REPLICAS = (
-    Option(
-        "--roles HOW",
-        "together: each replica does both phases; apart: prefill or decode, and KV caches are "
-        "handed over; free: the program chooses, and may mix. [together]",
-        read.word_of("choice of roles", "specs.roles.ASKED_ROLES"),
-        sets="AskedRoles.roles",
-    ),
-    Option(
-        "--roles HOW,…",
-        "A case for each, of replicas that serve the demand: together, each does both phases; "
-        "apart, prefill or decode, and KV caches are handed over; free, the program chooses.",
-        read.roles,
-        of=("compare",),
-        sets="AskedRoles.roles",
-    ),
-    Option(
-        "--connector NAME|FILE",
-        "What hands caches over: nixl, as measured, or wire: links alone. [nixl]",
-    ),
-    Option(
-        "--prefill-devices N",
-        "Devices of each replica that only reads prompts, exactly.",
-        counts.count,
-        sets="AskedRoles.prefill_devices",
-    ),
-    Option(
-        "--decode-devices N",
-        "Devices of each replica that only writes answers, exactly.",
-        counts.count,
-        sets="AskedRoles.decode_devices",
-    ),
-    Option(
-        "--sorts N",
-        "Most sorts of replicas: of engine, role, kind of devices and degrees.",
-        counts.count,
-        sets="SolverOptions.most_sorts",
-    ),
-    Option(
-        "--sort-price FRACTION",
-        "What each sort beyond the fewest that do costs, of the best with the fewest. [1%]",
-        read.few_percent,
-        sets="SolverOptions.sort_price",
-    ),
-    Option(
-        "--cuts TOKENS",
-        "Lengths of prompts that part pools: 2048,8192; free: the planner's.",
-        read.later("specs.traffic.texts.cuts_of"),
-    ),
-    Option("--no-sharing", "Give each class replicas of its own, of one model too."),
-    Option(
-        "--router HOW",
-        f"Which replica of a pool gets a request: {', '.join(ROUTERS)}.",
-        read.one_of("way to route", ROUTERS),
-        usual=LEAST_PRESENT,
-        sets="router",
-    ),
-    Option(
-        "--replica-devices N",
-        "Most devices of one replica; default: 64, none on a torus.",
-        counts.count,
-        of=WITH_REPLICAS,
-        sets="most_devices",
-    ),
-    Option("--align", "Start slices of a torus at its cubes only: fewer places to try."),
+SEARCH = (
+    *(*DEGREES, *OBJECTIVES, *AXES, *FORMATS, *DRAFTS, *PASSES, *RUNTIMES, *deployed.REPLICAS),
 )
-
-SEARCH = (*DEGREES, *OBJECTIVES, *FORMATS, *DRAFTS, *PASSES, *RUNTIMES, *REPLICAS)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from planner.specs.options import counts, readers
 from planner.specs.options import readers as read
-from planner.specs.options.option import Option
+from planner.specs.options.option import ON_SERVERS, Option
 
-ON_SERVERS = ("place", "repair")
 SURVEYS = ("pareto", "compare")
 
 MODELS = (
@@ -88,7 +87,7 @@ POOLS = (
     ),
 )
 
-ENGINES = (
+RUNTIMES = (
     Option(
         "--engine NAME|FILE",
         "vllm, sglang or trtllm; roofline, layouts; or erdil2025, decode only. [vllm, or roofline "
@@ -110,6 +109,9 @@ ENGINES = (
         of=ON_SERVERS,
         gathers=readers.listed,
     ),
+)
+
+ENGINES = (
     Option(
         "--expert-loads FILE|S",
         "Load of each expert, as `plan experts` reads it, or k^-S of the k-th; 0: all alike.",
@@ -199,6 +201,9 @@ REQUESTS = (
         counts.count,
         needs="--in-flight",
     ),
+)
+
+TRAFFIC = (
     Option("--traffic FILE", "Classes of traffic, and kinds of devices: in place of one class."),
     Option("--trace FILE", "Requests as they came, CSV or JSONL: lengths, arrivals and rate."),
     Option(
@@ -230,7 +235,7 @@ FILES = (
     Option("NAME", "The one to describe; without it, list them all."),
 )
 
-SERVED = (*MODELS, *POOLS, *ENGINES, *REQUESTS, *FILES)
+SERVED = (*MODELS, *POOLS, *RUNTIMES, *ENGINES, *REQUESTS, *TRAFFIC, *FILES)
 
 VERIFIED = (
     Option(

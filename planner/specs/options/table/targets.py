@@ -5,10 +5,8 @@ from __future__ import annotations
 from planner.quantities import Quantity, limited
 from planner.specs.options import counts, readers
 from planner.specs.options import readers as read
-from planner.specs.options.option import Option
+from planner.specs.options.option import ON_SERVERS, Option
 from planner.specs.traffic.percentiles import USUAL_TARGETS
-
-ON_SERVERS = ("place", "repair")
 
 
 def _limit(quantity: Quantity) -> Option:
@@ -24,8 +22,7 @@ def _limit(quantity: Quantity) -> Option:
 
 LIMITS = tuple(_limit(quantity) for quantity in limited())
 
-TARGETS = (
-    *LIMITS,
+DEMANDS = (
     Option(
         "--rate RATE",
         "Requests that replicas serve together on average, like 8req/s: a `--demand` of so many "
@@ -72,6 +69,11 @@ TARGETS = (
         read.most_cases,
         sets="confidence",
     ),
+)
+
+TARGETS = (
+    *LIMITS,
+    *DEMANDS,
     Option(
         "--loss FRACTION",
         "Most of the objective to lose for fewer bytes.",
