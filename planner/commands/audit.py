@@ -31,14 +31,14 @@ def audit(said: Said) -> Answer:
     )
     from planner.specs.reading import load_architecture, load_cluster, load_model
 
-    _refuse_both_or_neither(said)
+    same = "and `--utilization` say the same"
+    said.need_one("--batch", "--utilization", both=same, remedy="give it or `--utilization`")
     engine = said.engine or ROOFLINE.name
     is_layouts = engine in LAYOUT_RUNTIMES
     said.refuse_under((engine,))
     asked = read_layouts(said) if is_layouts else read_engines(said, ())
     load: Callable[[str], Any] = load_model if is_layouts else load_architecture
-    model = said.collect(partial(load, said.model))
-    cluster = said.collect(partial(load_cluster, said.topology))
+    model, cluster = said.load("--model", load), said.load("--topology", load_cluster)
     for pool in said.priced([cluster] if cluster else []):
         cluster = pool
     if is_layouts:
@@ -60,14 +60,6 @@ def audit(said: Said) -> Answer:
         return _of_engine(said, named, model, cluster, degrees=asked["targets"].degrees, **runs)
     runs.pop("engine", None)
     return _of_layouts(said, named, model, cluster, speculation=asked["speculation"], **runs)
-
-
-def _refuse_both_or_neither(said: Said) -> None:
-    """A batch and the utilization that it leads to say the same."""
-    if said.is_given("--batch") == said.is_given("--utilization"):
-        is_twice = said.is_given("--batch")
-        both = "and `--utilization` say the same" if is_twice else "is not given"
-        said.refuse("--batch", both, "give it or `--utilization`", value="")
 
 
 def _of_layouts(said: Said, named: Named, *pool: Any, **runs: Any) -> Answer:  # noqa: ANN401

@@ -23,7 +23,7 @@ def calibrate(said: Said) -> Answer:
     from planner.running.phases import begin
     from planner.specs.reading import load_device
 
-    device = said.collect(lambda: load_device(said.device)) if said.device else None
+    device = said.load("--device", load_device)
     n_sms, n_sms_source = _n_sms(said, device)
     said.check()
     assert device is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from planner.commands.options.said import Said
@@ -21,18 +22,14 @@ def experts(said: Said) -> Answer:
     from planner.specs.expert_loads import load_coactivation, load_placement
     from planner.specs.reading import load_architecture
 
-    name = said.model
-    model = None if name is None else said.collect(lambda: load_architecture(name))
+    model = said.load("--model", load_architecture)
     block, n_layers = _experts_of(model, said)
-    if said.groups == OF_THE_MODEL and name is None:
+    if said.groups == OF_THE_MODEL and said.model is None:
         fact, remedy = "no model is named", "write `--groups 8`, or name a `--model`"
         said.refuse("--groups", fact, remedy)
     loads = _loads(said, block)
-    pairs = present = None
-    if said.coactivation is not None:
-        pairs = said.collect(lambda: load_coactivation(said.coactivation))
-    if said.present is not None:
-        present = said.collect(lambda: load_placement(said.present))
+    pairs = said.load("--coactivation", load_coactivation)
+    present = said.load("--present", load_placement)
     weights = _weights(said, model, block)
     n_slots = _slots(said, weights.n_bytes, n_layers)
     said.check()
@@ -65,9 +62,8 @@ def _loads(said: Said, block: Experts | None) -> FloatArray | None:
     """Loads of a file, or drawn ones."""
     from planner.specs.expert_loads import load_loads, zipf_loads
 
-    if said.is_given("--loads") == said.is_given("--zipf"):
-        both = "cannot go with `--zipf`" if said.is_given("--loads") else "is not given"
-        said.refuse("--loads", both, "name a file, or draw loads with `--zipf 1.0`", value="")
+    both, remedy = "cannot go with `--zipf`", "name a file, or draw loads with `--zipf 1.0`"
+    if not said.need_one("--loads", "--zipf", both=both, remedy=remedy):
         return None
     n_experts = said.experts or (block.n_experts if block else None)
     if said.loads is None:
@@ -77,7 +73,7 @@ def _loads(said: Said, block: Experts | None) -> FloatArray | None:
         if n_experts is None or said.zipf is None:
             return None
         return zipf_loads(n_experts, said.zipf, seed=said.seed)
-    loads = said.collect(lambda: load_loads(said.loads, layer=said.layer))
+    loads = said.load("--loads", partial(load_loads, layer=said.layer))
     if loads is not None and n_experts not in (None, len(loads)):
         said.refuse("--loads", f"has {len(loads)} loads for {n_experts} experts")
     return loads

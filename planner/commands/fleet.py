@@ -99,10 +99,9 @@ def _read_site(said: Said, traffic: FleetTraffic | None) -> Mapping[str, Any]:
     name = said.topology or (None if _has_devices(traffic) else DEFAULT_SITE)
     if "" in said.count:
         said.refuse("--count", "is of which kind?", "write `--count h100-sxm=16`", value="")
-    file = said.state
     return {
         "site": None if name is None else said.collect(partial(load_site, name)),
-        "state": None if file is None else said.collect(partial(load_state, file)),
+        "state": said.load("--state", load_state),
         "counts": {key: n for key, n in said.count.items() if key} or None,
         "prices": said.price,
     }

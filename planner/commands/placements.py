@@ -56,9 +56,7 @@ def read_place(said: Said) -> tuple[SiteSpec, list[Serve], dict[str, Any]]:
     models = [said.collect(loader(name, is_served=is_served)) for name in said.model]
     if not models:
         said.refuse("--model", "names no model", "name one, like `--model deepseek-v3`")
-    state = None
-    if said.state is not None:
-        state = said.collect(lambda: load_state(said.state))
+    state = said.load("--state", load_state)
     n_output = keywords["workload"].n_output_tokens
     named = [model for model in models if model is not None]
     wanted = wishes_for(named, lambda _: n_output, said)

@@ -33,7 +33,7 @@ def predict(said: Said) -> Answer:
     if said.engine in LAYOUT_RUNTIMES:
         return _of_layouts(said)
     _refuse_loops(said)
-    model = with_expert_loads(said.collect(lambda: load_architecture(said.model)), said)
+    model = with_expert_loads(said.load("--model", load_architecture), said)
     machines = _machines(said)
     speculating = _speculating(said, model)
     table = _table(said, model, machines)
@@ -98,10 +98,9 @@ def _of_layouts(said: Said) -> Answer:
     from planner.specs.targets import Layouts, Targets
     from planner.verifier.layout_predictions import layout_prediction
 
-    model, cluster = said.collect(lambda: load_model(said.model)), None
-    if said.topology:
-        cluster = said.collect(lambda: load_cluster(said.topology))
-    else:
+    model = said.load("--model", load_model)
+    cluster = said.load("--topology", load_cluster)
+    if said.topology is None:
         remedy = "name a pool: `--topology tpu-v4-4x4x4`, see `plan topologies`"
         said.refuse("--topology", "is not given", remedy, value="")
     said.check()
@@ -171,24 +170,18 @@ def _machines(said: Said) -> Machines | None:
     from planner.specs.engines.files import load_engine
     from planner.specs.reading import load_cluster, load_device
 
-    engine = said.collect(lambda: load_engine(said.engine))
+    engine = said.load("--engine", load_engine)
     backend = said.experts_backend or ""
-    if bool(said.device) == bool(said.topology):
-        both = "cannot go with `--topology`" if said.device else "is not given"
-        remedy = "write `--device h20`, or `--topology h20-nvl8-x1` for its network"
-        said.refuse("--device", both, remedy, value="")
+    both = "cannot go with `--topology`"
+    remedy = "write `--device h20`, or `--topology h20-nvl8-x1` for its network"
+    if not said.need_one("--device", "--topology", both=both, remedy=remedy):
         said.problems += backend_problems(backend, engine.name) if backend and engine else ()
         return None
-    cluster = device = None
-    if said.topology:
-        name = said.topology
-        cluster = said.collect(lambda: load_cluster(name, asked_by="--topology"))
-        device = cluster.device if cluster else None
-    else:
-        name = str(said.device)
-        device = said.collect(lambda: load_device(name))
-        usual = usual_servers(device.name) if device else None
-        cluster = load_cluster(usual) if usual else None
+    name = said.text("--topology") or said.text("--device")
+    cluster = said.load("--topology", load_cluster)
+    device = cluster.device if cluster else said.load("--device", load_device)
+    if device and not cluster and (usual := usual_servers(device.name)):
+        cluster = load_cluster(usual)
     if device is None or engine is None:
         return None
     kernels = said.collect(lambda: kernel_table(device.name, engine.name, backend))

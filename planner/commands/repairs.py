@@ -27,21 +27,17 @@ def repair(said: Said) -> Answer:
     from planner.specs.pools import load_site
     from planner.specs.state import load_state
 
-    path = said.placement
-    before = None if path is None else said.collect(lambda: load_placement(path))
+    before = said.load("--placement", load_placement)
     engines = said.engine or (before.request.engines if before else None)
     said.refuse_under(engines or (ROOFLINE.name,))
     is_served = runs_engines(engines, None)
     keywords = read_placement(said)
     models = [said.collect(loader(name, is_served=is_served)) for name in said.model]
-    pool: SiteSpec | None = None
-    if said.topology is not None:
-        pool = said.collect(lambda: load_site(said.topology))
-    elif said.price and before is not None:
+    pool: SiteSpec | None = said.load("--topology", load_site)
+    if said.topology is None and said.price and before is not None:
         pool = before.request.site
     pool = next(iter(said.priced([] if pool is None else [pool])), None)
-    file = said.state
-    state = None if file is None else said.collect(lambda: load_state(file))
+    state = said.load("--state", load_state)
     served = [model for model in models if model is not None]
     if before is not None and not said.model:
         served = [one.model for one in before.request.models]

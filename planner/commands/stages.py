@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import partial
 
 from planner.commands.options.said import Said
 from planner.commands.reporting import reported
@@ -16,11 +16,9 @@ def stages(said: Said) -> Answer:
     from planner.specs.reading import load_architecture
     from planner.specs.records import Workload
 
-    model = said.collect(lambda: load_architecture(said.model))
-    engine = said.collect(lambda: load_engine(said.engine))
-    groups = None
-    if said.groups is not None and engine is not None:
-        groups = said.collect(lambda: read_groups(said.groups, engine))
+    model = said.load("--model", load_architecture)
+    engine = said.load("--engine", load_engine)
+    groups = engine and said.load("--groups", partial(read_groups, engine=engine))
     said.check()
     assert model is not None
     assert groups is not None
@@ -34,8 +32,7 @@ def layers(said: Said) -> Answer:
     from planner.placing.staging.placing import place_layers
     from planner.specs.layer_files import load_layers
 
-    path = said.machines
-    spec = None if path is None else said.collect(lambda: load_layers(Path(path)))
+    spec = said.load("--machines", load_layers)
     said.check()
     assert spec is not None
     best = place_layers(spec, **said.sets("SolverOptions"))

@@ -29,7 +29,7 @@ def sweep(said: Said) -> Answer:
     if said.workers is not None and said.dask is not None:
         fact, remedy = "a Dask cluster has its own workers", "leave one of both out"
         said.refuse("--workers", fact, remedy)
-    requests = None if file is None else said.collect(lambda: load_sweep(file))
+    requests = said.load("--sweep", load_sweep)
     said.check()
     assert requests is not None
     keywords = {"workers": said.workers, "parts": said.parts}

@@ -15,7 +15,13 @@ from planner.specs.engine_request import LOOKAHEADS, AskedDrafting
 from planner.specs.options.readers import acceptance, acceptances, one_of
 from planner.specs.places import is_path
 from planner.specs.records import Workload
-from planner.specs.request import Degrees, SolverOptions, Speculation, Targets
+from planner.specs.request import (
+    USUAL_ACCEPTANCE,
+    Degrees,
+    SolverOptions,
+    Speculation,
+    Targets,
+)
 from planner.units import UnitError, parse
 
 
@@ -100,14 +106,11 @@ def read_speculation(said: Said) -> Speculation | None:
     from planner.specs.reading import load_model
 
     accepted = said.read_as("--acceptance", acceptance)
-    name = said.draft
-    if name is None:
-        return None
-    draft = said.collect(lambda: load_model(name, asked_by="--draft"))
+    draft = said.load("--draft", partial(load_model, asked_by="--draft"))
     if draft is None:
         return None
-    fields = {"acceptance": accepted, "lookaheads": said.lookahead, "convention": said.speculation}
-    return Speculation(draft=draft, **{k: v for k, v in fields.items() if v is not None})
+    usual = USUAL_ACCEPTANCE if accepted is None else accepted
+    return Speculation(draft=draft, **said.sets("Speculation") | {"acceptance": usual})
 
 
 def _drafting(said: Said) -> AskedDrafting | None:

@@ -132,6 +132,21 @@ class Said:
             self.hints += filter(None, (error.hint,))
             return None
 
+    def load(self, name: str, load: Callable[[str], _T]) -> _T | None:
+        """What stands in the file that an option names; None where it names none, or has faults."""
+        file = self.values[options_of(self.command)[name].argument]
+        return None if file is None else self.collect(partial(load, file))
+
+    def need_one(self, name: str, other: str, *, both: str, remedy: str) -> bool:
+        """Refuse two options where neither is said, or both are; whether one is.
+
+        Args:
+            both: what is wrong with the first beside the other.
+        """
+        if self.is_given(name) == self.is_given(other):
+            self.refuse(name, both if self.is_given(name) else "is not given", remedy, value="")
+        return self.is_given(name) != self.is_given(other)
+
     def priced(self, sites: Sequence[_S]) -> list[_S]:
         """Sites at the rents that are asked for; a kind that none of them has is a problem."""
         if not self.price:
