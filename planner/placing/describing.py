@@ -15,7 +15,7 @@ from planner.placing.sorting import Step
 from planner.results.placements import Handover, Placement, Rank, Recipe, Replica
 from planner.solvers.certify import certified, screens_of
 from planner.solvers.placement import PlacementSolution
-from planner.specs.certificates import CLOSER, OPTIMAL, SIMPLER, Certificate, SortStep
+from planner.specs.certificates import CLOSER, NO_GAP, OPTIMAL, SIMPLER, Certificate, SortStep
 from planner.specs.engine_request import BEST, SIMPLEST
 from planner.specs.targets import SolverOptions
 from planner.specs.validation.hints import from_fields
@@ -171,7 +171,7 @@ def certificate_of(
         verified=(),  # the account says which checks an answer passes
         wall_s=time.perf_counter() - began_s,
     )
-    is_near = found.status == OPTIMAL and found.gap > options.gap
+    is_near = found.status == OPTIMAL and found.gap > options.gap + NO_GAP
     steps = [(n, in_si(objective, value), in_si(objective, at)) for n, value, at in chosen.steps]
     return replace(
         found,

@@ -12,10 +12,9 @@ from planner.report.lines import percent
 from planner.report.words import limit_label, plural
 from planner.results import AnyPlan
 from planner.results.surveys import FrontierProof
-from planner.specs.certificates import LEAST_MOVED, OPTIMAL, UNCONFIRMED, Certificate, Proof
+from planner.specs.certificates import LEAST_MOVED, NO_GAP, OPTIMAL, UNCONFIRMED, Certificate, Proof
 from planner.units import show
 
-_NO_GAP = 1e-9
 _NO_GAP_SHOWN = 5e-7
 BEST = "no plan with the batches offered is better"
 _INDEX = re.compile(r"\[\d+\]")  # of one entry of many: `link[7].latency`
@@ -143,7 +142,7 @@ def status_text(proof: Certificate, best: str = BEST) -> str:
         return f"{said}; a gap of {percent(off)} is vouched for"
     if proof.status != "optimal":
         return f"{proof.status}: not proven to be the best"
-    if proof.gap > _NO_GAP:
+    if proof.gap > NO_GAP:
         why = f"given up for {proof.given_up_for}" if proof.given_up_for else "as the gap allows"
         return f"within {percent(proof.gap)} of the best, {why}"
     return f"optimal: {_of_sorts(proof)}{best}"

@@ -17,6 +17,9 @@ CLOSER = "replicas that lie closer together"
 SIMPLER = "simpler replicas within the error of what is predicted"
 """What up to `planner.specs.defaults.NEAR_SHARE` of a placement's objective is given up for."""
 
+NO_GAP = 1e-9
+"""A gap up to which two figures differ by rounding."""
+
 OPTIMAL, UNCONFIRMED, FEASIBLE, LEAST_MOVED = "optimal", "unconfirmed", "feasible", "least-moved"
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from planner.results.phase_deployments import LayoutDeployment
 from planner.results.placements import Recipe
-from planner.specs.certificates import CLOSER, OPTIMAL, SIMPLER, Certificate
+from planner.specs.certificates import CLOSER, NO_GAP, OPTIMAL, SIMPLER, Certificate
 from planner.specs.targets import SolverOptions
 from planner.verifier.certificates import CLOSE
 from planner.verifier.findings import Finding, Path, Refused
@@ -30,7 +30,7 @@ def judged_sorts(
 
     That none of a number of sorts is better than is said follows from a new search alone.
     """
-    is_near = says.status == OPTIMAL and says.gap > options.gap
+    is_near = says.status == OPTIMAL and says.gap > options.gap + NO_GAP
     truth = replace(
         says,
         sort_price=options.sort_price if says.sorts else None,
