@@ -21,9 +21,9 @@ from planner.specs.records import (
     TwoRegimes,
 )
 from planner.specs.served_formats import Checkpoint, RunFormat
-from planner.specs.tables import Table
+from planner.specs.tables import Provenance
 from planner.specs.validation.hints import from_fields
-from planner.specs.validation.layouts import Section, lay_out, provenance
+from planner.specs.validation.layouts import Section, lay_out
 from planner.specs.validation.values import NOT_EMPTY, Date, Share
 from planner.specs.variants import Variant
 
@@ -67,6 +67,7 @@ class ClusterFile:
     nodes: NodesFabric | None = None
     linked: LinkedEntry | None = None
     link: tuple[Link, ...] = ()
+    provenance: tuple[Provenance, ...] = ()
 
 
 lay_out(
@@ -121,11 +122,7 @@ lay_out(LinkedEntry, Section("", "devices switches", sourced=False), Section("",
 lay_out(Link, Section("", "a b", sourced=False), Section("", "bytes_per_s latency_s"))
 
 
-def build_device(file: DeviceFile, table: Table) -> DeviceSpec:
-    return from_fields(DeviceSpec, file, provenance=tuple(provenance(DeviceFile, table)))
-
-
-def build_cluster(file: ClusterFile, table: Table, device: DeviceSpec) -> ClusterSpec:
+def build_cluster(file: ClusterFile, device: DeviceSpec) -> ClusterSpec:
     fabric = _fabric(file)
     return ClusterSpec(
         name=file.name,
@@ -133,7 +130,7 @@ def build_cluster(file: ClusterFile, table: Table, device: DeviceSpec) -> Cluste
         device=device,
         fabric=fabric,
         usd_per_hour=file.price.usd_per_hour if file.price else device.usd_per_hour,
-        provenance=tuple(provenance(ClusterFile, table)),
+        provenance=file.provenance,
     )
 
 
@@ -210,9 +207,8 @@ lay_out(MtpShape, Section("", "n_modules n_params=n_params_published"))
 lay_out(CheckpointEntry, Section("", "repository", sourced=False), Section("", "weights experts"))
 
 
-def build_model(file: ModelFile, table: Table) -> ModelSpec:
-    sources = tuple(provenance(ModelFile, table))
-    said_by = {one.key: one.source for one in sources}
+def build_model(file: ModelFile) -> ModelSpec:
+    said_by = {one.key: one.source for one in file.provenance}
     variant = file.variant
     if variant is not None:
         quality = f"{variant.quality} ({said_by['variant.quality']})"
@@ -221,7 +217,6 @@ def build_model(file: ModelFile, table: Table) -> ModelSpec:
         ModelSpec,
         file,
         n_heads_served=file.n_heads_served or file.n_heads,
-        provenance=sources,
         variant=variant,
         checkpoints=tuple(
             Checkpoint(

@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from planner.errors import Problem, SpecError
+from planner.errors import Problem
 from planner.specs.ledger import Use
+from planner.specs.reading import record_of
 from planner.specs.tables import Provenance, read_table
 from planner.specs.validation.arguments import arguments_checked
-from planner.specs.validation.files import validate
 from planner.specs.validation.hints import from_fields
-from planner.specs.validation.layouts import Section, key_of, lay_out, provenance
+from planner.specs.validation.layouts import Section, key_of, lay_out
 from planner.specs.validation.problems import Finding
 from planner.specs.validation.values import NOT_EMPTY, number
 
@@ -131,10 +131,8 @@ def load_layers(path: str | Path) -> LayersSpec:
         SpecError: there is no such file, or it has faults; all are listed.
     """
     shown = str(path)
-    table, unread = read_table(Path(path), shown, use=Use(kind="machines"))
-    file, faults = validate(LayersFile, table, shown, _incoherent) if table else (None, [])
-    if file is None or unread or faults:
-        raise SpecError([*unread, *faults])
+    read = read_table(Path(path), shown, use=Use(kind="machines"))
+    file = record_of(LayersFile, *read, shown=shown, coherent=_incoherent)
     rates = (
         Provenance(key=f"machine[{i}].rates", source=one.source)
         for i, one in enumerate(file.machines)
@@ -145,7 +143,7 @@ def load_layers(path: str | Path) -> LayersSpec:
         file,
         title=file.title or file.name,
         machines=tuple(from_fields(MachineType, one) for one in file.machines),
-        provenance=(*provenance(LayersFile, table), *rates),
+        provenance=(*file.provenance, *rates),
         **{name: getattr(file, name) or UNLIMITED_TOKENS_PER_S for name in names},
     )
 

@@ -170,9 +170,7 @@ def load_pool(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec:
     if found is None:
         return pool_of(load_cluster(name_or_path, asked_by=asked_by))
     table, problems = read_named(found, "cluster", Kind.FABRIC)
-    if not table:
-        raise SpecError(problems)
-    file, faults = validate(FabricFile, table, found.shown)
+    file, faults = validate(FabricFile, table, found.shown) if table else (None, [])
     problems += faults
     if file is None:
         raise SpecError(problems)

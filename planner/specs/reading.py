@@ -6,9 +6,10 @@ a cluster is made of are reported with those of the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import TypeVar
 
 from planner.errors import Problem, SpecError
 from planner.specs import coherence, model_coherence
@@ -19,7 +20,6 @@ from planner.specs.file_layouts import (
     DeviceFile,
     ModelFile,
     build_cluster,
-    build_device,
     build_model,
 )
 from planner.specs.finding import Found, find
@@ -33,7 +33,10 @@ from planner.specs.places import Kind, exists, is_as_shipped, is_path, shipped_a
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec
 from planner.specs.tables import Table, read_table
 from planner.specs.validation.arguments import arguments_checked
-from planner.specs.validation.files import validate
+from planner.specs.validation.files import Coherent, validate
+from planner.specs.validation.hints import from_fields
+
+_T = TypeVar("_T")
 
 
 @arguments_checked()
@@ -57,16 +60,12 @@ def load_model(name_or_path: str, *, asked_by: str = "--model") -> ModelSpec:
         architecture = read_config(name_or_path, asked_by=asked_by)
         return model_spec_of(architecture, asked_by=asked_by, written=name_or_path)
     found = find(Kind.MODEL, known.file if known else name_or_path, asked_by=asked_by)
-    table, problems = read_named(found, "model", Kind.MODEL)
-    file = None
-    if table:
-        file, faults = validate(ModelFile, table, found.shown, model_coherence.file_faults)
-        problems += faults
-    if file is None or problems:
-        raise SpecError(problems)
+    read = read_named(found, "model", Kind.MODEL)
+    coherent = model_coherence.file_faults
+    file = record_of(ModelFile, *read, shown=found.shown, coherent=coherent)
     if not is_as_shipped(found.path):
         remark_model(file, found.shown)
-    model = build_model(file, table)
+    model = build_model(file)
     return known.of(model) if known else model
 
 
@@ -125,7 +124,7 @@ def load_cluster(name_or_path: str, *, asked_by: str = "--topology") -> ClusterS
         problems, hint = [*problems, *error.problems], error.hint
     if file is None or device is None or problems:
         raise SpecError(problems, hint=hint)
-    cluster = build_cluster(file, table, device)
+    cluster = build_cluster(file, device)
     if not is_as_shipped(found.path):
         remark_cluster(cluster, found.shown)
     return cluster
@@ -163,6 +162,30 @@ def read_named(found: Found, section: str, kind: Kind) -> tuple[Table, list[Prob
     return table, list(misnamed(found, name_of(table, section), section))
 
 
+def record_of(
+    record: type[_T],
+    table: Table,
+    problems: Sequence[Problem],
+    *,
+    shown: str,
+    coherent: Coherent | None = None,
+) -> _T:
+    """The record that a file is.
+
+    Args:
+        table, problems: as `read_table` and `read_named` return them.
+        shown: the file as the user knows it.
+        coherent: what is wrong with its fields only together.
+
+    Raises:
+        SpecError: with every problem.
+    """
+    found, faults = validate(record, table, shown, coherent) if table else (None, [])
+    if found is None or problems:
+        raise SpecError([*problems, *faults])
+    return found
+
+
 def misnamed(found: Found, name: str, section: str) -> Iterator[Problem]:
     """One problem if a file that was found by its name calls itself something else."""
     if found.name and name and name != found.name:
@@ -193,7 +216,7 @@ def _read_device(found: Found) -> tuple[DeviceSpec | None, list[Problem]]:
     problems += faults
     if not is_as_shipped(found.path):
         remark_device(found.shown)
-    return (None if file is None else build_device(file, table)), problems
+    return file and from_fields(DeviceSpec, file), problems
 
 
 def _device_of(table: Table, cluster: Found) -> tuple[DeviceSpec | None, list[Problem]]:

@@ -18,13 +18,12 @@ from planner.specs.finding import Found, find
 from planner.specs.kernels import EngineSpec
 from planner.specs.options.meanings import misplaced
 from planner.specs.places import Kind, common_to_engines, is_as_shipped, shipped_file, shown_path
-from planner.specs.reading import read_named
+from planner.specs.reading import read_named, record_of
 from planner.specs.runtimes import is_table
 from planner.specs.tables import Table, read_table
 from planner.specs.validation.arguments import arguments_checked
-from planner.specs.validation.files import validate
 from planner.specs.validation.hints import from_fields
-from planner.specs.validation.layouts import Section, lay_out, provenance
+from planner.specs.validation.layouts import Section, lay_out
 from planner.specs.validation.problems import Finding, did_you_mean
 
 CUTS = "cuts"
@@ -69,10 +68,8 @@ def load_rules(name_or_path: str, *, asked_by: str = "--rules") -> RulesFile:
     if found.use(Kind.RULES).replaces and not is_as_shipped(found.path):
         fact, remedy = "hides rules that ship", "rename it, and give it to `--rules`"
         raise SpecError([Problem(where=found.shown, fact=fact, remedy=remedy)])
-    table, unread = read_table(found.path, found.shown, use=found.use(Kind.RULES))
-    file, faults = validate(RulesFile, table, found.shown, _named_twice) if table else (None, [])
-    if file is None or unread or faults:
-        raise SpecError([*unread, *faults])
+    read = read_table(found.path, found.shown, use=found.use(Kind.RULES))
+    file = record_of(RulesFile, *read, shown=found.shown, coherent=_named_twice)
     origin = "" if found.name else found.shown
     rules = tuple(replace(one, origin=origin) for one in file.rules)
     return replace(file, shown=found.shown, rules=rules)
@@ -242,10 +239,7 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
         raise SpecError(list(misplaced({asked_by: name_or_path}, (name_or_path,), "predict")))
     found = find(Kind.ENGINE, name_or_path, asked_by=asked_by)
     table, problems = read_named(found, "engine", Kind.ENGINE)
-    table = _completed(table)
-    file, faults = validate(EngineFile, table, found.shown) if table else (None, [])
-    if file is None or problems:
-        raise SpecError([*faults, *problems])
+    file = record_of(EngineFile, _completed(table), problems, shown=found.shown)
     memory = _MEMORY.get()
     fraction, workspace = memory.get(file.name, memory.get("", (None, None)))
     engine = from_fields(
@@ -254,7 +248,6 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
         rules=(),
         memory_fraction=file.memory_fraction if fraction is None else fraction,
         workspace_bytes=file.workspace_bytes if workspace is None else workspace,
-        provenance=tuple(provenance(EngineFile, table)),
     )
     return with_rules(engine, _as_shipped(found, [*file.rules]))
 

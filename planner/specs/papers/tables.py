@@ -18,9 +18,9 @@ from planner.errors import Problem, SpecError
 from planner.specs.finding import find
 from planner.specs.papers.formulas import FormulaError, names_in, value_of
 from planner.specs.places import Kind, files, shown_path
+from planner.specs.reading import record_of
 from planner.specs.tables import Table, read_table
 from planner.specs.texts import UnreadError, read_text
-from planner.specs.validation.files import validate
 from planner.specs.validation.hints import from_fields
 from planner.specs.validation.values import FaultError, Reader
 
@@ -166,10 +166,10 @@ def load_paper(name_or_path: str, *, asked_by: str = "NAME") -> PaperTable:
     """
     found = find(Kind.PAPER, name_or_path, asked_by=asked_by)
     table, unread = read_table(found.path, found.shown, use=found.use(Kind.PAPER))
-    file, faults = validate(PaperFile, _filled(table), found.shown) if table else (None, [])
-    problems = [*unread, *faults]
+    file = record_of(PaperFile, _filled(table), unread, shown=found.shown)
+    problems: list[Problem] = []
     rows: list[PublishedRow] = []
-    for i, series in enumerate(file.series if file else ()):
+    for i, series in enumerate(file.series):
         try:
             rows += _rows(series, found.path.parent)
         except FormulaError as error:
@@ -177,7 +177,7 @@ def load_paper(name_or_path: str, *, asked_by: str = "NAME") -> PaperTable:
         except UnreadError as error:
             shown = shown_path(found.path.parent / series.data)
             problems.append(Problem(where=shown, key=error.key, fact=error.fact))
-    if file is None or problems:
+    if problems:
         raise SpecError(problems)
     return from_fields(PaperTable, file.table, chart=file.chart, rows=tuple(rows))
 

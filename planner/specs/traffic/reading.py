@@ -46,7 +46,7 @@ from planner.errors import Problem, SpecError
 from planner.specs.connectors import load_connector
 from planner.specs.ledger import Use, remark
 from planner.specs.placement_request import AnyModel
-from planner.specs.reading import load_architecture
+from planner.specs.reading import load_architecture, record_of
 from planner.specs.roles import Connector
 from planner.specs.tables import read_table
 from planner.specs.traffic.arrivals import REPLAYED, Trace, arriving
@@ -56,7 +56,6 @@ from planner.specs.traffic.records import FleetTraffic, Supply, TrafficClass
 from planner.specs.traffic.target_texts import read_targets
 from planner.specs.traffic.trace_files import load_parts
 from planner.specs.validation.arguments import arguments_checked
-from planner.specs.validation.files import validate
 from planner.specs.validation.problems import Collected
 from planner.specs.variants import context_problems
 
@@ -74,12 +73,9 @@ def load_traffic(path: str | Path) -> FleetTraffic:
             listed.
     """
     shown = str(path)
-    table, unread = read_table(Path(path), shown, use=Use(kind="traffic"))
-    file, faults = validate(TrafficFile, table, shown) if table else (None, [])
-    found = _Found(problems=[*unread, *faults])
-    if file is None:
-        raise SpecError(found.problems)
-    found.problems += _named_twice("class", [one.name for one in file.classes], shown)
+    read = read_table(Path(path), shown, use=Use(kind="traffic"))
+    file = record_of(TrafficFile, *read, shown=shown)
+    found = _Found(problems=[*_named_twice("class", [one.name for one in file.classes], shown)])
     found.problems += _named_twice("kind", [name_of(one) for one in file.kind], shown)
     classes = found.each(partial(_read_class, shown=shown), "class", file.classes)
     kinds = found.each(partial(read_kind, shown=shown), "kind", file.kind)

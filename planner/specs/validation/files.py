@@ -21,6 +21,7 @@ from planner.specs.validation.layouts import (
     key_of_field,
     layout_of,
     opened,
+    provenance,
     record_in,
     sections_of,
 )
@@ -162,7 +163,11 @@ def _validated(
         problems.append(
             Problem(where=shown, key=key, value=text, fact=found.fact, remedy=found.remedy)
         )
-    return (None if problems else record(**said)), tuple(problems)
+    if problems:
+        return None, tuple(problems)
+    if "provenance" in hints_of(record):
+        said["provenance"] = tuple(provenance(record, table))
+    return record(**said), ()
 
 
 def _sound(record: type, flat: Table, wrong: Collection[int | str]) -> dict[str, Any]:
