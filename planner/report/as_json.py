@@ -31,7 +31,7 @@ from typing import Any
 
 from planner.errors import PlannerError, RequestError
 from planner.report.answer_kinds import Path, kind_of
-from planner.report.json_records import DERIVED, JOINT, KINDS, RANGES
+from planner.report.json_records import JOINT, KINDS, RANGES, computed_of
 from planner.report.times import times_of
 from planner.results.listings import Failure
 from planner.specs.ledger import files_used
@@ -105,9 +105,10 @@ def digest_of(envelope: Mapping[str, Any]) -> str:
 def record_json(record: object) -> Json:
     """A record as an object: its fields, and what it computes from them."""
     assert dataclasses.is_dataclass(record)
-    named = dict([KINDS[type(record)]]) if type(record) in KINDS else {}
+    kind: type = type(record)
+    named = dict([KINDS[kind]]) if kind in KINDS else {}
     fields = {f.name: _value(getattr(record, f.name), f.name) for f in dataclasses.fields(record)}
-    derived = {name: _value(getattr(record, name)) for name in DERIVED.get(type(record), ())}
+    derived = {name: _value(getattr(record, name)) for name in computed_of(kind)}
     return {**named, **fields, **derived}
 
 

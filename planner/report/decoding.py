@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema, ValidationError, core_schema
 
 from planner.errors import Problem
 from planner.report.answer_kinds import Path
-from planner.report.json_records import COLUMNS, DERIVED, JOINT, KINDS, RANGES, record_hints
+from planner.report.json_records import COLUMNS, JOINT, KINDS, RANGES, computed_of, record_hints
 from planner.specs.validation.borders import Border
 from planner.specs.validation.problems import Fault, faults_of
 from planner.specs.validation.values import FaultError
@@ -102,7 +102,7 @@ class Answers(Border):
         schemas = {
             **({named[0]: self.literal(named[1:])} if named else {}),
             **fields,
-            **{name: self._derived(record, name) for name in DERIVED.get(record, ())},
+            **{name: self._derived(record, name) for name in computed_of(record)},
         }
 
         def built(found: Mapping[str, Any], info: Any) -> object:  # noqa: ANN401

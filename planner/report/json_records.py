@@ -13,20 +13,14 @@ from functools import cache, reduce
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from planner.results import Deployment, Division, Memory, PhasePlan, Plan, StepTime
-from planner.results.arrivals import Load, Percentile
-from planner.results.audits import Audit
-from planner.results.engines import EngineAudit, EngineDeployment
+from planner.results import Deployment
+from planner.results.arrivals import Load
+from planner.results.engines import EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
-from planner.results.experts import ExpertPlan, RedundantExperts
-from planner.results.fleets import FleetPlan, FleetPool, FleetStaircase, ServedClass
+from planner.results.experts import RedundantExperts
 from planner.results.phase_deployments import PhaseDeployment, TableDeployment
-from planner.results.placements import Placement, Served
-from planner.results.predictions import Interval, Launch, OperationLine, PassLine, Prediction
-from planner.results.repairs import Repair
-from planner.results.staging import LayerPlacement, StageLine, StagePlan
-from planner.results.surveys import Frontier
-from planner.results.verifications import Verification
+from planner.results.placements import Placement
+from planner.results.predictions import Interval, Launch
 from planner.specs.architecture import Experts, FeedForward
 from planner.specs.economics.records import EconomicsRequest
 from planner.specs.engine_request import EngineRequest, ServingRecords
@@ -34,7 +28,7 @@ from planner.specs.graphs import GraphSpec
 from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
 from planner.specs.placement_request import PlacementRequest
 from planner.specs.pools import PoolSpec
-from planner.specs.records import ClusterSpec, LinkedFabric, ModelSpec, NodesFabric, TorusFabric
+from planner.specs.records import ClusterSpec, LinkedFabric, NodesFabric, TorusFabric
 from planner.specs.request import Request
 from planner.specs.stations import Station
 from planner.specs.traffic.arrivals import Trace
@@ -46,57 +40,8 @@ from planner.specs.traffic.distributions import (
     UniformTokens,
 )
 from planner.specs.traffic.lengths import DividedLengths, IndependentLengths, TraceLengths
+from planner.specs.validation.hints import Computed
 from planner.verifier.rules import FIELDS
-
-DERIVED: Mapping[type, tuple[str, ...]] = {
-    StepTime: ("total_s",),
-    Division: ("n_most", "n_copies"),
-    PhasePlan: ("tokens_per_s",),
-    Memory: ("kv_bytes", "used_bytes", "free_bytes"),
-    Deployment: (
-        "summary",
-        "n_devices",
-        "ttft_s",
-        "tpot_s",
-        "output_tokens_per_s",
-        "served_tokens_per_s",
-        "utilization_fraction",
-    ),
-    PhaseDeployment: (
-        "summary",
-        "n_devices",
-        "ttft_s",
-        "tpot_s",
-        "requests_per_s",
-        "output_tokens_per_s",
-    ),
-    ClusterSpec: ("n_devices",),
-    ModelSpec: ("n_params", "n_params_served"),
-    Plan: ("n_assumed",),
-    Frontier: ("at_target", "n_assumed"),
-    EconomicsDeployment: ("summary", "n_devices", "output_tokens_per_s"),
-    EngineDeployment: ("summary", "n_devices", "device_tokens_per_s"),
-    TableDeployment: ("summary",),
-    Audit: ("excess",),
-    EngineAudit: ("prediction_factor", "errors_off", "cost_factor"),
-    ExpertPlan: ("imbalance", "is_proven", "gain_fraction", "moved_bytes"),
-    OperationLine: ("total_s",),
-    PassLine: ("hbm_bytes", "sent_bytes"),
-    Prediction: ("prefill_device_tokens_per_s", "decode_device_tokens_per_s"),
-    StageLine: ("total_s", "held_bytes"),
-    StagePlan: ("summary",),
-    LayerPlacement: ("summary", "n_stages"),
-    Served: ("share",),
-    Repair: ("moved_bytes",),
-    Placement: ("n_used", "n_free", "output_tokens_per_s"),
-    Verification: ("is_true",),
-    FleetPlan: ("usd_per_hour", "n_devices", "is_whole", "fluid_gap"),
-    FleetPool: ("n_replicas",),
-    FleetStaircase: ("gap",),
-    Percentile: ("is_met",),
-    ServedClass: ("usd_per_mtoken_in", "usd_per_mtoken_out"),
-}
-"""What records compute from their fields and a reader should not have to."""
 
 KINDS: Mapping[type, tuple[str, str]] = {
     ClusterSpec: ("site", "cluster"),
@@ -139,6 +84,13 @@ COLUMNS: Mapping[type, Mapping[str, str]] = {
 
 JOINT = "/"
 """Joins the parts of a key that is several names: `gemm/bf16`."""
+
+
+@cache
+def computed_of(record: type) -> tuple[str, ...]:
+    """Names of what a record computes from its fields and a reader should not have to."""
+    return tuple(name for name, what in vars(record).items() if isinstance(what, Computed))
+
 
 UNVERIFIED: Mapping[type, tuple[str, ...]] = {
     record: judged.names("unverified") for record, judged in FIELDS.items()

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from planner.specs.stations import Station
+from planner.specs.validation.hints import computed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +44,7 @@ class Percentile:
     simulated_s: float
     half_width_s: float
 
-    @property
+    @computed
     def is_met(self) -> bool | None:
         """Whether the simulation keeps the target, if there is one; None where it saw none."""
         if self.at_most_s is None or math.isfinite(self.simulated_s):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from planner.results import Deployment
 from planner.specs.request import Request, Speculation
+from planner.specs.validation.hints import computed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +110,7 @@ class Audit:
             return self.observed.usd_per_token
         return max(self.observed.usd_per_token, best.usd_per_decoded_token)
 
-    @property
+    @computed
     def excess(self) -> tuple[tuple[str, float], ...]:
         """The observed time per token as parts of the possible one, and what none explains."""
         if self.possible is None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from planner.specs.roles import DECODE, PREFILL
-from planner.specs.validation.hints import from_fields
+from planner.specs.validation.hints import computed, from_fields
 from planner.units import show
 
 
@@ -20,7 +20,7 @@ class StepTime:
     network_s: float
     overhead_s: float
 
-    @property
+    @computed
     def total_s(self) -> float:
         return self.compute_s + self.weights_s + self.attention_s + self.network_s + self.overhead_s
 
@@ -48,12 +48,12 @@ class Division:
     n_things: int
     n_parts: int
 
-    @property
+    @computed
     def n_most(self) -> int:
         """Things of the fullest part; every part is given the time and memory of it."""
         return -(-self.n_things // self.n_parts)
 
-    @property
+    @computed
     def n_copies(self) -> int:
         """Most parts that have the same thing; 1 where no two do."""
         return -(-self.n_parts // self.n_things)
@@ -89,7 +89,7 @@ class PhasePlan:
     gathered_axes: str = ""
     divisions: tuple[Division, ...] = ()
 
-    @property
+    @computed
     def tokens_per_s(self) -> float:
         """Tokens through all devices while this phase runs."""
         return self.n_tokens / self.step.total_s
@@ -123,18 +123,18 @@ class Memory:
     capacity_bytes: float
     draft_bytes: float = 0.0
 
-    @property
+    @computed
     def kv_bytes(self) -> float:
         """Cache held in the fullest pass; a decode pass has that of its batch alone."""
         if self.fullest == "decode":
             return self.decode_kv_bytes
         return max(self.decode_kv_bytes, self.prefill_kv_bytes + self.written_kv_bytes)
 
-    @property
+    @computed
     def used_bytes(self) -> float:
         return sum(size for _, size in self.parts())
 
-    @property
+    @computed
     def free_bytes(self) -> float:
         return self.capacity_bytes - self.used_bytes
 
@@ -306,9 +306,19 @@ class Deployment:
     def choice(self) -> LayoutChoice:
         return from_fields(LayoutChoice, self, phases={PREFILL: self.prefill, DECODE: self.decode})
 
-    @property
-    def n_devices(self) -> int:
-        return self.n_replicas * self.mesh.n_devices
+    @computed
+    def summary(self) -> str:
+        """The plan in one line."""
+        n_devices, n_replicas = self.mesh.n_devices, self.n_replicas
+        return (
+            (f"{self.variant}: " if self.variant else "")
+            + (f"{n_replicas} replicas of " if n_replicas > 1 else "")
+            + f"{n_devices} device{'s' * (n_devices > 1)} {self.mesh.label}, "
+            f"{self.weights_format} weights, "
+            f"prefill {self.prefill.layout} batch {self.prefill.batch}, "
+            f"decode {self.decode.layout} batch {self.decode.batch}"
+            + (f", {self.draft.n_drafted} drafted by {self.draft.model}" if self.draft else "")
+        )
 
     @property
     def label(self) -> str:
@@ -329,9 +339,9 @@ class Deployment:
     def capacity_bytes(self) -> float:
         return self.memory.capacity_bytes
 
-    @property
-    def ttft_s(self) -> float:
-        return self.prefill.step.total_s
+    @computed
+    def n_devices(self) -> int:
+        return self.n_replicas * self.mesh.n_devices
 
     @property
     def planned_tpot_s(self) -> float:
@@ -359,23 +369,22 @@ class Deployment:
             f"{self.where}); {show(seconds, 's')} of it is {largest}"
         )
 
-    @property
-    def tpot_s(self) -> float:
-        """Mean time per output token; with a draft, a round over what it yields."""
-        round_s = self.decode.step.total_s
-        if self.draft is None:
-            return round_s
-        return (round_s + self.draft.n_drafted * self.draft.step.total_s) / self.draft.n_yielded
+    @computed
+    def ttft_s(self) -> float:
+        return self.prefill.step.total_s
 
     @property
     def usd_per_decoded_token(self) -> float:
         """Rent of a token while decoding: nothing of prefill."""
         return self.usd_per_hour / 3600.0 * self.tpot_s / self.decode.batch
 
-    @property
-    def output_tokens_per_s(self) -> float:
-        """Output tokens of all replicas, both phases taking turns, never idle."""
-        return self.n_replicas * self.n_output_tokens / self.request_s
+    @computed
+    def tpot_s(self) -> float:
+        """Mean time per output token; with a draft, a round over what it yields."""
+        round_s = self.decode.step.total_s
+        if self.draft is None:
+            return round_s
+        return (round_s + self.draft.n_drafted * self.draft.step.total_s) / self.draft.n_yielded
 
     @property
     def device_tokens_per_s(self) -> float:
@@ -387,27 +396,18 @@ class Deployment:
         """Sequences that one replica decodes together."""
         return self.decode.batch
 
-    @property
+    @computed
+    def output_tokens_per_s(self) -> float:
+        """Output tokens of all replicas, both phases taking turns, never idle."""
+        return self.n_replicas * self.n_output_tokens / self.request_s
+
+    @computed
     def served_tokens_per_s(self) -> float:
         """Output tokens that the plan is credited with: those, but no more than are asked for."""
         most = self.output_tokens_per_s
         return most if self.demand_tokens_per_s is None else min(most, self.demand_tokens_per_s)
 
-    @property
+    @computed
     def utilization_fraction(self) -> float:
         """Share of the time in which the devices have something to do."""
         return self.served_tokens_per_s / self.output_tokens_per_s
-
-    @property
-    def summary(self) -> str:
-        """The plan in one line."""
-        n_devices, n_replicas = self.mesh.n_devices, self.n_replicas
-        return (
-            (f"{self.variant}: " if self.variant else "")
-            + (f"{n_replicas} replicas of " if n_replicas > 1 else "")
-            + f"{n_devices} device{'s' * (n_devices > 1)} {self.mesh.label}, "
-            f"{self.weights_format} weights, "
-            f"prefill {self.prefill.layout} batch {self.prefill.batch}, "
-            f"decode {self.decode.layout} batch {self.decode.batch}"
-            + (f", {self.draft.n_drafted} drafted by {self.draft.model}" if self.draft else "")
-        )

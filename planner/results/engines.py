@@ -11,7 +11,7 @@ from planner.specs.engine_request import OVERLAPS, EngineRequest, PredictionRequ
 from planner.specs.region import Outside
 from planner.specs.roles import TOGETHER, role_words
 from planner.specs.served_formats import ServedFormats
-from planner.specs.validation.hints import from_fields
+from planner.specs.validation.hints import computed, from_fields
 from planner.units import show
 
 if TYPE_CHECKING:  # here and where else records are named only: `report.json_records`
@@ -123,9 +123,20 @@ class EngineDeployment:
         """Copies of experts of a layer beside the first of each."""
         return self.redundant_experts.n_redundant if self.redundant_experts else 0
 
-    @property
-    def n_devices(self) -> int:
-        return self.n_replicas * self.n_replica_devices
+    @computed
+    def summary(self) -> str:
+        """The deployment in one line; a variant is named."""
+        n_devices = self.n_replica_devices
+        plural = "s" * (n_devices > 1)
+        label = f" {self.label}" if self.label else ""
+        ranks = " a rank" if self.n_data > 1 else ""
+        variant = f"{self.variant}: " if self.variant else ""
+        modes = f", {self.modes}" if self.modes else ""
+        return (
+            f"{variant}{self._copies}{n_devices} device{plural}{label}{role_words(self.role)}, "
+            f"{self.formats.weights} weights, {self.formats.cache} KV cache, "
+            f"batch {self.batch}{ranks}, chunks of {self.chunk_tokens}{modes}"
+        )
 
     @property
     def n_replica_devices(self) -> int:
@@ -181,10 +192,9 @@ class EngineDeployment:
     def kv_format(self) -> str:
         return self.formats.cache
 
-    @property
-    def device_tokens_per_s(self) -> float:
-        """Output tokens of one device, at the planned times."""
-        return self.output_tokens_per_s / self.n_devices
+    @computed
+    def n_devices(self) -> int:
+        return self.n_replicas * self.n_replica_devices
 
     @property
     def n_sequences(self) -> int:
@@ -199,20 +209,10 @@ class EngineDeployment:
         copies = f"{self.n_redundant_experts} redundant experts" * (self.n_redundant_experts > 0)
         return ", ".join(filter(None, (overlapped, drafted, copies)))
 
-    @property
-    def summary(self) -> str:
-        """The deployment in one line; a variant is named."""
-        n_devices = self.n_replica_devices
-        plural = "s" * (n_devices > 1)
-        label = f" {self.label}" if self.label else ""
-        ranks = " a rank" if self.n_data > 1 else ""
-        variant = f"{self.variant}: " if self.variant else ""
-        modes = f", {self.modes}" if self.modes else ""
-        return (
-            f"{variant}{self._copies}{n_devices} device{plural}{label}{role_words(self.role)}, "
-            f"{self.formats.weights} weights, {self.formats.cache} KV cache, "
-            f"batch {self.batch}{ranks}, chunks of {self.chunk_tokens}{modes}"
-        )
+    @computed
+    def device_tokens_per_s(self) -> float:
+        """Output tokens of one device, at the planned times."""
+        return self.output_tokens_per_s / self.n_devices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,19 +239,19 @@ class EngineAudit:
     equal_cost: EngineDeployment | None
     command: str
 
-    @property
+    @computed
     def prediction_factor(self) -> float:
         """Observed time of a token over the predicted one."""
         return self.observed_tpot_s / self.predicted.tpot_s.value
 
-    @property
+    @computed
     def errors_off(self) -> float:
         """By how many standard deviations of the prediction it is missed; above 0 it is slower."""
         expected = self.predicted.tpot_s
         beyond = self.observed_tpot_s - expected.value
         return beyond / (expected.high - expected.value)
 
-    @property
+    @computed
     def cost_factor(self) -> float | None:
         """Observed cost over the least at its speed; below one, the estimates are beaten."""
         if self.equal_speed is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planner.specs.validation.hints import from_fields
+from planner.specs.validation.hints import computed, from_fields
 from planner.units import show
 
 
@@ -145,9 +145,13 @@ class EconomicsDeployment:
             draft_layout=self.draft.layout if self.draft else None,
         )
 
-    @property
-    def n_devices(self) -> int:
-        return self.n_replicas * self.layout.n_devices
+    @computed
+    def summary(self) -> str:
+        """The deployment in one line."""
+        words = [self.where, f"{self.weights_format} weights", f"batch {self.batch}"]
+        if self.draft:
+            words.append(f"{self.draft.n_drafted} drafted by {self.draft.model}")
+        return ", ".join(words)
 
     @property
     def _copies(self) -> str:
@@ -184,10 +188,9 @@ class EconomicsDeployment:
             f"{show(self.step.network_s, 's')} of a pass is network"
         )
 
-    @property
-    def output_tokens_per_s(self) -> float:
-        """Of all requests of all replicas together."""
-        return self.n_replicas * self.batch / self.tpot_s
+    @computed
+    def n_devices(self) -> int:
+        return self.n_replicas * self.layout.n_devices
 
     @property
     def device_tokens_per_s(self) -> float:
@@ -199,10 +202,7 @@ class EconomicsDeployment:
         """Sequences decoded together."""
         return self.batch
 
-    @property
-    def summary(self) -> str:
-        """The deployment in one line."""
-        words = [self.where, f"{self.weights_format} weights", f"batch {self.batch}"]
-        if self.draft:
-            words.append(f"{self.draft.n_drafted} drafted by {self.draft.model}")
-        return ", ".join(words)
+    @computed
+    def output_tokens_per_s(self) -> float:
+        """Of all requests of all replicas together."""
+        return self.n_replicas * self.batch / self.tpot_s

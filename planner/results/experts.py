@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from planner.specs.certificates import OPTIMAL, Certificate
 from planner.specs.stages_request import ExpertsRequest
+from planner.specs.validation.hints import computed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,22 +78,22 @@ class ExpertPlan:
     n_moves: int | None
     certificate: Certificate
 
-    @property
+    @computed
     def imbalance(self) -> float:
         """The fullest rank's load over the mean."""
         return self.max_load / self.mean_load
 
-    @property
+    @computed
     def is_proven(self) -> bool:
         """Whether the gap is as small as was asked, by a bound that is vouched for."""
         return self.certificate.status == OPTIMAL
 
-    @property
+    @computed
     def gain_fraction(self) -> float:
         """What the fullest rank has less than the greedy balancer's, as a share of that."""
         return 1.0 - self.max_load / self.greedy.max_load
 
-    @property
+    @computed
     def moved_bytes(self) -> float | None:
         """Weights that have to move, of one layer."""
         if self.n_moves is None or self.request.weights.n_bytes is None:

@@ -12,6 +12,7 @@ from planner.specs.fleet_request import FleetRequest
 from planner.specs.records import Workload
 from planner.specs.stations import Station
 from planner.specs.tables import Provenance
+from planner.specs.validation.hints import computed
 from planner.units import show
 
 
@@ -64,12 +65,12 @@ class ServedClass:
         seen = (it.simulated_s for it in self.percentiles)
         return not self.percentiles or any(map(math.isfinite, seen))
 
-    @property
+    @computed
     def usd_per_mtoken_in(self) -> float:
         """All of the rent over the tokens that are read."""
         return self._per_mtoken(self.n_input_tokens)
 
-    @property
+    @computed
     def usd_per_mtoken_out(self) -> float:
         """All of the rent over the tokens that are written."""
         return self._per_mtoken(self.n_output_tokens)
@@ -128,7 +129,7 @@ class FleetPool:
         """Of the requests of one of its classes that have such prompts, relative as `share`."""
         return self.share * (self.parts[self.classes.index(name)] if self.parts else 1.0)
 
-    @property
+    @computed
     def n_replicas(self) -> int:
         return len(self.replicas)
 
@@ -270,11 +271,11 @@ class FleetPlan:
     inside: OtherFleet | None = None
     anywhere: OtherFleet | None = None
 
-    @property
+    @computed
     def usd_per_hour(self) -> float:
         return math.fsum(one.usd_per_hour for one in self.pools)
 
-    @property
+    @computed
     def n_devices(self) -> int:
         return sum(one.n_used for one in self.kinds)
 
@@ -294,17 +295,17 @@ class FleetPlan:
         answer = max(one.lengths.most_output_tokens for one in classes)
         return min(longest, int(pool.upto_tokens) + answer)
 
-    @property
+    @computed
+    def is_whole(self) -> bool:
+        """Whether all traffic is served."""
+        return all(one.served_fraction >= 1.0 for one in self.classes)
+
+    @computed
     def fluid_gap(self) -> float | None:
         """What is above the fluid bound, of the rent; None where nobody says."""
         if self.fluid_usd_per_hour is None or not self.usd_per_hour:
             return None
         return 1.0 - self.fluid_usd_per_hour / self.usd_per_hour
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all traffic is served."""
-        return all(one.served_fraction >= 1.0 for one in self.classes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,7 +341,7 @@ class FleetStaircase:
     steps: tuple[Step, ...]
     is_whole: bool
 
-    @property
+    @computed
     def gap(self) -> float:
         """The largest of all steps, from the bound to the rent, of the rent."""
         return max(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from planner.results.deployments import Deployment, LayoutChoice, Memory, Mesh, PhasePlan
 from planner.specs.roles import DECODE, PREFILL
 from planner.specs.runtimes import table_file
-from planner.specs.validation.hints import from_fields
+from planner.specs.validation.hints import computed, from_fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,39 +51,43 @@ class PhaseDeployment:
     def choice(self) -> LayoutChoice:
         return from_fields(LayoutChoice, self, phases={self.role: self.phase})
 
-    @property
-    def n_devices(self) -> int:
-        return self.mesh.n_devices
+    @computed
+    def summary(self) -> str:
+        """The replica in one line."""
+        one = self.phase
+        return (
+            f"{self.where}, {self.weights_format} weights, "
+            f"{self.role} {one.layout} batch {one.batch}"
+        )
 
     @property
     def label(self) -> str:
         """How its devices are cut."""
         return self.mesh.label
 
-    @property
-    def requests_per_s(self) -> float:
-        """Requests whose phase it does, never idle."""
-        return self.phase.batch / (self.n_passes * self.phase.step.total_s)
+    @computed
+    def n_devices(self) -> int:
+        return self.mesh.n_devices
 
-    @property
-    def output_tokens_per_s(self) -> float:
-        """Output tokens of these requests; of prefill, those that are written elsewhere."""
-        return self.n_output_tokens * self.requests_per_s
+    @computed
+    def ttft_s(self) -> float:
+        """Until a prompt is read, before it is handed over; 0 where none is read."""
+        return self.phase.step.total_s if self.role == PREFILL else 0.0
 
     @property
     def n_sequences(self) -> int:
         """Sequences of a pass."""
         return self.phase.batch
 
-    @property
+    @computed
     def tpot_s(self) -> float:
         """Of an output token; 0 where none is written."""
         return self.phase.step.total_s if self.role == DECODE else 0.0
 
-    @property
-    def ttft_s(self) -> float:
-        """Until a prompt is read, before it is handed over; 0 where none is read."""
-        return self.phase.step.total_s if self.role == PREFILL else 0.0
+    @computed
+    def requests_per_s(self) -> float:
+        """Requests whose phase it does, never idle."""
+        return self.phase.batch / (self.n_passes * self.phase.step.total_s)
 
     @property
     def planned_tpot_s(self) -> float:
@@ -114,14 +118,10 @@ class PhaseDeployment:
         """`8 devices in one group`."""
         return f"{self.n_devices} device{'s' * (self.n_devices > 1)} {self.mesh.label}"
 
-    @property
-    def summary(self) -> str:
-        """The replica in one line."""
-        one = self.phase
-        return (
-            f"{self.where}, {self.weights_format} weights, "
-            f"{self.role} {one.layout} batch {one.batch}"
-        )
+    @computed
+    def output_tokens_per_s(self) -> float:
+        """Output tokens of these requests; of prefill, those that are written elsewhere."""
+        return self.n_output_tokens * self.requests_per_s
 
 
 LayoutDeployment = Deployment | PhaseDeployment
@@ -192,7 +192,7 @@ class TableDeployment:
         """What the row calls it."""
         return self.name
 
-    @property
+    @computed
     def summary(self) -> str:
         """The deployment in one line."""
         plural = "s" * (self.n_devices > 1)

@@ -14,6 +14,7 @@ from planner.specs.certificates import Certificate
 from planner.specs.placement_request import PlacementRequest
 from planner.specs.roles import TOGETHER
 from planner.specs.tables import Provenance
+from planner.specs.validation.hints import computed
 from planner.units import show
 
 AnyDeployment = LayoutDeployment | EngineDeployment | TableDeployment
@@ -181,7 +182,7 @@ class Served:
     n_devices: int
     usd_per_hour: float
 
-    @property
+    @computed
     def share(self) -> float | None:
         """Of the demand; None without one."""
         asked = self.demand_tokens_per_s
@@ -270,17 +271,17 @@ class Placement:
             return self.further[name]
         return math.fsum(QUANTITIES[name].told(one) for one in self.served)
 
-    @property
+    @computed
     def n_used(self) -> int:
         """Devices in use."""
         return sum(kind.n_used for kind in self.kinds)
 
-    @property
+    @computed
     def n_free(self) -> int:
         """Devices that were free."""
         return sum(kind.n_free for kind in self.kinds)
 
-    @property
+    @computed
     def output_tokens_per_s(self) -> float:
         """Of all models."""
         return sum(one.output_tokens_per_s for one in self.served)

@@ -21,6 +21,7 @@ from planner.specs.quality import with_variants
 from planner.specs.records import Provenance
 from planner.specs.request import Request
 from planner.specs.runtimes import ERDIL2025, ROOFLINE
+from planner.specs.validation.hints import computed
 from planner.units import show
 
 if TYPE_CHECKING:  # pools are read from files, which an error without any need not wait for
@@ -206,7 +207,7 @@ class Plan(Generic[_R, _D]):
         alike = float(self.deployment.n_devices) if by_devices else self.deployment.usd_per_hour
         return mix.certificate.objective / alike
 
-    @property
+    @computed
     def n_assumed(self) -> int:
         """Constants of the inputs that have no published source."""
         return sum(value.is_assumed for value in self.provenance)

@@ -13,6 +13,7 @@ from planner.specs.region import Outside
 from planner.specs.roles import PREFILL
 from planner.specs.runtimes import ModelKind
 from planner.specs.tables import Provenance
+from planner.specs.validation.hints import computed
 
 Bound = Literal["compute", "memory", "network", "latency", "idle"]
 
@@ -73,7 +74,7 @@ class OperationLine:
     source: str
     error: float
 
-    @property
+    @computed
     def total_s(self) -> float:
         return self.run_s * self.n_times
 
@@ -88,8 +89,7 @@ class PassLine:
         hidden_s: what its operations add up to beyond `total_s − host_s`.
         n_tokens: of one attention rank.
         n_microbatches: passes through the layers.
-        mfu_fraction: FLOP of all operations over what the matrix peak gives in that time.
-        hbm_fraction: likewise for bytes of memory.
+        mfu_fraction, hbm_fraction: FLOP and bytes of memory over what the peaks give in that time.
         operations: of one micro-batch, in their order.
     """
 
@@ -103,12 +103,12 @@ class PassLine:
     hbm_fraction: float
     operations: tuple[OperationLine, ...]
 
-    @property
+    @computed
     def hbm_bytes(self) -> float:
         """Read and written in the memory of the busiest device."""
         return sum(self.n_runs(one) * one.hbm_bytes for one in self.operations)
 
-    @property
+    @computed
     def sent_bytes(self) -> float:
         """Sent by the busiest device."""
         return sum(self.n_runs(one) * one.sent_bytes for one in self.operations)
@@ -275,12 +275,12 @@ class Prediction:
         """What it does of each request."""
         return self.request.role
 
-    @property
+    @computed
     def prefill_device_tokens_per_s(self) -> float:
         """Tokens that a device reads while a prefill pass runs; 0 where none does."""
         return sum(self.pass_rate(one) for one in self.passes if one.name == "prefill")
 
-    @property
+    @computed
     def decode_device_tokens_per_s(self) -> float:
         """Sequences that a device decodes over the time of a pass; 0 where none runs."""
         return sum(self.pass_rate(one) for one in self.passes if one.name == "decode")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from planner.results.placements import Placement
 from planner.specs.certificates import Proof
 from planner.specs.placement_request import PlacementRequest
+from planner.specs.validation.hints import computed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +123,7 @@ class Repair:
     load_s: float
     lost: str = "the KV cache of every replica that is not kept, and requests in it"
 
-    @property
+    @computed
     def moved_bytes(self) -> float:
         return sum(move.n_bytes for move in self.moves)
 

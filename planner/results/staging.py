@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from planner.specs.certificates import Certificate
 from planner.specs.stages_request import LayersRequest, StagesRequest
 from planner.specs.tables import Provenance
+from planner.specs.validation.hints import computed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +44,11 @@ class StageLine:
     fixed_bytes: float
     limit_bytes: float
 
-    @property
+    @computed
     def total_s(self) -> float:
         return self.run_s + self.hand_s
 
-    @property
+    @computed
     def held_bytes(self) -> float:
         return self.weights_bytes + self.cache_bytes + self.fixed_bytes
 
@@ -92,7 +93,7 @@ class StagePlan:
     certificate: Certificate
     provenance: tuple[Provenance, ...]
 
-    @property
+    @computed
     def summary(self) -> str:
         """The cut in one line: layers and kind of each stage."""
         return " | ".join(f"{one.n_layers} on {one.kind}" for one in self.stages)
@@ -131,16 +132,16 @@ class LayerPlacement:
     idle: tuple[str, ...]
     certificate: Certificate
 
-    @property
-    def n_stages(self) -> int:
-        """Groups of machines that hold the same layers."""
-        return len({(one.first_layer, one.n_layers) for one in self.machines})
-
-    @property
+    @computed
     def summary(self) -> str:
         """What is placed, in one line."""
         layers, used = self.request.layers, len(self.machines)
         return f"{layers.n_layers} layers on {used} of {layers.n_machines} machines"
+
+    @computed
+    def n_stages(self) -> int:
+        """Groups of machines that hold the same layers."""
+        return len({(one.first_layer, one.n_layers) for one in self.machines})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from planner.specs.engine_request import EngineRequest
 from planner.specs.records import Provenance
 from planner.specs.request import Request
 from planner.specs.runtimes import ROOFLINE
+from planner.specs.validation.hints import computed
 
 if TYPE_CHECKING:  # pools are read from files, which a plan by itself need not wait for
     from planner.results.placements import Placement
@@ -136,12 +137,12 @@ class Frontier:
     def best(self) -> FrontierPoint:
         return self.points[self.preferred]
 
-    @property
+    @computed
     def at_target(self) -> int | None:
         """Index of the cheapest point within the targets on both axes, if one is."""
         return next((i for i, point in enumerate(self.points) if point.meets_targets), None)
 
-    @property
+    @computed
     def n_assumed(self) -> int:
         """Constants of the inputs that have no published source."""
         return sum(value.is_assumed for value in self.provenance)

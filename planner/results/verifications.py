@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.specs.validation.hints import computed
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Falsehood:
@@ -51,7 +53,7 @@ class Verification:
     proofs: tuple[str, ...]
     notes: tuple[str, ...]
 
-    @property
+    @computed
     def is_true(self) -> bool:
         """Whether everything in it is so."""
         return not self.falsehoods

@@ -9,6 +9,7 @@ from typing import Annotated
 from planner.specs.runtimes import ModelKind
 from planner.specs.served_formats import Checkpoint
 from planner.specs.tables import Provenance
+from planner.specs.validation.hints import computed
 from planner.specs.validation.values import NOT_EMPTY, Check, Loss, Positive, one_of
 from planner.specs.variants import Variant
 
@@ -182,12 +183,12 @@ class ModelSpec:
         """`dense`, or `mixture` of experts."""
         return "mixture" if self.moe else "dense"
 
-    @property
+    @computed
     def n_params(self) -> int:
         """Parameters as published, counted from the shape."""
         return self._n_params(self.n_heads)
 
-    @property
+    @computed
     def n_params_served(self) -> int:
         """Parameters as deployed, padded heads included."""
         return self._n_params(self.n_heads_served)

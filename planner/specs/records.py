@@ -20,6 +20,7 @@ from planner.specs.models import (
     WindowShape,
 )
 from planner.specs.tables import ASSUMED, Provenance
+from planner.specs.validation.hints import computed
 from planner.specs.validation.values import NOT_EMPTY, Date, Share, between, one_of
 
 __all__ = [
@@ -239,7 +240,7 @@ class ClusterSpec:
     usd_per_hour: float
     provenance: tuple[Provenance, ...] = ()
 
-    @property
+    @computed
     def n_devices(self) -> int:
         return self.fabric.n_devices
 

@@ -7,9 +7,19 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from numbers import Integral, Real
 from types import UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 _T = TypeVar("_T")
+
+
+class Computed(property):
+    """A property that answers have beside the fields of its record."""
+
+
+if TYPE_CHECKING:
+    computed = property  # which type checkers know by its name
+else:
+    computed = Computed
 
 
 def from_fields(make: Callable[..., _T], said: object, **more: Any) -> _T:  # noqa: ANN401
