@@ -35,7 +35,7 @@ from planner.specs.reading import load_device
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, TorusFabric, Workload
 from planner.specs.request import DEFAULT_BATCHES, DEFAULT_WORKLOAD, SolverOptions, Targets
 from planner.specs.roles import ALL_TOGETHER, TOGETHER, AskedRoles
-from planner.specs.state import FREE, State
+from planner.specs.state import State
 from planner.specs.validation.problems import did_you_mean
 from planner.topology.costs import CostTable, GroupCosts
 from planner.topology.faults import validate_graph
@@ -199,8 +199,7 @@ def _known_devices(
     named: dict[str, str] = {}
     problems: list[Problem] = []
     for vertex in device_names(graph):
-        at = graph.nodes[vertex]
-        name = at.get("device")
+        name = graph.nodes[vertex].get("device")
         if not isinstance(name, str):
             if len(problems) < 3:
                 remedy = 'name its accelerator: device="h100-sxm"'
@@ -209,7 +208,6 @@ def _known_devices(
                 problems.append(problem)
             continue
         named.setdefault(name, vertex)
-        problems += _vertex_faults(vertex, at)
     known = dict(given)
     for name, vertex in named.items():
         if name in known:
@@ -225,22 +223,6 @@ def _known_devices(
             fact, key = "is no known device", f"vertex {vertex}"
             problems.append(Problem(where="graph", key=key, value=name, fact=fact, remedy=remedy))
     return known, problems
-
-
-def _vertex_faults(vertex: str, at: Mapping[str, Any]) -> list[Problem]:
-    """Numbers and states of a device that cannot be."""
-    problems = []
-    checks = (
-        ("hbm_bytes", lambda v: _is_number(v) and v > 0, "a positive number of bytes"),
-        ("speed_fraction", lambda v: _is_number(v) and 0 < v <= 1, "a number above 0, at most 1"),
-        ("state", lambda v: v in (FREE, "busy", "failed", "reserved"), "free, busy or failed"),
-    )
-    for key, is_fine, wanted in checks:
-        if key in at and not is_fine(at[key]):
-            fact = f"`{key}` is not {wanted}"
-            where = f"vertex {vertex}"
-            problems.append(Problem(where="graph", key=where, value=str(at[key]), fact=fact))
-    return problems
 
 
 def _is_number(value: object) -> bool:

@@ -37,7 +37,7 @@ from planner.specs.validation.hints import from_fields
 from planner.specs.validation.layouts import Section, lay_out
 from planner.specs.validation.values import NOT_EMPTY, Share
 
-FREE, BUSY, FAILED, RESERVED = "free", "busy", "failed", "reserved"
+STATES = FREE, BUSY, FAILED, RESERVED = "free", "busy", "failed", "reserved"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

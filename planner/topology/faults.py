@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from planner.errors import Problem
+from planner.specs.state import STATES
+from planner.specs.validation.arguments import value_problems
+from planner.specs.validation.values import one_of
 from planner.topology.graph import DEVICE, KINDS, TIERS, device_names
 
 if TYPE_CHECKING:
@@ -18,7 +19,25 @@ if TYPE_CHECKING:
 MOST_ALIKE = 3
 """Faults of one sort that are told one by one; the others are only counted."""
 
-_UNITS = {"bytes_per_s": "bytes/s, one direction", "latency_s": "seconds"}
+_OF_VERTICES: Mapping[str, Any] = {
+    "kind": Annotated[str, one_of("kind", KINDS)],
+    "hbm_bytes": float | None,
+    "speed_fraction": float | None,
+    "state": Annotated[str, one_of("state", STATES)] | None,
+}
+_OF_EDGES: Mapping[str, Any] = {
+    "bytes_per_s": float,
+    "latency_s": float,
+    "tier": Annotated[str, one_of("tier", TIERS)] | None,
+}
+"""Types of attributes that are read."""
+
+_REMEDIES = {
+    "kind": "set " + " or ".join(f'kind="{kind}"' for kind in KINDS),
+    "bytes_per_s": "write it in bytes/s, one direction",
+    "latency_s": "write it in seconds",
+}
+"""For attributes that each vertex or link has."""
 
 
 def validate_graph(graph: nx.Graph[Any], *, where: str = "graph") -> tuple[Problem, ...]:
@@ -45,19 +64,12 @@ def _structure_faults(graph: nx.Graph[Any], where: str) -> Iterator[Problem]:
 
 
 def _vertex_faults(graph: nx.Graph[Any], where: str) -> Iterator[Problem]:
-    choice = " or ".join(f'kind="{kind}"' for kind in KINDS)
     for name, attributes in graph.nodes(data=True):
-        kind = attributes.get("kind")
         key = f"vertex {name}"
         if not isinstance(name, str):
             fact, remedy = "is not named by a text", "name it by one: `networkx.relabel_nodes`"
             yield Problem(where=where, key=key, fact=fact, remedy=remedy)
-        if kind is None:
-            yield Problem(where=where, key=key, fact="has no `kind`", remedy=f"set {choice}")
-        elif kind not in KINDS:
-            yield Problem(
-                where=where, key=key, value=str(kind), fact="is no kind", remedy=f"set {choice}"
-            )
+        yield from _attribute_faults(attributes, _OF_VERTICES, where=where, key=key)
 
 
 def _edge_faults(graph: nx.Graph[Any], where: str) -> Iterator[Problem]:
@@ -66,39 +78,20 @@ def _edge_faults(graph: nx.Graph[Any], where: str) -> Iterator[Problem]:
         if a == b:
             fact = "leads from a vertex to itself"
             yield Problem(where=where, key=key, fact=fact, remedy="remove it")
-            continue
-        for attribute in _UNITS:
-            yield from _quantity_faults(attributes, attribute, where=where, key=key)
-        tier = attributes.get("tier")
-        if tier is not None and tier not in TIERS:
-            remedy = f"one of {', '.join(TIERS)}"
-            yield Problem(where=where, key=key, value=str(tier), fact="is no tier", remedy=remedy)
+        else:
+            yield from _attribute_faults(attributes, _OF_EDGES, where=where, key=key)
 
 
-def _quantity_faults(
-    attributes: dict[str, Any], attribute: str, *, where: str, key: str
+def _attribute_faults(
+    attributes: Mapping[str, Any], known: Mapping[str, Any], *, where: str, key: str
 ) -> Iterator[Problem]:
-    fact = _quantity_fault(attributes, attribute)
-    if fact:
-        shown = str(attributes[attribute]) if attribute in attributes else ""
-        remedy = f"write it in {_UNITS[attribute]}"
-        yield Problem(where=where, key=key, value=shown, fact=fact, remedy=remedy)
-
-
-def _quantity_fault(attributes: dict[str, Any], attribute: str) -> str:
-    """What is wrong with one number of a link, empty if nothing is."""
-    if attribute not in attributes:
-        return f"has no `{attribute}`"
-    value = attributes[attribute]
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return f"`{attribute}` is not a number"
-    if not math.isfinite(value):
-        return f"`{attribute}` is not finite"
-    if value < 0:
-        return f"`{attribute}` is negative"
-    if value == 0 and attribute == "bytes_per_s":
-        return f"`{attribute}` is zero"
-    return ""
+    for name in [one for one in known if one in _REMEDIES and one not in attributes]:
+        fact, remedy = f"has no `{name}`", _REMEDIES[name]
+        yield Problem(where=where, key=key, fact=fact, remedy=remedy)
+    said = {name: attributes[name] for name in known if name in attributes}
+    for one in value_problems(said, known):
+        remedy = one.remedy or _REMEDIES.get(one.where, "")
+        yield replace(one, where=where, key=f"{key}: {one.where}", remedy=remedy)
 
 
 def _connection_faults(graph: nx.Graph[Any], where: str) -> Iterator[Problem]:

@@ -256,7 +256,7 @@ def _all_busy(graph: nx.Graph) -> None:
     [
         (_without_device, "alpha/0  has no `device`"),
         (_unknown_device, "did you mean `h100-sxm`"),
-        (_negative, "`bytes_per_s` is negative"),
+        (_negative, "link tor to alpha/0: bytes_per_s `-1.0`  is negative"),
         (_apart, "falls apart into 2 parts"),
         (_all_busy, "has no free device"),
     ],

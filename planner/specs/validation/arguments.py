@@ -118,7 +118,16 @@ def record_problems(record: object, where: str) -> list[Problem]:
     Args:
         where: the argument that holds it.
     """
-    found = _conformed({where: record}, {where: type(record)})
+    return value_problems({where: record}, {where: type(record)})
+
+
+def value_problems(said: Mapping[str, object], hints: Mapping[str, Any]) -> list[Problem]:
+    """What values cannot be by their names and types; each problem is `where` its name is.
+
+    Args:
+        hints: types by name.
+    """
+    found = _conformed(said, hints)
     return [*found.misfits, *found.faults]
 
 
