@@ -14,14 +14,19 @@ itself would say of them, its factors are applied here, and nowhere else.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from planner.errors import Problem
 from planner.specs.huggingface.aliases import model_named
 from planner.specs.ledger import remark
 from planner.specs.placement_request import DeploymentRow
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
+from planner.specs.texts import cell_count, cell_number, cell_text
+from planner.specs.validation.values import FaultError
+
+_T = TypeVar("_T")
 
 TOOL = "aiconfigurator"
 
@@ -77,12 +82,12 @@ def rows_of(
         named = dict(zip(header, cells, strict=False))
         try:
             if len(cells) != len(header):
-                raise _LineError(f"has {len(cells)} cells, and the header {len(header)}")
+                raise FaultError(f"has {len(cells)} cells, and the header {len(header)}")
             if _number(named, "prefix") or named.get("(e)workers", "0") not in ("0", "0.0"):
                 n_others += 1
             else:
                 rows += _split(number, named)
-        except _LineError as error:
+        except FaultError as error:
             problems.append(Problem(where="", key=f"line {number}", fact=str(error)))
     if n_others:
         fact = f"{n_others:,} rows with cached prefixes or encoders are left out"
@@ -94,10 +99,6 @@ def rows_of(
         )
         remark(Problem(where=TOOL, fact=fact))
     return list({replace(row, line=0): row for row in reversed(rows)}.values())[::-1], problems
-
-
-class _LineError(ValueError):
-    """A line that the tool would not have written."""
 
 
 def _split(number: int, cells: _Cells) -> Iterator[DeploymentRow]:
@@ -132,6 +133,7 @@ def _row(number: int, cells: _Cells, role: str, of: str) -> DeploymentRow:
     gemm, cache = _word(cells, f"{of}gemm"), _word(cells, f"{of}kvcache")
     system = _word(cells, f"{of}system")
     in_flight = f"{of}global_bs" if of else "concurrency"
+    rate = f"{of}seq/s/worker" if of else "seq/s"
     return DeploymentRow(
         line=number,
         name=_word(cells, f"{of}parallel"),
@@ -140,13 +142,13 @@ def _row(number: int, cells: _Cells, role: str, of: str) -> DeploymentRow:
         n_devices=math.prod(counts),
         role=role,
         engine=_word(cells, f"{of}backend"),
-        requests_per_s=_positive(cells, f"{of}seq/s/worker" if of else "seq/s"),
+        requests_per_s=_read(cells, rate, cell_number("requests_per_s")),
         ttft_s=_number(cells, "ttft") / 1e3,
         tpot_s=_number(cells, "tpot") / 1e3,
         batch=_count(cells, in_flight),
         weights_format=FORMATS.get(gemm, gemm),
         kv_format=FORMATS.get(cache, cache),
-        memory_bytes=_positive(cells, f"{of}memory") * 2**30,
+        memory_bytes=_read(cells, f"{of}memory", cell_number("memory_bytes", scale=2**30)),
         usd_per_hour=None,
         n_input_tokens=_count(cells, "isl"),
         n_output_tokens=_count(cells, "osl"),
@@ -154,32 +156,19 @@ def _row(number: int, cells: _Cells, role: str, of: str) -> DeploymentRow:
 
 
 def _word(cells: _Cells, name: str) -> str:
-    found = cells.get(name, "")
-    if not found:
-        raise _LineError(f"does not say `{name}`")
-    return found
+    return _read(cells, name, cell_text)
 
 
 def _number(cells: _Cells, name: str) -> float:
-    word = _word(cells, name)
-    try:
-        value = float(word)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < math.inf:
-        raise _LineError(f"has no number for `{name}`: `{word[:60]}`")
-    return value
-
-
-def _positive(cells: _Cells, name: str) -> float:
-    value = _number(cells, name)
-    if not value:
-        raise _LineError(f"has nothing for `{name}`")
-    return value
+    return _read(cells, name, cell_number("latency_s"))
 
 
 def _count(cells: _Cells, name: str) -> int:
-    value = _positive(cells, name)
-    if value != int(value):
-        raise _LineError(f"has no whole number for `{name}`: `{cells[name][:60]}`")
-    return int(value)
+    return _read(cells, name, cell_count)
+
+
+def _read(cells: _Cells, name: str, read: Callable[[str], _T]) -> _T:
+    try:
+        return read(cells.get(name, ""))
+    except FaultError as error:
+        raise FaultError(f"of `{name}` {error.fact}", error.remedy) from None

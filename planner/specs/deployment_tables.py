@@ -6,7 +6,6 @@ comments. docs/tables.md has the columns, an example and what is done with them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,85 +17,43 @@ from planner.specs.ledger import Use, remark
 from planner.specs.placement_request import DeploymentRow, DeploymentTable
 from planner.specs.roles import DECODE, PREFILL, ROLES
 from planner.specs.runtimes import ROOFLINE, table_file
-from planner.specs.texts import UnreadError, csv_of, read_text
+from planner.specs.texts import (
+    UnreadError,
+    cell_count,
+    cell_number,
+    cell_text,
+    csv_of,
+    read_text,
+)
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.problems import did_you_mean
-from planner.units import RANGES
+from planner.specs.validation.values import FaultError
 
 MOST_BYTES = 64 * 2**20
 MOST_TOLD = 20
 """Problems of a file that are told one by one."""
 
 
-class _CellError(ValueError):
-    """A cell that cannot be read: what is wrong with it, and what to write instead."""
-
-    def __init__(self, fact: str, remedy: str = "") -> None:
-        self.fact, self.remedy = fact, remedy
-        super().__init__(fact)
-
-
-def _text(cell: str) -> str:
-    if not cell:
-        raise _CellError("is empty", "say it of every row")
-    return cell
-
-
-def _positive(cell: str) -> float:
-    text = _text(cell)
-    try:
-        value = float(text)
-    except ValueError:
-        remedy = "write it plainly, like `12.5`: its unit is in the header"
-        raise _CellError("is no number", remedy) from None
-    if not 0 < value < math.inf:
-        raise _CellError("is not a positive number")
-    return value
-
-
-def _within(dimension: str, scale: float = 1.0) -> Callable[[str], float]:
-    """A reader of amounts that there can be, in SI units.
-
-    Args:
-        scale: of the column's unit.
-    """
-    least, most, words = RANGES[dimension]
-
-    def read(cell: str) -> float:
-        value = _positive(cell) * scale
-        if not least <= value <= most:
-            raise _CellError(f"is beyond anything real, {words}")
-        return value
-
-    return read
-
-
-def _count(cell: str) -> int:
-    value = _within("1")(cell)
-    if value != int(value):
-        raise _CellError("is no whole number")
-    return int(value)
-
-
-def _optional(dimension: str) -> Callable[[str], float | None]:
-    return lambda cell: _within(dimension)(cell) if cell else None
+def _optional(name: str) -> Callable[[str], float | None]:
+    read = cell_number(name)
+    return lambda cell: read(cell) if cell else None
 
 
 def _milliseconds(cell: str) -> float:
     """Seconds; none where the cell is empty: the role says whether it may be."""
-    return _within("s", 1e-3)(cell) if cell and cell not in ("0", "0.0") else 0.0
+    return cell_number("latency_s", scale=1e-3)(cell) if cell else 0.0
 
 
 def _role(cell: str) -> str:
     if cell not in ROLES:
         remedy = did_you_mean(cell, ROLES, otherwise=f"one of {', '.join(ROLES)}")
-        raise _CellError("is no role of a replica", remedy)
+        raise FaultError("is no role of a replica", remedy)
     return cell
 
 
 def _engine(cell: str) -> str:
-    if _text(cell) == ROOFLINE.name:
-        raise _CellError("is no engine, but the planner's own layouts", "name what ran it")
+    if cell_text(cell) == ROOFLINE.name:
+        raise FaultError("is no engine, but the planner's own layouts", "name what ran it")
     return cell
 
 
@@ -110,22 +67,22 @@ class _Column:
 
 
 COLUMNS: Mapping[str, _Column] = {
-    "name": _Column(field="name", read=_text),
-    "model": _Column(field="model", read=lambda cell: model_named(_text(cell))),
-    "kind": _Column(field="kind", read=_text),
-    "devices": _Column(field="n_devices", read=_count),
+    "name": _Column(field="name", read=cell_text),
+    "model": _Column(field="model", read=lambda cell: model_named(cell_text(cell))),
+    "kind": _Column(field="kind", read=cell_text),
+    "devices": _Column(field="n_devices", read=cell_count),
     "role": _Column(field="role", read=_role),
     "engine": _Column(field="engine", read=_engine),
-    "rate_req_s": _Column(field="requests_per_s", read=_within("request/s")),
+    "rate_req_s": _Column(field="requests_per_s", read=cell_number("requests_per_s")),
     "ttft_ms": _Column(field="ttft_s", read=_milliseconds),
     "tpot_ms": _Column(field="tpot_s", read=_milliseconds),
-    "batch": _Column(field="batch", read=_count),
-    "weights": _Column(field="weights_format", read=_text),
-    "kv": _Column(field="kv_format", read=_text),
-    "memory_bytes": _Column(field="memory_bytes", read=_optional("B"), is_needed=False),
-    "usd_per_hour": _Column(field="usd_per_hour", read=_optional("USD/h"), is_needed=False),
-    "input": _Column(field="n_input_tokens", read=_count),
-    "output": _Column(field="n_output_tokens", read=_count),
+    "batch": _Column(field="batch", read=cell_count),
+    "weights": _Column(field="weights_format", read=cell_text),
+    "kv": _Column(field="kv_format", read=cell_text),
+    "memory_bytes": _Column(field="memory_bytes", read=_optional("memory_bytes"), is_needed=False),
+    "usd_per_hour": _Column(field="usd_per_hour", read=_optional("usd_per_hour"), is_needed=False),
+    "input": _Column(field="n_input_tokens", read=cell_count),
+    "output": _Column(field="n_output_tokens", read=cell_count),
 }
 """Columns of a table, by name; each may stand anywhere."""
 
@@ -239,7 +196,7 @@ def _values(
         column = COLUMNS[name]
         try:
             values[column.field] = column.read(cell)
-        except _CellError as error:
+        except FaultError as error:
             fact = f"of `{name}` {error.fact}"
             shown, remedy = cell[:60], error.remedy
             problems.append(Problem(where="", key=key, value=shown, fact=fact, remedy=remedy))

@@ -14,13 +14,14 @@ import pickle
 import re
 import stat
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from planner.errors import Problem
 from planner.specs.ledger import Use, enter
+from planner.specs.validation.values import FaultError, fault_of
 
 MOST_BYTES = 8 * 2**20
 MOST_DEPTH = 64
@@ -177,6 +178,48 @@ def csv_of(text: str) -> list[list[str]]:
         return list(csv.reader(io.StringIO(text, newline="")))
     except csv.Error as error:
         raise UnreadError(f"is not CSV: {error}") from None
+
+
+def cell_text(cell: str) -> str:
+    """What a cell says.
+
+    Raises:
+        FaultError: it is empty.
+    """
+    if not cell:
+        raise FaultError("is empty", "say it of every row")
+    return cell
+
+
+def cell_number(name: str, *, scale: float = 1.0) -> Callable[[str], float]:
+    """What reads a number by its name, of a cell without a unit.
+
+    Args:
+        scale: of the column's unit, in SI.
+    """
+
+    def read(cell: str) -> float:
+        text = cell_text(cell)
+        try:
+            value = float(text) * scale
+        except ValueError:
+            remedy = "write it plainly, like `12.5`: its unit is in the header"
+            raise FaultError("is no number", remedy) from None
+        if fact := fault_of(name, value):
+            raise FaultError(fact)
+        return value
+
+    return read
+
+
+def cell_count(cell: str) -> int:
+    """A whole number above zero."""
+    value = cell_number("n")(cell)
+    if not value.is_integer():
+        raise FaultError("is no whole number")
+    if fact := fault_of("n", int(value)):
+        raise FaultError(fact)
+    return int(value)
 
 
 def _check_regular(mode: int) -> None:

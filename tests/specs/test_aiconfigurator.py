@@ -89,7 +89,7 @@ def test_a_spoilt_line_is_told_by_its_number(tmp_path):
     with pytest.raises(SpecError) as caught:
         load_table(f"table:{spoilt}")
     assert [(one.key, one.fact) for one in caught.value.problems] == [
-        ("line 4", "does not say `backend`"),
+        ("line 4", "of `backend` is empty"),
         ("line 5", "has 2 cells, and the header 38"),
     ]
 
