@@ -42,6 +42,19 @@ class Problem:
         return f"{place}{shown}  {self.fact}{tail}"
 
 
+class FactError(ValueError):
+    """A text or a value that cannot be; who knows where it stands makes a problem of it.
+
+    A kind of them says the `fact`, what to write instead, and the `key` within what was read.
+    """
+
+    fact = remedy = key = ""
+
+    def problem(self, where: str, *, key: str = "", value: str = "", remedy: str = "") -> Problem:
+        remedy = remedy or self.remedy
+        return Problem(where=where, key=key or self.key, value=value, fact=self.fact, remedy=remedy)
+
+
 class PlannerError(Exception):
     """The root of all deliberate errors."""
 

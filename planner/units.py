@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 
+from planner.errors import FactError
+
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
 _LARGEST_FIRST = tuple(reversed(_DECIMAL.items()))
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
@@ -144,7 +146,7 @@ _SHOWN: dict[str, tuple[_Scale, ...]] = {
 }
 
 
-class UnitError(ValueError):
+class UnitError(FactError):
     """A text that is not the quantity wanted.
 
     Args:

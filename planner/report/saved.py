@@ -36,8 +36,7 @@ def load_answer(path: str | Path, *, asked_by: str) -> ReadAnswer:
         content = read_bytes(path, most_bytes=MOST_BYTES)
         text = text_of(content)
     except UnreadError as error:
-        problem = Problem(where=asked_by, value=literal(str(path)), fact=error.fact)
-        raise SpecError([problem]) from None
+        raise SpecError([error.problem(asked_by, value=literal(str(path)))]) from None
     read = read_answer(text, shown=str(path))
     enter(Use(kind=read.kind.name), Path(path), content)
     return read
@@ -68,8 +67,7 @@ def _parsed(text: str, shown: str) -> Json:
             raise UnreadError("is no object")
     except UnreadError as error:
         remedy = "give what a command with `--json` wrote"
-        problem = Problem(where=shown, key=error.key, fact=error.fact, remedy=remedy)
-        raise SpecError([problem]) from None
+        raise SpecError([error.problem(shown, remedy=remedy)]) from None
     return cast("Json", found)
 
 

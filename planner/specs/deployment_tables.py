@@ -109,8 +109,7 @@ def load_table(name: str, *, asked_by: str = "--engine") -> DeploymentTable:
     try:
         lines = _lines(read_text(file, most_bytes=MOST_BYTES, use=Use(kind="deployments")))
     except UnreadError as error:
-        problem = Problem(where=asked_by, value=name, fact=error.fact, remedy=remedy)
-        raise SpecError([problem]) from None
+        raise SpecError([error.problem(asked_by, value=name, remedy=remedy)]) from None
     header = lines.pop(next(iter(lines)), []) if lines else []
     if aiconfigurator.is_known(header):
         made_by, (rows, problems) = aiconfigurator.TOOL, aiconfigurator.rows_of(header, lines)
@@ -197,9 +196,8 @@ def _values(
         try:
             values[column.field] = column.read(cell)
         except FaultError as error:
-            fact = f"of `{name}` {error.fact}"
-            shown, remedy = cell[:60], error.remedy
-            problems.append(Problem(where="", key=key, value=shown, fact=fact, remedy=remedy))
+            told = error.problem("", key=key, value=cell[:60])
+            problems.append(replace(told, fact=f"of `{name}` {error.fact}"))
     return values, problems
 
 

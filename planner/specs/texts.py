@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from planner.errors import Problem
+from planner.errors import FactError
 from planner.specs.ledger import Use, enter
 from planner.specs.validation.values import FaultError, fault_of
 
@@ -31,16 +31,12 @@ _DEEP_KEY = rf"(?<![\w.-])(?:{_PART}){{{MOST_DEPTH}}}"
 """A dotted key, for each part of which the parser takes time and memory of all those before."""
 
 
-class UnreadError(ValueError):
+class UnreadError(FactError):
     """A file cannot be read; `fact` says why, behind the name of the file and the `key` in it."""
 
     def __init__(self, fact: str, key: str = "") -> None:
         self.fact, self.key = fact, key
         super().__init__(f"{key} {fact}".lstrip())
-
-    def problem(self, shown: str) -> Problem:
-        """As a problem of the file, by the name that the user knows it by."""
-        return Problem(where=shown, key=self.key, fact=self.fact)
 
 
 class _TwiceError(ValueError):

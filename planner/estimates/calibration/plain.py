@@ -66,7 +66,7 @@ def read_plain(path: Path, device: str = "") -> Reading:
         text = csv_of(read_text(path, most_bytes=MOST_BYTES))
     except UnreadError as error:
         remedy = EXAMPLE if error.fact == "is empty" else ""
-        raise SpecError([Problem(where=shown, fact=error.fact, remedy=remedy)]) from None
+        raise SpecError([error.problem(shown, remedy=remedy)]) from None
     unlike = _unlike(path, text)
     if unlike:
         fact, remedy = unlike

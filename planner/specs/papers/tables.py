@@ -176,7 +176,7 @@ def load_paper(name_or_path: str, *, asked_by: str = "NAME") -> PaperTable:
             problems.append(Problem(where=found.shown, key=f"series[{i}]", fact=str(error)))
         except UnreadError as error:
             shown = shown_path(found.path.parent / series.data)
-            problems.append(Problem(where=shown, key=error.key, fact=error.fact))
+            problems.append(error.problem(shown))
     if problems:
         raise SpecError(problems)
     return from_fields(PaperTable, file.table, chart=file.chart, rows=tuple(rows))

@@ -99,15 +99,7 @@ class _Reading(Collected):
         try:
             return reader(str(value))
         except UnitError as error:
-            self.problems.append(
-                Problem(
-                    where=self._name,
-                    key=key,
-                    value=str(value),
-                    fact=error.fact,
-                    remedy=error.remedy,
-                )
-            )
+            self.problems.append(error.problem(self._name, key=key, value=str(value)))
             return None
 
     def missing(self, key: str, remedy: str) -> None:

@@ -68,10 +68,7 @@ def read_targets(table: Mapping[str, object], where: str, key: str) -> ReadTarge
         try:
             value = _quantity(raw, dimension)
         except UnitError as error:
-            said = Problem(
-                where=where, key=at, value=literal(raw), fact=error.fact, remedy=error.remedy
-            )
-            found.problems.append(said)
+            found.problems.append(error.problem(where, key=at, value=literal(raw)))
             continue
         if named is None:
             limits[name] = value

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any
 
+from planner.errors import FactError
 from planner.specs.validation.problems import did_you_mean
 from planner.units import RANGES, examples, parse, show
 
@@ -55,7 +56,7 @@ _BELOW_ONE = frozenset(
 )
 
 
-class FaultError(ValueError):
+class FaultError(FactError):
     """A value that cannot be.
 
     Args:
