@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,6 @@ from planner.specs.engine_request import BEST, SIMPLEST
 from planner.specs.graphs import GraphSpec
 from planner.specs.options.meanings import LEAVE_OUT, misplaced
 from planner.specs.placement_request import (
-    LIMITS,
-    OBJECTIVES,
     AnyModel,
     DeploymentTable,
     GroupCost,
@@ -76,9 +73,6 @@ def placement_request(
         RequestError: it cannot be placed; every problem that can be seen without a solver.
     """
     wanted, engines = wishes(models), named_engines(engine)
-    if most_devices is not None and most_devices < 1:
-        fact = "is no positive number of devices"
-        raise RequestError([Problem(where="most_devices", value=str(most_devices), fact=fact)])
     if aligned and not has_slices(cluster):
         name = f"`{cluster.name}`" if isinstance(cluster, ClusterSpec | PoolSpec) else "a graph"
         fact = f"starts slices of a torus at its cubes, and {name} is no torus"
@@ -91,7 +85,7 @@ def placement_request(
         targets=targets,
         objective=objective or _usual_objective(wanted),
         state=state,
-        limits=checked_limits(limits or {}),
+        limits=dict(limits or {}),
         batches=DEFAULT_BATCHES if batches is None else tuple(batches),
         most_devices=most_devices,
         aligned=aligned,
@@ -123,28 +117,6 @@ def wishes(models: AnyModel | Serve | Sequence[AnyModel | Serve]) -> tuple[Serve
 
 def _usual_objective(wanted: Sequence[Serve]) -> str:
     return "rent" if all(one.demand_tokens_per_s is not None for one in wanted) else "throughput"
-
-
-def checked_limits(limits: Mapping[str, float]) -> dict[str, float]:
-    """Limits on all replicas together, as numbers.
-
-    Raises:
-        RequestError: some are no such limits, or no numbers; all are listed.
-    """
-    problems = [
-        Problem(where="limits", key=name, value=str(value), fact=fact)
-        for name, value in limits.items()
-        if (
-            fact := f"is no limit: there are `{'`, `'.join(LIMITS[:-1])}` and `{LIMITS[-1]}`"
-            if name not in LIMITS
-            else "is not a positive number"
-            if not (isinstance(value, (int, float)) and 0 < value < math.inf)
-            else ""
-        )
-    ]
-    if problems:
-        raise RequestError(problems)
-    return {name: float(value) for name, value in limits.items()}
 
 
 def _table_costs(costs: GroupCosts | CostTable | None) -> tuple[GroupCost, ...]:
@@ -225,10 +197,6 @@ def _known_devices(
     return known, problems
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
 def wish_problems(request: PlacementRequest, site: Site) -> list[Problem]:
     """What is wrong with what is asked of all replicas together."""
     problems = _problems(request.models, request.targets, objective=request.objective)
@@ -258,11 +226,6 @@ def _problems(wanted: Sequence[Serve], targets: Targets, *, objective: str) -> l
     problems = []
     if not wanted:
         problems.append(Problem(where="models", fact="names no model"))
-    if objective not in OBJECTIVES:
-        remedy = f"one of {', '.join(OBJECTIVES)}"
-        problems.append(
-            Problem(where="objective", value=objective, fact="is no objective", remedy=remedy)
-        )
     if objective == "cost" and len(wanted) > 1:
         fact, remedy = "the least cost per token is of one model", "ask for `rent`"
         problems.append(Problem(where="objective", value=objective, fact=fact, remedy=remedy))
@@ -286,12 +249,6 @@ def _problems(wanted: Sequence[Serve], targets: Targets, *, objective: str) -> l
 def _wish_faults(one: Serve, objective: str) -> list[Problem]:
     name, problems = one.model.name, []
     demand, replicas = one.demand_tokens_per_s, one.replicas
-    if demand is not None and not (_is_number(demand) and 0 < demand < float("inf")):
-        fact = "the demand is not a positive number of tokens a second"
-        problems.append(Problem(where=name, value=str(demand), fact=fact))
-    if replicas is not None and not (isinstance(replicas, int) and replicas > 0):
-        fact = "the replicas are not a positive whole number"
-        problems.append(Problem(where=name, value=str(replicas), fact=fact))
     if objective == "share" and demand is None:
         fact, remedy = "has no demand to serve a share of", "give one, or another objective"
         problems.append(Problem(where=name, fact=fact, remedy=remedy))

@@ -29,7 +29,10 @@ from planner.specs.placement_request import (
     AnyModel,
     DeploymentTable,
     GroupCost,
+    Limits,
+    Objective,
     PlacementRequest,
+    Role,
     Serve,
     SiteSpec,
     layout_request,
@@ -51,7 +54,7 @@ NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
 
 
-@arguments_checked(ranges="later")
+@arguments_checked()
 @timed
 def place(
     cluster: SiteSpec | nx.Graph[Any],
@@ -61,8 +64,8 @@ def place(
     workload: Workload | None = None,
     targets: Targets = NO_TARGETS,
     state: State | None = None,
-    objective: str | None = None,
-    limits: Mapping[str, float] | None = None,
+    objective: Objective | None = None,
+    limits: Limits | None = None,
     batches: Sequence[int] | None = None,
     most_devices: int | None = None,
     aligned: bool = False,
@@ -72,7 +75,7 @@ def place(
     deployments: Sequence[DeploymentTable] = (),
     confidence: float | None = None,
     prefer: str = BEST,
-    roles: str | None = None,
+    roles: Role | None = None,
     connector: Connector | None = None,
     prefill_devices: int | None = None,
     decode_devices: int | None = None,

@@ -26,7 +26,14 @@ from planner.solvers.placement import PlacementSolution
 from planner.solvers.solution import Status, relative_gap
 from planner.specs.certificates import LEAST_MOVED, UNCONFIRMED
 from planner.specs.engines.files import memory_as_in
-from planner.specs.placement_request import AnyModel, Serve, SiteSpec, inherited_and_changed
+from planner.specs.placement_request import (
+    AnyModel,
+    Limits,
+    Objective,
+    Serve,
+    SiteSpec,
+    inherited_and_changed,
+)
 from planner.specs.records import DeviceSpec, Workload
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.roles import TOGETHER
@@ -48,7 +55,7 @@ BYTES_OF_GIB = 2.0**30
 CLOSE = 1e-9
 
 
-@arguments_checked(ranges="later")
+@arguments_checked()
 @timed
 def repair(
     placement: Placement,
@@ -60,8 +67,8 @@ def repair(
     loss: float = 0.0,
     workload: Workload | None = None,
     targets: Targets | None = None,
-    objective: str | None = None,
-    limits: Mapping[str, float] | None = None,
+    objective: Objective | None = None,
+    limits: Limits | None = None,
     batches: Sequence[int] | None = None,
     most_devices: int | None = None,
     aligned: bool | None = None,
@@ -93,9 +100,6 @@ def repair(
             it ends in is said not to be whole.
     """
     began_s = time.perf_counter()
-    if not 0 <= loss < 1:
-        fact = "is no share between 0 and 1"
-        raise RequestError([Problem(where="loss", value=f"{loss:g}", fact=fact)])
     if placement.request.roles.name != TOGETHER:
         fact = "has replicas that hand caches over, which a repair cannot move yet"
         remedy = "place anew: `plan place --state …`"

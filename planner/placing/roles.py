@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
 from planner.errors import Problem, RequestError
 from planner.specs.connectors import USUAL_CONNECTOR, load_connector
 from planner.specs.placement_request import PlacementRequest
-from planner.specs.roles import APART, ASKED_ROLES, TOGETHER, AskedRoles, Connector
-from planner.specs.validation.problems import did_you_mean
+from planner.specs.roles import APART, TOGETHER, AskedRoles, Connector
 
 
 def asked_roles(
@@ -23,13 +21,13 @@ def asked_roles(
     """The roles that replicas may have; what fixes the devices of one asks for both.
 
     Raises:
-        RequestError: no such roles, or what has no effect; every problem is listed.
+        RequestError: some has no effect; every problem is listed.
     """
     fixed = {"--prefill-devices": prefill_devices, "--decode-devices": decode_devices}
     said = {where: n_devices for where, n_devices in fixed.items() if n_devices is not None}
     name = roles or (APART if said else TOGETHER)
     without = [*said, *(["--connector"] if connector else [])] if name == TOGETHER else []
-    problems = [*_unknown(name), *_no_numbers(said), *map(_without_effect, without)]
+    problems = list(map(_without_effect, without))
     if problems:
         raise RequestError(problems)
     if name == TOGETHER:
@@ -40,19 +38,6 @@ def asked_roles(
         prefill_devices=prefill_devices,
         decode_devices=decode_devices,
     )
-
-
-def _unknown(name: str) -> Iterator[Problem]:
-    if name not in ASKED_ROLES:
-        remedy = did_you_mean(name, ASKED_ROLES, otherwise=f"one of {', '.join(ASKED_ROLES)}")
-        yield Problem(where="--roles", value=name, fact="is no choice of roles", remedy=remedy)
-
-
-def _no_numbers(said: Mapping[str, int]) -> Iterator[Problem]:
-    for where, n_devices in said.items():
-        if n_devices < 1:
-            fact = "is no positive number of devices"
-            yield Problem(where=where, value=str(n_devices), fact=fact)
 
 
 def _without_effect(where: str) -> Problem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 from planner.quantities import placed
 from planner.specs.architecture import Architecture
@@ -16,12 +17,17 @@ from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.pools import PoolSpec
 from planner.specs.records import ClusterSpec, ModelSpec, Workload
 from planner.specs.request import Request, SolverOptions, Targets, make_request
-from planner.specs.roles import AskedRoles
+from planner.specs.roles import ASKED_ROLES, AskedRoles
 from planner.specs.runtimes import ENGINES
 from planner.specs.state import State
+from planner.specs.validation.values import Named, one_of
 
 OBJECTIVES = ("throughput", "share", "rent", "devices", "latency", "cost")
+Objective = Annotated[str, one_of("objective", OBJECTIVES)]
+Role = Annotated[str, one_of("choice of roles", ASKED_ROLES)]
 LIMITS = tuple(one.name for one in placed("all"))
+Limits = Mapping[Annotated[str, one_of("limit", LIMITS)], Annotated[float, Named("limit")]]
+"""On all replicas together."""
 
 AnyModel = ModelSpec | Architecture
 """A model as the layouts shard it, or layer by layer as engines run it."""

@@ -75,14 +75,14 @@ def test_wrong_arguments_are_said_at_once():
         options=SolverOptions(solver="gurobi"),
     )
     assert places(found) == [
+        "--roles `both`",
         "--router `nearest`",
+        "limits: rent `-1.0`",
+        "limits `colour`",
         "--simulated `3`",
         "--solver `gurobi`",
         "--engine `erdil2025`",
         "--engine `no-such`",
-        "--roles `both`",
-        "limits: rent `-1.0`",
-        "limits: colour `2.0`",
         "--price `a100`",
     ]
 
@@ -105,17 +105,17 @@ def test_wrong_classes_are_said_at_once_by_the_keys_of_their_file():
     )
     assert places(found) == [
         "traffic: classes[0].priority `-1`",
+        "traffic: classes[1].arrivals.pattern `waves`",
+        "traffic: classes[2].goodput.share `1.5`",
+        "traffic: classes[3].targets[0].share `1.0`",
+        "traffic: classes[3].targets[0].at_most_s `0.0`",
         "traffic.toml: class.name `chat`",
         "traffic.toml: class[0].rate `0`",
         "traffic.toml: class[0].cuts `5000`",
         "traffic.toml: class[1].model",
-        "traffic.toml: class[1].arrivals `waves`",
-        "traffic.toml: class[2].targets.goodput `1.5`",
         f"traffic.toml: class[2].model `{LARGE}`",
         "traffic.toml: class[2].targets.tpot_p95",
         "traffic.toml: class[2].targets.goodput `tpot`",
-        "traffic.toml: class[3].targets.ttft_p100 `1`",
-        "traffic.toml: class[3].targets.ttft_p100 `0`",
     ]
 
 

@@ -134,7 +134,7 @@ def test_devices_of_each_role_can_be_fixed():
     ("asked", "fact"),
     [
         ({"roles": "appart"}, "did you mean `apart`"),
-        ({"prefill_devices": 0}, "no positive number"),
+        ({"prefill_devices": 0}, "--prefill-devices `0`  is zero"),
         ({"roles": "together", "decode_devices": 8}, "has no effect"),
         ({"connector": load_connector("wire")}, "has no effect"),
         (

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Annotated
 
 from planner.errors import Problem, RequestError
-from planner.placing.asking import AnySite, checked_limits, named_engines, site_spec
+from planner.placing.asking import AnySite, named_engines, site_spec
 from planner.placing.fabrics.site import Fabric, graph_in
 from planner.placing.fleets.classes import traffic_problems
 from planner.placing.fleets.fitting import Fitting, unserved, usual_engines
@@ -22,7 +22,7 @@ from planner.specs.engines.files import load_engine
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.graphs import GraphSpec
 from planner.specs.options.meanings import ENGINES, OF_FLEETS, family_of, misplaced
-from planner.specs.placement_request import DeploymentTable, PlacementRequest, Serve
+from planner.specs.placement_request import DeploymentTable, Limits, PlacementRequest, Role, Serve
 from planner.specs.pools import PoolSpec
 from planner.specs.prices import priced, unknown_kinds
 from planner.specs.records import ClusterSpec, DeviceSpec
@@ -53,7 +53,7 @@ def fleet_request(
     counts: Mapping[str, int] | None = None,
     prices: Mapping[str, float] | None = None,
     devices: Mapping[str, DeviceSpec] | None = None,
-    roles: str | None = None,
+    roles: Role | None = None,
     connector: Connector | None = None,
     prefill_devices: int | None = None,
     decode_devices: int | None = None,
@@ -64,7 +64,7 @@ def fleet_request(
     batches: Sequence[int] | None = None,
     chunks: Sequence[int] | None = None,
     most_devices: int | None = None,
-    limits: Mapping[str, float] | None = None,
+    limits: Limits | None = None,
     quality_loss_fraction: float | None = None,
     n_simulated: Annotated[int, between(LEAST_SIMULATED, MOST_SIMULATED)] = N_SIMULATED,
     options: SolverOptions = _DEFAULT_OPTIONS,
@@ -110,7 +110,6 @@ def fleet_request(
     wanted = found.collect(
         partial(_roles, traffic, roles, connector, prefill=prefill_devices, decode=decode_devices)
     )
-    within = found.collect(partial(checked_limits, limits or {}))
     found.problems += unknown_kinds(prices or {}, [supplied.site] if supplied else [])
     heed(dict.fromkeys(found.problems))
     assert supplied is not None
@@ -129,7 +128,7 @@ def fleet_request(
         batches=_ascending(batches),
         chunks=_ascending(chunks),
         most_devices=most_devices,
-        limits=within or {},
+        limits=dict(limits or {}),
         quality_loss_fraction=quality_loss_fraction,
         n_simulated=n_simulated,
         options=options,

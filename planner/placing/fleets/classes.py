@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from planner.errors import Problem
 from planner.specs.placement_request import AnyModel
-from planner.specs.traffic.arrivals import PATTERNS, REPLAYED
+from planner.specs.traffic.arrivals import REPLAYED
 from planner.specs.traffic.distributions import MOST_TOKENS
 from planner.specs.traffic.lengths import Lengths
 from planner.specs.traffic.percentiles import (
@@ -17,7 +16,6 @@ from planner.specs.traffic.percentiles import (
     ITL,
     TPOT,
     GoodputTarget,
-    PercentileTarget,
 )
 from planner.specs.traffic.reading import length_problems
 from planner.specs.traffic.records import FREE_CUTS, TrafficClass
@@ -106,19 +104,16 @@ def _class_problems(one: TrafficClass, said: Spoken) -> Iterator[Problem]:
             **said.at("--rate"), value=f"{one.rate_per_s:g}", fact=fact, remedy="write `8 req/s`"
         )
     yield from _arrival_problems(one, said)
-    yield from _target_problems(one.targets, said)
-    if one.goodput is not None:
-        yield from _goodput_problems(one.goodput, said)
+    for problem in target_problems(one.targets, "", ""):
+        yield Problem(**said.at("--targets"), value=problem.value, fact=problem.fact)
+    if one.goodput is not None and one.goodput == GoodputTarget(share=one.goodput.share):
+        place, remedy = said.at("--goodput"), "add one, like `ttft<2s`"
+        yield Problem(**place, fact="has no limits", remedy=remedy)
 
 
 def _arrival_problems(one: TrafficClass, said: Spoken) -> Iterator[Problem]:
     arrivals, place = one.arrivals, said.at("--arrivals")
-    if arrivals.pattern not in PATTERNS:
-        remedy = f"it is one of {', '.join(PATTERNS)}"
-        yield Problem(
-            **place, value=arrivals.pattern, fact="is no pattern of arrivals", remedy=remedy
-        )
-    elif arrivals.pattern == REPLAYED and (
+    if arrivals.pattern == REPLAYED and (
         arrivals.trace is None or not arrivals.trace.duration_s > 0.0
     ):
         fact = "replays a trace, and there is none that takes time"
@@ -126,41 +121,6 @@ def _arrival_problems(one: TrafficClass, said: Spoken) -> Iterator[Problem]:
     elif not 0.0 <= arrivals.cv2 <= LARGEST_CV2 and arrivals.pattern != REPLAYED:
         fact = f"is not between 0 and {LARGEST_CV2:g}"
         yield Problem(**place, value=f"cv2:{arrivals.cv2:g}", fact=fact)
-
-
-def _target_problems(targets: Sequence[PercentileTarget], said: Spoken) -> Iterator[Problem]:
-    for one in targets:
-        place = said.at(one.option)
-        if one.quantity not in DEFINITIONS:
-            remedy = f"it is one of {', '.join(DEFINITIONS)}"
-            yield Problem(**place, value=one.quantity, fact="is no quantity", remedy=remedy)
-        if not 0.0 < one.share < 1.0:
-            fact, remedy = "is no percentile", "write a share like 0.95"
-            yield Problem(**place, value=f"{one.share:g}", fact=fact, remedy=remedy)
-        if not _is_time(one.at_most_s):
-            value, fact = f"{one.at_most_s:g}", "is no time above zero"
-            yield Problem(**place, value=value, fact=fact, remedy="write it like `1 s`")
-    for problem in target_problems(targets, "", ""):
-        yield Problem(**said.at("--targets"), value=problem.value, fact=problem.fact)
-
-
-def _goodput_problems(goodput: GoodputTarget, said: Spoken) -> Iterator[Problem]:
-    place = said.at("--goodput")
-    if not 0.0 < goodput.share <= 1.0:
-        remedy = "write `0.95` or `95%`"
-        fact = "is no share of requests"
-        yield Problem(**place, value=f"{goodput.share:g}", fact=fact, remedy=remedy)
-    limits = [goodput.ttft_s, goodput.tpot_s, goodput.e2e_s]
-    if not any(one is not None for one in limits):
-        yield Problem(**place, fact="has no limits", remedy="add one, like `ttft<2s`")
-    for one in limits:
-        if one is not None and not _is_time(one):
-            yield Problem(**place, value=f"{one:g}", fact="is no time above zero")
-
-
-def _is_time(seconds: float) -> bool:
-    low, high, _ = RANGES["s"]
-    return math.isfinite(seconds) and low <= seconds <= high
 
 
 def _impossible_lengths(lengths: Lengths, said: Spoken) -> Iterator[Problem]:

@@ -7,7 +7,9 @@ import random
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from planner.specs.validation.values import one_of
 
 if TYPE_CHECKING:
     Floats = array[float]
@@ -120,7 +122,7 @@ class Arrivals:
     (0.25, 0.5)
     """
 
-    pattern: str = POISSON
+    pattern: Annotated[str, one_of("pattern of arrivals", PATTERNS)] = POISSON
     cv2: float = 1.0
     trace: Trace | None = None
 

@@ -6,6 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Annotated
+
+from planner.specs.validation.values import Check, Share, one_of
 
 TTFT, TPOT, ITL, E2E = "ttft", "tpot", "itl", "e2e"
 
@@ -31,6 +34,11 @@ USUAL_PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
 _KEY = re.compile(r"(?P<quantity>[a-z0-9]+)[-_]p(?P<percent>\d{1,2}(?:\.\d{1,6})?)")
 
 
+Percentile = Annotated[
+    float, Check(lambda p: ("" if 0.0 < p < 1.0 else "is no percentile", "write a share like 0.95"))
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PercentileTarget:
     """A share of all requests, or of all tokens, is to have no more of a quantity.
@@ -44,8 +52,8 @@ class PercentileTarget:
     'TTFT p95'
     """
 
-    quantity: str
-    share: float
+    quantity: Annotated[str, one_of("quantity", DEFINITIONS)]
+    share: Percentile
     at_most_s: float
 
     @property
@@ -66,7 +74,7 @@ class GoodputTarget:
         ttft_s, tpot_s, e2e_s: of a request, above zero [s].
     """
 
-    share: float
+    share: Share
     ttft_s: float | None = None
     tpot_s: float | None = None
     e2e_s: float | None = None

@@ -56,8 +56,8 @@ MAKERS = {
 }
 """Records by what makes one of what people have in hand."""
 
-_ANSWERS = ("results", "predictions", "surveys")
-"""Ends of the names of modules whose records are answers: what they count may be anything."""
+_ANSWERS = "planner.results."
+"""Opens the names of modules whose records are answers: what they count may be anything."""
 
 _OPAQUE = ("kernels", "networks", "deployments")
 """Ends of the names of modules whose records only the planner makes: they are not looked into."""
@@ -197,7 +197,7 @@ class Calls(Border):
         if record.__module__.endswith(_OPAQUE):
             return core_schema.any_schema()
         had_ranges, keys, schemas = self._has_ranges, {}, {}
-        self._has_ranges = had_ranges and not record.__module__.endswith(_ANSWERS)
+        self._has_ranges = had_ranges and not record.__module__.startswith(_ANSWERS)
         for name, hint in hints_of(record).items():
             option = self._fields.get(f"{record.__name__}.{name}")
             key = keys[name] = f"{name}{OPTION}{option}" if option else name

@@ -46,7 +46,10 @@ _MAY_BE_ZERO = frozenset(
 """Counts, amounts and fractions that may be 0; so may times, and numbers without a unit."""
 
 _NEVER_ZERO = frozenset(
-    ("tpot_s", "ttft_s", "time_limit_s", "n_params_published", "n_active_params_published", "limit")
+    (
+        *("tpot_s", "ttft_s", "e2e_s", "at_most_s", "time_limit_s", "limit"),
+        *("n_params_published", "n_active_params_published"),
+    )
 )
 _BELOW_ONE = frozenset(
     (

@@ -55,8 +55,11 @@ def usual(name: str) -> str:
 def set_by() -> Mapping[str, str]:
     """The option of each argument of the library, and of each field of a record, that one sets.
 
-    Fields of `SolverOptions` are arguments of some functions by themselves.
+    Fields of `SolverOptions` and of roles are arguments of some functions by themselves.
     """
     rows = [row for rows in HEADINGS.values() for row in rows if row.sets]
-    solving = {row.sets.removeprefix("SolverOptions."): row.name for row in rows}
-    return {**solving, **{row.sets: row.name for row in rows}}
+    alone = ("SolverOptions.", "AskedRoles.")
+    by_themselves = {
+        row.sets.rpartition(".")[2]: row.name for row in rows if row.sets.startswith(alone)
+    }
+    return {**by_themselves, **{row.sets: row.name for row in rows}}
