@@ -24,17 +24,15 @@ class AnswerKind:
         name: the word for it in the envelope.
         of: its record, by module of `planner.results` and name: others are not imported.
         module: of `planner.report` that makes a document of it; empty where none does.
-        request, state, certificate: fields, by the way to them from the record, that stand in the
-            envelope under these names instead; empty where the kind has none.
+        elsewhere: what stands beside it in the envelope that is no `request` or `certificate` of
+            the record, nor `state` of its request: its name there, and the way to it.
         repeated: a field that is not written because it is the same as another, and that one.
     """
 
     name: str
     of: str
     module: str = ""
-    request: Path = ()
-    state: Path = ()
-    certificate: Path = ()
+    elsewhere: tuple[tuple[str, Path], ...] = ()
     repeated: tuple[Path, Path] | None = None
 
     @property
@@ -46,8 +44,11 @@ class AnswerKind:
 
     @property
     def moved(self) -> tuple[tuple[str, Path], ...]:
-        """What stands beside the answer; the state, which lies in the request, comes last."""
-        return (("request", self.request), ("certificate", self.certificate), ("state", self.state))
+        """What may stand beside the answer, by the way to it from the record, empty without one.
+
+        The state, which lies in the request, comes last.
+        """
+        return _moved(self)
 
     @property
     def unverified(self) -> tuple[str, ...]:
@@ -66,92 +67,38 @@ class AnswerKind:
         return ("answer", *path)
 
 
-_REQUEST, _PROOF = ("request",), ("certificate",)
-
 ANSWER_KINDS: tuple[AnswerKind, ...] = (
-    AnswerKind(
-        name="plan", of="plans.Plan", module="answers.plans", request=_REQUEST, certificate=_PROOF
-    ),
-    AnswerKind(
-        name="placement",
-        of="placements.Placement",
-        module="answers.placement",
-        state=("request", "state"),
-        request=_REQUEST,
-        certificate=_PROOF,
-    ),
+    AnswerKind(name="plan", of="plans.Plan", module="answers.plans"),
+    AnswerKind(name="placement", of="placements.Placement", module="answers.placement"),
     AnswerKind(
         name="repair",
         of="repairs.Repair",
         module="answers.repair",
-        request=("request",),
-        state=("request", "wanted", "state"),
-        certificate=("placement", "certificate"),
+        elsewhere=(
+            ("certificate", ("placement", "certificate")),
+            ("state", ("request", "wanted", "state")),
+        ),
         repeated=(("placement", "request"), ("request", "wanted")),
     ),
-    AnswerKind(
-        name="experts",
-        of="experts.ExpertPlan",
-        module="answers.experts",
-        request=_REQUEST,
-        certificate=_PROOF,
-    ),
-    AnswerKind(
-        name="stages",
-        of="staging.StagePlan",
-        module="answers.stages",
-        request=_REQUEST,
-        certificate=_PROOF,
-    ),
-    AnswerKind(
-        name="layers",
-        of="staging.LayerPlacement",
-        module="answers.layers",
-        request=_REQUEST,
-        certificate=_PROOF,
-    ),
-    AnswerKind(
-        name="fleet",
-        of="fleets.FleetPlan",
-        module="answers.fleets",
-        state=("request", "state"),
-        request=_REQUEST,
-        certificate=_PROOF,
-    ),
-    AnswerKind(
-        name="staircase",
-        of="fleets.FleetStaircase",
-        module="answers.staircases",
-        state=("request", "state"),
-        request=_REQUEST,
-    ),
+    AnswerKind(name="experts", of="experts.ExpertPlan", module="answers.experts"),
+    AnswerKind(name="stages", of="staging.StagePlan", module="answers.stages"),
+    AnswerKind(name="layers", of="staging.LayerPlacement", module="answers.layers"),
+    AnswerKind(name="fleet", of="fleets.FleetPlan", module="answers.fleets"),
+    AnswerKind(name="staircase", of="fleets.FleetStaircase", module="answers.staircases"),
     AnswerKind(name="frontiers", of="surveys.Curves", module="answers.frontiers"),
     AnswerKind(name="comparison", of="surveys.Comparison", module="answers.comparison"),
-    AnswerKind(name="audit", of="audits.Audit", module="answers.audit", request=("request",)),
-    AnswerKind(
-        name="engine-audit",
-        of="engines.EngineAudit",
-        module="answers.engine_audit",
-        request=("request",),
-    ),
-    AnswerKind(
-        name="prediction",
-        of="predictions.Prediction",
-        module="answers.prediction",
-        request=_REQUEST,
-    ),
+    AnswerKind(name="audit", of="audits.Audit", module="answers.audit"),
+    AnswerKind(name="engine-audit", of="engines.EngineAudit", module="answers.engine_audit"),
+    AnswerKind(name="prediction", of="predictions.Prediction", module="answers.prediction"),
     AnswerKind(
         name="layout-prediction",
         of="layout_predictions.LayoutPrediction",
         module="answers.layout_prediction",
-        request=("plan", "request"),
-        certificate=("plan", "certificate"),
+        elsewhere=(("request", ("plan", "request")), ("certificate", ("plan", "certificate"))),
     ),
     AnswerKind(name="devices", of="listings.Devices", module="catalogue.devices"),
     AnswerKind(name="engines", of="listings.Engines", module="catalogue.engines"),
-    AnswerKind(
-        name="conflict", of="plans.Conflict", module="answers.conflicts", request=("request",)
-    ),
+    AnswerKind(name="conflict", of="plans.Conflict", module="answers.conflicts"),
     AnswerKind(
         name="placement-conflict", of="obstacles.PlacementConflict", module="answers.conflicts"
     ),
@@ -226,6 +173,21 @@ def records_in(record: type) -> frozenset[type]:
         else:
             waiting += get_args(hint)
     return frozenset(found)
+
+
+@cache
+def _moved(kind: AnswerKind) -> tuple[tuple[str, Path], ...]:
+    from planner.report.json_records import record_hints
+
+    hints = record_hints(kind.record)
+    request = hints.get("request")
+    is_of_cluster = isinstance(request, type) and "state" in record_hints(request)
+    usual: dict[str, Path] = {
+        "request": ("request",) if request else (),
+        "certificate": ("certificate",) if "certificate" in hints else (),
+        "state": ("request", "state") if is_of_cluster else (),
+    }
+    return tuple((usual | dict(kind.elsewhere)).items())
 
 
 @cache

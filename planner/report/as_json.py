@@ -69,10 +69,9 @@ def parts_json(answer: object) -> Json:
     body = record_json(answer)
     if kind.repeated:
         _taken(body, kind.repeated[0])
-    state = _taken(body, kind.state)
-    certificate = _taken(body, kind.certificate)
-    request = _taken(body, kind.request)
-    return {"request": request, "state": state, "answer": body, "certificate": certificate}
+    beside = {name: _taken(body, path) for name, path in reversed(kind.moved)}
+    order = ("request", "state", "answer", "certificate")
+    return {name: body if name == "answer" else beside[name] for name in order}
 
 
 def failure_of(error: BaseException, *, exit_code: int) -> Failure:

@@ -53,17 +53,13 @@ def answer_schema(kind: AnswerKind) -> Schema:
     body = {"$ref": f"#/$defs/{kind.record.__name__}"}
     if kind.repeated:
         _taken(body, kind.repeated[0], definitions)
-    state = _taken(body, kind.state, definitions)
-    certificate = _taken(body, kind.certificate, definitions)
-    request = _taken(body, kind.request, definitions)
+    beside = {name: _taken(body, path, definitions) for name, path in reversed(kind.moved)}
     envelope = definitions.pop("Envelope")
     envelope["properties"] |= {
         "schema": {"const": ANSWER},
         "kind": {"const": kind.name},
-        "request": request,
-        "state": state,
+        **beside,
         "answer": body,
-        "certificate": certificate,
         "unverified": {"const": list(kind.unverified)},
         "digest": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
     }
