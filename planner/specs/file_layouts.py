@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated
 
@@ -207,17 +207,19 @@ lay_out(MtpShape, Section("", "n_modules n_params=n_params_published"))
 lay_out(CheckpointEntry, Section("", "repository", sourced=False), Section("", "weights experts"))
 
 
+def with_source(variant: Variant, provenance: Iterable[Provenance]) -> Variant:
+    """A variant that says where its quality is from, of a file that does."""
+    source = next(one.source for one in provenance if one.key == "variant.quality")
+    return replace(variant, quality=f"{variant.quality} ({source})")
+
+
 def build_model(file: ModelFile) -> ModelSpec:
     said_by = {one.key: one.source for one in file.provenance}
-    variant = file.variant
-    if variant is not None:
-        quality = f"{variant.quality} ({said_by['variant.quality']})"
-        variant = replace(variant, quality=quality)
     return from_fields(
         ModelSpec,
         file,
         n_heads_served=file.n_heads_served or file.n_heads,
-        variant=variant,
+        variant=file.variant and with_source(file.variant, file.provenance),
         checkpoints=tuple(
             Checkpoint(
                 format=name,

@@ -24,7 +24,7 @@ def shape_faults(said: Said) -> Iterator[Finding]:
     yield from _head_faults(said)
     yield from _part_faults(said)
     yield from _window_faults(said)
-    yield from _variant_faults(said)
+    yield from variant_faults(said)
     yield from _format_faults(said)
     yield from _checkpoint_faults(said)
     for name in ("weights_formats", "kv_formats", "published_weights"):
@@ -85,7 +85,7 @@ def _routing_faults(said: Said) -> Iterator[Finding]:
         yield Finding("moe.n_active_groups", fact, "routing is limited to some of them")
 
 
-def _variant_faults(said: Said) -> Iterator[Finding]:
+def variant_faults(said: Said) -> Iterator[Finding]:
     """A diffusion decoder without the numbers that time it, or another with them."""
     variant: Any = said.get("variant")
     for name in ("n_denoising_steps", "n_block_tokens") if variant else ():

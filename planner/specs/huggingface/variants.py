@@ -15,18 +15,30 @@ diffusion decoders `n_denoising_steps` and `n_block_tokens`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from planner.errors import Problem
+from planner.specs.file_layouts import with_source
 from planner.specs.ledger import Use
-from planner.specs.tables import Table, is_count, literal, read_table
-from planner.specs.variants import HOWS, Variant
-from planner.units import UnitError, parse
+from planner.specs.model_coherence import variant_faults
+from planner.specs.tables import Provenance, read_table
+from planner.specs.validation.files import validate
+from planner.specs.validation.layouts import Section, lay_out
+from planner.specs.variants import Variant
 
 _CONFIG, _FILE = "config.json", "variant.toml"
-_TEXTS = ("of", "how", "quality", "source")
-_LOSS = "quality_loss"
-_COUNTS = ("n_denoising_steps", "n_block_tokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariantFile:
+    """What a model was made from as its file has it."""
+
+    variant: Variant
+    provenance: tuple[Provenance, ...] = ()
+
+
+lay_out(VariantFile, Section("", "variant", sourced=False))
 
 
 def read_variant(config: Path, shown: str) -> tuple[Variant | None, list[Problem]]:
@@ -40,63 +52,7 @@ def read_variant(config: Path, shown: str) -> tuple[Variant | None, list[Problem
     if path == config or not path.exists():
         return None, []
     where = str(Path(shown).with_name(path.name))
-    table, problems = read_table(path, where, use=Use(kind="variant"))
-    if problems:
-        return None, list(problems)
-    inner = table.get("variant")
-    if not isinstance(inner, dict):
-        return None, [Problem(where=where, key="variant", fact="is missing")]
-    faults = [
-        Problem(where=where, key=f"variant.{key}", value=literal(value), fact=fact, remedy=remedy)
-        for key, value, fact, remedy in _faults(inner)
-    ]
-    return (None, faults) if faults else (_variant(inner), [])
-
-
-def _faults(table: Table) -> list[tuple[str, object, str, str]]:
-    """Key, value, fact, remedy."""
-    known = f"it is one of {', '.join(HOWS)}"
-    faults: list[tuple[str, object, str, str]] = []
-    for key in _TEXTS:
-        value = table.get(key)
-        if value is None:
-            faults.append((key, "", "is missing", known if key == "how" else ""))
-        elif not isinstance(value, str) or not value.strip():
-            faults.append((key, value, "is not text", ""))
-        elif key == "how" and value not in HOWS:
-            faults.append((key, value, "is no way to make a variant", known))
-    if _LOSS in table and _loss(table) is None:
-        faults.append((_LOSS, table[_LOSS], "is no share below 1", 'write `"3%"`'))
-    for key in _COUNTS:
-        if key in table and not is_count(table[key]):
-            faults.append((key, table[key], "is not a positive whole number", ""))
-        elif key in table and table.get("how") != "diffusion":
-            faults.append((key, table[key], "is of diffusion decoders only", ""))
-    if table.get("how") == "diffusion":
-        faults += [(key, "", "is missing", "") for key in _COUNTS if key not in table]
-    faults += [
-        (key, value, "unknown key", "")
-        for key, value in table.items()
-        if key not in (*_TEXTS, *_COUNTS, _LOSS)
-    ]
-    return faults
-
-
-def _loss(table: Table) -> float | None:
-    """The share that is lost; None where it cannot be read, or is not there."""
-    try:
-        loss = parse(str(table[_LOSS]), "1", allow_zero=True)
-    except (KeyError, UnitError):
-        return None
-    return loss if 0.0 <= loss < 1.0 else None
-
-
-def _variant(table: Table) -> Variant:
-    return Variant(
-        of=table["of"],
-        how=table["how"],
-        quality=f"{table['quality']} ({table['source']})",
-        n_denoising_steps=table.get("n_denoising_steps"),
-        n_block_tokens=table.get("n_block_tokens"),
-        quality_loss_fraction=_loss(table),
-    )
+    table, unread = read_table(path, where, use=Use(kind="variant"))
+    file, faults = validate(VariantFile, table, where, variant_faults) if table else (None, [])
+    variant = with_source(file.variant, file.provenance) if file else None
+    return variant, [*unread, *faults]

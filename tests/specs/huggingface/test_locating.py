@@ -152,15 +152,15 @@ def test_a_diffusion_decoder_says_its_passes_and_its_block(tmp_path: Path) -> No
     [
         ("[other]\na = 1\n", "variant  is missing"),
         (_PRUNED.replace("pruned", "shrunk"),
-         "variant.how `shrunk`  is no way to make a variant: it is one of pruned"),
-        (_PRUNED.replace('source = "model card"', ""), "variant.source  is missing"),
+         "variant.how `shrunk`  unknown way to make a variant: there are `pruned`"),
+        (_PRUNED.replace('source = "model card"', ""), "variant.quality  has no source: name"),
         (_PRUNED.replace("pruned", "diffusion"), "variant.n_denoising_steps  is missing"),
         (_PRUNED + "n_block_tokens = 4\n", "is of diffusion decoders only"),
         (_PRUNED + 'quality_loss = "120%"\n',
-         "variant.quality_loss `120%`  is no share below 1"),
+         "variant.quality_loss `120%`  is not below 1: write `0.8`"),
         (_PRUNED + 'quality_loss = "100%"\n',
-         "variant.quality_loss `100%`  is no share below 1"),
-        (_PRUNED + 'speed = "high"\n', "variant.speed `high`  unknown key"),
+         "variant.quality_loss `100%`  is not below 1: write `0.8`"),
+        (_PRUNED + 'speed = "high"\n', "variant.speed  unknown key"),
     ],
 )  # fmt: skip
 def test_a_malformed_variant_is_an_error_that_names_the_key(
