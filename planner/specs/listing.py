@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from planner.specs.patterns import is_pattern, name_of, read_pattern
 from planner.specs.places import Kind, files, shown_path
-from planner.specs.tables import Table, read_table
+from planner.specs.tables import Table, read_table, value_at
 from planner.specs.texts import visible
 
 
@@ -58,10 +58,8 @@ def variants_of(name: str) -> tuple[str, ...]:
     """Names of the models that can be named and say that they are variants of this one."""
     found = []
     for path in files(Kind.MODEL):
-        table, problems = read_table(path, shown_path(path))
-        said = table.get("variant") if not problems else None
-        of = said.get("of") if isinstance(said, dict) else None
-        if (of.get("value") if isinstance(of, dict) else of) == name:
+        table, _ = read_table(path, shown_path(path))
+        if value_at(table, "variant", "of") == name:
             found.append(path.stem)
     return tuple(dict.fromkeys(found))
 
@@ -83,17 +81,12 @@ def _list(kind: Kind, section: str) -> tuple[Listing, ...]:
 
 
 def _listing(table: Table, section: str, *, stem: str, shown: str) -> Listing:
-    inner = table.get(section)
-    head = inner if isinstance(inner, dict) else {}
-    many = is_pattern(table)
-    listed = head.get("examples")
-    examples = (
-        [text for text in listed if isinstance(text, str)] if isinstance(listed, list) else []
-    )
+    many, listed = is_pattern(table), value_at(table, section, "examples")
+    examples = listed if isinstance(listed, list) else []
     return Listing(
         name=visible(name_of(table, section) if many else stem),
-        title="" if many else visible(str(head.get("title", ""))),
-        description=visible(str(head.get("description", ""))),
-        examples=tuple(examples),
+        title="" if many else visible(str(value_at(table, section, "title", default=""))),
+        description=visible(str(value_at(table, section, "description", default=""))),
+        examples=tuple(text for text in examples if isinstance(text, str)),
         file=shown,
     )

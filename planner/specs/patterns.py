@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice, product
 
 from planner.errors import Problem
-from planner.specs.tables import Table, literal
+from planner.specs.tables import Table, is_count, literal, value_at
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _MAX_VALUES = 10_000
@@ -63,8 +63,7 @@ class Pattern:
 
 def name_of(table: Table, section: str = "cluster") -> str:
     """The name that a file gives itself, as far as it gives one."""
-    inner = table.get(section)
-    name = inner.get("name") if isinstance(inner, dict) else None
+    name = value_at(table, section, "name")
     return name if isinstance(name, str) else ""
 
 
@@ -150,13 +149,9 @@ def _values(listed: object) -> tuple[int, ...]:
     """Allowed values from a list or from `{ from = 1, to = 16 }`; empty if they are neither."""
     if isinstance(listed, dict) and listed.keys() == {"from", "to"}:
         low, high = listed["from"], listed["to"]
-        if not (_is_count(low) and _is_count(high)) or high - low >= _MAX_VALUES:
+        if not (is_count(low) and is_count(high)) or high - low >= _MAX_VALUES:
             return ()
         return tuple(range(low, high + 1))
-    if isinstance(listed, list) and all(map(_is_count, listed)):
+    if isinstance(listed, list) and all(map(is_count, listed)):
         return tuple(sorted(set(listed)))
     return ()
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**9

@@ -31,7 +31,7 @@ from planner.specs.overruled import remark_cluster, remark_device, remark_model
 from planner.specs.patterns import Pattern, is_pattern, name_of, read_pattern, substitute
 from planner.specs.places import Kind, exists, is_as_shipped, is_path, shipped_as, shown_path
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec
-from planner.specs.tables import Table, read_table
+from planner.specs.tables import Table, read_table, value_at
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import Coherent, validate
 from planner.specs.validation.hints import from_fields
@@ -195,7 +195,7 @@ def misnamed(found: Found, name: str, section: str) -> Iterator[Problem]:
 
 
 def _one_of_many(pattern: Pattern, table: Table, shown: str) -> Problem:
-    listed = table["cluster"].get("examples")
+    listed = value_at(table, "cluster", "examples")
     examples = listed if isinstance(listed, list) and listed else pattern.some_names(1)
     remedy = f"name one of them, like `{examples[0]}`"
     fact = "describes many clusters"
@@ -224,8 +224,7 @@ def _device_of(table: Table, cluster: Found) -> tuple[DeviceSpec | None, list[Pr
 
     A file that ships has its devices beside it too, but those of the user come before.
     """
-    head = table.get("cluster")
-    name = head.get("device") if isinstance(head, dict) else None
+    name = value_at(table, "cluster", "device")
     if not isinstance(name, str) or not name.strip():
         return None, []  # the schema says so
     try:

@@ -15,7 +15,7 @@ from planner.specs.prices import ALL, priced
 from planner.specs.reading import load_cluster, load_device
 from planner.specs.records import ClusterSpec, NodesFabric
 from planner.specs.state import State, load_state
-from planner.specs.tables import read_table
+from planner.specs.tables import read_table, value_at
 from planner.specs.traffic.arrivals import Arrivals
 from planner.specs.traffic.distributions import AnyTokens
 from planner.specs.traffic.records import FREE_CUTS, SuppliedKind
@@ -99,8 +99,7 @@ def usual_servers(device: str) -> str | None:
     found = []
     for path, pattern in patterns(Kind.CLUSTER):
         table, _ = read_table(path, path.name)
-        head = table.get("cluster")
-        if "nodes" in table and isinstance(head, dict) and head.get("device") == device:
+        if "nodes" in table and value_at(table, "cluster", "device") == device:
             found.append(pattern.fill(next(pattern.instances())))
     return min(found, key=lambda name: ("-nvl" not in name, name), default=None)
 
