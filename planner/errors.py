@@ -71,6 +71,12 @@ class RequestError(PlannerError):
         self.hint = hint
         super().__init__("; ".join(str(problem) for problem in self.problems))
 
+    @classmethod
+    def raise_if_any(cls, problems: Iterable[Problem], *, hint: str = "") -> None:
+        """Go on only if there are no problems; each is told once."""
+        if found := list(dict.fromkeys(problems)):
+            raise cls(found, hint=hint)
+
 
 class SpecError(RequestError):
     """A device, cluster or model file says something that cannot be."""

@@ -25,9 +25,7 @@ def check_degrees(request: Request, machine: Machine) -> None:
     Raises:
         RequestError: none has; its problems name what can be had.
     """
-    problems = degree_problems(request, machine)
-    if problems:
-        raise RequestError(problems)
+    RequestError.raise_if_any(degree_problems(request, machine))
 
 
 def degree_problems(request: Request, machine: Machine) -> list[Problem]:

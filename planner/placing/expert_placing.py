@@ -183,8 +183,7 @@ def _tables(
             fact = "has to be symmetric, its entries numbers from 0"
         if fact:
             problems.append(Problem(where="--coactivation", fact=fact))
-    if problems:
-        raise RequestError(problems)
+    RequestError.raise_if_any(problems)
     return there, pairs
 
 

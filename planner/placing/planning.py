@@ -185,8 +185,7 @@ def asked_of(request: PlacementRequest, costs: GroupCosts | CostTable | None) ->
         found.append(timers)
         if is_named or not timers:  # of the usual ones another may serve it
             problems += refused
-    if problems:
-        raise RequestError(list(dict.fromkeys(problems)))
+    RequestError.raise_if_any(problems)
     listed = {
         (one.engine.name, one.kernels.device): one
         for timers in found

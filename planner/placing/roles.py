@@ -27,9 +27,7 @@ def asked_roles(
     said = {where: n_devices for where, n_devices in fixed.items() if n_devices is not None}
     name = roles or (APART if said else TOGETHER)
     without = [*said, *(["--connector"] if connector else [])] if name == TOGETHER else []
-    problems = list(map(_without_effect, without))
-    if problems:
-        raise RequestError(problems)
+    RequestError.raise_if_any(map(_without_effect, without))
     if name == TOGETHER:
         return AskedRoles()
     return AskedRoles(

@@ -46,8 +46,7 @@ def with_tables(request: PlacementRequest, site: Site) -> PlacementRequest:
             )
         except RequestError as error:
             problems += error.problems
-    if problems:
-        raise RequestError(problems)
+    RequestError.raise_if_any(problems)
     return replace(request, deployments=tuple(found))
 
 

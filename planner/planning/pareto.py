@@ -95,8 +95,7 @@ def frontier(
         told = candidates_of(model, cluster, engine, targets=targets, **wanted)
     except RequestError as error:
         raise RequestError([*problems, *error.problems], hint=error.hint) from None
-    if problems:
-        raise RequestError(problems)
+    RequestError.raise_if_any(problems)
     return traced_out(told, x=x, alpha=alpha, on_points=on_points, began_s=began_s)
 
 

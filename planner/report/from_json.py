@@ -75,8 +75,7 @@ def answer_of(envelope: Json, *, shown: str) -> ReadAnswer:
     if (whole := _whole(envelope, kind)) is not None:
         found, faults = ANSWERS.read(kind.record, whole, shown)
         problems += [_placed(problem, kind) for problem in faults]
-    if problems:
-        raise SpecError(problems)
+    SpecError.raise_if_any(problems)
     return ReadAnswer(envelope=envelope, kind=kind, answer=found)
 
 

@@ -84,9 +84,7 @@ def load_placement(path: str | Path) -> Placement:
         fact, remedy = f"is a {read.kind.name}", "write one with `plan place … --json`"
         problem = Problem(where=str(path), key="/kind", fact=fact, remedy=remedy)
         raise SpecError([problem])
-    problems = list(_faults(found, str(path)))
-    if problems:
-        raise SpecError(problems)
+    SpecError.raise_if_any(_faults(found, str(path)))
     return found
 
 

@@ -43,14 +43,11 @@ def economics_request(request: Request, *, memory: str = MEMORY_RULES[0]) -> Eco
         RequestError: it knows no prefill, no cache in a format of its own, and no such pool.
     """
     problems = _problems(request, memory)
-    if problems:
-        raise RequestError(problems)
+    RequestError.raise_if_any(problems)
     speculation = request.speculation
     drafts = speculation.draft.published_weights if speculation else ()
     device = economics_device(request.cluster, (*request.weights_formats, *drafts))
-    problems = _degree_problems(request, device)
-    if problems:
-        raise RequestError(problems)
+    RequestError.raise_if_any(_degree_problems(request, device))
     notes = [f"{request.model.name}: {phrase}" for phrase in left_out(request.model)]
     drafting = Drafting()
     if speculation:

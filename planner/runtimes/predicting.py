@@ -112,8 +112,7 @@ def predict(
     problems = impossible(
         model, machines, table, traffic, drafts=drafts, n_shared_tokens=n_shared_tokens
     )
-    if problems:
-        raise RequestError(problems)
+    RequestError.raise_if_any(problems)
     given = given_deployment(
         model, machines, table, traffic, speculating, n_shared_tokens=int(n_shared_tokens)
     )

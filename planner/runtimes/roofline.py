@@ -58,9 +58,7 @@ def candidates_of_request(request: Request) -> tuple[RooflineCandidates, ...]:
     """
     machine = machine_of(request.cluster, request.model)
     check_degrees(request, machine)
-    problems = list(variant_problems(request.model, request.variants, request.workload))
-    if problems:
-        raise RequestError(problems)
+    RequestError.raise_if_any(variant_problems(request.model, request.variants, request.workload))
     first, *others = with_variants(request)
     found = [RooflineCandidates(request=first, machine=machine)]
     for one in others:

@@ -103,8 +103,7 @@ def model_spec_of(
         Problem(where=asked_by, value=written or architecture.name, fact=fact, remedy=remedy)
         for fact, remedy in dict.fromkeys(_unknown_to_layouts(architecture))
     ]
-    if problems:
-        raise SpecError(problems, hint=_HINT.format(name=written or architecture.name))
+    SpecError.raise_if_any(problems, hint=_HINT.format(name=written or architecture.name))
     attention = architecture.layers[0].mixer
     assert isinstance(attention, GroupedAttention | LatentAttention)
     is_latent = isinstance(attention, LatentAttention)

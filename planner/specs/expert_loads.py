@@ -211,8 +211,7 @@ def _parsed(name: str, asked_by: str) -> Any:  # noqa: ANN401 as the file has it
     kind, use = Path(name).suffix.lower(), Use(kind=asked_by.lstrip("-"))
     if kind == ".toml":
         table, problems = read_table(Path(name), name, use=use)
-        if problems:
-            raise RequestError(problems)
+        RequestError.raise_if_any(problems)
         return table
     try:
         text = read_text(name, most_bytes=MOST_BYTES, use=use)

@@ -105,8 +105,7 @@ class _Resolver:
                     self._fault("owners", name, "owns what is not busy", "add it to `busy`")
                     break
         parts = self._links()
-        if self._problems:
-            raise SpecError(self._problems)
+        SpecError.raise_if_any(self._problems)
         between = tuple(
             (one.names[0], one.names[1], one.bandwidth_fraction)
             for one in state.links

@@ -183,8 +183,7 @@ def load_pool(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec:
             problems += error.problems
             hints += filter(None, (error.hint,))
     problems += _duplicates(file, found.shown)
-    if problems:
-        raise SpecError(problems, hint="\n".join(dict.fromkeys(hints)))
+    SpecError.raise_if_any(problems, hint="\n".join(dict.fromkeys(hints)))
     if not is_as_shipped(found.path):
         _remark_spine(groups, found.shown)
     n_devices = sum(group.cluster.n_devices for group in groups)

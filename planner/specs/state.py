@@ -122,14 +122,11 @@ def load_state(path: str | Path, *, asked_by: str = "--state") -> State:
     if not exists(Path(path)):
         raise SpecError([Problem(where=asked_by, value=literal(shown), fact="no such file")])
     table, problems = read_table(Path(path), shown, use=Use(kind="state"))
-    if problems:
-        raise SpecError(problems, hint=_keys() if not table else "")
+    SpecError.raise_if_any(problems, hint=_keys() if not table else "")
     file, faults = validate(StateFile, table, shown)
     if file is None:
         raise SpecError(faults, hint=_keys())
-    faults = list(_link_faults(file, shown))
-    if faults:
-        raise SpecError(faults)
+    SpecError.raise_if_any(_link_faults(file, shown))
     return from_fields(
         State,
         file,

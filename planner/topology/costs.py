@@ -34,15 +34,13 @@ def recosted(inventory: Inventory, costs: GroupCosts | CostTable) -> Inventory:
             latency.
     """
     problems = list(_problems(inventory, costs))
-    if problems:
-        raise RequestError(problems)
+    RequestError.raise_if_any(problems)
     found = {key: _cost(costs, key, names) for key, names in _domains(inventory)}
     for key, cost in found.items():
         if cost is not None and not is_cost(cost):
             fact = "is not a positive bandwidth and a latency"
             problems.append(Problem(where="group_costs", key=key, value=str(cost), fact=fact))
-    if problems:
-        raise RequestError(problems)
+    RequestError.raise_if_any(problems)
     return _applied(inventory, {key: cost for key, cost in found.items() if cost is not None})
 
 

@@ -185,8 +185,7 @@ def _link_changes(graph: nx.Graph[str], states: DeviceStates) -> Mapping[tuple[s
         else:
             fact = f"has no link to `{b}`"
             problems.append(Problem(where=states.shown, key="between", value=a, fact=fact))
-    if problems:
-        raise SpecError(problems)
+    SpecError.raise_if_any(problems)
     return changes
 
 

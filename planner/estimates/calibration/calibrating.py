@@ -78,8 +78,7 @@ def calibrate(
             read += _read(path, device, engine, frozenset(programs))
         except RequestError as error:
             problems += error.problems
-    if problems:
-        raise RequestError(problems)
+    RequestError.raise_if_any(problems)
     admitted = admit(read, device.peak_flop_per_s, device.hbm_bytes_per_s)
     tables, few = joined(admitted.tables)
     if not tables:
@@ -92,9 +91,7 @@ def calibrate(
         assert peak is not None
         rates = {"peak_flop_per_s": peak, "hbm_bytes_per_s": device.hbm_bytes_per_s}
         fitted.append(fit(one, rates, n_sms=n_sms))
-    unsound = list(_unsound(fitted, device, n_sms))
-    if unsound:
-        raise RequestError(unsound)
+    RequestError.raise_if_any(_unsound(fitted, device, n_sms))
     known_as = source or _names(paths, admitted.timed_on)
     return Calibration(
         device=device,

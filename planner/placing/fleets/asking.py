@@ -111,7 +111,7 @@ def fleet_request(
         partial(_roles, traffic, roles, connector, prefill=prefill_devices, decode=decode_devices)
     )
     found.problems += unknown_kinds(prices or {}, [supplied.site] if supplied else [])
-    heed(dict.fromkeys(found.problems))
+    heed(found.problems)
     assert supplied is not None
     request = FleetRequest(
         site=priced(supplied.site, prices or {}),
@@ -237,7 +237,7 @@ def _served(request: FleetRequest, shown: str) -> FleetRequest:
         request = replace(request, engines=usual_engines(request.classes, site))
     if request.engines and all(family_of(one) == ENGINES for one in request.engines):
         problems += Fitting(request=request, site=site).problems(shown)
-    heed(dict.fromkeys(problems))
+    heed(problems)
     return replace(request, deployments=tuple(_rows(request, site)))
 
 

@@ -81,8 +81,7 @@ def _check(lowest: float, highest: float, workers: int) -> None:
     if workers < 1:
         fact = "is no positive number of processes"
         problems.append(Problem(where="--workers", value=str(workers), fact=fact))
-    if problems:
-        raise RequestError(problems)
+    RequestError.raise_if_any(problems)
 
 
 def _edges(low: float, high: float, n_parts: int) -> list[float]:

@@ -167,8 +167,7 @@ def read_groups(text: str, engine: EngineSpec) -> list[StageGroup]:
         problems.append(Problem(where="--groups", value=name, fact=fact, remedy="write it once"))
     if not found and not problems:
         problems.append(Problem(where="--groups", value=text, fact="is empty", remedy=_EXAMPLE))
-    if problems:
-        raise RequestError(problems, hint="\n".join(dict.fromkeys(hints)))
+    RequestError.raise_if_any(problems, hint="\n".join(dict.fromkeys(hints)))
     return found
 
 

@@ -47,9 +47,7 @@ def place_layers(
     """
     began_s = time.perf_counter()
     asked = LayersRequest(layers=layers, gap=gap, time_limit_s=time_limit_s, seed=seed, proof=proof)
-    problems = list(layers_problems(layers, "layers"))
-    if problems:
-        raise RequestError(problems)
+    RequestError.raise_if_any(layers_problems(layers, "layers"))
     pool = pool_of(layers)
     _check_size(layers, pool)
     found = place(pool, Tries(gap=gap, time_limit_s=solver_limit_s(), seed=seed, proof=proof))

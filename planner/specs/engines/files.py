@@ -275,6 +275,5 @@ def _completed(table: Table) -> Table:
     if not isinstance(steps, dict):
         return table
     common, unread = read_table(path, shown_path(path))
-    if unread:
-        raise SpecError(unread)
+    SpecError.raise_if_any(unread)
     return {**table, "steps": {**common["steps"], **steps}}

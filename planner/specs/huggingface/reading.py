@@ -127,9 +127,7 @@ def _architecture(
     saved_as, faults = format_of_dtype(fields.raw("dtype"), found.shown, "dtype")
     quantized, more = _quantized(found, table, body)
     variant, others = read_variant(found.path, found.shown)
-    problems = [*fields.problems(), *faults, *more, *others]
-    if problems:
-        raise SpecError(problems)
+    SpecError.raise_if_any([*fields.problems(), *faults, *more, *others])
     activation = saved_as if saved_as in ("bf16", "fp16") else "bf16"
     classes, order = classes_of(body.layers)
     predictor = None

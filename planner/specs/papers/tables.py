@@ -177,8 +177,7 @@ def load_paper(name_or_path: str, *, asked_by: str = "NAME") -> PaperTable:
         except UnreadError as error:
             shown = shown_path(found.path.parent / series.data)
             problems.append(error.problem(shown))
-    if problems:
-        raise SpecError(problems)
+    SpecError.raise_if_any(problems)
     return from_fields(PaperTable, file.table, chart=file.chart, rows=tuple(rows))
 
 

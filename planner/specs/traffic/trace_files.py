@@ -112,8 +112,7 @@ def _rows_of(path: Path, asked_by: str) -> TraceRows:
     problems = rows.problems()
     if not problems and not rows.arrival_s:
         problems = [Problem(where=shown, fact="has no requests")]
-    if problems:
-        raise SpecError(problems)
+    SpecError.raise_if_any(problems)
     return rows
 
 

@@ -77,9 +77,7 @@ def heed(problems: Iterable[Problem]) -> None:
     """
     found = list(problems)
     known = {problem.where for problem in found}
-    faults = [*(one for one in _UNHEEDED.get() if one.where not in known), *found]
-    if faults:
-        raise RequestError(faults)
+    RequestError.raise_if_any([*(one for one in _UNHEEDED.get() if one.where not in known), *found])
 
 
 def conformed(

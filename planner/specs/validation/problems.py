@@ -148,6 +148,4 @@ class Collected:
         Raises:
             RequestError: of that class, with every problem once.
         """
-        if self.problems:
-            hint = "\n".join(dict.fromkeys(self.hints))
-            raise error(list(dict.fromkeys(self.problems)), hint=hint)
+        error.raise_if_any(self.problems, hint="\n".join(dict.fromkeys(self.hints)))
