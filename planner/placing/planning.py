@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import NoPlanError, Problem, RequestError
@@ -43,6 +44,7 @@ from planner.specs.roles import Connector
 from planner.specs.runtimes import ENGINES, ROOFLINE, is_table
 from planner.specs.state import State
 from planner.specs.validation.arguments import arguments_checked
+from planner.specs.validation.problems import Collected
 from planner.topology.costs import CostTable, GroupCosts, is_cost
 from planner.verifier.findings import written
 from planner.verifier.placements import judge_placement
@@ -181,10 +183,11 @@ def asked_of(request: PlacementRequest, costs: GroupCosts | CostTable | None) ->
     problems = wish_problems(request, site)
     found: list[tuple[Runtime, ...]] = []
     for one in request.models:
-        timers, refused = _timers(request, one, site)
+        refused, timed = Collected(), partial(runtime_of, request=request, one=one, site=site)
+        timers = refused.each(timed, request.engines)
         found.append(timers)
         if is_named or not timers:  # of the usual ones another may serve it
-            problems += refused
+            problems += refused.problems
     RequestError.raise_if_any(problems)
     listed = {
         (one.engine.name, one.kernels.device): one
@@ -194,20 +197,6 @@ def asked_of(request: PlacementRequest, costs: GroupCosts | CostTable | None) ->
     }
     request = replace(request, tables=tuple(listed.values()))
     return Asked(request=request, site=site, runtimes=tuple(found))
-
-
-def _timers(
-    request: PlacementRequest, one: Serve, site: Site
-) -> tuple[tuple[Runtime, ...], list[Problem]]:
-    """Who times the deployments of a model, of those that are asked, and why others cannot."""
-    timers: list[Runtime] = []
-    refused: list[Problem] = []
-    for name in request.engines:
-        try:
-            timers.append(runtime_of(name, request, one, site))
-        except RequestError as error:
-            refused += error.problems
-    return tuple(timers), refused
 
 
 def usual_runtimes(models: Sequence[Serve], site: Site) -> tuple[str, ...]:

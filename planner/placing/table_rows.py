@@ -22,7 +22,7 @@ from planner.specs.placement_request import (
 from planner.specs.roles import PREFILL
 from planner.specs.runtimes import is_table, table_file
 from planner.specs.served_formats import KNOWN_FORMATS
-from planner.specs.validation.problems import did_you_mean
+from planner.specs.validation.problems import Collected, did_you_mean
 from planner.topology.inventory import Kind
 
 MOST_NAMED = 4
@@ -36,18 +36,14 @@ def with_tables(request: PlacementRequest, site: Site) -> PlacementRequest:
         RequestError: a table cannot be read, or has no row for one of the models.
     """
     carried = {one.name: one for one in request.deployments}
-    problems: list[Problem] = []
-    found = []
     named = filter(is_table, request.engines if site.clusters else ())  # refused on a torus
-    for name in named:
-        try:
-            found.append(
-                carried.get(name) or _worth_it(asked_rows(load_table(name), request, site))
-            )
-        except RequestError as error:
-            problems += error.problems
-    RequestError.raise_if_any(problems)
-    return replace(request, deployments=tuple(found))
+    collected = Collected()
+    found = collected.each(
+        lambda name: carried.get(name) or _worth_it(asked_rows(load_table(name), request, site)),
+        named,
+    )
+    collected.settle(RequestError)
+    return replace(request, deployments=found)
 
 
 def _worth_it(table: DeploymentTable) -> DeploymentTable:

@@ -55,6 +55,7 @@ from planner.specs.roles import TOGETHER
 from planner.specs.served_formats import KNOWN_FORMATS, KnownFormat, ServedFormats, as_run
 from planner.specs.targets import DEGREE_OPTIONS, Confidence
 from planner.specs.validation.arguments import arguments_checked, heed
+from planner.specs.validation.problems import Collected
 from planner.specs.validation.values import one_of
 from planner.specs.variants import context_problems
 
@@ -70,26 +71,26 @@ def machines_of(cluster: ClusterSpec, engine: str, experts_backend: str = "") ->
     Raises:
         RequestError: there is no such engine, or its kernels or the network are not known.
     """
-    problems: list[Problem] = []
-    hints: list[str] = []
-    found = kernels = None
-    try:
-        found = load_engine(engine)
-        kernels = kernel_table(cluster.device.name, found.name, experts_backend)
-    except RequestError as error:
-        problems += error.problems
-        hints += filter(None, (error.hint,))
+
+    def loaded() -> Machines:
+        named = load_engine(engine)
+        kernels = kernel_table(cluster.device.name, named.name, experts_backend)
+        return Machines(kernels=kernels, engine=named, cluster=cluster)
+
+    found = Collected()
+    machines = found.collect(loaded)
     try:
         serving_network(cluster.fabric)
     except ValueError as error:
-        problems.append(Problem(where="--topology", value=cluster.name, fact=str(error)))
-    if kernels is not None and not any(one.fit.n_rows for one in kernels.kernels.values()):
+        found.problems.append(Problem(where="--topology", value=cluster.name, fact=str(error)))
+    kernels = machines.kernels.kernels.values() if machines else ()
+    if machines and not any(one.fit.n_rows for one in kernels):
         fact = f"none of its kernels was measured on {cluster.device.name}"
         remedy = "take a device that `kernels` has a table of, or leave `--engine` out"
-        problems.append(Problem(where="--engine", value=engine, fact=fact, remedy=remedy))
-    if problems or found is None or kernels is None:
-        raise RequestError(problems, hint="\n".join(hints))
-    return Machines(kernels=kernels, engine=found, cluster=cluster)
+        found.problems.append(Problem(where="--engine", value=engine, fact=fact, remedy=remedy))
+    found.settle(RequestError)
+    assert machines is not None  # or something is wrong with them
+    return machines
 
 
 def records_of(models: Sequence[Architecture], machines: Machines) -> ServingRecords:

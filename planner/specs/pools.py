@@ -17,8 +17,9 @@ A topology of nodes by itself is a pool of one group whose nodes hang on one lea
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -34,6 +35,7 @@ from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import validate
 from planner.specs.validation.hints import from_fields
 from planner.specs.validation.layouts import Section, lay_out, provenance
+from planner.specs.validation.problems import Collected
 from planner.specs.validation.values import NOT_EMPTY, between
 
 
@@ -174,23 +176,17 @@ def load_pool(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec:
     problems += faults
     if file is None:
         raise SpecError(problems)
-    groups: list[GroupSpec] = []
-    hints: list[str] = []
-    for i, group in enumerate(file.group):
-        try:
-            groups.append(_group(group, found.shown, i))
-        except SpecError as error:
-            problems += error.problems
-            hints += filter(None, (error.hint,))
-    problems += _duplicates(file, found.shown)
-    SpecError.raise_if_any(problems, hint="\n".join(dict.fromkeys(hints)))
+    collected = Collected(problems=problems)
+    groups = collected.each(partial(_group, shown=found.shown), file.group, key="group")
+    collected.problems += _duplicates(file, found.shown)
+    collected.settle()
     if not is_as_shipped(found.path):
         _remark_spine(groups, found.shown)
     n_devices = sum(group.cluster.n_devices for group in groups)
     return PoolSpec(
         name=file.name,
         title=fill(file.title, {"n_devices": n_devices}),
-        groups=tuple(groups),
+        groups=groups,
         provenance=tuple(_provenance(file, table, groups)),
     )
 
@@ -212,8 +208,8 @@ def _has_groups(path: Path) -> bool:
     return not problems and "group" in table
 
 
-def _group(group: GroupEntry, shown: str, index: int) -> GroupSpec:
-    key = f"group[{index}].topology"
+def _group(group: GroupEntry, shown: str, key: str) -> GroupSpec:
+    key = f"{key}.topology"
     if is_path(group.topology) and not exists(Path(group.topology)):
         fact = "no such file"
         raise SpecError([Problem(where=shown, key=key, value=group.topology, fact=fact)])
@@ -237,7 +233,7 @@ def _remark_nodes(group: GroupEntry, cluster: ClusterSpec, shown: str) -> None:
         remark(Problem(where=named.shown, key="nodes.n_nodes", value=value, fact=fact))
 
 
-def _remark_spine(groups: list[GroupSpec], shown: str) -> None:
+def _remark_spine(groups: Sequence[GroupSpec], shown: str) -> None:
     """A pool of one leaf has nothing that crosses a spine."""
     if len(groups) > 1 or groups[0].n_leaves > 1:
         return
@@ -259,7 +255,9 @@ def _duplicates(file: FabricFile, shown: str) -> Iterator[Problem]:
             yield Problem(where=shown, key=key, value=name, fact=fact, remedy=remedy)
 
 
-def _provenance(file: FabricFile, table: Table, groups: list[GroupSpec]) -> Iterator[Provenance]:
+def _provenance(
+    file: FabricFile, table: Table, groups: Sequence[GroupSpec]
+) -> Iterator[Provenance]:
     for group, entry, spec in zip(file.group, table["group"], groups, strict=True):
         yield from provenance(GroupEntry, entry, f"group.{group.name}.")
         yield from spec.cluster.provenance

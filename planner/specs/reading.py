@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from planner.errors import Problem, SpecError
@@ -35,6 +36,7 @@ from planner.specs.tables import Table, read_table, value_at
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import Coherent, validate
 from planner.specs.validation.hints import from_fields
+from planner.specs.validation.problems import Collected
 
 _T = TypeVar("_T")
 
@@ -90,10 +92,7 @@ def load_device(name_or_path: str, *, asked_by: str = "--device") -> DeviceSpec:
     Raises:
         SpecError: there is no such device, or its file has faults; all are listed.
     """
-    device, problems = _read_device(find(Kind.DEVICE, name_or_path, asked_by=asked_by))
-    if device is None or problems:
-        raise SpecError(problems)
-    return device
+    return _read_device(find(Kind.DEVICE, name_or_path, asked_by=asked_by))
 
 
 @arguments_checked()
@@ -114,16 +113,13 @@ def load_cluster(name_or_path: str, *, asked_by: str = "--topology") -> ClusterS
         raise SpecError(problems)
     if "group" in table:
         raise SpecError([_no_cluster(found)])
-    file, faults = validate(ClusterFile, table, found.shown, coherence.file_faults)
-    problems += faults
-    device, hint = None, ""
-    try:
-        device, faults = _device_of(table, found)
-        problems += faults
-    except SpecError as error:
-        problems, hint = [*problems, *error.problems], error.hint
-    if file is None or device is None or problems:
-        raise SpecError(problems, hint=hint)
+    collected = Collected()
+    coherent, shown = coherence.file_faults, found.shown
+    read = partial(record_of, ClusterFile, table, problems, shown=shown, coherent=coherent)
+    file, device = collected.collect(read), collected.collect(partial(_device_of, table, found))
+    collected.settle()
+    assert file is not None
+    assert device is not None  # or something is wrong with the file
     cluster = build_cluster(file, device)
     if not is_as_shipped(found.path):
         remark_cluster(cluster, found.shown)
@@ -208,25 +204,22 @@ def _no_cluster(found: Found) -> Problem:
     return Problem(where=found.shown, key="group", fact="makes it a fabric", remedy=remedy)
 
 
-def _read_device(found: Found) -> tuple[DeviceSpec | None, list[Problem]]:
-    table, problems = read_named(found, "device", Kind.DEVICE)
-    if not table:
-        return None, problems
-    file, faults = validate(DeviceFile, table, found.shown, coherence.device_faults)
-    problems += faults
+def _read_device(found: Found) -> DeviceSpec:
+    read = read_named(found, "device", Kind.DEVICE)
+    file = record_of(DeviceFile, *read, shown=found.shown, coherent=coherence.device_faults)
     if not is_as_shipped(found.path):
         remark_device(found.shown)
-    return file and from_fields(DeviceSpec, file), problems
+    return from_fields(DeviceSpec, file)
 
 
-def _device_of(table: Table, cluster: Found) -> tuple[DeviceSpec | None, list[Problem]]:
+def _device_of(table: Table, cluster: Found) -> DeviceSpec | None:
     """The device that a cluster file names: beside a file of the user, or where devices are found.
 
     A file that ships has its devices beside it too, but those of the user come before.
     """
     name = value_at(table, "cluster", "device")
     if not isinstance(name, str) or not name.strip():
-        return None, []  # the schema says so
+        return None  # the schema says so
     try:
         found = _found_device(name, cluster)
     except SpecError as error:

@@ -20,6 +20,7 @@ from planner.specs.kernels import MOST_ERROR, Fit, Kernel, KernelTable
 from planner.specs.places import exists
 from planner.specs.records import DeviceSpec
 from planner.specs.tables import literal
+from planner.specs.validation.problems import Collected
 from planner.specs.validation.values import MOST_TEXT
 
 MOST_NAMED = 8
@@ -71,14 +72,11 @@ def calibrate(
     Raises:
         RequestError: a file cannot be read, nothing is left to fit, or a package is missing.
     """
-    read = Reading()
-    problems = list(_unwritable(engine=engine, engine_version=version, source=source))
-    for path in paths:
-        try:
-            read += _read(path, device, engine, frozenset(programs))
-        except RequestError as error:
-            problems += error.problems
-    RequestError.raise_if_any(problems)
+    unwritable = _unwritable(engine=engine, engine_version=version, source=source)
+    found = Collected(problems=list(unwritable))
+    parts = found.each(lambda path: _read(path, device, engine, frozenset(programs)), paths)
+    found.settle(RequestError)
+    read = sum(parts, start=Reading())
     admitted = admit(read, device.peak_flop_per_s, device.hbm_bytes_per_s)
     tables, few = joined(admitted.tables)
     if not tables:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 from planner.errors import Problem, RequestError
@@ -32,6 +33,7 @@ from planner.specs.served_formats import KnownFormat, ServedFormats
 from planner.specs.stages_request import PHASES, StageGroup, StagesRequest, StageWork
 from planner.specs.targets import Wanted
 from planner.specs.validation.arguments import arguments_checked, heed
+from planner.specs.validation.problems import Collected
 from planner.specs.validation.values import one_of
 from planner.specs.variants import context_problems, diffusion_problems
 
@@ -152,23 +154,16 @@ def read_groups(text: str, engine: EngineSpec) -> list[StageGroup]:
     Raises:
         RequestError: some cannot be read; all reasons are listed.
     """
-    problems: list[Problem] = []
-    hints: list[str] = []
-    found: list[StageGroup] = []
-    for word in filter(None, (part.strip() for part in text.split(","))):
-        try:
-            found.append(_group(word, engine))
-        except RequestError as error:
-            problems += error.problems
-            hints += filter(None, (error.hint,))
+    collected = Collected()
+    words = filter(None, (part.strip() for part in text.split(",")))
+    found = collected.each(partial(_group, engine=engine), words)
     names = [group.name for group in found]
     for name in dict.fromkeys(n for n in names if names.count(n) > 1):
-        fact = "is named twice"
-        problems.append(Problem(where="--groups", value=name, fact=fact, remedy="write it once"))
-    if not found and not problems:
-        problems.append(Problem(where="--groups", value=text, fact="is empty", remedy=_EXAMPLE))
-    RequestError.raise_if_any(problems, hint="\n".join(dict.fromkeys(hints)))
-    return found
+        collected.problems.append(_unread(name, "is named twice", "write it once").problems[0])
+    if not found and not collected.problems:
+        raise _unread(text, "is empty")
+    collected.settle(RequestError)
+    return list(found)
 
 
 def _group(word: str, engine: EngineSpec) -> StageGroup:

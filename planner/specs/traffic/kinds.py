@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -21,6 +22,7 @@ from planner.specs.traffic.distributions import AnyTokens
 from planner.specs.traffic.records import FREE_CUTS, SuppliedKind
 from planner.specs.traffic.texts import arrivals_of, tokens_of
 from planner.specs.validation.layouts import Section, lay_out
+from planner.specs.validation.problems import Collected
 from planner.specs.validation.values import NOT_EMPTY, FaultError, Reader, Share, line, positive
 
 
@@ -34,22 +36,15 @@ def read_kind(entry: KindEntry, shown: str, key: str) -> SuppliedKind:
     Raises:
         SpecError: something that it names is not there, or does not fit; all faults.
     """
-    problems = list(_entry_problems(entry, shown, key))
-    hardware = state = None
-    try:
-        hardware = _hardware(entry, shown, key) if not problems else None
-    except SpecError as error:
-        problems += error.problems
-    try:
-        state = _state(entry, shown)
-    except SpecError as error:
-        problems += error.problems
+    found = Collected(problems=list(_entry_problems(entry, shown, key)))
+    hardware = None if found.problems else found.collect(partial(_hardware, entry, shown, key))
+    state = found.collect(partial(_state, entry, shown))
     if hardware is not None and entry.count and entry.count > hardware.n_devices:
         fact = f"is more than the {hardware.n_devices} devices of `{entry.topology}`"
         count = str(entry.count)
-        problems.append(Problem(where=shown, key=f"{key}.count", value=count, fact=fact))
-    if hardware is None or problems:
-        raise SpecError(problems)
+        found.problems.append(Problem(where=shown, key=f"{key}.count", value=count, fact=fact))
+    found.settle()
+    assert hardware is not None  # or something is wrong with the entry
     if entry.price is not None:
         hardware = priced(hardware, {ALL: entry.price})
     return SuppliedKind(

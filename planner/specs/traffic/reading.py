@@ -36,11 +36,10 @@ In place of `input` and `output`, `total` and `input_share` say what both are to
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from planner.errors import Problem, SpecError
 from planner.specs.connectors import load_connector
@@ -59,8 +58,6 @@ from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.problems import Collected
 from planner.specs.variants import context_problems
 
-_T = TypeVar("_T")
-
 _LENGTHS = 'write `input = 1500` and `output = 300`, or `trace = "code.csv"`'
 
 
@@ -75,27 +72,14 @@ def load_traffic(path: str | Path) -> FleetTraffic:
     shown = str(path)
     read = read_table(Path(path), shown, use=Use(kind="traffic"))
     file = record_of(TrafficFile, *read, shown=shown)
-    found = _Found(problems=[*_named_twice("class", [one.name for one in file.classes], shown)])
+    found = Collected(problems=[*_named_twice("class", [one.name for one in file.classes], shown)])
     found.problems += _named_twice("kind", [name_of(one) for one in file.kind], shown)
-    classes = found.each(partial(_read_class, shown=shown), "class", file.classes)
-    kinds = found.each(partial(read_kind, shown=shown), "kind", file.kind)
+    classes = found.each(partial(_read_class, shown=shown), file.classes, key="class")
+    kinds = found.each(partial(read_kind, shown=shown), file.kind, key="kind")
     connector = found.collect(lambda: _connector(file.connector, shown))
     found.settle()
     supply = Supply(kinds=kinds, connector=connector) if kinds or connector else None
     return FleetTraffic(classes=classes, supply=supply, shown=shown)
-
-
-class _Found(Collected):
-    """What is wrong with a file so far."""
-
-    __slots__ = ()
-
-    def each(self, read: Callable[..., _T], what: str, entries: Sequence[object]) -> tuple[_T, ...]:
-        """What entries are, but for those that cannot be read."""
-        found = (
-            self.collect(partial(read, one, key=f"{what}[{i}]")) for i, one in enumerate(entries)
-        )
-        return tuple(one for one in found if one is not None)
 
 
 def length_problems(
@@ -128,12 +112,9 @@ def _read_class(entry: ClassEntry, shown: str, key: str) -> TrafficClass:
         SpecError: with every problem.
     """
     targets = read_targets(entry.targets, shown, f"{key}.targets")
-    found = _Found(problems=[*_entry_problems(entry, shown, key), *targets.problems])
+    found = Collected(problems=[*_entry_problems(entry, shown, key), *targets.problems])
     asked_by = f"{shown}: {key}.model"
-    loaded = (
-        found.collect(partial(load_architecture, name, asked_by=asked_by)) for name in entry.model
-    )
-    models = tuple(model for model in loaded if model is not None)
+    models = found.each(partial(load_architecture, asked_by=asked_by), entry.model)
     trace = found.collect(lambda: _trace(entry, shown, key))
     lengths = _lengths(entry, trace)
     if lengths is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from planner.errors import Problem, RequestError, SpecError
@@ -141,6 +142,20 @@ class Collected:
             self.problems += error.problems
             self.hints += filter(None, (error.hint,))
         return None
+
+    def each(
+        self, read: Callable[..., _T], items: Iterable[Any], *, key: str = ""
+    ) -> tuple[_T, ...]:
+        """What items are, but for those that cannot be read.
+
+        Args:
+            key: of the list that they are in, if `read` takes the `key` of each.
+        """
+        made = (
+            self.collect(partial(read, one, **({"key": f"{key}[{i}]"} if key else {})))
+            for i, one in enumerate(items)
+        )
+        return tuple(one for one in made if one is not None)
 
     def settle(self, error: type[RequestError] = SpecError) -> None:
         """Go on only if nothing is wrong.
