@@ -30,15 +30,7 @@ MOST_IN_SPANS = 1_000_000
 MISSING = object()
 """In place of a value that is not there, or that does not say what is wrong."""
 
-_FACTS = {
-    "bool_type": "is not true or false",
-    "int_type": "is not a whole number",
-    "string_type": "is not a text",
-    "tuple_type": "is no list",
-    "list_type": "is no list",
-    "dict_type": "is no object",
-    "extra_forbidden": "is not known",
-}
+_FACTS = {"dict_type": "is no object", "extra_forbidden": "is not known"}
 _SCALARS: Mapping[type, CoreSchema] = {
     bool: core_schema.bool_schema(strict=True),
     int: core_schema.int_schema(strict=True),

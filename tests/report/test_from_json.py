@@ -73,7 +73,7 @@ def test_all_faults_are_told_at_once_with_their_pointers():
         "/request/batches/0": "is no [first, last, step]",
         "/request/cluster/fabric/kind": "is not 'torus'",
         "/request/targets/tpot_s": "is not a number",
-        "/digest": "is not a text",
+        "/digest": "is not text",
     }
 
 

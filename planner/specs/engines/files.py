@@ -24,7 +24,7 @@ from planner.specs.tables import Table, read_table
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.hints import from_fields
 from planner.specs.validation.layouts import Section, lay_out
-from planner.specs.validation.problems import Finding, did_you_mean
+from planner.specs.validation.problems import Finding, did_you_mean, repeated
 
 CUTS = "cuts"
 """The rules of cutting a model into equal parts, which every engine has."""
@@ -76,9 +76,7 @@ def load_rules(name_or_path: str, *, asked_by: str = "--rules") -> RulesFile:
 
 
 def _named_twice(said: Mapping[str, Any]) -> Iterator[Finding]:
-    names = [one.name for one in said.get("rules", ())]
-    for name in dict.fromkeys(name for name in names if name and names.count(name) > 1):
-        yield Finding("rule.name", "is named twice", value=name)
+    yield from repeated((one.name for one in said.get("rules", ()) if one.name), "rule.name")
 
 
 def changed_rules(

@@ -21,6 +21,7 @@ OPTION = "\0"
 _FACTS = {
     "string_type": "is not text",
     "bool_type": "is neither true nor false",
+    "int_type": "is not a whole number",
     "list_type": "is not a list",
     "tuple_type": "is not a list",
     "dict_type": "is not a table",
