@@ -27,7 +27,7 @@ from planner.specs.texts import (
 )
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.problems import did_you_mean
-from planner.specs.validation.values import FaultError
+from planner.specs.validation.values import FaultError, one_of
 
 MOST_BYTES = 64 * 2**20
 MOST_TOLD = 20
@@ -42,13 +42,6 @@ def _optional(name: str) -> Callable[[str], float | None]:
 def _milliseconds(cell: str) -> float:
     """Seconds; none where the cell is empty: the role says whether it may be."""
     return cell_number("latency_s", scale=1e-3)(cell) if cell else 0.0
-
-
-def _role(cell: str) -> str:
-    if cell not in ROLES:
-        remedy = did_you_mean(cell, ROLES, otherwise=f"one of {', '.join(ROLES)}")
-        raise FaultError("is no role of a replica", remedy)
-    return cell
 
 
 def _engine(cell: str) -> str:
@@ -71,7 +64,7 @@ COLUMNS: Mapping[str, _Column] = {
     "model": _Column(field="model", read=lambda cell: model_named(cell_text(cell))),
     "kind": _Column(field="kind", read=cell_text),
     "devices": _Column(field="n_devices", read=cell_count),
-    "role": _Column(field="role", read=_role),
+    "role": _Column(field="role", read=one_of("role of a replica", ROLES).checked),
     "engine": _Column(field="engine", read=_engine),
     "rate_req_s": _Column(field="requests_per_s", read=cell_number("requests_per_s")),
     "ttft_ms": _Column(field="ttft_s", read=_milliseconds),

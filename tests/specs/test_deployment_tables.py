@@ -105,7 +105,7 @@ def test_a_column_that_stands_twice_is_refused(read):
         ("devices", "two", "no number"),
         ("devices", "2.5", "no whole number"),
         ("devices", "0", "is zero"),
-        ("role", "both", "no role"),
+        ("role", "both", "unknown role of a replica"),
         ("engine", "roofline", "no engine"),
         ("rate_req_s", "nan", "not a finite number"),
         ("rate_req_s", "inf", "not a finite number"),

@@ -19,8 +19,8 @@ from planner.estimates.calibration.fitting import Fitted
 from planner.specs.kernels import Kernel, KernelTable
 from planner.specs.tables import ASSUMED
 from planner.specs.validation.layouts import Section, lay_out
-from planner.specs.validation.problems import Finding, did_you_mean
-from planner.specs.validation.values import NOT_EMPTY
+from planner.specs.validation.problems import Finding
+from planner.specs.validation.values import NOT_EMPTY, one_of
 
 EXPERTS = "experts"
 """The family of which engines have several programs, by a name of their own: `backend`."""
@@ -34,6 +34,7 @@ class KernelEntry(Kernel):
         backend: of several programs for experts, in the engine's own words.
     """
 
+    family: Annotated[str, one_of("family", FAMILIES)]
     backend: str = ""
 
 
@@ -80,10 +81,7 @@ def _kernel_faults(entry: Any, said: Mapping[str, Any]) -> _Faults:  # noqa: ANN
     family = entry.family
     if entry.backend and family in FAMILIES.keys() - {EXPERTS}:
         yield "backend", f"is of `{EXPERTS}` alone", "leave it out"
-    if family and family not in FAMILIES:
-        otherwise = f"there are {', '.join(f'`{known}`' for known in FAMILIES)}"
-        yield "family", "unknown family", did_you_mean(family, FAMILIES, otherwise=otherwise)
-    elif family and entry.format and entry.constants:
+    if family and entry.format and entry.constants:
         n_sms = said.get("n_sms") or 0
         found = kernel_faults(FAMILIES[family], entry.format, entry.constants, n_sms=n_sms)
         yield from ((inside, fact, remedy) for inside, _, fact, remedy in found)
