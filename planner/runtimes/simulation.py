@@ -211,19 +211,26 @@ def _distribution(values: FloatArray, batch: IntArray, shares: Sequence[float]) 
     return Distribution(
         n=len(whole),
         mean_s=estimate(fmean(whole.tolist()), [fmean(part.tolist()) for part in parts]),
-        percentiles_s={
-            share: estimate(_at(whole, share), [_at(part, share) for part in parts])
-            for share in shares
-        },
+        percentiles_s=_estimates(shares, _at(whole, shares), [_at(part, shares) for part in parts]),
     )
 
 
-def _at(values: FloatArray, share: float) -> float:
-    """A percentile of values in ascending order, linear between two of them."""
-    at = share * (len(values) - 1)
-    below = min(math.floor(at), len(values) - 1)
-    low, high = float(values[below]), float(values[min(below + 1, len(values) - 1)])
-    return low if low == high else low + (at - below) * (high - low)
+def _estimates(
+    shares: Sequence[float], whole: Sequence[float], parts: Sequence[Sequence[float]]
+) -> dict[float, Estimate]:
+    """Percentiles of all, with the intervals that those of batches give."""
+    numbered = enumerate(zip(shares, whole, strict=True))
+    return {share: estimate(value, [it[k] for it in parts]) for k, (share, value) in numbered}
+
+
+def _at(values: FloatArray, shares: Sequence[float]) -> list[float]:
+    """Percentiles of values in ascending order, linear between two of them."""
+    at, last = np.array(shares) * (len(values) - 1), len(values) - 1
+    below = np.minimum(np.floor(at).astype(np.int64), last)
+    low, high = values[below], values[np.minimum(below + 1, last)]
+    with np.errstate(invalid="ignore"):  # of two infinite values
+        found: list[float] = np.where(low == high, low, low + (at - below) * (high - low)).tolist()
+    return found
 
 
 def _gap_distribution(
@@ -235,13 +242,11 @@ def _gap_distribution(
     whole = counts.sum(axis=0)
     n = int(whole.sum())
     means = (total_s / counts.sum(axis=1)).tolist()
-    found, batches = gaps_at(whole, shares), [gaps_at(row, shares) for row in counts]
+    batches = [gaps_at(row, shares) for row in counts]
     return Distribution(
         n=n,
         mean_s=estimate(sum(total_s.tolist()) / n if n else math.nan, means),
-        percentiles_s={
-            share: estimate(found[k], [one[k] for one in batches]) for k, share in enumerate(shares)
-        },
+        percentiles_s=_estimates(shares, gaps_at(whole, shares), batches),
     )
 
 

@@ -215,18 +215,19 @@ def _program(
         for unit in wanted:
             mine = {x_of[key]: 1.0 for key in able if key[1] == unit}
             build.row(f"{does}{unit}", mine, 1.0, np.inf)
-    of_sorts = [(it.kind, it.n_devices) for it in sorts]
-    on_devices(build, dict(zip(n_of, of_sorts, strict=True)), n_free)
+    devices: dict[str, dict[int, float]] = {}
+    for one, j in zip(sorts, n_of, strict=True):
+        devices.setdefault(one.kind, {})[j] = float(one.n_devices)
+    on_devices(build, devices, n_free)
     return build.program("fluid"), n_of, x_of
 
 
 def on_devices(
-    build: MixedBuilder, devices: Mapping[int, tuple[str, int]], n_free: Mapping[str, int]
+    build: MixedBuilder, devices: Mapping[str, Mapping[int, float]], n_free: Mapping[str, int]
 ) -> None:
-    """Rows of the devices of each kind, by columns that count replicas of so many of a kind."""
+    """Rows of the devices of each kind, by kind those of a replica of each column."""
     for kind, most in n_free.items():
-        terms = {j: float(n) for j, (mine, n) in devices.items() if mine == kind}
-        build.row(f"devices {kind}", terms, -np.inf, float(most))
+        build.row(f"devices {kind}", devices.get(kind, {}), -np.inf, float(most))
 
 
 def _in_time(

@@ -202,13 +202,13 @@ class _Mixing(PoolTrials):
     def _program(self, rent: float) -> tuple[MixedBuilder, list[int], dict[tuple[int, int], int]]:
         """Likely counts of less rent; none that is within one that failed."""
         build, n_of, x_of = MixedBuilder(), list[int](), dict[tuple[int, int], int]()
-        devices, usd = dict[int, tuple[str, int]](), dict[int, float]()
+        devices, usd = dict[str, dict[int, float]](), dict[int, float]()
         for k, sort in enumerate(self.sorts):
             first = next(iter(sort.values()))
             kind, n_devices = first.pattern.kind_name, first.n_devices
             most, price = float(self.n_free[kind] // n_devices), first.usd_per_hour
             n_of.append(build.column(f"n{k}", most, cost=price, is_whole=True))
-            devices[n_of[k]], usd[n_of[k]] = (kind, n_devices), price
+            devices.setdefault(kind, {})[n_of[k]], usd[n_of[k]] = float(n_devices), price
             asked = {i: _replicas(self.market, one) for i, one in sort.items()}
             some = [i for i, n in asked.items() if n < MOST_ASKED]
             x_of |= {(k, i): build.column(f"x{k}_{i}", 1.0) for i in some}
