@@ -142,7 +142,16 @@ def _falsehoods(
 def _derived(says: Json, truth: Json) -> Iterator[Finding]:
     """Leaves of the envelope that are not those of the true answer: what records compute."""
     for part, found in truth.items():
-        yield from differences(_frozen(says[part]), _frozen(found), (part,))
+        yield from differences(_frozen(says[part]), _within(found, says[part]), (part,))
+
+
+def _within(truth: object, says: object) -> object:
+    """As `_frozen`, without what an answer of an earlier version had not: all else has been read."""
+    if isinstance(truth, dict) and isinstance(says, dict):
+        return {key: _within(inner, says[key]) for key, inner in truth.items() if key in says}
+    if isinstance(truth, list) and isinstance(says, list) and len(truth) == len(says):
+        return tuple(_within(*both) for both in zip(truth, says, strict=True))
+    return _frozen(truth)
 
 
 def _frozen(value: object) -> object:

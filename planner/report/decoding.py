@@ -21,6 +21,7 @@ from planner.errors import Problem
 from planner.report.answer_kinds import Path
 from planner.report.json_records import COLUMNS, JOINT, KINDS, RANGES, computed_of, record_hints
 from planner.specs.validation.borders import Border
+from planner.specs.validation.hints import LATER
 from planner.specs.validation.problems import Fault, faults_of
 from planner.specs.validation.values import FaultError
 
@@ -91,6 +92,7 @@ class Answers(Border):
             field.name: self._field(record, field.name, hints)
             for field in dataclasses.fields(record)
         }
+        later = {it.name for it in dataclasses.fields(record) if it.metadata.get(LATER)}
         schemas = {
             **({named[0]: self.literal(named[1:])} if named else {}),
             **fields,
@@ -98,7 +100,7 @@ class Answers(Border):
         }
 
         def built(found: Mapping[str, Any], info: Any) -> object:  # noqa: ANN401
-            said = {name: found[name] for name in fields}
+            said = {name: found[name] for name in fields if name in found}
             if record in COLUMNS:
                 return _table(record, said, info.context.tables)
             try:
@@ -107,7 +109,10 @@ class Answers(Border):
                 raise FaultError(f"is no {record.__name__}: {error}") from None
 
         whole = core_schema.typed_dict_schema(
-            {name: core_schema.typed_dict_field(one) for name, one in schemas.items()},
+            {
+                name: core_schema.typed_dict_field(one, required=name not in later)
+                for name, one in schemas.items()
+            },
             cls=record,
             extra_behavior="forbid",
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from planner.results.arrivals import Percentile, Simulated
 from planner.results.placements import KindUse, Recipe, Replica
@@ -12,7 +12,7 @@ from planner.specs.fleet_request import FleetRequest
 from planner.specs.records import Workload
 from planner.specs.stations import Station
 from planner.specs.tables import Provenance
-from planner.specs.validation.hints import computed
+from planner.specs.validation.hints import LATER, computed
 from planner.units import show
 
 
@@ -123,7 +123,7 @@ class FleetPool:
     usd_per_hour: float
     station: Station
     usual: Workload
-    parts: tuple[float, ...] = ()
+    parts: tuple[float, ...] = field(default=(), metadata={LATER: True})
 
     def share_of(self, name: str) -> float:
         """Of the requests of one of its classes that have such prompts, relative as `share`."""

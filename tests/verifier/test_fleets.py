@@ -81,6 +81,13 @@ def test_requests_that_go_nowhere_or_to_too_few_are_told(place, value, pointer, 
     assert fact in told(with_value(f"answer/{place}", value))[pointer]
 
 
+def test_answers_saved_before_pools_had_parts_are_read():
+    envelope = copy.deepcopy(ENVELOPE)
+    for pool in at(envelope, ("answer", "pools")):
+        del pool["parts"]
+    assert told(envelope) == {}
+
+
 def test_caches_go_to_who_decodes_them_and_all_of_them():
     bare = told(with_value("answer/handovers", [], answer_json(APART)))
     assert bare["/answer/pools/0/then"] == "gets no caches of it"

@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_or
 _T = TypeVar("_T")
 
 
+LATER = "later"
+"""Metadata of a field that answers of an earlier version lack: these are read with its default."""
+
+
 class Computed(property):
     """A property that answers have beside the fields of its record."""
 
