@@ -146,7 +146,7 @@ def _derived(says: Json, truth: Json) -> Iterator[Finding]:
 
 
 def _within(truth: object, says: object) -> object:
-    """As `_frozen`, without what an answer of an earlier version had not: all else has been read."""
+    """As `_frozen`, without what answers of an earlier version have not: all else was read."""
     if isinstance(truth, dict) and isinstance(says, dict):
         return {key: _within(inner, says[key]) for key, inner in truth.items() if key in says}
     if isinstance(truth, list) and isinstance(says, list) and len(truth) == len(says):
