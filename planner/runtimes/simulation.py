@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from statistics import fmean
 
@@ -161,7 +162,7 @@ def _outcome(
         seed=seed,
         duration_s=float(np.max(last_s, initial=0.0)),
         ways={
-            (one.name, pool): told(number, names[pool])
+            (one.name, pool): partial(told, number, names[pool])
             for number, one in enumerate(classes)
             for pool in dict.fromkeys(route.pool for route in one.routes)
             if len(one.routes) > 1

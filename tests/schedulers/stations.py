@@ -94,6 +94,9 @@ def same(ours: object, theirs: object, path: str = "") -> None:
         assert len(ours) == len(theirs), path
         for i, (one, other) in enumerate(zip(ours, theirs, strict=True)):
             same(one, other, f"{path}[{i}]")
+    elif callable(ours):  # what is told when it is asked for
+        assert callable(theirs), path
+        same(ours(), theirs(), path)
     elif isinstance(ours, float):
         assert ours == theirs or (math.isnan(ours) and math.isnan(theirs)), (path, ours, theirs)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
 from planner.verifier.simulation.intervals import SHARES, estimate
@@ -65,7 +66,7 @@ def simulate(
         seed=seed,
         duration_s=run.workers.duration_s,
         ways={
-            (one.name, pool): _class_outcome(run, number, edges, shares, pool)
+            (one.name, pool): partial(_class_outcome, run, number, edges, shares, pool)
             for number, one in enumerate(classes)
             for pool in dict.fromkeys(route.pool for route in one.routes)
             if len(one.routes) > 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from statistics import fmean
@@ -78,7 +78,8 @@ class FleetOutcome:
         seed: of everything drawn.
         duration_s: from the first request to the end of the last.
         ways: what became of the requests of a class that were sent to a pool, by the names of
-            both; of classes that are sent to several. Gaps of tokens are not told apart.
+            both, when it is asked for; of classes that are sent to several. Gaps of tokens are not
+            told apart.
     """
 
     classes: tuple[ClassOutcome, ...]
@@ -89,7 +90,9 @@ class FleetOutcome:
     n_batches: int
     seed: int
     duration_s: float
-    ways: Mapping[tuple[str, str], ClassOutcome] = field(default_factory=dict)
+    ways: Mapping[tuple[str, str], Callable[[], ClassOutcome]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     @property
     def simulated(self) -> Simulated:
@@ -110,7 +113,8 @@ class FleetOutcome:
 
     def sent(self, name: str, pool: str) -> ClassOutcome:
         """The outcome of the requests of a class that were sent to a pool."""
-        return self.ways.get((name, pool)) or self.of(name)
+        told = self.ways.get((name, pool))
+        return self.of(name) if told is None else told()
 
     def pool(self, name: str) -> PoolOutcome:
         """The outcome of a pool."""
