@@ -13,7 +13,8 @@ sums of what these attend to. Any prices q ≥ 0 of the four give a row of flows
 T is linear in each of n, c, p and s between the points of its tables, as are the v_i: so the
 largest ratio is at these points and at the ends of what there may be, convex or not. Rows are added
 where the solution breaks one, the dearest prices first [Kelley1960]; whichever there are, the least
-rent is a bound. Nothing waits in it, and no percentile counts.
+rent is a bound. Nothing waits in it, and no percentile counts. Without whole replicas it is
+recounted from multipliers; with them HiGHS and SCIP say it, where two proofs are wanted.
 """
 
 from __future__ import annotations
@@ -27,9 +28,8 @@ from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
 from planner.estimates.queues.loads import Load
 from planner.estimates.queues.rates import done_per_s
-from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fleets.market import Market
-from planner.placing.fleets.offering import source_of
+from planner.placing.fleets.offering import sort_key, source_of
 from planner.placing.fleets.streams import WHOLE, Stream
 from planner.programs.mixed import MixedBuilder, MixedProgram
 from planner.running.deadlines import is_over
@@ -42,6 +42,9 @@ from planner.specs.stations import Station
 MOST_WHOLE = 400
 """Sorts of replicas up to which their numbers are whole; of more, the bound is without."""
 
+RELAXED = ("highs", "multipliers")
+"""Who says what programs without whole replicas come to."""
+
 MOST_ROUNDS = 12
 BROKEN = 1.0 + 1e-4
 """Times what a replica can do, from where on a row is added."""
@@ -49,7 +52,6 @@ BROKEN = 1.0 + 1e-4
 _N_EXTREME = 48
 _PARTS, _WORK = (0.1, 0.3, 0.5, 0.7, 0.9), (0.0, 0.3, 0.7)
 _NONE = 1e-9
-_EFFORT = Effort()
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -96,9 +98,12 @@ def fluid_bound(market: Market, rent: float) -> float:
         low, high = min(it.shortest for it in some), max(it.longest for it in some)
         one.done = np.concatenate([done_per_s(it, low, high) for it in one.stations.values()])
         one.rows = _first_rows(one, some)
-    best = _bounded(market, sorts, wanted, 0.0, is_whole=False)
+    relaxed = best = _bounded(market, sorts, wanted, RELAXED)
     if len(sorts) <= MOST_WHOLE:
-        best = _bounded(market, sorts, wanted, best, is_whole=True)
+        best = _bounded(market, sorts, wanted, ("highs",), relaxed)
+    if best > relaxed and market.request.options.proof == "two":
+        other = None if is_over() else _solved(market, sorts, wanted, ("scip",))
+        best = relaxed if other is None else max(relaxed, min(best, other[0]))
     return min(best, rent)
 
 
@@ -106,17 +111,16 @@ def _bounded(
     market: Market,
     sorts: Sequence[_Sort],
     wanted: Mapping[int, _Wanted],
-    best: float,
-    *,
-    is_whole: bool,
+    by: Sequence[str],
+    best: float = 0.0,
 ) -> float:
     """The largest bound of programs with more and more rows; of whole replicas until it stays."""
     for _ in range(MOST_ROUNDS):
-        solved = None if is_over() else _solved(market, sorts, wanted, is_whole=is_whole)
+        solved = None if is_over() else _solved(market, sorts, wanted, by)
         if solved is None:
             break
         bound, replicas, flows = solved
-        is_still = is_whole and bound <= best * BROKEN
+        is_still = by != RELAXED and bound <= best * BROKEN
         best = max(best, bound)
         if is_still or not _tightened(sorts, wanted, replicas, flows):
             break
@@ -135,12 +139,6 @@ def _sorts(market: Market) -> dict[Hashable, _Sort]:
         mine.stations |= {id(it): it for it in source.ways.stations}  # rows are each source's own
         mine.units |= {*stream.units}
     return found
-
-
-def sort_key(one: NodeConfiguration, stream: Stream) -> tuple[Hashable, ...]:
-    """What configurations of replicas that are alike have in common, whatever they serve."""
-    name, shape, model = one.pattern.kind_name, one.pattern.shape, stream.model.name
-    return (name, shape, one.engine, one.role, one.usd_per_hour, model, source_of(one).key)
 
 
 def _wanted(streams: Sequence[Stream]) -> Iterator[tuple[int, _Wanted]]:
@@ -185,12 +183,13 @@ Solved = tuple[float, FloatArray, Mapping[tuple[int, int], float]]
 
 
 def _solved(
-    market: Market, sorts: Sequence[_Sort], wanted: Mapping[int, _Wanted], *, is_whole: bool
+    market: Market, sorts: Sequence[_Sort], wanted: Mapping[int, _Wanted], by: Sequence[str]
 ) -> Solved | None:
     """The least rent within the rows so far; None where there is none."""
+    is_whole = by != RELAXED
     program, n_of, x_of = _program(market, sorts, wanted, is_whole=is_whole)
     effort = effort_of(market.request.options)
-    found = solve_mixed(program, effort, solvers=("highs",), wanted="one")
+    found = solve_mixed(program, effort, solvers=by, wanted="two" if len(by) > 1 else "one")
     if found.answer is None:
         return None
     values = found.answer
@@ -286,7 +285,7 @@ def _dearest(one: _Sort, asked: FloatArray) -> FloatArray | None:
             terms = {c: float(done[i, w]) for c, i in zip(columns, listed, strict=True)}
             build.row(f"w{w}", terms, 1.0 if asked[w] > 0.0 else 0.0, np.inf)
         try:
-            prices, _ = multipliers_of(build.program("time"), _EFFORT)
+            prices, _ = multipliers_of(build.program("time"), Effort())
         except SolverError:
             return None
         if prices is None:

@@ -33,9 +33,9 @@ from planner.placing.fleets.chosen import (
     usd_per_hour,
 )
 from planner.placing.fleets.dividing import Part, PoolTrials, divisions, parted, sizes_of
-from planner.placing.fleets.fluid import on_devices, sort_key
+from planner.placing.fleets.fluid import on_devices
 from planner.placing.fleets.market import Market, for_stream
-from planner.placing.fleets.offering import source_of
+from planner.placing.fleets.offering import sort_key, source_of
 from planner.placing.fleets.program import Pools
 from planner.placing.fleets.searching import Allowed
 from planner.placing.fleets.streams import MOST_SHARING, WHOLE

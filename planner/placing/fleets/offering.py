@@ -102,6 +102,12 @@ def source_of(one: NodeConfiguration) -> QueuedSource:
     return one.source
 
 
+def sort_key(one: NodeConfiguration, stream: Stream) -> tuple[Hashable, ...]:
+    """What configurations of replicas that are alike have in common, whatever they serve."""
+    name, shape, model = one.pattern.kind_name, one.pattern.shape, stream.model.name
+    return (name, shape, one.engine, one.role, one.usd_per_hour, model, source_of(one).key)
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class ModelOffers:
     """One engine for one model, and all streams of it."""
