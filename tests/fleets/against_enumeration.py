@@ -24,7 +24,6 @@ from unittest.mock import patch
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.estimates.queues.rates import fluid_rate
 from planner.placing.fleets import searching
 from planner.placing.fleets.book import Looked
 from planner.placing.fleets.capacity import PRECISION, Judged
@@ -42,7 +41,7 @@ from planner.specs.traffic.lengths import IndependentLengths, Lengths, TraceLeng
 from planner.specs.traffic.percentiles import TPOT, TTFT, PercentileTarget
 from planner.specs.traffic.records import FREE_CUTS, TrafficClass
 from planner.specs.traffic.texts import tokens_of
-from tests.fleets.stationed import GivenKind, Offer, given_market, pool_of_kinds
+from tests.fleets.stationed import GivenKind, Offer, fluid_rate, given_market, pool_of_kinds
 from tests.verifier.simulation.stations import station
 
 MODELS = ("llama-3-8b", "llama-3-70b")

@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from planner.estimates.queues.rates import fluid_rate
 from planner.placing.fleets.alternatives import at_factor, largest_factor
 from planner.placing.fleets.capacity import Capacities, Judged
 from planner.placing.fleets.chosen import Chosen
@@ -29,7 +28,7 @@ from planner.specs.traffic.lengths import IndependentLengths
 from planner.specs.traffic.percentiles import TTFT, PercentileTarget
 from planner.specs.traffic.records import TrafficClass
 from planner.specs.traffic.texts import tokens_of
-from tests.fleets.stationed import GivenKind, Offer, given_market, pool_of_kinds
+from tests.fleets.stationed import GivenKind, Offer, fluid_rate, given_market, pool_of_kinds
 from tests.verifier.simulation.stations import station
 
 MODELS = ("llama-3-8b", "llama-3-70b", "qwen3-32b", "llama-3.1-405b", "mixtral-8x7b")

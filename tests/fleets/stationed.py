@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from planner.estimates.queues.rates import fluid_rate
+from planner.estimates.queues.loads import Load
+from planner.estimates.queues.rates import fluid_rates
 from planner.placing.configurations import Configuration
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import NODE, NodeConfiguration, NodePattern
@@ -24,6 +25,11 @@ from planner.specs.pools import GroupSpec, PoolSpec
 from planner.specs.reading import load_cluster
 from planner.specs.records import ClusterSpec, DeviceSpec
 from planner.specs.stations import Station
+
+
+def fluid_rate(station: Station, load: Load) -> float:
+    """`fluid_rates` of one station and one load."""
+    return float(fluid_rates([station], [load])[0, 0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

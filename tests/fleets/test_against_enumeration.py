@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from planner.estimates.queues.rates import fluid_rate
 from planner.placing.fleets.alternatives import at_factor, largest_factor
 from planner.placing.fleets.capacity import Capacities, Judged
 from planner.placing.fleets.streams import streams_of
 from tests.fleets.against_enumeration import Enumeration, compared, small_fleet
 from tests.fleets.scale import given_rates
+from tests.fleets.stationed import fluid_rate
 
 FEW = range(16)
 STEPS = (0, 2, 6, 9)

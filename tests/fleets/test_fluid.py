@@ -27,7 +27,7 @@ def bound(market: Market) -> float:
 @pytest.mark.parametrize("seed", FEW)
 def test_no_fleet_of_any_rates_is_cheaper(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where replicas serve all that no scheduler exceeds."""
-    from planner.estimates.queues.rates import fluid_rate
+    from tests.fleets.stationed import fluid_rate
 
     for name, answer in given_rates(lambda it: fluid_rate(it.station, it.stream.load)).items():
         monkeypatch.setattr(Capacities, name, answer)

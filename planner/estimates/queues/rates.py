@@ -16,11 +16,6 @@ _STEPS, _SETTLED = 60, 1e-9
 _N_CONTEXTS = 6
 
 
-def fluid_rate(station: Station, load: Load) -> float:
-    """`fluid_rates` of one station and one load."""
-    return float(fluid_rates([station], [load])[0, 0])
-
-
 def fluid_rates(stations: Sequence[Station], loads: Sequence[Load]) -> FloatArray:
     """Requests a second of each load beyond which no scheduler serves them on stations (K, L).
 

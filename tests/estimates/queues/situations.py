@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.estimates.queues.loads import Load
-from planner.estimates.queues.rates import fluid_rate
 from planner.specs.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.stations import DecodeTimes, ReadingTimes, Station
+from tests.fleets.stationed import fluid_rate
 
 N_CELLS = 60
 """Pairs of lengths, of the same weight, that a class is drawn as."""

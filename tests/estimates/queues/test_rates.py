@@ -7,9 +7,10 @@ import pytest
 from scipy.optimize import linprog
 
 from planner.estimates.queues.loads import Load
-from planner.estimates.queues.rates import fluid_rate, fluid_rates
+from planner.estimates.queues.rates import fluid_rates
 from tests.estimates.queues.simulated import served_rate
 from tests.estimates.queues.situations import situation
+from tests.fleets.stationed import fluid_rate
 from tests.verifier.simulation.stations import station
 
 
