@@ -98,3 +98,12 @@ def test_of_deployments_of_one_shape_each_counts_whoever_numbered_it() -> None:
     )
     assert alone > 0.0
     assert beside == pytest.approx(alone)
+
+
+def test_what_no_devices_serve_is_cheaper_at_no_rent() -> None:
+    fleet = small_fleet(0)
+    more = tuple(
+        replace(it, rate_per_s=1e6) for it in with_alike(fleet.request.classes, sharing=True)
+    )
+    asked = replace(fleet, request=replace(fleet.request, classes=more))
+    assert fluid_bound(asked.market(), math.inf) == math.inf

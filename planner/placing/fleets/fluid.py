@@ -35,7 +35,7 @@ from planner.programs.mixed import MixedBuilder, MixedProgram
 from planner.running.deadlines import is_over
 from planner.solvers.mixed import solve_mixed
 from planner.solvers.mixed.multipliers import multipliers_of
-from planner.solvers.solution import Effort, effort_of
+from planner.solvers.solution import Effort, Status, effort_of
 from planner.specs.roles import DECODE, PREFILL
 from planner.specs.stations import Station
 
@@ -185,13 +185,14 @@ Solved = tuple[float, FloatArray, Mapping[tuple[int, int], float]]
 def _solved(
     market: Market, sorts: Sequence[_Sort], wanted: Mapping[int, _Wanted], by: Sequence[str]
 ) -> Solved | None:
-    """The least rent within the rows so far; None where there is none."""
+    """The least rent within the rows so far, inf of none; None where nobody knows."""
     is_whole = by != RELAXED
     program, n_of, x_of = _program(market, sorts, wanted, is_whole=is_whole)
     effort = effort_of(market.request.options)
     found = solve_mixed(program, effort, solvers=by, wanted="two" if len(by) > 1 else "one")
     if found.answer is None:
-        return None
+        none = np.zeros(len(n_of)), dict[tuple[int, int], float]()
+        return (np.inf, *none) if found.status is Status.INFEASIBLE else None
     values = found.answer
     flows = {key: float(values[j]) for key, j in x_of.items() if values[j] > _NONE}
     return found.bound, values[n_of], flows
