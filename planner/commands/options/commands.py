@@ -198,34 +198,25 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
                 *("--gap", "--time-limit", "--seed", "--proof", *_PROGRAM, "--all", *_PRINT),
             ),
         ),
-        "models": Command(
-            module="catalogue",
-            usage="[NAME] [OPTIONS]",
-            words="List models, or describe one.",
-            names=("NAME", "--html"),
-            word="NAME",
-        ),
-        "topologies": Command(
-            module="catalogue",
-            usage="[NAME] [OPTIONS]",
-            words="List topologies, or describe one.",
-            names=("NAME", "--html"),
-            word="NAME",
-        ),
-        "devices": Command(
-            module="catalogue",
-            usage="[NAME] [OPTIONS]",
-            words="List devices, or describe one.",
-            names=("NAME", "--html", "--json"),
-            word="NAME",
-        ),
-        "engines": Command(
-            module="catalogue",
-            usage="[NAME] [OPTIONS]",
-            words="List serving engines, or describe one with the rules of what it starts.",
-            names=("NAME", "--html", "--json"),
-            word="NAME",
-        ),
+        **{
+            name: Command(
+                module="catalogue",
+                usage="[NAME] [OPTIONS]",
+                words=words,
+                names=("NAME", "--html", *more),
+                word="NAME",
+            )
+            for name, words, more in (
+                ("models", "List models, or describe one.", ()),
+                ("topologies", "List topologies, or describe one.", ()),
+                ("devices", "List devices, or describe one.", ("--json",)),
+                (
+                    "engines",
+                    "List serving engines, or describe one with the rules of what it starts.",
+                    ("--json",),
+                ),
+            )
+        },
     }
 )
 

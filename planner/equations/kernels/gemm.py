@@ -13,6 +13,8 @@ Source: [InferSim] for the measurements, `docs/decisions/0010-kernels.md` for th
 
 from __future__ import annotations
 
+from typing import TypedDict, Unpack
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -29,68 +31,60 @@ BYTES_TO_QUANTISE = 3.0
 """Traffic of quantising one input number: two bytes are read, one is written [B]."""
 
 
-def gemm_s(
-    m: ArrayLike,
-    n: ArrayLike,
-    k: ArrayLike,
-    *,
-    weight_bytes: ArrayLike,
-    input_bytes: ArrayLike,
-    output_bytes: ArrayLike = 2.0,
-    peak_flop_per_s: ArrayLike,
-    hbm_bytes_per_s: ArrayLike,
-    floor_s: ArrayLike,
-    compute_fraction: ArrayLike,
-    memory_fraction: ArrayLike,
-    exponent: float,
-    n_sms: float | None = None,
-    prologue_k: float = 0.0,
-    narrow_n: float = 0.0,
-    quant_fraction: float | None = None,
-) -> FloatArray:
+class Usual(TypedDict, total=False):
+    """What of a product has a usual value.
+
+    output_bytes: of one output number; 2 unless given [B].
+    n_sms: multiprocessors; None counts work and not tiles [1].
+    prologue_k: k₀, further rows that each tile costs [1].
+    narrow_n: n₀, further columns that each tile costs [1].
+    quant_fraction: share of the bandwidth at which inputs are quantised; None if they arrive
+        quantised [1].
+    """
+
+    output_bytes: ArrayLike
+    n_sms: float | None
+    prologue_k: float
+    narrow_n: float
+    quant_fraction: float | None
+
+
+class Product(Usual):
+    """Formats of a product, rates of the device, and constants, as arrays that broadcast.
+
+    weight_bytes: of one weight [B].
+    input_bytes: of one input number, scales included [B].
+    peak_flop_per_s: datasheet peak of the number format [FLOP/s].
+    hbm_bytes_per_s: datasheet bandwidth of the memory [B/s].
+    floor_s: launch and whatever else no work explains [s].
+    compute_fraction: attainable share of the peak [1].
+    memory_fraction: attainable share of the bandwidth [1].
+    exponent: p ≥ 1, how far arithmetic and traffic hide each other [1].
+    """
+
+    weight_bytes: ArrayLike
+    input_bytes: ArrayLike
+    peak_flop_per_s: ArrayLike
+    hbm_bytes_per_s: ArrayLike
+    floor_s: ArrayLike
+    compute_fraction: ArrayLike
+    memory_fraction: ArrayLike
+    exponent: float
+
+
+def gemm_s(m: ArrayLike, n: ArrayLike, k: ArrayLike, **product: Unpack[Product]) -> FloatArray:
     """Time of one product of inputs [m, k] and weights [k, n] on one device [s].
 
     Args, broadcast together:
         m: tokens [1].
         n: columns of the weights, as sharded [1].
         k: rows of the weights, as sharded [1].
-        weight_bytes: of one weight [B].
-        input_bytes: of one input number, scales included [B].
-        output_bytes: of one output number [B].
-        peak_flop_per_s: datasheet peak of the number format [FLOP/s].
-        hbm_bytes_per_s: datasheet bandwidth of the memory [B/s].
-        floor_s: launch and whatever else no work explains [s].
-        compute_fraction: attainable share of the peak [1].
-        memory_fraction: attainable share of the bandwidth [1].
-        exponent: p ≥ 1, how far arithmetic and traffic hide each other [1].
-        n_sms: multiprocessors; None counts work and not tiles [1].
-        prologue_k: k₀, further rows that each tile costs [1].
-        narrow_n: n₀, further columns that each tile costs [1].
-        quant_fraction: share of the bandwidth at which inputs are quantised; None if they
-            arrive quantised [1].
+        product: see `Product` and `Usual`.
 
     Raises:
         ValueError: the exponent is below one.
     """
-    return grouped_gemm_s(
-        m,
-        1.0,
-        n,
-        k,
-        weight_bytes=weight_bytes,
-        input_bytes=input_bytes,
-        output_bytes=output_bytes,
-        peak_flop_per_s=peak_flop_per_s,
-        hbm_bytes_per_s=hbm_bytes_per_s,
-        floor_s=floor_s,
-        compute_fraction=compute_fraction,
-        memory_fraction=memory_fraction,
-        exponent=exponent,
-        n_sms=n_sms,
-        prologue_k=prologue_k,
-        narrow_n=narrow_n,
-        quant_fraction=quant_fraction,
-    )
+    return grouped_gemm_s(m, 1.0, n, k, **product)
 
 
 def grouped_gemm_s(
@@ -115,7 +109,7 @@ def grouped_gemm_s(
 ) -> FloatArray:
     """Time of one product for each group, all in one kernel [s].
 
-    Args, broadcast together; those not here are as in `gemm_s`:
+    Args, broadcast together; those not here are as in `Product` and `Usual`:
         tokens: rows of all groups together [1].
         n_groups_hit: groups that have any row; only their weights are read [1].
         n: columns of the weights of one group [1].
@@ -190,15 +184,7 @@ def grouped_gemm_work(
 
 
 def gemm_work(
-    m: ArrayLike,
-    n: ArrayLike,
-    k: ArrayLike,
-    *,
-    weight_bytes: ArrayLike,
-    input_bytes: ArrayLike,
-    output_bytes: ArrayLike = 2.0,
+    m: ArrayLike, n: ArrayLike, k: ArrayLike, **ends: ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
     """`grouped_gemm_work` of one group."""
-    return grouped_gemm_work(
-        m, 1.0, n, k, weight_bytes=weight_bytes, input_bytes=input_bytes, output_bytes=output_bytes
-    )
+    return grouped_gemm_work(m, 1.0, n, k, **ends)

@@ -110,6 +110,9 @@ def word_of(what: str, known: str) -> Callable[[str], str]:
     return read
 
 
+number_format = word_of("number format", "specs.served_formats.KNOWN_FORMATS")
+
+
 def closest(word: str, known: Sequence[str], *, cutoff: float) -> str:
     """What a word was probably meant to be; empty where nothing is like it."""
     from difflib import get_close_matches  # only a mistake needs it
@@ -211,6 +214,9 @@ def words_of(what: str, known: str) -> Gather:
         return tuple(word for word in values if word)
 
     return gather
+
+
+number_formats = words_of("number format", "specs.served_formats.KNOWN_FORMATS")
 
 
 def by_name(reads: Read, *, what: str, divided: bool = False) -> Gather:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.specs.options import counts, readers
+from planner.specs.options import counts
 from planner.specs.options import readers as read
 from planner.specs.options.option import Option
 from planner.specs.roles import LEAST_PRESENT, ROUTERS
@@ -33,43 +33,24 @@ AUDITED = (
         "--weights FORMAT",
         "Format of its weights; default: as published.",
         of=("audit",),
-        gathers=readers.words_of("number format", "specs.served_formats.KNOWN_FORMATS"),
+        gathers=read.number_formats,
         sets="weights_format",
     ),
     Option(
         "--kv FORMAT",
         "Format of its KV cache; default: the usual one.",
         of=("audit",),
-        gathers=readers.words_of("number format", "specs.served_formats.KNOWN_FORMATS"),
+        gathers=read.number_formats,
         sets="kv_format",
     ),
-    Option(
-        "--tp N",
-        "Devices that share the heads, of an engine. [1]",
-        counts.count,
-        of=("audit",),
-        sets="Degrees.tensor",
-    ),
-    Option(
-        "--pp N",
-        "Pipeline stages, of an engine. [1]",
-        counts.count,
-        of=("audit",),
-        sets="Degrees.pipeline",
-    ),
-    Option(
-        "--ep N",
-        "Groups of experts, of an engine. [tp·dp if dp > 1]",
-        counts.count,
-        of=("audit",),
-        sets="Degrees.expert",
-    ),
-    Option(
-        "--dp N",
-        "Attention ranks, of an engine. [1]",
-        counts.count,
-        of=("audit",),
-        sets="Degrees.data",
+    *(
+        Option(usage, words, counts.count, of=("audit",), sets=f"Degrees.{degree}")
+        for usage, degree, words in (
+            ("--tp N", "tensor", "Devices that share the heads, of an engine. [1]"),
+            ("--pp N", "pipeline", "Pipeline stages, of an engine. [1]"),
+            ("--ep N", "expert", "Groups of experts, of an engine. [tp·dp if dp > 1]"),
+            ("--dp N", "data", "Attention ranks, of an engine. [1]"),
+        )
     ),
 )
 
@@ -123,26 +104,13 @@ DEPLOYED = (
         counts.count,
         sets="n_microbatches",
     ),
-    Option(
-        "--weights FORMAT",
-        "Of dense weights; default: as published.",
-        read.word_of("number format", "specs.served_formats.KNOWN_FORMATS"),
-        of=("predict", "stages"),
-        sets="weights_format",
-    ),
-    Option(
-        "--experts FORMAT",
-        "Of routed experts; default: as `--weights`.",
-        read.word_of("number format", "specs.served_formats.KNOWN_FORMATS"),
-        of=("predict", "stages"),
-        sets="experts_format",
-    ),
-    Option(
-        "--kv FORMAT",
-        "Of the cache; default: as published.",
-        read.word_of("number format", "specs.served_formats.KNOWN_FORMATS"),
-        of=("predict", "stages"),
-        sets="cache_format",
+    *(
+        Option(usage, words, read.number_format, of=("predict", "stages"), sets=field)
+        for usage, field, words in (
+            ("--weights FORMAT", "weights_format", "Of dense weights; default: as published."),
+            ("--experts FORMAT", "experts_format", "Of routed experts; default: as `--weights`."),
+            ("--kv FORMAT", "cache_format", "Of the cache; default: as published."),
+        )
     ),
     Option(
         "--chunk TOKENS",

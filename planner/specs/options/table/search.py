@@ -88,14 +88,14 @@ FORMATS = (
     Option(
         "--weights FORMATS",
         "Weights formats to choose from, like bf16,int8; default: as published.",
-        gathers=readers.words_of("number format", "specs.served_formats.KNOWN_FORMATS"),
+        gathers=read.number_formats,
         sets="weights_formats",
         example="bf16,int8",
     ),
     Option(
         "--kv FORMATS",
         "KV cache formats to choose from; default: as published.",
-        gathers=readers.words_of("number format", "specs.served_formats.KNOWN_FORMATS"),
+        gathers=read.number_formats,
         sets="kv_formats",
     ),
     Option(
