@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,10 +15,12 @@ from planner.estimates.serving.operations import (
     Operation,
     Part,
     PassShape,
+    all_reduce,
     elementwise,
     gemm,
     grouped_gemm,
     input_bytes,
+    kernel,
     message,
     number_bytes,
 )
@@ -44,13 +47,8 @@ def ffn_operations(
         yield from _dense(
             ffn.d_ff, ffn.n_matrices, d_model, table.n_tensor, work, formats, "feed", "FFN"
         )
-        yield message(
-            "all-reduce after the FFN",
-            "reduce",
-            "all_reduce",
-            n_bytes=work.n_tokens * (d_model * 2.0),
-            n_devices=table.n_tensor,
-        )
+        name = "all-reduce after the FFN"
+        yield all_reduce(name, "reduce", work.n_tokens, d_model, table.n_tensor)
     else:
         yield from _experts(ffn, d_model, table, work, formats, fused=fused)
 
@@ -121,23 +119,26 @@ def _sent(
     """Tokens to experts and back: by exchange, by gathering all tokens, or not at all."""
     group = np.where(table.exchanges, table.n_group, 1)
     own = tokens / np.maximum(table.n_tensor, 1)  # devices of a rank send its tokens by turns
-    shape = {"d_model": d_model, "n_active": ffn.n_active, "n_devices": group, "is_short": is_short}
+    shape: dict[str, Any] = {
+        "d_model": d_model,
+        "n_active": ffn.n_active,
+        "n_devices": group,
+        "is_short": is_short,
+    }
     ways: tuple[tuple[Part, float], ...] = (
         ("dispatch", input_bytes(formats.experts)),
         ("combine", 2.0),
     )
     for part, number in ways:
-        yield Operation(
-            name=part,
-            part=part,
-            family=part,
-            arguments={
-                "tokens": own,
-                "bytes_per_number": number,
-                "n_groups": ffn.n_groups,
-                "n_active_groups": ffn.n_active_groups,
-                **shape,
-            },
+        yield kernel(
+            part,
+            part,
+            part,
+            tokens=own,
+            bytes_per_number=number,
+            n_groups=ffn.n_groups,
+            n_active_groups=ffn.n_active_groups,
+            **shape,
         )
     gathered = np.where(table.exchanges, 1, table.n_data)
     volume = tokens * table.n_data * (d_model * 2.0)
@@ -146,13 +147,7 @@ def _sent(
         "scatter of sums", "combine", "reduce_scatter", n_bytes=volume, n_devices=gathered
     )
     reduced = np.where(table.exchanges, 1, table.n_tensor)
-    yield message(
-        "all-reduce after experts",
-        "reduce",
-        "all_reduce",
-        n_bytes=tokens * (d_model * 2.0),
-        n_devices=reduced,
-    )
+    yield all_reduce("all-reduce after experts", "reduce", tokens, d_model, reduced)
 
 
 def received(n_active: int, tokens: FloatArray, n_expert_parallel: ArrayLike) -> FloatArray:
@@ -167,26 +162,24 @@ def _fused(
     local = (ffn.n_experts + table.n_redundant) / table.n_expert_parallel
     width = ffn.d_expert / table.n_expert_tensor
     pairs, hit = reached(ffn, tokens, table)
-    return Operation(
-        name="experts",
-        part="feed",
-        family="experts",
-        format=formats.experts,
-        arguments={
-            "tokens": tokens,
-            "n_experts": ffn.n_experts,
-            "n_experts_local": local,
-            "n_active": ffn.n_active,
-            "d_model": d_model,
-            "d_expert": width,
-            "n_up": ffn.n_matrices - 1.0,
-            "rows": pairs,
-            "n_hit": hit,
-            # without a dispatch, a kernel walks through the rows of all experts
-            "walked_rows": np.where(table.exchanges, pairs, tokens * ffn.n_active),
-            "weight_bytes": number_bytes(formats.experts),
-            "input_bytes": input_bytes(formats.experts),
-        },
+    return kernel(
+        "experts",
+        "feed",
+        "experts",
+        formats.experts,
+        tokens=tokens,
+        n_experts=ffn.n_experts,
+        n_experts_local=local,
+        n_active=ffn.n_active,
+        d_model=d_model,
+        d_expert=width,
+        n_up=ffn.n_matrices - 1.0,
+        rows=pairs,
+        n_hit=hit,
+        # without a dispatch, a kernel walks through the rows of all experts
+        walked_rows=np.where(table.exchanges, pairs, tokens * ffn.n_active),
+        weight_bytes=number_bytes(formats.experts),
+        input_bytes=input_bytes(formats.experts),
     )
 
 

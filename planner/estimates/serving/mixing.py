@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +12,10 @@ from planner.estimates.serving.deployments import DeploymentTable, kv_heads_per_
 from planner.estimates.serving.operations import (
     Operation,
     PassShape,
+    all_reduce,
     gemm,
     grouped_gemm,
-    message,
+    kernel,
     number_bytes,
 )
 from planner.specs.mixers import GroupedAttention, Indexer, LatentAttention, Mixer, Recurrence
@@ -32,13 +34,7 @@ def mixer_operations(
         yield from _latent(mixer, d_model, table, work, formats)
     else:
         yield from _recurrence(mixer, d_model, table, work, formats)
-    yield message(
-        AFTER_MIXING,
-        "reduce",
-        "all_reduce",
-        n_bytes=work.n_tokens * (d_model * 2.0),
-        n_devices=table.n_tensor,
-    )
+    yield all_reduce(AFTER_MIXING, "reduce", work.n_tokens, d_model, table.n_tensor)
 
 
 def _grouped(
@@ -67,37 +63,33 @@ def _grouped_attention(
     work: PassShape,
     formats: ServedFormats,
 ) -> Iterator[Operation]:
-    shape = {
+    shape: dict[str, Any] = {
         "n_heads": heads,
         "n_kv_heads": kv_heads,
         "d_head": mixer.d_head,
         "cache_bytes": number_bytes(formats.cache),
     }
     if np.any(work.n_decoding):
-        yield Operation(
-            name="decode attention",
-            part="attend",
-            family="decode_attention",
-            format=formats.cache,
-            arguments={
-                "batch": np.asarray(work.n_decoding),
-                "context": _decode_span(mixer, work),
-                **shape,
-            },
+        yield kernel(
+            "decode attention",
+            "attend",
+            "decode_attention",
+            formats.cache,
+            batch=np.asarray(work.n_decoding),
+            context=_decode_span(mixer, work),
+            **shape,
         )
     if np.any(work.n_prompts):
         new, past = _prefill_span(mixer, work)
-        yield Operation(
-            name="prefill attention",
-            part="attend",
-            family="prefill_attention",
-            format=formats.cache,
-            arguments={
-                "batch": work.read_tokens / np.maximum(new, 1.0),
-                "tokens": new,
-                "past_tokens": past,
-                **shape,
-            },
+        yield kernel(
+            "prefill attention",
+            "attend",
+            "prefill_attention",
+            formats.cache,
+            batch=work.read_tokens / np.maximum(new, 1.0),
+            tokens=new,
+            past_tokens=past,
+            **shape,
         )
 
 
@@ -170,19 +162,17 @@ def _absorbed(
         k=mixer.d_nope,
         number_format="bf16",
     )
-    yield Operation(
-        name="decode attention",
-        part="attend",
-        family="latent_decode",
-        format=formats.cache,
-        arguments={
-            "batch": np.asarray(work.n_decoding),
-            "context": _selected(mixer.indexer, np.asarray(work.context, dtype=float)),
-            "n_heads": heads * work.n_positions,  # positions of a sequence share its latents
-            "d_latent": latent,
-            "d_rope": mixer.d_rope,
-            "cache_bytes": number_bytes(formats.cache),
-        },
+    yield kernel(
+        "decode attention",
+        "attend",
+        "latent_decode",
+        formats.cache,
+        batch=np.asarray(work.n_decoding),
+        context=_selected(mixer.indexer, np.asarray(work.context, dtype=float)),
+        n_heads=heads * work.n_positions,  # positions of a sequence share its latents
+        d_latent=latent,
+        d_rope=mixer.d_rope,
+        cache_bytes=number_bytes(formats.cache),
     )
     yield grouped_gemm(
         "latents to values",
@@ -214,20 +204,18 @@ def _expanded(
     if mixer.indexer is not None:
         mean = (new + 1.0) / 2.0
         past = np.maximum(0.0, _selected(mixer.indexer, past + mean) - mean)
-    yield Operation(
-        name="prefill attention",
-        part="attend",
-        family="latent_prefill",
-        format=formats.cache,
-        arguments={
-            "batch": prompts,
-            "tokens": new,
-            "past_tokens": past,
-            "n_heads": heads,
-            "d_nope": mixer.d_nope,
-            "d_rope": mixer.d_rope,
-            "d_value": mixer.d_value_head,
-        },
+    yield kernel(
+        "prefill attention",
+        "attend",
+        "latent_prefill",
+        formats.cache,
+        batch=prompts,
+        tokens=new,
+        past_tokens=past,
+        n_heads=heads,
+        d_nope=mixer.d_nope,
+        d_rope=mixer.d_rope,
+        d_value=mixer.d_value_head,
     )
 
 
@@ -258,13 +246,8 @@ def _indexing(
     new, past = np.asarray(work.prompt_tokens), np.asarray(work.past_tokens)
     read = np.asarray(work.n_prompts) * new * (past + (new + 1.0) / 2.0)
     scored = np.asarray(work.n_decoding) * work.context + work.n_prompts * (past + new)
-    yield Operation(
-        name="scores of the indexer",
-        part="attend",
-        family="scores",
-        format="fp8",
-        arguments={"flop": 2.0 * columns * (decoded + read), "n_bytes": scored * index.d_head},
-    )
+    flop, n_bytes = 2.0 * columns * (decoded + read), scored * index.d_head
+    yield kernel("scores of the indexer", "attend", "scores", "fp8", flop=flop, n_bytes=n_bytes)
 
 
 def _recurrence(
@@ -274,7 +257,7 @@ def _recurrence(
     cut = table.n_tensor
     columns = mixer.n_input_columns / cut
     yield gemm("input projections", "project", tokens, n=columns, k=d_model, number_format=weights)
-    shape = {
+    shape: dict[str, Any] = {
         "n_heads": mixer.n_heads / cut,
         "d_key": mixer.d_key,
         "d_value": mixer.d_value,
@@ -283,28 +266,24 @@ def _recurrence(
         "n_conv_taps": mixer.n_conv_taps,
     }
     if np.any(work.n_decoding):
-        yield Operation(
-            name="state update",
-            part="attend",
-            family="recurrence_decode",
-            format=mixer.kind,
-            arguments={
-                "batch": np.asarray(work.n_decoding),
-                **shape,
-                "state_bytes": mixer.state_bytes_per_number,
-            },
+        yield kernel(
+            "state update",
+            "attend",
+            "recurrence_decode",
+            mixer.kind,
+            batch=np.asarray(work.n_decoding),
+            **shape,
+            state_bytes=mixer.state_bytes_per_number,
         )
     if np.any(work.n_prompts):
-        yield Operation(
-            name="state over the prompt",
-            part="attend",
-            family="recurrence_prefill",
-            format=mixer.kind,
-            arguments={
-                "batch": np.asarray(work.n_prompts),
-                "tokens": np.asarray(work.prompt_tokens),
-                **shape,
-            },
+        yield kernel(
+            "state over the prompt",
+            "attend",
+            "recurrence_prefill",
+            mixer.kind,
+            batch=np.asarray(work.n_prompts),
+            tokens=np.asarray(work.prompt_tokens),
+            **shape,
         )
     rows = mixer.n_output_rows / cut
     yield gemm("output projection", "attend", tokens, n=d_model, k=rows, number_format=weights)

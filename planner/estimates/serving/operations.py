@@ -115,6 +115,26 @@ class Operation:
         return replace(self, layer=layer, n_times=self.n_times * n_layers)
 
 
+def kernel(
+    name: str,
+    part: Part,
+    family: str,
+    number_format: str = "bf16",
+    *,
+    n_times: float = 1.0,
+    **arguments: Any,  # noqa: ANN401 as the closed form has them
+) -> Operation:
+    """One kernel; `arguments` are those of the closed form of its family."""
+    return Operation(
+        name=name,
+        part=part,
+        family=family,
+        format=number_format,
+        arguments=arguments,
+        n_times=n_times,
+    )
+
+
 def gemm(
     name: str,
     part: Part,
@@ -126,15 +146,8 @@ def gemm(
     n_times: float = 1.0,
 ) -> Operation:
     """m tokens times a matrix of k rows and n columns."""
-    weight, read = number_bytes(number_format), input_bytes(number_format)
-    return Operation(
-        name=name,
-        part=part,
-        family="gemm",
-        format=number_format,
-        arguments={"m": m, "n": n, "k": k, "weight_bytes": weight, "input_bytes": read},
-        n_times=n_times,
-    )
+    ends = {"weight_bytes": number_bytes(number_format), "input_bytes": input_bytes(number_format)}
+    return kernel(name, part, "gemm", number_format, n_times=n_times, m=m, n=n, k=k, **ends)
 
 
 def grouped_gemm(
@@ -153,36 +166,27 @@ def grouped_gemm(
     Args:
         reads: the pass reads prompts; engines use another kernel for these.
     """
-    return Operation(
-        name=name,
-        part=part,
-        family="grouped_gemm_prefill" if reads else "grouped_gemm_decode",
-        format=number_format,
-        arguments={
-            "tokens": tokens,
-            "n_groups_hit": n_hit,
-            "n": n,
-            "k": k,
-            "weight_bytes": number_bytes(number_format),
-            "input_bytes": input_bytes(number_format),
-        },
+    family = "grouped_gemm_prefill" if reads else "grouped_gemm_decode"
+    ends = {"weight_bytes": number_bytes(number_format), "input_bytes": input_bytes(number_format)}
+    return kernel(
+        name, part, family, number_format, tokens=tokens, n_groups_hit=n_hit, n=n, k=k, **ends
     )
 
 
 def elementwise(name: str, part: Part, n_bytes: ArrayLike, *, n_kernels: ArrayLike) -> Operation:
     """Kernels that read and write numbers once each."""
-    return Operation(
-        name=name,
-        part=part,
-        family="elementwise",
-        arguments={"n_bytes": n_bytes, "n_kernels": n_kernels},
-    )
+    return kernel(name, part, "elementwise", n_bytes=n_bytes, n_kernels=n_kernels)
 
 
 def message(
     name: str, part: Part, kind: str, *, n_bytes: ArrayLike, n_devices: ArrayLike
 ) -> Operation:
     """A collective over consecutive devices; `n_bytes` is the whole buffer of one device."""
-    return Operation(
-        name=name, part=part, family=kind, arguments={"n_bytes": n_bytes, "n_devices": n_devices}
-    )
+    return kernel(name, part, kind, n_bytes=n_bytes, n_devices=n_devices)
+
+
+def all_reduce(
+    name: str, part: Part, tokens: FloatArray, d_model: int, n_devices: ArrayLike
+) -> Operation:
+    """Sums of what devices have of each token, in 16 bits."""
+    return message(name, part, "all_reduce", n_bytes=tokens * (d_model * 2.0), n_devices=n_devices)

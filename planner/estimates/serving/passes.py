@@ -21,8 +21,10 @@ from planner.estimates.serving.operations import (
     Operation,
     Part,
     PassShape,
+    all_reduce,
     elementwise,
     gemm,
+    kernel,
     message,
     number_bytes,
 )
@@ -61,7 +63,7 @@ def pass_operations(
         traffic = _small_traffic(layer, model.d_model, table, work, formats)
         small = elementwise("norms and rotations", "project", traffic, n_kernels=n_small_kernels)
         found.append(small.within(layer.name, layer.n_layers))
-    return found + list(_outside(model, table, whole or work))
+    return found + [one.within("model", 1) for one in _outside(model, table, whole or work)]
 
 
 def _layer(
@@ -126,42 +128,26 @@ def _outside(model: Architecture, table: DeploymentTable, work: PassShape) -> It
     """Embedding, head and sampling, and what is handed from stage to stage."""
     local = model.vocab_size / table.n_tensor
     rows = work.n_logits
-    yield message(
-        "all-reduce after the embedding",
-        "model",
-        "all_reduce",
-        n_bytes=work.n_tokens * (model.d_model * 2.0),
-        n_devices=table.n_tensor,
-    ).within("model", 1)
-    yield gemm("head", "model", rows, n=local, k=model.d_model, number_format="bf16").within(
-        "model", 1
-    )
+    name = "all-reduce after the embedding"
+    yield all_reduce(name, "model", work.n_tokens, model.d_model, table.n_tensor)
+    yield gemm("head", "model", rows, n=local, k=model.d_model, number_format="bf16")
     yield message(
         "gather of logits",
         "model",
         "all_gather",
         n_bytes=rows * (model.vocab_size * 2.0),
         n_devices=table.n_tensor,
-    ).within("model", 1)
-    yield Operation(
-        name="sampling",
-        layer="model",
-        part="model",
-        family="sampling",
-        arguments={"batch": rows, "vocab": model.vocab_size},
     )
+    yield kernel("sampling", "model", "sampling", batch=rows, vocab=model.vocab_size)
     yield hand_over(model, table, work)
 
 
 def hand_over(model: Architecture, table: DeploymentTable, work: PassShape) -> Operation:
     """What each device of a stage sends to one of the next."""
     handed = work.n_tokens * (model.d_model * 2.0) / table.n_tensor
-    return Operation(
-        name="hand-over between stages",
-        layer="model",
-        part="model",
-        family="send",
-        arguments={"n_bytes": handed, "n_sends": table.n_stages - 1, "n_group": table.n_group},
+    sends, group = table.n_stages - 1, table.n_group
+    return kernel(
+        "hand-over between stages", "model", "send", n_bytes=handed, n_sends=sends, n_group=group
     )
 
 
