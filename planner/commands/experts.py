@@ -1,4 +1,4 @@
-"""`plan experts`: loads of experts and ranks, as options say them, to a placement."""
+"""`plan experts`, `plan stages`, `plan layers`: models divided over unequal ranks and devices."""
 
 from __future__ import annotations
 
@@ -113,3 +113,33 @@ def _groups(said: Said, block: Experts | None) -> int:
     if said.groups != OF_THE_MODEL:
         return said.groups or 0
     return block.n_groups if block and block.n_groups > 1 else 0
+
+
+def stages(said: Said) -> Answer:
+    """A model cut into pipeline stages."""
+    from planner.placing.staging.asking import cut_stages, read_groups
+    from planner.specs.engines.files import load_engine
+    from planner.specs.reading import load_architecture
+    from planner.specs.records import Workload
+
+    model = said.load("--model", load_architecture)
+    engine = said.load("--engine", load_engine)
+    groups = engine and said.load("--groups", partial(read_groups, engine=engine))
+    said.check()
+    assert model is not None
+    assert groups is not None
+    asked = said.sets() | said.sets("SolverOptions") | {"groups": groups}
+    best = cut_stages(model, **asked, workload=Workload(**said.sets("Workload")))
+    return reported(said, best)
+
+
+def layers(said: Said) -> Answer:
+    """Layers placed on mixed machines."""
+    from planner.placing.staging.placing import place_layers
+    from planner.specs.layer_files import load_layers
+
+    spec = said.load("--machines", load_layers)
+    said.check()
+    assert spec is not None
+    best = place_layers(spec, **said.sets("SolverOptions"))
+    return reported(said, best)

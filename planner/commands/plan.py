@@ -1,4 +1,4 @@
-"""`plan` itself: options to a call of the library, the plan to text."""
+"""`plan` itself, `plan pareto` and `plan compare`: options to a call of the library, and back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from planner.commands.options.reading import read_roles
 from planner.commands.options.said import Said
 from planner.commands.reporting import reported
 from planner.errors import NoPlanError, RequestError
-from planner.report.files import Answer
+from planner.report.files import FOUND, Answer
 
 if TYPE_CHECKING:
     from planner.commands.asking import Wanted
@@ -100,3 +100,49 @@ def _as_written(best: AnyPlan, asked: Wanted) -> AnyPlan:
         return best
     command = with_paths(deployment.command, asked.files)
     return replace(best, deployment=replace(deployment, command=command))
+
+
+def pareto(said: Said) -> Answer:
+    """The exact frontier of every case."""
+    from planner.commands.asking import wanted
+    from planner.planning.comparing import frontiers
+    from planner.report.progress import SurveyLine
+
+    line = SurveyLine()
+    asked = wanted(said)
+    curves = frontiers(
+        asked.models,
+        asked.clusters,
+        asked.runtimes,
+        **asked.keywords,
+        on_case=line.on_case,
+        on_points=line.on_points,
+    )
+    from planner.results.surveys import Curves
+
+    found = any(curve.frontier for curve in curves)
+    return reported(said, Curves(curves=tuple(curves)), code=_code(found), is_whole=said.all)
+
+
+def _code(found: object) -> int:
+    return FOUND if found else NoPlanError.exit_code
+
+
+def compare(said: Said) -> Answer:
+    """The best plans of several cases."""
+    from planner.commands.asking import wanted
+    from planner.commands.options.reading import read_roles
+    from planner.planning.comparing import compare as find
+    from planner.report.progress import SurveyLine
+
+    roles = read_roles(said)
+    asked = wanted(said)
+    comparison = find(
+        asked.models,
+        asked.clusters,
+        asked.runtimes,
+        **asked.keywords,
+        **roles,
+        on_case=SurveyLine().on_case,
+    )
+    return reported(said, comparison, code=_code(comparison.best is not None))

@@ -1,4 +1,7 @@
-"""`plan reproduce`: tables of papers, each figure beside the answer to its own command line."""
+"""`plan reproduce` and `plan verify`: answers beside what papers print, or counted anew.
+
+Tables of papers are answered by their own command lines; of a saved answer every figure is counted.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from planner.commands.options.said import Said
-from planner.commands.reporting import shown
+from planner.commands.reporting import reported, shown
 from planner.report.files import Answer
 
 if TYPE_CHECKING:
@@ -124,3 +127,16 @@ def _reason(message: str) -> str:
     starts = (i for i, line in enumerate(lines) if line.startswith("error: "))
     head, *others = lines[next(starts, 0) :]
     return others[0] if others and UNREAD in head else head.removeprefix("error: ")
+
+
+TRUE, FALSE = 0, 1
+
+
+def verify(said: Said) -> Answer:
+    """Whether every figure of a saved answer is so."""
+    from planner.planning.verification import verify as find
+
+    said.check()
+    path = said.answer
+    answer = find(path, prove=said.prove, time_limit_s=said.time_limit, shown=path)
+    return reported(said, answer, code=TRUE if answer.is_true else FALSE)

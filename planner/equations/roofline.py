@@ -1,4 +1,4 @@
-"""Time of arithmetic and of the memory traffic that feeds it.
+"""Time of arithmetic and of the memory traffic that feeds it, and of passes through a pipeline.
 
 Three rivals say how far the two overlap: not at all (c + m), fully
 (`sharp_roofline_s`), or fully except near the ridge (`smooth_roofline_s`).
@@ -64,3 +64,18 @@ def smooth_roofline_s(compute: ArrayLike, memory: ArrayLike, *, exponent: float)
         return np.asarray(np.cbrt(np.power(compute, 3) + np.power(memory, 3)))
     powers = np.power(compute, exponent) + np.power(memory, exponent)
     return np.asarray(np.power(powers, 1.0 / exponent))
+
+
+def flushed_pipeline_s(
+    stage_s: ArrayLike, *, n_stages: ArrayLike, n_microbatches: ArrayLike
+) -> FloatArray:
+    """(M + S − 1) stage times: the pipeline fills and drains once a pass [s].
+
+    Args, broadcast together:
+        stage_s: time of the slowest stage for one micro-batch [s].
+        n_stages: S, stages [1].
+        n_microbatches: M, micro-batches that a pass is cut into [1].
+
+    Source: [Huang2019] (GPipe); [FasterTransformer] decodes so.
+    """
+    return np.multiply(stage_s, np.add(n_microbatches, n_stages) - 1.0)

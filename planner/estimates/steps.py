@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.equations import pipelines, roofline
+from planner.equations import roofline
 from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.networks import NetworkTable
 from planner.layouts.geometry import Geometry, LayoutTable, Pass
@@ -245,7 +245,7 @@ def passed(stage: StageWork, stage_s: FloatArray) -> FloatArray:
     """A stage's time to the pass's; without a pipeline they are the same."""
     if (stage.n_stages * stage.n_microbatches == 1).all():
         return stage_s
-    return pipelines.flushed_pipeline_s(
+    return roofline.flushed_pipeline_s(
         stage_s, n_stages=stage.n_stages, n_microbatches=stage.n_microbatches
     )
 

@@ -6,8 +6,8 @@ from dataclasses import fields
 from typing import Any
 
 from planner.errors import Problem, RequestError
-from planner.specs.connectors import USUAL_CONNECTOR, load_connector
 from planner.specs.placement_request import PlacementRequest
+from planner.specs.reading import USUAL_CONNECTOR, load_connector
 from planner.specs.roles import APART, TOGETHER, AskedRoles, Connector
 
 

@@ -1,4 +1,4 @@
-"""What files of models, devices and clusters say: where each value of their records stands."""
+"""What files of models, devices, clusters, connectors say: where values of their records stand."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from planner.specs.records import (
     TorusFabric,
     TwoRegimes,
 )
+from planner.specs.roles import Connector
 from planner.specs.served_formats import Checkpoint, RunFormat
 from planner.specs.tables import Provenance
 from planner.specs.validation.hints import from_fields
@@ -120,6 +121,11 @@ lay_out(
 )
 lay_out(LinkedEntry, Section("", "devices switches", sourced=False), Section("", _NETWORKS))
 lay_out(Link, Section("", "a b", sourced=False), Section("", "bytes_per_s latency_s"))
+lay_out(
+    Connector,
+    Section("connector", "name title", sourced=False),
+    Section("transfer", "latency_s bytes_per_s=bytes_per_s"),
+)
 
 
 def build_cluster(file: ClusterFile, device: DeviceSpec) -> ClusterSpec:

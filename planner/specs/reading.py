@@ -1,4 +1,4 @@
-"""Load devices, clusters and models from TOML files; models from a `config.json` too.
+"""Load devices, clusters, connectors and models from TOML files; models from a `config.json` too.
 
 Every fault of a file is reported at once, as a `SpecError`; those of the device that
 a cluster is made of are reported with those of the cluster.
@@ -32,6 +32,7 @@ from planner.specs.overruled import remark_cluster, remark_device, remark_model
 from planner.specs.patterns import Pattern, is_pattern, name_of, read_pattern, substitute
 from planner.specs.places import Kind, exists, is_as_shipped, is_path, shipped_as, shown_path
 from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec
+from planner.specs.roles import Connector
 from planner.specs.tables import Table, read_table, value_at
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import Coherent, validate
@@ -239,3 +240,18 @@ def _found_device(name: str, cluster: Found) -> Found:
     if is_path(name) or (exists(beside) and not shipped_as(cluster.path)):
         return Found(path=beside, shown=shown_path(beside), name="" if is_path(name) else name)
     return find(Kind.DEVICE, name, asked_by=cluster.shown)
+
+
+USUAL_CONNECTOR = "nixl"
+"""What hands caches over where nothing else is asked."""
+
+
+@arguments_checked()
+def load_connector(name_or_path: str, *, asked_by: str = "--connector") -> Connector:
+    """Load a connector, by a name such as `nixl` or the path of a file.
+
+    Raises:
+        SpecError: there is no such connector, or its file has faults; all are listed.
+    """
+    found = find(Kind.CONNECTOR, name_or_path, asked_by=asked_by)
+    return record_of(Connector, *read_named(found, "connector", Kind.CONNECTOR), shown=found.shown)

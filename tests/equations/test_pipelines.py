@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.equations import pipelines
+from planner.equations import roofline
 
 counts = st.integers(1, 12)
 
@@ -22,16 +22,16 @@ def beats_of_a_flushed_pass(n_stages: int, n_microbatches: int) -> int:
 
 @given(s=counts, m=counts)
 def test_a_flushed_pipeline_takes_as_many_beats_as_its_schedule(s, m):
-    time = pipelines.flushed_pipeline_s(2.0, n_stages=s, n_microbatches=m)
+    time = roofline.flushed_pipeline_s(2.0, n_stages=s, n_microbatches=m)
     assert time == 2.0 * beats_of_a_flushed_pass(s, m)
 
 
 def test_one_stage_without_parts_takes_its_own_time():
-    assert pipelines.flushed_pipeline_s(0.25, n_stages=1, n_microbatches=1) == 0.25
+    assert roofline.flushed_pipeline_s(0.25, n_stages=1, n_microbatches=1) == 0.25
 
 
 def test_stages_parts_and_times_broadcast():
     """Stages of 1 and 2 s; 1, 2 and 3 stages; two parts: 2, 3 and 4 beats."""
     stage_s, n_stages = np.array([[1.0], [2.0]]), np.array([1, 2, 3])
-    time = pipelines.flushed_pipeline_s(stage_s, n_stages=n_stages, n_microbatches=2)
+    time = roofline.flushed_pipeline_s(stage_s, n_stages=n_stages, n_microbatches=2)
     np.testing.assert_array_equal(time, [[2, 3, 4], [4, 6, 8]])

@@ -12,10 +12,9 @@ from pathlib import Path
 
 from planner.placing.fleets.planning import fleet
 from planner.results.fleets import FleetPlan, ServedClass
-from planner.specs.connectors import load_connector
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.pools import load_site
-from planner.specs.reading import load_architecture
+from planner.specs.reading import load_architecture, load_connector
 from planner.specs.roles import ALL_TOGETHER, AskedRoles
 from planner.specs.traffic.arrivals import POISSON_ARRIVALS, replaying
 from planner.specs.traffic.building import traffic_class

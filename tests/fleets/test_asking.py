@@ -11,9 +11,8 @@ import pytest
 from planner.errors import RequestError
 from planner.placing.fleets.asking import fleet_request
 from planner.placing.fleets.classes import OPTIONS
-from planner.specs.connectors import load_connector
 from planner.specs.pools import load_site
-from planner.specs.reading import load_architecture
+from planner.specs.reading import load_architecture, load_connector
 from planner.specs.request import SolverOptions
 from planner.specs.state import State
 from planner.specs.traffic.arrivals import Arrivals, Trace

@@ -19,10 +19,9 @@ from planner.planning.verification import verify
 from planner.report.as_json import answer_json, dumps
 from planner.report.saved import read_answer
 from planner.running.deadlines import out_of_time
-from planner.specs.connectors import load_connector
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.pools import load_site
-from planner.specs.reading import load_architecture
+from planner.specs.reading import load_architecture, load_connector
 from planner.specs.roles import ALL_TOGETHER, AskedRoles
 from planner.specs.traffic.arrivals import POISSON_ARRIVALS, replaying
 from planner.specs.traffic.building import traffic_class

@@ -23,8 +23,8 @@ from planner import (
 from planner.placing.fabrics.wires import tight_uplinks, uplinks_of
 from planner.placing.planning import asked_of
 from planner.placing.searching import offered
-from planner.specs.connectors import load_connector
 from planner.specs.pools import load_site
+from planner.specs.reading import load_connector
 from planner.specs.roles import handover_s
 from planner.specs.state import State
 from planner.verifier.placements import judge_placement

@@ -17,12 +17,11 @@ from planner.placing.searching import offered
 from planner.placing.table_rows import undominated
 from planner.report.as_json import answer_json, dumps
 from planner.report.saved import read_answer
-from planner.specs.connectors import load_connector
 from planner.specs.deployment_tables import load_table
 from planner.specs.ledger import recording
 from planner.specs.placement_request import Serve
 from planner.specs.pools import load_site
-from planner.specs.reading import load_architecture
+from planner.specs.reading import load_architecture, load_connector
 from planner.specs.records import Workload
 from planner.specs.request import SolverOptions, Targets
 from planner.specs.roles import ROLES, AskedRoles

@@ -9,10 +9,9 @@ from itertools import accumulate
 
 from planner.placing.fleets.planning import fleet
 from planner.results.fleets import FleetPlan, FleetStaircase, Step
-from planner.specs.connectors import load_connector
 from planner.specs.fleet_request import FleetRequest
 from planner.specs.pools import load_site
-from planner.specs.reading import load_model
+from planner.specs.reading import load_connector, load_model
 from planner.specs.records import ModelSpec
 from planner.specs.roles import AskedRoles
 from planner.specs.state import State

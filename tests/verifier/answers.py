@@ -22,12 +22,11 @@ from planner.planning.pareto import frontier
 from planner.report.as_json import Json, answer_json
 from planner.results.surveys import Case, Curve, Curves
 from planner.specs.architecture import Architecture
-from planner.specs.connectors import load_connector
 from planner.specs.engine_request import OVERLAPS, AskedDrafting
 from planner.specs.layer_files import LayersSpec, MachineType, load_layers
 from planner.specs.placement_request import Serve
 from planner.specs.pools import load_pool
-from planner.specs.reading import load_architecture, load_cluster, load_model
+from planner.specs.reading import load_architecture, load_cluster, load_connector, load_model
 from planner.specs.records import (
     ClusterSpec,
     Link,

@@ -70,14 +70,14 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             names=(*_OF_EVERY_PLAN, *named(ROLES, SORTS)),
         ),
         "pareto": Command(
-            module="surveys",
+            module="plan",
             usage="[OPTIONS]",
             words="Find every deployment that is the best for some worth of speed: the exact "
             "frontier.",
             names=(*_OF_EVERY_PLAN, *named(AXES), "--by", "--all", "--csv"),
         ),
         "compare": Command(
-            module="surveys",
+            module="plan",
             usage="[OPTIONS]",
             words="Set the best plans of several models, pools, formats or roles side by side.",
             names=(*_OF_EVERY_PLAN, *named(ROLES), "--by"),
@@ -102,7 +102,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             ),
         ),
         "stages": Command(
-            module="stages",
+            module="experts",
             usage="--groups GROUPS [OPTIONS]",
             words="Cut a model into pipeline stages on groups of unequal kinds, provably best.",
             names=(
@@ -112,7 +112,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             ),
         ),
         "layers": Command(
-            module="stages",
+            module="experts",
             usage="FILE [OPTIONS]",
             words="Place layers on mixed machines for the most tokens a second, with a bound on "
             "any way.",
@@ -141,7 +141,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             names=(*_OF_PLACEMENTS, "--prefer"),
         ),
         "repair": Command(
-            module="repairs",
+            module="placements",
             usage="FILE --state FILE [OPTIONS]",
             words="Put what stands right after a failure, with the fewest moved bytes within a "
             "loss.",
@@ -165,7 +165,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             word="NAME",
         ),
         "verify": Command(
-            module="verify",
+            module="reproduce",
             usage="FILE [OPTIONS]",
             words="Count a saved answer anew, from the request that is in it: is every figure so?",
             names=(*named(VERIFIED), *_PRINT),
@@ -178,7 +178,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             names=(*named(TIMING, KERNELS), "--device", "--output"),
         ),
         "calibrate": Command(
-            module="calibrate",
+            module="measure",
             usage="TABLE... [OPTIONS]",
             words="Fit the closed forms of kernels to measured times, and say how far to trust "
             "them.",

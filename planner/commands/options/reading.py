@@ -135,7 +135,7 @@ def read_roles(said: Said) -> dict[str, Any]:
     asked = said.sets("AskedRoles")
     name = said.values.get("connector")
     if name is not None:
-        from planner.specs.connectors import load_connector
+        from planner.specs.reading import load_connector
 
         connector = said.collect(lambda: load_connector(name))
         asked |= {} if connector is None else {"connector": connector}

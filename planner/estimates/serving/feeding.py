@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -202,16 +203,8 @@ def _two_products(
     arrived = received(ffn.n_active, tokens, table.n_expert_parallel)
     copied = moves * (arrived + pairs) * d_model
     yield elementwise("tokens to their experts", "feed", copied * number, n_kernels=moves)
-    yield grouped_gemm(
-        "experts up",
-        "feed",
-        pairs,
-        n_hit=hit,
-        n=n_up * width,
-        k=d_model,
-        number_format=weights,
-        reads=reads,
-    )
+    product = partial(grouped_gemm, n_hit=hit, number_format=weights, reads=reads)
+    yield product("experts up", "feed", pairs, n=n_up * width, k=d_model)
     # masked products of decode take an activation that quantises; those of prefill do not
     after = 2.0 + number if reads and weights in INPUT_BYTES else 0.0
     yield elementwise(
@@ -220,14 +213,5 @@ def _two_products(
         pairs * width * (2.0 * ffn.n_matrices + after),
         n_kernels=2 if after else 1,
     )
-    yield grouped_gemm(
-        "experts down",
-        "feed",
-        pairs,
-        n_hit=hit,
-        n=d_model,
-        k=width,
-        number_format=weights,
-        reads=reads,
-    )
+    yield product("experts down", "feed", pairs, n=d_model, k=width)
     yield elementwise("sums of experts", "feed", copied * 2.0, n_kernels=moves)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -153,15 +154,8 @@ def _absorbed(
     """Decode attends to latents: queries go into their space, outputs come back."""
     rows = work.decoded_tokens * heads
     latent = mixer.d_kv_latent
-    yield grouped_gemm(
-        "queries to latents",
-        "project",
-        rows,
-        n_hit=heads,
-        n=latent,
-        k=mixer.d_nope,
-        number_format="bf16",
-    )
+    product = partial(grouped_gemm, n_hit=heads, number_format="bf16")
+    yield product("queries to latents", "project", rows, n=latent, k=mixer.d_nope)
     yield kernel(
         "decode attention",
         "attend",
@@ -174,15 +168,7 @@ def _absorbed(
         d_rope=mixer.d_rope,
         cache_bytes=number_bytes(formats.cache),
     )
-    yield grouped_gemm(
-        "latents to values",
-        "attend",
-        rows,
-        n_hit=heads,
-        n=mixer.d_value_head,
-        k=latent,
-        number_format="bf16",
-    )
+    yield product("latents to values", "attend", rows, n=mixer.d_value_head, k=latent)
 
 
 def _expanded(

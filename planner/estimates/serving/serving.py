@@ -460,10 +460,8 @@ def _added_s(
 
 
 def _mixed(decoding: PassShape, reading: PassShape) -> PassShape:
-    return PassShape(
-        n_decoding=decoding.n_decoding,
-        n_positions=decoding.n_positions,
-        context=decoding.context,
+    return replace(
+        decoding,
         n_prompts=reading.n_prompts,
         prompt_tokens=reading.prompt_tokens,
         past_tokens=reading.past_tokens,

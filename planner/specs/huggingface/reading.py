@@ -18,9 +18,8 @@ from planner.specs.huggingface.families import FAMILIES
 from planner.specs.huggingface.fields import Fields
 from planner.specs.huggingface.formats import Quantised, format_of_dtype, quantised, together
 from planner.specs.huggingface.layers import Body, class_of, classes_of, name_of
-from planner.specs.huggingface.locating import Located, locate
+from planner.specs.huggingface.locating import Located, locate, read_variant
 from planner.specs.huggingface.parts import Traits
-from planner.specs.huggingface.variants import read_variant
 from planner.specs.ledger import Use
 from planner.specs.models import FORMAT_BYTES
 from planner.specs.quality import UNSERVED

@@ -42,10 +42,9 @@ from functools import partial
 from pathlib import Path
 
 from planner.errors import Problem, SpecError
-from planner.specs.connectors import load_connector
 from planner.specs.ledger import Use, remark
 from planner.specs.placement_request import AnyModel
-from planner.specs.reading import load_architecture, record_of
+from planner.specs.reading import load_architecture, load_connector, record_of
 from planner.specs.roles import Connector
 from planner.specs.tables import read_table
 from planner.specs.traffic.arrivals import REPLAYED, Trace, arriving

@@ -30,7 +30,7 @@ from itertools import combinations
 
 import numpy as np
 
-from planner.specs.connectors import load_connector
+from planner.specs.reading import load_connector
 from planner.specs.roles import DECODE, PREFILL, ROUND_ROBIN, TOGETHER
 from planner.specs.stations import Station
 from planner.specs.traffic.records import Arriving
