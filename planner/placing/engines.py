@@ -27,8 +27,8 @@ from planner.placing.sites import Site
 from planner.placing.tori.slices import OfferedOnTorus
 from planner.programs.bounding import Bounding
 from planner.results.engines import EngineDeployment
-from planner.runtimes.engine_describing import describe_choice
 from planner.runtimes.engine_requests import engine_request, machines_of
+from planner.runtimes.engines import describe_choice
 from planner.runtimes.predicting import Machines
 from planner.runtimes.registry import layers_of
 from planner.specs.architecture import Architecture

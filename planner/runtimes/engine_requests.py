@@ -21,7 +21,7 @@ from planner.estimates.serving.refusals import chunk_problems
 from planner.estimates.serving.rules import Run, faults
 from planner.programs.engine import KNOWN
 from planner.quantities import lacking, objective_of, refused
-from planner.runtimes.predicting import Machines
+from planner.runtimes.predicting import Machines, records_of
 from planner.specs.acceptance import acceptance_text
 from planner.specs.architecture import Architecture
 from planner.specs.checking import architecture_problems, cluster_problems, demand_problems
@@ -42,7 +42,6 @@ from planner.specs.engine_request import (
     EngineRequest,
     Overlap,
     Preference,
-    ServingRecords,
 )
 from planner.specs.engines.files import load_engine, memory_options
 from planner.specs.kernels import EngineSpec, KernelTable
@@ -55,6 +54,7 @@ from planner.specs.roles import TOGETHER
 from planner.specs.served_formats import KNOWN_FORMATS, KnownFormat, ServedFormats, as_run
 from planner.specs.targets import DEGREE_OPTIONS, Confidence
 from planner.specs.validation.arguments import arguments_checked, heed
+from planner.specs.validation.hints import from_fields
 from planner.specs.validation.problems import Collected
 from planner.specs.validation.values import one_of
 from planner.specs.variants import context_problems
@@ -91,15 +91,6 @@ def machines_of(cluster: ClusterSpec, engine: str, experts_backend: str = "") ->
     found.settle(RequestError)
     assert machines is not None  # or something is wrong with them
     return machines
-
-
-def records_of(models: Sequence[Architecture], machines: Machines) -> ServingRecords:
-    return ServingRecords(
-        models=tuple(models),
-        cluster=machines.cluster,
-        engine=machines.engine,
-        kernels=replace(machines.kernels, rivals={}),
-    )
 
 
 @arguments_checked(ranges="heeded")
@@ -179,12 +170,11 @@ def engine_request(
 
 def asked_pool(cluster: ClusterSpec, machines: Machines) -> AskedPool:
     """What a request says of a pool."""
-    return AskedPool(
-        name=cluster.name,
+    return from_fields(
+        AskedPool,
+        cluster,
         device=cluster.device.name,
-        n_devices=cluster.n_devices,
         n_devices_per_node=machines.network.n_per_node,
-        usd_per_hour=cluster.usd_per_hour,
         tdp_w=cluster.device.tdp_w,
     )
 

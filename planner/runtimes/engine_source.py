@@ -19,6 +19,8 @@ from planner.programs.posed import NO_RELIEFS, NOTHING, Aim, PosedProgram
 from planner.programs.reduction import MOST_WHOLE, loosened
 from planner.quantities import MEMORY, QUANTITIES
 from planner.running.deadlines import is_over, out_of_time
+from planner.specs.engine_request import EngineRequest
+from planner.specs.engines.rules import EngineRule
 from planner.specs.region import BELIEFS
 
 MOST_TIMED = 3 * MOST_WHOLE // 2
@@ -107,6 +109,19 @@ class Offered:
     ) -> EngineChoices:
         """All that fit of some cuts, each in all formats, timed."""
         return self.timer.choices(cuts, memory_scale, to_end=to_end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Forbidden:
+    """What is looked at of the deployments that one rule alone forbids.
+
+    Args:
+        offered: the request with the batches and chunks that are.
+    """
+
+    rule: EngineRule
+    cuts: DeploymentTable
+    offered: EngineRequest
 
 
 class EngineSource:

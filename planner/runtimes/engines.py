@@ -10,28 +10,29 @@ from typing import Any
 
 import numpy as np
 
-from planner.estimates.serving.choices import EngineChoices, ground_of
-from planner.estimates.serving.deployments import DeploymentTable, has_experts
+from planner.estimates.serving.choices import EngineChoices, ground_of, traffic_of
+from planner.estimates.serving.deployments import has_experts
 from planner.estimates.serving.grids import nearest, thinned
 from planner.estimates.serving.rules import is_valid
 from planner.estimates.serving.timer import Timer
 from planner.programs.engine import OF_A_CUT, cuts_of, row_of
 from planner.programs.layout import Assignment
 from planner.programs.posed import Aim, InMemory, PosedProgram
+from planner.report.launch.telling import with_commands
 from planner.results import AnyDeployment, Considered
 from planner.results.engines import EngineDeployment
-from planner.runtimes.describe import larger_pools
-from planner.runtimes.engine_describing import describe_choice
+from planner.runtimes.describe import agree, larger_pools
 from planner.runtimes.engine_requests import asked_pool, command_of, engine_request, machines_of
-from planner.runtimes.engine_source import EngineSource, Offered
-from planner.runtimes.predicting import Machines
+from planner.runtimes.engine_source import EngineSource, Forbidden, Offered
+from planner.runtimes.predicting import Machines, Speculating, account, given_deployment
 from planner.specs.architecture import Architecture
 from planner.specs.engine_request import EngineRequest
-from planner.specs.engines.rules import EngineRule
 from planner.specs.model_errors import Quantity, kernels_share, model_error
 from planner.specs.records import ClusterSpec
 from planner.specs.region import BELIEFS
 from planner.specs.targets import Targets
+from planner.specs.validation.hints import from_fields
+from planner.verifier.engine_deployments import engine_deployment
 from planner.verifier.plans import checked
 
 WITHOUT_ERROR = ("rent", "devices")
@@ -62,19 +63,6 @@ def engine_candidates(
         )
         for one in served
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Forbidden:
-    """What is looked at of the deployments that one rule alone forbids.
-
-    Args:
-        offered: the request with the batches and chunks that are.
-    """
-
-    rule: EngineRule
-    cuts: DeploymentTable
-    offered: EngineRequest
 
 
 MOST_FORBIDDEN = 4096
@@ -145,14 +133,7 @@ class EngineCandidates:
     @property
     def variant(self) -> Considered | None:
         found = next((one for one in self.request.variants if one.name == self.model.name), None)
-        if found is None:
-            return None
-        return Considered(
-            name=found.name,
-            title=found.title,
-            quality_loss_fraction=found.quality_loss_fraction,
-            quality=found.quality,
-        )
+        return None if found is None else from_fields(Considered, found)
 
     @property
     def outside(self) -> Mapping[str, int]:
@@ -260,3 +241,49 @@ class EngineCandidates:
 
     def command(self, changes: Mapping[str, str]) -> str:
         return command_of(self.asked, self.request, changes)
+
+
+def describe_choice(
+    model: Architecture,
+    machines: Machines,
+    request: EngineRequest,
+    choices: EngineChoices,
+    column: int,
+    n_replicas: int = 1,
+) -> EngineDeployment:
+    """Replicas of one choice, by the account.
+
+    Args:
+        choices: timed on the machines, planned for a confidence of their own.
+
+    Raises:
+        SolverError: the arrays say otherwise.
+    """
+    table, drafting = choices.table.take(np.array([column])), request.drafting
+    speculating = None
+    if drafting and (n_drafted := int(choices.n_drafted[column])):
+        speculating = Speculating(
+            kind=drafting.kind, n_drafted=n_drafted, acceptance=drafting.acceptance
+        )
+    traffic = traffic_of(request, choices.role)
+    given = given_deployment(model, machines, table, traffic, speculating)
+    counted = account(given, machines)
+    believed = replace(request, confidence=choices.confidence)
+    found = engine_deployment(believed, given, counted, n_replicas)
+    times = counted.times
+    place_s = found.n_replicas * found.n_sequences / found.output_tokens_per_s
+    held = choices.fixed_bytes[column] + choices.moving_bytes[column]
+    agree(
+        {
+            "TPOT": (choices.tpot_s[column], times.tpot_s),
+            "TTFT": (choices.ttft_s[column], times.ttft_s),
+            "error of TPOT": (choices.tpot_error[column], times.tpot_error),
+            "error of TTFT": (choices.ttft_error[column], times.ttft_error),
+            "planned TPOT": (choices.tpot_high_s[column], found.planned_tpot_s),
+            "planned TTFT": (choices.ttft_high_s[column], found.planned_ttft_s),
+            "time of a token": (choices.place_s[column], place_s),
+            "memory": (held, found.used_bytes),
+            "sequences that run": (table.batch[0], times.n_running),
+        }
+    )
+    return with_commands(request, found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -277,6 +278,21 @@ def drafts_for(model: Architecture, speculating: Speculating | None) -> Drafts |
     return rounds_of(model, speculating.kind, speculating.n_drafted, speculating.acceptance)
 
 
+_COUNTS = (
+    *("n_tensor", "n_data", "n_stages", "n_expert_parallel", "n_expert_tensor"),
+    *("batch", "chunk_tokens"),
+)
+
+
+def records_of(models: Sequence[Architecture], machines: Machines) -> ServingRecords:
+    return ServingRecords(
+        models=tuple(models),
+        cluster=machines.cluster,
+        engine=machines.engine,
+        kernels=replace(machines.kernels, rivals={}),
+    )
+
+
 def given_deployment(
     model: Architecture,
     machines: Machines,
@@ -288,21 +304,10 @@ def given_deployment(
 ) -> PredictionRequest:
     """One deployment of a table and its traffic, in records."""
     return PredictionRequest(
-        records=ServingRecords(
-            models=(model,),
-            cluster=machines.cluster,
-            engine=machines.engine,
-            kernels=replace(machines.kernels, rivals={}),
-        ),
+        records=records_of((model,), machines),
         formats=table.formats[int(table.format_index[0])],
-        n_tensor=int(table.n_tensor[0]),
-        n_data=int(table.n_data[0]),
-        n_stages=int(table.n_stages[0]),
-        n_expert_parallel=int(table.n_expert_parallel[0]),
-        n_expert_tensor=int(table.n_expert_tensor[0]),
+        **{name: int(getattr(table, name)[0]) for name in _COUNTS},
         exchanges=bool(table.exchanges[0]),
-        batch=int(table.batch[0]),
-        chunk_tokens=int(table.chunk_tokens[0]),
         overlaps=bool(table.overlaps[0]),
         n_input_tokens=int(traffic.n_input_tokens),
         n_output_tokens=int(traffic.n_output_tokens),

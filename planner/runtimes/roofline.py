@@ -30,6 +30,7 @@ from planner.specs.request import (
 )
 from planner.specs.runtimes import ROOFLINE
 from planner.specs.targets import Targets
+from planner.specs.validation.hints import from_fields
 from planner.verifier.plans import checked
 
 WITHIN = (0.0, 1.0)
@@ -102,7 +103,10 @@ class RooflineCandidates:
 
     @property
     def variant(self) -> Considered | None:
-        return considered(self.request.model) if self.stands_in else None
+        if not self.stands_in:
+            return None
+        model = self.request.model
+        return from_fields(Considered, model.variant, name=model.name, title=model.title)
 
     @property
     def n_candidates(self) -> int:
@@ -191,14 +195,3 @@ class RooflineCandidates:
 
     def command(self, changes: Mapping[str, str]) -> str:
         return layout_command(self.request, changes)
-
-
-def considered(model: ModelSpec) -> Considered:
-    """A variant, as a plan tells of it."""
-    assert model.variant is not None
-    return Considered(
-        name=model.name,
-        title=model.title,
-        quality_loss_fraction=model.variant.quality_loss_fraction,
-        quality=model.variant.quality,
-    )

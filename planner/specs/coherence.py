@@ -84,7 +84,8 @@ def _link_faults(
         switches: None where nobody lists them: they are the other ends of links.
     """
     if switches is None:
-        switches = [end for end in dict.fromkeys(_ends(links)) if end not in devices]
+        ends = dict.fromkeys(end for link in links for end in (link.a, link.b))
+        switches = [end for end in ends if end not in devices]
     yield from repeated([*devices, *switches], "linked.devices")
     known = dict.fromkeys([*devices, *switches])
     pairs: dict[frozenset[str], int] = {}
@@ -102,11 +103,6 @@ def _link_faults(
             fact, remedy = f"joins the same two as link[{first}]", "give one link their bandwidth"
             yield Finding(f"link[{i}]", fact, remedy, value=f"{link.a}, {link.b}")
     yield from _disconnected(devices, pairs)
-
-
-def _ends(links: Iterable[Link]) -> Iterator[str]:
-    for link in links:
-        yield from (link.a, link.b)
 
 
 def _disconnected(devices: Sequence[str], pairs: Iterable[frozenset[str]]) -> Iterator[Finding]:

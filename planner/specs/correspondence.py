@@ -107,7 +107,8 @@ def model_spec_of(
     attention = architecture.layers[0].mixer
     assert isinstance(attention, GroupedAttention | LatentAttention)
     is_latent = isinstance(attention, LatentAttention)
-    moe, dense = _moe(architecture), _dense(architecture)
+    moe = _moe(architecture)
+    dense = next((c.ffn for c in architecture.layers if isinstance(c.ffn, FeedForward)), None)
     ffn = architecture.layers[0].ffn
     assert ffn is not None
     return from_fields(
@@ -204,10 +205,6 @@ def _moe(architecture: Architecture) -> MoeShape | None:
         n_shared_experts=found.d_shared // found.d_expert,
         n_dense_layers=n_dense,
     )
-
-
-def _dense(architecture: Architecture) -> FeedForward | None:
-    return next((c.ffn for c in architecture.layers if isinstance(c.ffn, FeedForward)), None)
 
 
 def _d_ff_of_experts(architecture: Architecture) -> int:

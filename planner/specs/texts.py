@@ -176,6 +176,15 @@ def csv_of(text: str) -> list[list[str]]:
         raise UnreadError(f"is not CSV: {error}") from None
 
 
+def is_number(text: str) -> bool:
+    """Whether a text is a number as Python writes them, if only one that means nothing."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def cell_text(cell: str) -> str:
     """What a cell says.
 

@@ -22,6 +22,7 @@ from planner.specs.request import (
     Speculation,
     Targets,
 )
+from planner.specs.texts import is_number
 from planner.units import UnitError, parse
 
 
@@ -184,7 +185,7 @@ def with_expert_loads(model: Architecture | None, said: Said) -> Architecture | 
     if not counts:
         said.refuse(OPTION, f"{model.name} has no experts", "leave it out")
         return model
-    if text.strip() and not _is_number(text):
+    if text.strip() and not is_number(text):  # a file may be called anything else
         return _of_file(model, text, said)
     exponent = said.read_as(OPTION, _exponent)
     for n_experts in counts if exponent is not None else ():
@@ -192,15 +193,6 @@ def with_expert_loads(model: Architecture | None, said: Said) -> Architecture | 
         loads[loads < LEAST_SHARE] = 0.0
         model = model.with_loads(loads.tolist(), said=text)
     return model
-
-
-def _is_number(text: str) -> bool:
-    """Whether a word is a number, if only one that no law has; a file may be called otherwise."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _exponent(text: str) -> float:

@@ -72,7 +72,7 @@ class RowFolder:
                     replace_file(str(self.path / "answers" / f"{one.index:06d}.json"), one.answer)
         if self._stream is None:
             self._stream = self._part("jsonl").open("ab")
-        self._stream.write(b"".join(_line(one.row) for one in results))
+        self._stream.write(b"".join(json.dumps(one.row).encode() + b"\n" for one in results))
         self._stream.flush()
         self.rows |= {one.index: one.row for one in results}
         self._n_open += len(results)
@@ -194,10 +194,6 @@ def _locked(path: Path) -> IO[bytes]:
 
 def _options(task: Task) -> list[str]:
     return [word.partition("=")[0] for word in task.words if word.startswith("--")]
-
-
-def _line(row: Row) -> bytes:
-    return json.dumps(row).encode() + b"\n"
 
 
 def _rows_of(path: Path) -> list[Row]:

@@ -94,18 +94,9 @@ def fused_experts_s(
     """
     model, columns, ways = floats(d_model, d_expert, n_up)
     everywhere = np.multiply(tokens, np.asarray(n_active, dtype=float))
-    stay = local_rows(
-        tokens, n_experts=n_experts, n_experts_local=n_experts_local, n_active=n_active
-    )
-    stay = stay if rows is None else np.asarray(rows, dtype=float)
+    where = {"n_experts": n_experts, "n_experts_local": n_experts_local, "n_active": n_active}
+    stay, hit = _reached(tokens, rows, n_hit, **where)
     walked = everywhere if walked_rows is None else np.asarray(walked_rows, dtype=float)
-    hit = (
-        np.asarray(n_hit, dtype=float)
-        if n_hit is not None
-        else expected_experts_hit(
-            tokens, n_experts=n_experts, n_experts_local=n_experts_local, n_active=n_active
-        )
-    )
     weights = (ways + 1.0) * model * (columns + np.asarray(narrow_columns))
     flop = 2.0 * filled_rows(stay, hit, tile_rows=tile_rows) * weights
     compute = flop / np.multiply(peak_flop_per_s, compute_fraction)
@@ -149,6 +140,15 @@ def expected_experts_hit(
     return np.asarray(np.multiply(n_experts_local, hits))
 
 
+def _reached(
+    tokens: ArrayLike, rows: ArrayLike | None, n_hit: ArrayLike | None, **where: ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    """Rows that stay here and local experts that are hit: as said, or by even routing."""
+    stay = local_rows(tokens, **where) if rows is None else np.asarray(rows, dtype=float)
+    hit = expected_experts_hit(tokens, **where) if n_hit is None else np.asarray(n_hit, dtype=float)
+    return stay, hit
+
+
 def filled_rows(rows: ArrayLike, n_hit: ArrayLike, *, tile_rows: ArrayLike) -> FloatArray:
     """Rows that tiles work on: each expert's last tile is half empty on average [1].
 
@@ -178,7 +178,6 @@ def fused_experts_work(
 ) -> tuple[FloatArray, FloatArray]:
     """(FLOP, bytes) that no kernel avoids: the rows that stay, and the weights that they hit."""
     where = {"n_experts": n_experts, "n_experts_local": n_experts_local, "n_active": n_active}
-    stay = local_rows(tokens, **where) if rows is None else np.asarray(rows, dtype=float)
-    hit = expected_experts_hit(tokens, **where) if n_hit is None else np.asarray(n_hit, dtype=float)
+    stay, hit = _reached(tokens, rows, n_hit, **where)
     weights = np.add(n_up, 1.0) * np.multiply(d_model, np.asarray(d_expert, dtype=float))
     return np.asarray(2.0 * stay * weights), np.asarray(hit * weights * np.asarray(weight_bytes))

@@ -26,7 +26,7 @@ from planner.estimates.calibration.tables import (
     columns_of,
     files_below,
 )
-from planner.specs.texts import UnreadError, csv_of, read_text
+from planner.specs.texts import UnreadError, csv_of, is_number, read_text
 
 FAMILIES = ("gemm", "grouped_gemm", "mha", "mla")
 PADDED_COLUMNS = 128
@@ -111,7 +111,7 @@ def _read(path: Path, content: str, parts: tuple[str, ...], peaks: dict[str, flo
     if parts[0] not in FAMILIES:
         reason = f"`{parts[0]}` kernels have no closed form here"
         return Reading(refused=(Refused(file=shown, line=0, reason=reason),))
-    if not text or any(_is_number(cell) for cell in text[0]):
+    if not text or any(is_number(cell) for cell in text[0]):
         reason = "has no header: its first row would be lost, and its columns are a guess"
         return Reading(refused=(Refused(file=shown, line=0, reason=reason),))
     header = tuple(cell.strip() for cell in text[0])
@@ -261,11 +261,3 @@ def _refusing(file: _File, rows: BoolArray, reason: str) -> Reading:
     return Reading(
         refused=tuple(Refused(file=file.shown, line=line, reason=reason) for line in lines)
     )
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True

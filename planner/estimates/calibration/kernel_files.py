@@ -298,14 +298,7 @@ def _table_of(file: KernelFile) -> KernelTable:
     for one in file.kernel:  # what has no backend is the engine's own choice, or else the first
         if not one.backend or (one.family, one.format) not in kernels:
             kernels[one.family, one.format] = from_fields(Kernel, one)
-    return KernelTable(
-        device=file.device,
-        engine=file.engine,
-        version=file.version,
-        kernels=kernels,
-        n_sms=file.n_sms,
-        provenance=_provenance(kernels),
-    )
+    return from_fields(KernelTable, file, kernels=kernels, provenance=_provenance(kernels))
 
 
 def _provenance(kernels: dict[tuple[str, str], Kernel]) -> tuple[Provenance, ...]:

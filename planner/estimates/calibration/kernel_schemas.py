@@ -140,7 +140,8 @@ def network_sections(fitted: Sequence[Fitted], *, source: str) -> str:
     """
     lines = []
     for kind in KINDS:
-        sizes = {int(one.table.columns["n_devices"][0]): one for one in fitted if _is(one, kind)}
+        of_kind = [one for one in fitted if one.table.family == kind]
+        sizes = {int(one.table.columns["n_devices"][0]): one for one in of_kind}
         if not sizes:
             continue
         found = [_ordered(one) for _, one in sorted(sizes.items())]
@@ -151,10 +152,6 @@ def network_sections(fitted: Sequence[Fitted], *, source: str) -> str:
             unit = "s" if name.endswith("latency") else "B/s"
             lines.append(f"{name} = {json.dumps([f'{value:.4g} {unit}' for value in values])}")
     return "\n".join(lines[1:]) + "\n" if lines else ""
-
-
-def _is(one: Fitted, kind: str) -> bool:
-    return one.table.family == kind
 
 
 def _ordered(one: Fitted) -> tuple[float, ...]:

@@ -107,8 +107,8 @@ def _header_problems(header: list[str], shown: str) -> Iterator[Problem]:
     """Words that are missing, columns that no family has, and columns that are there twice."""
     for word in WORDS:
         if word not in header:
-            fact = "is no column of it"
-            yield Problem(where=shown, value=word, fact=fact, remedy=_remedy())
+            remedy = f"its header names {', '.join(WORDS)} and the dimensions of each family"
+            yield Problem(where=shown, value=word, fact="is no column of it", remedy=remedy)
     for name in dict.fromkeys(header):
         if name not in _COLUMNS:
             absent = [word for word in WORDS if word not in header]
@@ -210,7 +210,3 @@ def _peak(family: str, form: str) -> str:
     """Attention works in bf16 whatever its cache is of; others work in their format."""
     is_attention = "attention" in family or "latent" in family
     return "bf16" if is_attention or not form else form.partition("_")[0]
-
-
-def _remedy() -> str:
-    return f"its header names {', '.join(WORDS)} and the dimensions of each family"

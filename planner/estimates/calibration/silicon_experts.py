@@ -33,7 +33,8 @@ LEAST_OF_MOST = 0.1
 
 def experts(table: Table, origin: Origin) -> Found:
     """Fused experts: routing is rebuilt; shapes without a gate and rare kernels are left out."""
-    gate = [pair not in _WITHOUT_GATE for pair in _pairs(table, "hidden_size", "inter_size")]
+    widths, inner = table["hidden_size"].tolist(), table["inter_size"].tolist()
+    gate = [pair not in _WITHOUT_GATE for pair in zip(widths, inner, strict=True)]
     known = sorted({*table["kernel_source"].astype(str).tolist()})
     if origin.programs and not origin.programs & {*known}:
         reason = f"none of the kernels asked for is in it, so all are read: {', '.join(known)}"
@@ -81,10 +82,6 @@ def experts(table: Table, origin: Origin) -> Found:
             ((*shape, "moe_ep_size", "moe_tp_size"), "num_tokens", 1),
         )
         yield from kept_rows(table, rows, origin, ("experts", form, peak), columns, orders)
-
-
-def _pairs(table: Table, one: str, other: str) -> list[tuple[int, int]]:
-    return list(zip(table[one].tolist(), table[other].tolist(), strict=True))
 
 
 def _programs(table: Table, named: BoolArray, asked: frozenset[str]) -> BoolArray:

@@ -96,14 +96,10 @@ def _cells(one: Timed, sizes: tuple[str, ...], said: tuple[str, ...]) -> list[st
         kernel.family,
         kernel.format,
         _WITHOUT_FORMAT if kernel.format == ANY else "",
-        *(_number(kernel.dimensions[name]) if name in kernel.dimensions else "" for name in sizes),
+        *(f"{kernel.dimensions[name]:.10g}" if name in kernel.dimensions else "" for name in sizes),
         f"{one.seconds / _MICRO:.5g}",
         *said,
         one.program,
         f"{one.spread:.3g}",
         str(one.n_repeats),
     ]
-
-
-def _number(value: float) -> str:
-    return f"{value:.10g}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -172,7 +172,7 @@ class KernelClock:
         if operation.family not in FAMILIES:
             return self._plain(operation, rates)
         kernel, constants = self._constants(operation.family, operation.format)
-        known = _parameters(operation.family)
+        known = arguments_of(FAMILIES[operation.family].function)
         arguments = {name: v for name, v in operation.arguments.items() if name in known}
         seconds = FAMILIES[operation.family].seconds(arguments, rates, constants)
         runs = np.asarray(_amount(operation), dtype=float) > 0
@@ -275,13 +275,11 @@ def unmeasured(
         yield Problem(where=asked_by, value=number_format, fact=fact, remedy=remedy)
 
 
-def cache_problems(
-    model: Architecture, table: KernelTable, cache: str, *, asked_by: str = "--kv"
-) -> list[Problem]:
+def cache_problems(model: Architecture, table: KernelTable, cache: str) -> list[Problem]:
     """What is wrong with the format of a cache: no attention of the model was measured in it."""
     kinds = {type(layer.mixer) for layer in model.layers}
     families = [family for kind, family in _READS_CACHE.items() if kind in kinds]
-    found = (unmeasured(table, (family,), cache, asked_by=asked_by) for family in families)
+    found = (unmeasured(table, (family,), cache, asked_by="--kv") for family in families)
     return list(dict.fromkeys(problem for problems in found for problem in problems))
 
 
@@ -315,12 +313,6 @@ def nodes_hit(n_groups: int, n_chosen: int, n_active: int, n_nodes: FloatArray) 
     spans = np.maximum(nodes / n_groups, 1.0)
     within = spans * (1.0 - (1.0 - 1.0 / spans) ** (n_active / n_chosen))
     return np.where(nodes > n_groups, n_chosen * within, nodes * (1.0 - missed))
-
-
-@cache
-def _parameters(family: str) -> frozenset[str]:
-    """Arguments that a closed form takes."""
-    return arguments_of(FAMILIES[family].function)
 
 
 def _stands_in(kernel: Kernel, wanted: str) -> bool:

@@ -138,14 +138,11 @@ class ServingNetwork:
         return np.asarray(twice * (steps + moved))
 
 
-def serving_network(
-    fabric: Fabric, measured: Mapping[str, TwoRegimes] | None = None
-) -> ServingNetwork:
+def serving_network(fabric: Fabric) -> ServingNetwork:
     """The network of a cluster.
 
     Args:
         fabric: nodes, or a torus, which counts as one node.
-        measured: collectives of an engine of its own, that replace those of the cluster.
 
     Raises:
         ValueError: the fabric is a list of links, which says nothing of nodes.
@@ -153,14 +150,13 @@ def serving_network(
     timed_by(ENGINES)
     if isinstance(fabric, NodesFabric):
         known = fabric.scale_up_measured
-        found = {kind: getattr(known, kind) for kind in COLLECTIVES} if known else {}
         return ServingNetwork(
             n_per_node=fabric.n_devices_per_node,
             up_bytes_per_s=fabric.scale_up_bytes_per_s * fabric.scale_up_fraction,
             up_latency_s=fabric.scale_up_latency_s,
             out_bytes_per_s=fabric.scale_out_bytes_per_s * fabric.scale_out_fraction,
             out_latency_s=fabric.scale_out_latency_s,
-            measured=found | dict(measured or {}),
+            measured={kind: getattr(known, kind) for kind in COLLECTIVES} if known else {},
         )
     if isinstance(fabric, TorusFabric):
         return ServingNetwork(
@@ -169,6 +165,5 @@ def serving_network(
             up_latency_s=fabric.hop_s,
             out_bytes_per_s=2.0 * fabric.link_bytes_per_s,
             out_latency_s=fabric.hop_s,
-            measured=dict(measured or {}),
         )
     raise ValueError("a fabric of listed links has no nodes")

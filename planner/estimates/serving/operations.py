@@ -120,8 +120,6 @@ def kernel(
     part: Part,
     family: str,
     number_format: str = "bf16",
-    *,
-    n_times: float = 1.0,
     **arguments: Any,  # noqa: ANN401 as the closed form has them
 ) -> Operation:
     """One kernel; `arguments` are those of the closed form of its family."""
@@ -131,7 +129,6 @@ def kernel(
         family=family,
         format=number_format,
         arguments=arguments,
-        n_times=n_times,
     )
 
 
@@ -143,11 +140,10 @@ def gemm(
     n: ArrayLike,
     k: ArrayLike,
     number_format: str,
-    n_times: float = 1.0,
 ) -> Operation:
     """m tokens times a matrix of k rows and n columns."""
     ends = {"weight_bytes": number_bytes(number_format), "input_bytes": input_bytes(number_format)}
-    return kernel(name, part, "gemm", number_format, n_times=n_times, m=m, n=n, k=k, **ends)
+    return kernel(name, part, "gemm", number_format, m=m, n=n, k=k, **ends)
 
 
 def grouped_gemm(

@@ -23,10 +23,6 @@ class Family:
     traits: Traits
 
 
-def _pruned(f: Fields, _traits: Traits) -> Body:
-    return softmax.nemotron_nas(f)
-
-
 _PLAIN = Traits()
 _QWEN2 = Traits(qkv_bias=True, o_bias=False, window_default=False)
 _QWEN2_MOE = Traits(qkv_bias=True, o_bias=False, window_default=False, shared_gate=True)
@@ -84,7 +80,7 @@ FAMILIES: Mapping[str, Family] = {
     "minimax": Family(recurrent.minimax, _PLAIN),
     "falcon": Family(softmax.falcon, Traits(n_context_tokens=2048)),
     "hunyuan": Family(softmax.hunyuan, Traits(qk_norm="head", tied=True)),
-    "nemotron-nas": Family(_pruned, _PLAIN),
+    "nemotron-nas": Family(softmax.nemotron_nas, _PLAIN),
     "nemotron_h": Family(recurrent.nemotron_h, _NEMOTRON),
     "jamba": Family(recurrent.jamba, _PLAIN),
     "mamba": Family(recurrent.mamba, _TIED),

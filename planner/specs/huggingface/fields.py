@@ -61,12 +61,12 @@ class Fields:
             return self._wrong(meaning, fact, max(1, least), remedy=f"it is {least} or more")
         return value
 
-    def optional(self, meaning: str, *, least: int = 1) -> int | None:
+    def optional(self, meaning: str) -> int | None:
         """A whole number, or None where there is none; zero counts as none."""
         value = self._value(meaning)
         if value is None or (value == 0 and value is not False):
             return None
-        return self.count(meaning, least=least)
+        return self.count(meaning)
 
     def flag(self, meaning: str, *, default: bool) -> bool:
         value = self._value(meaning)

@@ -235,7 +235,7 @@ _NO_ATTENTION_OF = ("replace_with_linear", "sparsify", "num_sink_tokens", "unshi
                     "use_prefill_window_in_sink_attention", "window_length")  # fmt: skip
 
 
-def nemotron_nas(f: Fields) -> Body:
+def nemotron_nas(f: Fields, traits: Traits) -> Body:
     """Llama layers, some without attention, with fewer keys, or with a narrower FFN.
 
     FFN widths are two thirds of a multiple of `hidden_size`, rounded up to 256.

@@ -20,7 +20,7 @@ from planner.specs.papers.formulas import FormulaError, names_in, value_of
 from planner.specs.places import Kind, files, shown_path
 from planner.specs.reading import record_of
 from planner.specs.tables import Table, read_table
-from planner.specs.texts import UnreadError, read_text
+from planner.specs.texts import UnreadError, is_number, read_text
 from planner.specs.validation.hints import from_fields
 from planner.specs.validation.values import FaultError, Reader
 
@@ -250,11 +250,4 @@ def _columns(series: Series, folder: Path) -> Iterator[dict[str, str]]:
 
 
 def _names(columns: Mapping[str, str]) -> dict[str, object]:
-    return {name: _number(text) for name, text in columns.items()}
-
-
-def _number(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
+    return {name: float(text) if is_number(text) else text for name, text in columns.items()}

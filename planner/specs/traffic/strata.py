@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,15 +31,11 @@ class Cells:
 
     @property
     def mean_input_tokens(self) -> float:
-        return math.fsum(map(_product, self.weight, self.n_input))
+        return math.fsum(map(operator.mul, self.weight, self.n_input))
 
     @property
     def mean_output_tokens(self) -> float:
-        return math.fsum(map(_product, self.weight, self.n_output))
-
-
-def _product(one: float, other: float) -> float:
-    return one * other
+        return math.fsum(map(operator.mul, self.weight, self.n_output))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

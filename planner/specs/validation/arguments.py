@@ -7,15 +7,14 @@ a number that cannot be is told together with what `checking` and its like find.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
-from functools import cache, wraps
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 from planner.errors import Problem, RequestError
 from planner.specs.options.table import set_by
-from planner.specs.validation.hints import hints_of
+from planner.specs.validation.hints import hints_of, signature_of
 
 if TYPE_CHECKING:
     from planner.specs.validation.calls import Conformed, Known
@@ -47,7 +46,7 @@ def arguments_checked(
     def decorated(function: Callable[_P, _R]) -> Callable[_P, _R]:
         @wraps(function)
         def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            bound = _signature(function).bind(*args, **kwargs)  # a `TypeError` like Python's own
+            bound = signature_of(function).bind(*args, **kwargs)  # a `TypeError` like Python's own
             known = _KNOWN.set({} if (outer := _KNOWN.get()) is None else outer)
             unheeded = _UNHEEDED.set(())
             try:
@@ -133,8 +132,3 @@ def _conformed(arguments: Mapping[str, object], hints: Mapping[str, Any]) -> Con
     from planner.specs.validation.calls import CALLS  # loads pydantic
 
     return CALLS.conform(arguments, hints, set_by(), _KNOWN.get())
-
-
-@cache
-def _signature(function: Callable[..., object]) -> inspect.Signature:
-    return inspect.signature(function)

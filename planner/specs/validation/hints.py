@@ -33,13 +33,13 @@ def from_fields(make: Callable[..., _T], said: object, **more: Any) -> _T:  # no
         said: the other record.
         more: further arguments, which win.
     """
-    names = [name for name in _parameters(make) if name not in more and hasattr(said, name)]
+    names = [
+        name for name in signature_of(make).parameters if name not in more and hasattr(said, name)
+    ]
     return make(**{name: getattr(said, name) for name in names}, **more)
 
 
-@cache
-def _parameters(make: Callable[..., object]) -> tuple[str, ...]:
-    return tuple(inspect.signature(make).parameters)
+signature_of = cache(inspect.signature)
 
 
 @cache
