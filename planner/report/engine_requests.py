@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.report.launch.words import saved_as
-from planner.report.lines import percent
 from planner.report.region import planned_words
-from planner.report.words import amount, target_texts
+from planner.report.words import amount, percent, target_texts
 from planner.results import AnyRequest
 from planner.specs.acceptance import acceptance_text, source_of
 from planner.specs.architecture import Architecture, Experts

@@ -1,8 +1,7 @@
-"""Pieces of text: labels, wrapped words, bars, shares; and text inside HTML and SVG."""
+"""Pieces of text: labels, wrapped words, bars; and text inside HTML and SVG."""
 
 from __future__ import annotations
 
-import math
 import re
 import textwrap
 from collections.abc import Iterable
@@ -44,17 +43,6 @@ def bar(fraction: float, width: int) -> str:
     eighths = round(min(max(fraction, 0.0), 1.0) * width * 8)
     full, rest = divmod(eighths, 8)
     return "█" * full + (_EIGHTHS[rest] if rest else "")
-
-
-def percent(fraction: float) -> str:
-    """A fraction in percent, three significant digits.
-
-    >>> percent(0.0123), percent(1.0), percent(math.inf)
-    ('1.23 %', '100 %', 'an unknown share')
-    """
-    if not math.isfinite(fraction):
-        return "an unknown share"
-    return f"{100 * fraction:.3g} %"
 
 
 def escape(text: str) -> str:

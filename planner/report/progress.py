@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from planner.report.lines import percent
-from planner.report.words import objective_dimension, plural
+from planner.report.words import objective_dimension, percent, plural
 from planner.running import phases
 from planner.units import show
 

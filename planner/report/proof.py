@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from planner.report.documents.blocks import Pairs, Section, Table, section
-from planner.report.lines import percent
-from planner.report.words import limit_label, plural
+from planner.report.words import limit_label, percent, plural
 from planner.results import AnyPlan
 from planner.results.surveys import FrontierProof
 from planner.specs.certificates import LEAST_MOVED, NO_GAP, OPTIMAL, UNCONFIRMED, Certificate, Proof

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from planner.report.lines import percent
-from planner.report.words import amount
+from planner.report.words import amount, percent
 from planner.results import Alternative, EnginePlan
 from planner.results.engines import EngineDeployment
 from planner.specs.architecture import Architecture, Experts

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from planner.estimates.serving.usual_engines import why_no_engine
 from planner.report.documents.blocks import Note, notes
-from planner.report.lines import percent
 from planner.report.region import model_kind, outside_words
-from planner.report.words import plural
+from planner.report.words import percent, plural
 from planner.results import AnyDeployment, AnyRequest, runtime_name
 from planner.results.engines import EngineDeployment
 from planner.specs.economics.records import EconomicsRequest

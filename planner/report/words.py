@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -103,6 +104,17 @@ def amount(number: float) -> str:
 def plural(number: int, word: str, many: str = "") -> str:
     """`1 place`, `12 places`."""
     return f"{number:,} {word if number == 1 else many or word + 's'}"
+
+
+def percent(fraction: float) -> str:
+    """A fraction in percent, three significant digits.
+
+    >>> percent(0.0123), percent(1.0), percent(math.inf)
+    ('1.23 %', '100 %', 'an unknown share')
+    """
+    if not math.isfinite(fraction):
+        return "an unknown share"
+    return f"{100 * fraction:.3g} %"
 
 
 def between(times: Interval) -> str:

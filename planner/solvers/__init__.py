@@ -15,8 +15,8 @@ from planner.errors import SolverError
 from planner.programs.layout import Assignment, LayoutProgram, lower_bounds, objective
 from planner.programs.mixed import MixedProgram
 from planner.solvers.kept import Rows
-from planner.solvers.proving import Proved, Prover, Word, prove
-from planner.solvers.solution import Effort, Progress
+from planner.solvers.proving import Proved, Prover, prove
+from planner.solvers.solution import Effort, Progress, Word
 from planner.specs.certificates import Proof
 from planner.specs.targets import Wanted
 

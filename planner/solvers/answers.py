@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -22,23 +21,12 @@ from planner.programs.layout import (
 )
 from planner.programs.proofs import refusal
 from planner.running.endings import check_room
-from planner.solvers.proving import Word
-from planner.solvers.solution import Effort, Progress
+from planner.solvers.solution import Clock, Effort, Progress, Word
 
 TIE_BREAK_VISITS = 2_000  # partial assignments looked at before a tie is left as it stands
 
 ROOM_BYTES = 64 * 2**20
 """Address space that has to be free as a solver begins: eight threads of the usual size."""
-
-
-class Clock:
-    """Wall time since its making [s]."""
-
-    def __init__(self) -> None:
-        self._began_s = time.perf_counter()
-
-    def elapsed_s(self) -> float:
-        return time.perf_counter() - self._began_s
 
 
 class Listener:

@@ -28,9 +28,8 @@ from planner.equations.arrays import FloatArray, IntArray
 from planner.errors import SolverError
 from planner.programs.layout import Assignment, LayoutProgram, ceiling
 from planner.programs.proofs import refusal
-from planner.solvers.answers import Clock, Listener, judged, run_interruptibly
-from planner.solvers.proving import Word
-from planner.solvers.solution import Effort, Stop
+from planner.solvers.answers import Listener, judged, run_interruptibly
+from planner.solvers.solution import Clock, Effort, Stop, Word
 from planner.specs.certificates import Outcome, Proof
 
 ROW_BITS = 40

@@ -13,9 +13,8 @@ import numpy as np
 from planner.errors import SolverError
 from planner.programs.layout import Assignment, FloatArray, IntArray, LayoutProgram
 from planner.programs.proofs import ENUMERATION
-from planner.solvers.answers import Clock, judged
-from planner.solvers.proving import Word
-from planner.solvers.solution import Effort
+from planner.solvers.answers import judged
+from planner.solvers.solution import Clock, Effort, Word
 from planner.specs.certificates import Proof
 
 MOST_ASSIGNMENTS = 5_000_000

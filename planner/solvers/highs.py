@@ -17,11 +17,10 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.programs.layout import Assignment, LayoutProgram, violations
 from planner.programs.mixed import MixedBuilder, MixedProgram
-from planner.solvers.answers import Clock, judged
+from planner.solvers.answers import judged
 from planner.solvers.mixed import highs as mixed_highs
 from planner.solvers.mixed import scip as mixed_scip
-from planner.solvers.proving import Word
-from planner.solvers.solution import Effort
+from planner.solvers.solution import Clock, Effort, Word
 
 MOST_REPAIRS = 100
 LET_PASS = 1e-8

@@ -21,8 +21,8 @@ import highspy  # type: ignore[import-untyped]
 from highspy.highs import HighsCallbackEvent  # type: ignore[import-untyped]
 
 from planner.errors import SolverError
-from planner.solvers.answers import Clock, Listener, run_interruptibly
-from planner.solvers.solution import Effort
+from planner.solvers.answers import Listener, run_interruptibly
+from planner.solvers.solution import Clock, Effort
 
 TOLERANCE = 1e-9
 """Absolute, in the program's units, which are scaled to values of 1e-3 and more."""

@@ -6,38 +6,18 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from planner.errors import SolverError, UnsettledError
 from planner.programs.proofs import Vouched, is_closed, vouched
 from planner.running.deadlines import is_over, is_set, out_of_time
 from planner.solvers.kept import Rows, tell
-from planner.solvers.solution import Effort, Status, Stop, relative_gap
+from planner.solvers.solution import Answer, Effort, Status, Stop, Word, relative_gap
 from planner.specs.certificates import Proof
 from planner.specs.targets import Wanted
 
-Answer = TypeVar("Answer")
-
 FIRST_SHARE = 0.6
 """Of the time that is left, that a prover may take while another one waits."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Word(Generic[Answer]):
-    """What one prover says.
-
-    Args:
-        answer: verified; None without one. Its value is the proof's.
-        n_nodes: nodes of the search, branches or points, as the prover counts them.
-        stopped_by: what ended the search early, "" when nothing did.
-        besides: what else is proved on the way, by the project's own arithmetic.
-    """
-
-    answer: Answer | None
-    proof: Proof
-    n_nodes: int = 0
-    stopped_by: Stop = ""
-    besides: tuple[Proof, ...] = ()
 
 
 def in_hand(answer: Answer, value: float, *, by: str = "quick search") -> Word[Answer]:

@@ -28,8 +28,8 @@ from planner.programs.reduction import Reduced, reduced
 from planner.programs.screens import Screening, screen
 from planner.running.deadlines import is_over, out_of_time, solver_limit_s, timed
 from planner.solvers import LayoutSolution, counted, enumerated, provers_of, rows_of, solve
-from planner.solvers.proving import Prover, Word, in_hand, prove
-from planner.solvers.solution import Effort, Progress, Status, effort_of
+from planner.solvers.proving import Prover, in_hand, prove
+from planner.solvers.solution import Effort, Progress, Status, Word, effort_of
 from planner.specs.certificates import Proof
 from planner.specs.request import SolverOptions
 

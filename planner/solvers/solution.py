@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from planner.running.deadlines import solver_limit_s
+from planner.specs.certificates import Proof
 from planner.specs.targets import SolverOptions
+
+Answer = TypeVar("Answer")
 
 Stop = Literal["", "time limit", "interrupt"]
 
@@ -59,6 +63,34 @@ class Effort:
         """What a solver may take that starts now: its limit, or less where a deadline is nearer."""
         limits = [limit for limit in (self.time_limit_s, solver_limit_s()) if limit is not None]
         return max(0.0, min(limits)) if limits else None
+
+
+class Clock:
+    """Wall time since its making [s]."""
+
+    def __init__(self) -> None:
+        self._began_s = time.perf_counter()
+
+    def elapsed_s(self) -> float:
+        return time.perf_counter() - self._began_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Word(Generic[Answer]):
+    """What one prover says.
+
+    Args:
+        answer: verified; None without one. Its value is the proof's.
+        n_nodes: nodes of the search, branches or points, as the prover counts them.
+        stopped_by: what ended the search early, "" when nothing did.
+        besides: what else is proved on the way, by the project's own arithmetic.
+    """
+
+    answer: Answer | None
+    proof: Proof
+    n_nodes: int = 0
+    stopped_by: Stop = ""
+    besides: tuple[Proof, ...] = ()
 
 
 def effort_of(options: SolverOptions) -> Effort:

@@ -22,7 +22,7 @@ from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.timer import Timer
 from planner.estimates.serving.traffic import Traffic, has_room
 from planner.planning.plans import plan
-from planner.report.lines import percent
+from planner.report.words import percent
 from planner.results import EnginePlan
 from planner.runtimes.engine_requests import engine_request, machines_of
 from planner.runtimes.predicting import predict

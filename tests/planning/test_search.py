@@ -15,8 +15,7 @@ from planner.programs.posed import InMemory
 from planner.programs.reduction import reduced
 from planner.programs.screens import screen
 from planner.solvers import enumerated, provers_of, search, solve
-from planner.solvers.proving import Word
-from planner.solvers.solution import Status
+from planner.solvers.solution import Status, Word
 from planner.specs.certificates import Proof
 from planner.specs.request import SolverOptions
 from tests.programs.instances import INFINITE, in_order, posed, program, random_program

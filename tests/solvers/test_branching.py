@@ -17,10 +17,9 @@ from planner.programs.placement import (
     violations,
 )
 from planner.programs.relaxation import priced, relaxation, whole_counts
-from planner.solvers.answers import Clock
 from planner.solvers.placement import branching, pricing, solve_placement
 from planner.solvers.placement.pricing import Vertices, prices_of
-from planner.solvers.solution import Effort, Status
+from planner.solvers.solution import Clock, Effort, Status
 from planner.topology.openings import all_free, openings
 from tests.topology.pools import torus_fabric
 

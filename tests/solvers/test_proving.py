@@ -13,8 +13,8 @@ from planner.programs.posed import InMemory
 from planner.report.messages import solver_text
 from planner.running.deadlines import within
 from planner.solvers import search
-from planner.solvers.proving import Word, prove
-from planner.solvers.solution import Effort, Status
+from planner.solvers.proving import prove
+from planner.solvers.solution import Effort, Status, Word
 from planner.specs.certificates import Proof
 from planner.specs.request import SolverOptions
 from tests.programs.instances import knapsack, posed

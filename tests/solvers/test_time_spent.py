@@ -13,8 +13,8 @@ import pytest
 from ortools.sat.python import cp_model
 
 from planner.solvers import answers, cpsat, highs, proving, stages
-from planner.solvers.proving import FIRST_SHARE, Word, prove
-from planner.solvers.solution import Effort
+from planner.solvers.proving import FIRST_SHARE, prove
+from planner.solvers.solution import Effort, Word
 from planner.specs.certificates import Proof
 from tests.programs.chains import chain
 from tests.programs.instances import knapsack

@@ -23,9 +23,8 @@ from planner.report.documents.blocks import (
     section,
 )
 from planner.report.drawings.chart import Line, Mark, frontiers_drawing
-from planner.report.lines import percent
 from planner.report.times import times_notes
-from planner.report.words import plural
+from planner.report.words import percent, plural
 from planner.results import Deployment
 from planner.results.audits import Audit
 from planner.results.surveys import Curve

@@ -13,10 +13,9 @@ from planner.report.answers.plan_parts import wish_rows
 from planner.report.documents.blocks import Document, Note, Pairs, Table, section
 from planner.report.engine_requests import engine_rows
 from planner.report.launch.commands import start_section
-from planner.report.lines import percent
 from planner.report.outlines import case_label, cases_text, cell, headline_of, run_heads
 from planner.report.times import times_notes
-from planner.report.words import limit_label
+from planner.report.words import limit_label, percent
 from planner.results import AnyPlan, ErdilPlan
 from planner.results.engines import EngineDeployment
 from planner.results.placements import Placement

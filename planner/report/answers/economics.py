@@ -13,9 +13,8 @@ from collections.abc import Collection
 
 from planner.report.answers.plan_parts import limits_section, load_section
 from planner.report.documents.blocks import Bar, Pairs, Row, Section, Table, section
-from planner.report.lines import percent
 from planner.report.outlines import ECONOMICS_WORDS
-from planner.report.words import amount, plural, target_texts
+from planner.report.words import amount, percent, plural, target_texts
 from planner.results import ErdilPlan
 from planner.results.erdil2025 import EconomicsDeployment, PassCount, Way
 from planner.specs.economics.records import EconomicsRequest

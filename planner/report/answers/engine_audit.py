@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from planner.report.documents.blocks import Document, Note, Pairs, Table, hint, section
 from planner.report.launch.commands import start_section
-from planner.report.lines import percent
 from planner.report.times import times_notes
-from planner.report.words import between
+from planner.report.words import between, percent
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.units import show
 

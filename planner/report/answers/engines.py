@@ -6,9 +6,8 @@ from planner.report.answers.plan_parts import limits_section, load_section
 from planner.report.documents.blocks import Block, Pairs, Row, Section, Table, hint, notes, section
 from planner.report.engine_requests import engine_rows, loaded_words
 from planner.report.launch.commands import start_section
-from planner.report.lines import percent
 from planner.report.region import region_rows
-from planner.report.words import balance_words, between, plural
+from planner.report.words import balance_words, between, percent, plural
 from planner.results import EnginePlan, Rival
 from planner.results.engines import EngineDeployment
 from planner.results.predictions import Interval

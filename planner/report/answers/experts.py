@@ -18,10 +18,9 @@ from planner.report.documents.blocks import (
     section,
 )
 from planner.report.drawings.experts import experts_drawing
-from planner.report.lines import percent
 from planner.report.proof import prover_rows
 from planner.report.proof import status_text as proof_status
-from planner.report.words import plural
+from planner.report.words import percent, plural
 from planner.results.experts import ExpertPlan, ExpertRank
 from planner.specs.certificates import UNCONFIRMED
 from planner.units import show

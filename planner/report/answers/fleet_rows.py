@@ -16,9 +16,8 @@ from planner.report.answers.fleet_words import (
     share_known,
 )
 from planner.report.documents.blocks import Table
-from planner.report.lines import percent
 from planner.report.proof import objective_text
-from planner.report.words import plural
+from planner.report.words import percent, plural
 from planner.results.fleets import FleetAlternative, FleetPlan, Refuted, Round, ServedClass
 from planner.units import show
 

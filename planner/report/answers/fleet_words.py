@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from planner.report.lines import percent
+from planner.report.words import percent
 from planner.results.arrivals import Percentile
 from planner.results.fleets import FleetPlan, FleetPool, ServedClass
 from planner.results.placements import Recipe

@@ -28,7 +28,6 @@ from planner.report.documents.blocks import (
 from planner.report.drawings.chart import Line, frontiers_drawing
 from planner.report.engine_requests import engine_rows
 from planner.report.launch.commands import start_section
-from planner.report.lines import percent
 from planner.report.outlines import (
     ECONOMICS_WORDS,
     at_target,
@@ -45,7 +44,7 @@ from planner.report.outlines import (
 )
 from planner.report.proof import alone, prover_rows
 from planner.report.times import times_notes
-from planner.report.words import plural, target_texts
+from planner.report.words import percent, plural, target_texts
 from planner.results.engines import EngineDeployment
 from planner.results.predictions import Launch
 from planner.results.surveys import OWN, Curve, Curves, Frontier

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from planner.report.documents.blocks import Block, Command, Document, Note, Table, section
-from planner.report.lines import percent
-from planner.report.words import plural
+from planner.report.words import percent, plural
 from planner.units import show
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from itertools import groupby
 
 from planner.report.documents.blocks import Bar, Document, Drawing, Note, Pairs, Row, Table, section
 from planner.report.drawings.staging import layers_drawing
-from planner.report.lines import percent
 from planner.report.proof import alone, gap_text, prover_rows, status_text
-from planner.report.words import plural
+from planner.report.words import percent, plural
 from planner.results.staging import LayerPlacement, MachineLine
 from planner.specs.certificates import UNCONFIRMED
 

@@ -11,9 +11,8 @@ from planner.estimates.phases import NONE, margins_of
 from planner.quantities import objective_of
 from planner.report.answers.plan_parts import limits_section, load_section
 from planner.report.documents.blocks import Bar, Block, Cell, Pairs, Section, Table, section
-from planner.report.lines import percent
 from planner.report.proof import constant_rows
-from planner.report.words import PREFILL_WORDS, amount, headline, plural, target_texts
+from planner.report.words import PREFILL_WORDS, amount, headline, percent, plural, target_texts
 from planner.results import Deployment, Division, LayoutPlan, Memory, Mesh, PhasePlan, served_by
 from planner.specs.options.counts import span_text
 from planner.specs.quality import quality_words

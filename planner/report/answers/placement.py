@@ -20,11 +20,10 @@ from planner.report.documents.blocks import (
 from planner.report.drawings.floorplans import Groups, drawing, style
 from planner.report.drawings.maps import placement_map
 from planner.report.launch.commands import recipes_section
-from planner.report.lines import percent
 from planner.report.proof import certificate_section
 from planner.report.region import replicas_region_rows
 from planner.report.times import times_notes
-from planner.report.words import plural
+from planner.report.words import percent, plural
 from planner.results.floorplans import FloorPlan
 from planner.results.placements import Channel, Handover, Placed, Placement, Recipe, Replica
 from planner.specs.placement_request import AnyModel

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from planner.quantities import QUANTITIES, limited_text
 from planner.report.documents.blocks import Note, Pairs, Section, Table, section
-from planner.report.lines import percent
 from planner.report.proof import status_text
 from planner.report.region import planned_words
-from planner.report.words import limit_label, limit_text, plural, target_texts
+from planner.report.words import limit_label, limit_text, percent, plural, target_texts
 from planner.results import AnyPlan, LimitUse, runtime_name
 from planner.specs.certificates import UNCONFIRMED
 from planner.specs.options.counts import span_text

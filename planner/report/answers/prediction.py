@@ -27,9 +27,8 @@ from planner.report.documents.blocks import (
 from planner.report.drawings.roofline import pass_drawing
 from planner.report.engine_requests import loaded_words
 from planner.report.launch.commands import start_section
-from planner.report.lines import percent
 from planner.report.times import times_notes
-from planner.report.words import BOUND_WORDS, balance_words, between, plural
+from planner.report.words import BOUND_WORDS, balance_words, between, percent, plural
 from planner.results.arrivals import Load, Waves
 from planner.results.predictions import OperationLine, PassLine, Prediction
 from planner.specs.roles import DECODE, PREFILL, role_words

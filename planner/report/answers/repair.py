@@ -9,9 +9,8 @@ from planner.report.answers.placement import line_of as placement_line
 from planner.report.answers.placement import placed_sections
 from planner.report.answers.plan_parts import wish_rows
 from planner.report.documents.blocks import Block, Document, Note, Pairs, Row, Table, notes, section
-from planner.report.lines import percent
 from planner.report.times import times_notes
-from planner.report.words import plural
+from planner.report.words import percent, plural
 from planner.results.floorplans import FloorPlan
 from planner.results.repairs import Change, Move, Repair
 from planner.units import show

@@ -22,8 +22,8 @@ from planner.report.documents.blocks import (
 )
 from planner.report.drawings.axes import Axis, Frame, axis, tick_text
 from planner.report.drawings.chart import BOTTOM, HEIGHT, LEFT, N_COLOURS, RIGHT, TOP, WIDTH
-from planner.report.lines import escape, percent, wrapped
-from planner.report.words import plural
+from planner.report.lines import escape, wrapped
+from planner.report.words import percent, plural
 from planner.results.reproductions import ReproducedRow, ReproducedTable
 from planner.specs.papers.tables import NO_PLAN, PaperTable, PublishedRow
 from planner.units import RANGES, show

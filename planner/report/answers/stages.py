@@ -11,9 +11,9 @@ from functools import partial
 from planner.report.documents.as_text import columns
 from planner.report.documents.blocks import Bar, Document, Drawing, Note, Pairs, Row, Table, section
 from planner.report.drawings.staging import holds, stages_drawing
-from planner.report.lines import percent, wrapped
+from planner.report.lines import wrapped
 from planner.report.proof import gap_text, prover_rows, status_text
-from planner.report.words import plural
+from planner.report.words import percent, plural
 from planner.results.staging import StagePlan
 from planner.specs.certificates import Certificate
 from planner.specs.quality import quality_words

@@ -7,8 +7,7 @@ from functools import partial
 from planner.report.answers.fleet_words import rate
 from planner.report.documents.blocks import Block, Data, Document, Drawing, Note, Table, section
 from planner.report.drawings.fleets import rents
-from planner.report.lines import percent
-from planner.report.words import plural
+from planner.report.words import percent, plural
 from planner.results.fleets import FleetStaircase, Step
 from planner.units import show
 

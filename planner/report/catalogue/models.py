@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from planner.report.catalogue.figures import Figures, assumed_text, described, figures
 from planner.report.documents.blocks import Document, Section, Table, section
-from planner.report.lines import percent
-from planner.report.words import amount, plural
+from planner.report.words import amount, percent, plural
 from planner.specs.architecture import Architecture, Experts, Ffn, LayerClass
 from planner.specs.mixers import GroupedAttention, LatentAttention, Mixer, Recurrence
 from planner.specs.records import FORMAT_BYTES, ModelSpec

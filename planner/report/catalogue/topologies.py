@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from planner.report.catalogue.figures import Figures, assumed_text, described, figures
 from planner.report.documents.blocks import Document, Pairs, Section, section
-from planner.report.lines import TIED, percent
-from planner.report.words import plural
+from planner.report.lines import TIED
+from planner.report.words import percent, plural
 from planner.specs.pools import GroupSpec, PoolSpec
 from planner.specs.records import (
     ClusterSpec,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from planner.report.lines import escape, percent
+from planner.report.lines import escape
+from planner.report.words import percent
 from planner.results.experts import ExpertPlan, ExpertRank
 
 _WIDTH, _LEFT, _RIGHT, _TOP = 880, 130, 16, 8

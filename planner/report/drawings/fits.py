@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from planner.report.lines import escape, percent
+from planner.report.lines import escape
+from planner.report.words import percent
 from planner.units import show
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from planner.report.answers.fleet_words import finite, rate
 from planner.report.drawings.axes import END, Axis, Frame, axis, tick_text
-from planner.report.lines import escape, percent
-from planner.report.words import plural
+from planner.report.lines import escape
+from planner.report.words import percent, plural
 from planner.results.arrivals import Percentile
 from planner.results.fleets import CURVE, FleetStaircase, ServedClass, Step
 from planner.specs.traffic.percentiles import TPOT, TTFT

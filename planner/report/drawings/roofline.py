@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterable, Sequence
 
 from planner.report.drawings.axes import Axis, Frame
-from planner.report.lines import escape, percent
-from planner.report.words import BOUND_WORDS
+from planner.report.lines import escape
+from planner.report.words import BOUND_WORDS, percent
 from planner.results.predictions import OperationLine, PassLine, Prediction
 from planner.units import show
 

@@ -17,8 +17,7 @@ from planner.equations.arrays import IntArray
 from planner.errors import SolverError
 from planner.programs.experts import ExpertProgram, equal_placement, max_load, n_moves, violations
 from planner.programs.proofs import ENUMERATION
-from planner.solvers.answers import Clock
-from planner.solvers.proving import Word
+from planner.solvers.solution import Clock, Word
 from planner.specs.certificates import Proof
 
 MOST_PLACEMENTS = 2_000_000

@@ -30,8 +30,7 @@ from planner.solvers.experts.pairs import (
 from planner.solvers.experts.patterns import refutes
 from planner.solvers.experts.polish import polish
 from planner.solvers.experts.slots import EMPTY, Slots
-from planner.solvers.proving import Word
-from planner.solvers.solution import Status
+from planner.solvers.solution import Status, Word
 from planner.specs.certificates import Proof
 from planner.specs.targets import Wanted
 

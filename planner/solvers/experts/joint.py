@@ -30,11 +30,9 @@ from planner.errors import SolverError
 from planner.programs.experts import ExpertProgram
 from planner.programs.mixed import MixedProgram
 from planner.programs.proofs import refusal
-from planner.solvers.answers import Clock
 from planner.solvers.cpsat import prover, run, set_parameters, word_of
 from planner.solvers.mixed import solver_of
-from planner.solvers.proving import Word
-from planner.solvers.solution import Effort
+from planner.solvers.solution import Clock, Effort, Word
 
 CPSAT_EFFORT = 1.0  # CP-SAT's own measure of work: seconds, up to ten of them here
 _SCALE = 2.0**34

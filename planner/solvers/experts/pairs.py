@@ -25,8 +25,8 @@ from planner.programs.experts import least_copies
 from planner.programs.mixed import MixedProgram
 from planner.solvers.experts.slots import EMPTY, Slots
 from planner.solvers.mixed import cpsat, solver_of
-from planner.solvers.proving import Proved, Word, prove
-from planner.solvers.solution import Effort
+from planner.solvers.proving import Proved, prove
+from planner.solvers.solution import Effort, Word
 from planner.specs.targets import Wanted
 
 EFFORT = 8.0  # CP-SAT's own measure of work, about a second each; unlike time, it repeats

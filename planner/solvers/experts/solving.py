@@ -31,8 +31,8 @@ from planner.solvers.experts.joint import joint_rows, n_unknowns, rows_word, sol
 from planner.solvers.experts.polish import polish
 from planner.solvers.experts.slots import Found
 from planner.solvers.experts.weighted import best_shares, improve
-from planner.solvers.proving import Proved, Word, in_hand, prove
-from planner.solvers.solution import Effort, Status
+from planner.solvers.proving import Proved, in_hand, prove
+from planner.solvers.solution import Effort, Status, Word
 from planner.specs.certificates import Proof
 from planner.specs.targets import Wanted
 

@@ -17,8 +17,8 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.programs.mixed import MixedProgram, mixed_objective, mixed_violations
 from planner.programs.proofs import refusal
-from planner.solvers.proving import Proved, Prover, Word, prove
-from planner.solvers.solution import Effort, Stop
+from planner.solvers.proving import Proved, Prover, prove
+from planner.solvers.solution import Effort, Stop, Word
 from planner.specs.certificates import Outcome, Proof
 from planner.specs.targets import Wanted
 

@@ -9,11 +9,9 @@ from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
 from planner.programs.mixed import MixedProgram
 from planner.programs.proofs import refusal
-from planner.solvers.answers import Clock
 from planner.solvers.cpsat import power_of_two, prover, run, set_parameters, word_of
 from planner.solvers.mixed import RawAnswer, judged
-from planner.solvers.proving import Word
-from planner.solvers.solution import Effort
+from planner.solvers.solution import Clock, Effort, Word
 
 OBJECTIVE_BITS = 52
 """Of the largest sum of costs: an int64, and exact as a float."""

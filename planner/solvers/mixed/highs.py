@@ -13,11 +13,9 @@ from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
 from planner.programs.mixed import MixedProgram
 from planner.programs.proofs import refusal
-from planner.solvers.answers import Clock
 from planner.solvers.highs_run import FEASIBLE_POINT, options_of, run_highs, set_options, version
 from planner.solvers.mixed import RawAnswer, judged
-from planner.solvers.proving import Word
-from planner.solvers.solution import Effort
+from planner.solvers.solution import Clock, Effort, Word
 
 
 def solve(

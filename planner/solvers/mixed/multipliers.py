@@ -17,11 +17,9 @@ from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
 from planner.programs.mixed import MixedProgram, safe_bound
 from planner.programs.proofs import MULTIPLIERS, refusal
-from planner.solvers.answers import Clock
 from planner.solvers.highs_run import options_of, run_highs, set_options
 from planner.solvers.mixed.highs import highs_lp
-from planner.solvers.proving import Word
-from planner.solvers.solution import Effort
+from planner.solvers.solution import Clock, Effort, Word
 from planner.specs.certificates import Proof
 
 

@@ -17,10 +17,8 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.programs.mixed import MixedProgram, as_mps
 from planner.programs.proofs import refusal
-from planner.solvers.answers import Clock
 from planner.solvers.mixed import RawAnswer, judged
-from planner.solvers.proving import Word
-from planner.solvers.solution import Effort
+from planner.solvers.solution import Clock, Effort, Word
 
 WORKER = Path(__file__).with_name("scip_worker.py")
 GRACE_S = 1.0

@@ -30,8 +30,8 @@ from planner.programs.placement import (
     violations,
 )
 from planner.programs.proofs import is_closed, refusal
-from planner.solvers.proving import Proved, Prover, Word, prove
-from planner.solvers.solution import Effort
+from planner.solvers.proving import Proved, Prover, prove
+from planner.solvers.solution import Effort, Word
 from planner.specs.certificates import Outcome, Proof
 from planner.specs.targets import Wanted
 

@@ -21,11 +21,9 @@ from planner.errors import SolverError
 from planner.programs.layout import RELATIVE_TOLERANCE, FloatArray
 from planner.programs.placement import Counts, PlacementProgram, most_copies
 from planner.programs.proofs import refusal
-from planner.solvers.answers import Clock
 from planner.solvers.cpsat import integer_row, power_of_two, prover, run, set_parameters, word_of
 from planner.solvers.placement import judged
-from planner.solvers.proving import Word
-from planner.solvers.solution import Effort
+from planner.solvers.solution import Clock, Effort, Word
 
 DEMAND_BITS = 44  # of one share: a thousand roundings stay within the tolerance of 1e-9
 OBJECTIVE_BITS = 52  # of the largest sum: int64, and exact as a float

@@ -14,10 +14,8 @@ from planner.errors import SolverError
 from planner.programs.layout import FloatArray, IntArray
 from planner.programs.placement import Counts, PlacementProgram, most_copies
 from planner.programs.proofs import ENUMERATION
-from planner.solvers.answers import Clock
 from planner.solvers.placement import judged
-from planner.solvers.proving import Word
-from planner.solvers.solution import Effort
+from planner.solvers.solution import Clock, Effort, Word
 from planner.specs.certificates import Proof
 
 MOST_CHOICES = 2_000_000

@@ -17,8 +17,7 @@ from planner.programs.placement import (
 )
 from planner.programs.proofs import MULTIPLIERS
 from planner.programs.relaxation import even_bound
-from planner.solvers.answers import Clock
-from planner.solvers.proving import Word
+from planner.solvers.solution import Clock, Word
 from planner.specs.certificates import Proof
 
 

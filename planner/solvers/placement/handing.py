@@ -30,12 +30,11 @@ from planner.programs.handover import (
 from planner.programs.placement import Counts, Cut, PlacementProgram, placement_objective
 from planner.programs.proofs import Vouched, beyond, is_closed
 from planner.programs.relaxation import relaxation
-from planner.solvers.answers import Clock
 from planner.solvers.placement import PlacementSolution, solve_placement
 from planner.solvers.placement.flows import ENOUGH, Flow, best_flow, fullest
 from planner.solvers.placement.pricing import AT_ONCE, Vertices
 from planner.solvers.placement.starting import few_sorts, restricted, spread
-from planner.solvers.solution import Effort, Status
+from planner.solvers.solution import Clock, Effort, Status
 from planner.specs.targets import Wanted
 
 MOST_RELAXED = 300

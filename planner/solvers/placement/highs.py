@@ -15,13 +15,11 @@ from planner.programs.layout import FloatArray
 from planner.programs.mixed import MixedBuilder, MixedProgram
 from planner.programs.placement import Counts, PlacementProgram, violations
 from planner.programs.relaxation import relaxation
-from planner.solvers.answers import Clock
 from planner.solvers.highs_run import TOLERANCE, tolerances
 from planner.solvers.mixed import highs as mixed_highs
 from planner.solvers.mixed import scip as mixed_scip
 from planner.solvers.placement import judged
-from planner.solvers.proving import Word
-from planner.solvers.solution import Effort
+from planner.solvers.solution import Clock, Effort, Word
 
 TOLERANCES = (1e-7, TOLERANCE)
 """Counts are whole, so a coarse tolerance lets nothing pass but in demands and limits; where it

@@ -26,14 +26,12 @@ from planner.programs.mixed import MixedProgram
 from planner.programs.placement import Counts, PlacementProgram, placement_objective, violations
 from planner.programs.proofs import MULTIPLIERS, is_closed, refusal
 from planner.programs.relaxation import Priced, Relaxation, priced, relaxation
-from planner.solvers.answers import Clock
 from planner.solvers.highs_run import version
 from planner.solvers.mixed import highs
 from planner.solvers.placement import judged, swapping
 from planner.solvers.placement.greedy import greedy
 from planner.solvers.placement.pricing import prices_of
-from planner.solvers.proving import Word
-from planner.solvers.solution import Effort, Stop
+from planner.solvers.solution import Clock, Effort, Stop, Word
 from planner.specs.certificates import Outcome, Proof
 
 FIRST_COLUMNS = 300

@@ -18,9 +18,8 @@ import numpy as np
 from planner.errors import SolverError
 from planner.programs.layout import FloatArray, IntArray
 from planner.programs.relaxation import Relaxation, priced
-from planner.solvers.answers import Clock
 from planner.solvers.highs_run import options_of, run_highs, set_options
-from planner.solvers.solution import Effort
+from planner.solvers.solution import Clock, Effort
 
 AT_ONCE = 2500
 """Columns that are priced together; of more, the most promising first."""

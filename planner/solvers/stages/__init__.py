@@ -33,8 +33,8 @@ from planner.programs.stages import (
     value_ms,
     violations,
 )
-from planner.solvers.proving import Proved, Prover, Word, prove
-from planner.solvers.solution import Effort, Status
+from planner.solvers.proving import Proved, Prover, prove
+from planner.solvers.solution import Effort, Status, Word
 from planner.specs.certificates import Proof
 from planner.specs.targets import Wanted
 

@@ -7,9 +7,7 @@ import math
 from planner.errors import SolverError
 from planner.programs.proofs import ENUMERATION
 from planner.programs.stages import Columns, Cut, Stage, StageProgram, successors
-from planner.solvers.answers import Clock
-from planner.solvers.proving import Word
-from planner.solvers.solution import Effort
+from planner.solvers.solution import Clock, Effort, Word
 from planner.specs.certificates import Proof
 
 MOST_CUTS = 5_000_000

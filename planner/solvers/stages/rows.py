@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from planner.programs.stages import Columns, Cut, StageProgram
 from planner.solvers.mixed import solver_of
-from planner.solvers.proving import Word
-from planner.solvers.solution import Effort
+from planner.solvers.solution import Effort, Word
 from planner.solvers.stages.flow import cut_of, flow
 
 
