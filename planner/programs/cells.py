@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.programs.layout import BoolArray, IntArray
+from planner.equations.arrays import BoolArray, IntArray
 from planner.programs.placement import Uses
 from planner.topology.openings import Openings
 

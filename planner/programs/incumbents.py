@@ -12,14 +12,8 @@ from functools import reduce
 
 import numpy as np
 
-from planner.programs.layout import (
-    Assignment,
-    FloatArray,
-    IntArray,
-    LayoutProgram,
-    ceiling,
-    violations,
-)
+from planner.equations.arrays import FloatArray, IntArray
+from planner.programs.layout import Assignment, LayoutProgram, ceiling, violations
 from planner.programs.rows import Row
 
 MOST_VISITS = 128  # contexts searched

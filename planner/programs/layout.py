@@ -23,11 +23,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
 
 RELATIVE_TOLERANCE = 1e-9  # of a row's right side: rounding, never a real excess
 ROWS = ("one_context", "one_layout", "hbm")  # the rows every program has; limits add theirs

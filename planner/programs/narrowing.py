@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.programs.layout import FloatArray, IntArray, LayoutProgram
+from planner.equations.arrays import FloatArray, IntArray
+from planner.programs.layout import LayoutProgram
 from planner.programs.posed import PosedProgram, Source, joined
 from planner.programs.rows import Row, Stairs, merged, rows_of
 from planner.programs.screens import Field, is_idle, reject_over

@@ -32,7 +32,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.programs.layout import RELATIVE_TOLERANCE, FloatArray, IntArray, ceiling, exceeds
+from planner.equations.arrays import FloatArray, IntArray
+from planner.programs.layout import RELATIVE_TOLERANCE, ceiling, exceeds
 
 AnyInts = NDArray[np.integer[Any]]
 

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from planner.specs.certificates import Proof
+from planner.specs.certificates import Outcome, Proof
 
 ROUNDING = 1e-7
 """Share of a value by which a solver's sums may be off: a bound beyond a value in hand by less
@@ -104,4 +104,23 @@ def refusal(prover: str, why: str, wall_s: float) -> Proof:
     """The word of a prover that failed, or whose answer is none."""
     return Proof(
         prover=prover, outcome="refused", value=math.inf, bound=-math.inf, wall_s=wall_s, note=why
+    )
+
+
+def claim(prover: str, bound: float = -math.inf, *, wall_s: float = 0.0, note: str = "") -> Proof:
+    """The word of a prover that has no answer: a bound; infinite, that nothing is feasible."""
+    outcome: Outcome = "infeasible" if bound == math.inf else "stopped"
+    return Proof(
+        prover=prover, outcome=outcome, value=math.inf, bound=bound, wall_s=wall_s, note=note
+    )
+
+
+def enumeration(n_looked_at: int, least: float, wall_s: float = 0.0) -> Proof:
+    """That of all there are the least has this value; infinite, that nothing is feasible."""
+    return Proof(
+        prover=f"{ENUMERATION} of {n_looked_at:,}",
+        outcome="infeasible" if least == math.inf else "optimal",
+        value=least,
+        bound=least,
+        wall_s=wall_s,
     )

@@ -27,7 +27,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.programs.layout import RELATIVE_TOLERANCE, FloatArray, IntArray, ceiling
+from planner.equations.arrays import FloatArray, IntArray
+from planner.programs.layout import RELATIVE_TOLERANCE, ceiling
 from planner.programs.placement import (
     UNLIMITED,
     AnyInts,

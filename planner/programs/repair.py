@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.equations.arrays import FloatArray
 from planner.errors import OutOfTimeError
-from planner.programs.layout import FloatArray
 from planner.programs.placement import (
     Counts,
     PlacementLimit,

@@ -11,14 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.serving.deployments import runs
-from planner.programs.layout import (
-    RELATIVE_TOLERANCE,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    LayoutProgram,
-)
+from planner.programs.layout import RELATIVE_TOLERANCE, LayoutProgram
 
 _MOST_NUMBERS = 1 << 62
 """That a packed key may take."""

@@ -18,16 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.programs.incumbents import Incumbents
-from planner.programs.layout import (
-    Assignment,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    LayoutProgram,
-    ceiling,
-    restrict,
-)
+from planner.programs.layout import Assignment, LayoutProgram, ceiling, restrict
 from planner.programs.rows import Row, dominated, least_by_group, rest_of_context, rows_of
 
 MOST_ROUNDS = 5

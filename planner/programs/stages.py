@@ -161,10 +161,6 @@ def bottleneck_ms(program: StageProgram, cut: Cut) -> float:
     return max(stage_times_ms(program, cut))
 
 
-def value_ms(program: StageProgram, cut: Cut, objective: Objective) -> float:
-    return (latency_ms if objective == "latency" else bottleneck_ms)(program, cut)
-
-
 def bottleneck_values(program: StageProgram) -> FloatArray:
     """Every time that can be a bottleneck, ascending: of a stage and what it hands over [ms].
 

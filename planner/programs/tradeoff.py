@@ -14,15 +14,8 @@ from math import prod
 
 import numpy as np
 
-from planner.programs.layout import (
-    RELATIVE_TOLERANCE,
-    Assignment,
-    FloatArray,
-    IntArray,
-    LayoutProgram,
-    Limit,
-    objective,
-)
+from planner.equations.arrays import FloatArray, IntArray
+from planner.programs.layout import RELATIVE_TOLERANCE, Assignment, LayoutProgram, Limit, objective
 from planner.programs.posed import PosedProgram
 from planner.programs.rows import (
     Row,

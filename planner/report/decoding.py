@@ -226,11 +226,11 @@ def escaped(name: str) -> str:
 
 def fault(shown: str, path: Path, value: object, fact: str) -> Problem:
     """What is wrong with a value; `MISSING` where it is not the value that says it."""
-    written = "" if value is MISSING else literal(value)
+    written = "" if value is MISSING else as_written(value)
     return Problem(where=shown, key=f"/{'/'.join(path)}", value=written, fact=fact)
 
 
-def literal(value: object) -> str:
+def as_written(value: object) -> str:
     """A value as it was written, short."""
     text = json.dumps(value)
     return text if len(text) <= 60 else f"{text[:57]}…"

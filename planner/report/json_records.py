@@ -1,4 +1,4 @@
-"""How records are written as JSON, whatever answer they are in: `as_json` and `from_json` agree.
+"""How records are written as JSON, whatever answer they are in: `as_json` and `saved` agree.
 
 A record is an object of its fields; what it computes from them stands beside them, so that no
 reader has to. Records that stand in the same place say which they are.

@@ -69,19 +69,6 @@ def painted(text: str) -> Text:
     return coloured
 
 
-def picture(text: str, *, title: str, columns: int) -> str:
-    """A terminal that shows the text, as SVG that fetches nothing."""
-    from io import StringIO
-
-    from rich.console import Console
-
-    console = Console(file=StringIO(), record=True, width=columns, highlight=False)
-    console.print(painted(text))
-    drawn = console.export_svg(title=title, unique_id="plan")
-    local = re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL)
-    return re.sub(r"[ \t]+$", "", local.replace("Fira Code", "monospace"), flags=re.MULTILINE)
-
-
 def write_data(text: str, stream: IO[str]) -> None:
     """Write what another program reads, unchanged, and a line end."""
     encoding = getattr(stream, "encoding", None)

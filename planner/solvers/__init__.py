@@ -14,10 +14,10 @@ from importlib import import_module
 from planner.errors import SolverError
 from planner.programs.layout import Assignment, LayoutProgram, lower_bounds, objective
 from planner.programs.mixed import MixedProgram
+from planner.programs.proofs import claim
 from planner.solvers.kept import Rows
 from planner.solvers.proving import Proved, Prover, prove
 from planner.solvers.solution import Effort, Progress, Word
-from planner.specs.certificates import Proof
 from planner.specs.targets import Wanted
 
 SOLVERS = {
@@ -85,14 +85,7 @@ def enumerated(program: LayoutProgram, most: int | None = None) -> list[Word[Ass
 def counted(program: LayoutProgram) -> Word[Assignment]:
     """What adding up the least of each slot says: a bound, or that nothing can be chosen."""
     least = float(lower_bounds(program).min(initial=math.inf))
-    proof = Proof(
-        prover="least of each slot",
-        outcome="infeasible" if least == math.inf else "stopped",
-        value=math.inf,
-        bound=least,
-        wall_s=0.0,
-    )
-    return Word(answer=None, proof=proof)
+    return Word(answer=None, proof=claim("least of each slot", least))
 
 
 def rows_of(program: LayoutProgram) -> Rows:

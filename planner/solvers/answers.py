@@ -10,15 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from planner.programs.layout import (
-    Assignment,
-    BoolArray,
-    IntArray,
-    LayoutProgram,
-    ceiling,
-    objective,
-    violations,
-)
+from planner.equations.arrays import BoolArray, IntArray
+from planner.programs.layout import Assignment, LayoutProgram, ceiling, objective, violations
 from planner.programs.proofs import refusal
 from planner.running.endings import check_room
 from planner.solvers.solution import Clock, Effort, Progress, Word

@@ -119,23 +119,36 @@ def solve(program: LayoutProgram, effort: Effort) -> Word[Assignment]:
         model, variables, scale = build(program)
         solver = cp_model.CpSolver()
         set_parameters(solver, effort, spent_s=clock.elapsed_s())
-        ended, interrupted = run(solver, model, effort, scale=scale, clock=clock)
-        word = word_of(solver, ended, scale=scale, interrupted=interrupted, clock=clock)
+        word = ask(solver, model, effort, scale=scale, clock=clock)
     except SolverError as error:
         return Word(answer=None, proof=refusal(prover(), str(error), clock.elapsed_s()))
     chosen = None if word.answer is None else _chosen(program, solver, variables)
     return judged(program, word, chosen, wall_s=clock.elapsed_s())
 
 
-def word_of(
-    solver: cp_model.CpSolver, ended: str, *, scale: float, interrupted: bool, clock: Clock
+def ask(
+    solver: cp_model.CpSolver,
+    model: cp_model.CpModel,
+    effort: Effort,
+    *,
+    scale: float,
+    clock: Clock,
 ) -> Word[bool]:
-    """CP-SAT's word; its answer is True where it has one, which the solver then holds.
+    """What CP-SAT says at the end, the time limit or Ctrl-C.
+
+    Its answer is True where it has one, which the solver then holds.
 
     Raises:
         SolverError: CP-SAT does not take the model.
     """
-    outcome, stopped_by = outcome_of(ended, interrupted=interrupted)
+    listener = Listener(effort, clock, solver.stop_search)
+    status: list[str] = []
+    interrupted = run_interruptibly(
+        lambda: status.append(solver.solve(model, _News(listener, scale)).name), solver.stop_search
+    )
+    listener.close()
+    ended = status[0]
+    outcome, stopped_by = _outcome(ended, interrupted=interrupted)
     if outcome == "infeasible":
         bound = math.inf
     else:  # where it came to nothing, what it calls a bound is not set
@@ -183,26 +196,7 @@ class _News(cp_model.CpSolverSolutionCallback):
         )
 
 
-def run(
-    solver: cp_model.CpSolver,
-    model: cp_model.CpModel,
-    effort: Effort,
-    *,
-    scale: float,
-    clock: Clock,
-) -> tuple[str, bool]:
-    """Run to the end, the time limit or Ctrl-C; CP-SAT's status, and whether it was Ctrl-C."""
-    listener = Listener(effort, clock, solver.stop_search)
-    news = _News(listener, scale)
-    status: list[str] = []
-    interrupted = run_interruptibly(
-        lambda: status.append(solver.solve(model, news).name), solver.stop_search
-    )
-    listener.close()
-    return status[0], interrupted
-
-
-def outcome_of(ended: str, *, interrupted: bool) -> tuple[Outcome, Stop]:
+def _outcome(ended: str, *, interrupted: bool) -> tuple[Outcome, Stop]:
     """CP-SAT's own status in our words.
 
     Raises:

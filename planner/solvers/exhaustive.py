@@ -10,12 +10,12 @@ from functools import reduce
 
 import numpy as np
 
+from planner.equations.arrays import FloatArray, IntArray
 from planner.errors import SolverError
-from planner.programs.layout import Assignment, FloatArray, IntArray, LayoutProgram
-from planner.programs.proofs import ENUMERATION
+from planner.programs.layout import Assignment, LayoutProgram
+from planner.programs.proofs import enumeration
 from planner.solvers.answers import judged
 from planner.solvers.solution import Clock, Effort, Word
-from planner.specs.certificates import Proof
 
 MOST_ASSIGNMENTS = 5_000_000
 
@@ -35,13 +35,7 @@ def solve(program: LayoutProgram, effort: Effort) -> Word[Assignment]:
     values = [_values(program, k, slots) for k, slots in enumerate(groups)]
     best = min((float(array.min()) for array in values if array.size), default=math.inf)
     found = None if best == math.inf else _first(values, groups, best)
-    proof = Proof(
-        prover=f"{ENUMERATION} of {n_points:,}",
-        outcome="infeasible" if found is None else "optimal",
-        value=best,
-        bound=best,
-        wall_s=clock.elapsed_s(),
-    )
+    proof = enumeration(n_points, best, clock.elapsed_s())
     word = Word(answer=found, proof=proof, n_nodes=n_points)
     return judged(program, word, found, wall_s=clock.elapsed_s())
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic
 
 from planner.errors import SolverError, UnsettledError
-from planner.programs.proofs import Vouched, is_closed, vouched
+from planner.programs.proofs import Vouched, claim, is_closed, vouched
 from planner.running.deadlines import is_over, is_set, out_of_time
 from planner.solvers.kept import Rows, tell
 from planner.solvers.solution import Answer, Effort, Status, Stop, Word, relative_gap
@@ -132,14 +132,7 @@ def prove(
 
 def _interrupted() -> Word[Any]:
     """Nothing, of a prover that Ctrl-C ended: what is in hand goes out."""
-    proof = Proof(
-        prover="second proof",
-        outcome="stopped",
-        value=math.inf,
-        bound=-math.inf,
-        wall_s=0.0,
-        note="interrupt",
-    )
+    proof = claim("second proof", note="interrupt")
     return Word(answer=None, proof=proof, stopped_by="interrupt")
 
 

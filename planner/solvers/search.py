@@ -24,13 +24,13 @@ from planner.programs.layout import (
     violations,
 )
 from planner.programs.posed import NO_RELIEFS, PosedProgram, Source
+from planner.programs.proofs import claim
 from planner.programs.reduction import Reduced, reduced
 from planner.programs.screens import Screening, screen
 from planner.running.deadlines import is_over, out_of_time, solver_limit_s, timed
 from planner.solvers import LayoutSolution, counted, enumerated, provers_of, rows_of, solve
 from planner.solvers.proving import Prover, in_hand, prove
 from planner.solvers.solution import Effort, Progress, Status, Word, effort_of
-from planner.specs.certificates import Proof
 from planner.specs.request import SolverOptions
 
 N_ALTERNATIVES = 3
@@ -145,10 +145,7 @@ def _not_negative(left: Reduced) -> list[Word[Assignment]]:
         < 0
     ):
         return []
-    proof = Proof(
-        prover="the sign of all values", outcome="stopped", value=math.inf, bound=0.0, wall_s=0.0
-    )
-    return [Word(answer=None, proof=proof)]
+    return [Word(answer=None, proof=claim("the sign of all values", 0.0))]
 
 
 def _asked(screened: Screening, prover: Prover[Assignment], effort: Effort) -> Word[Assignment]:

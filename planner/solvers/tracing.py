@@ -24,8 +24,9 @@ from math import inf
 
 import numpy as np
 
+from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
-from planner.programs.layout import RELATIVE_TOLERANCE, Assignment, FloatArray, ceiling, violations
+from planner.programs.layout import RELATIVE_TOLERANCE, Assignment, ceiling, violations
 from planner.programs.narrowing import Narrowed, narrow
 from planner.programs.posed import Source
 from planner.programs.proofs import Vouched

@@ -15,7 +15,7 @@ from pydantic_core import CoreSchema
 from planner.report.answer_kinds import AnswerKind, Path
 from planner.report.as_json import ANSWER
 from planner.report.decoding import ANSWERS
-from planner.report.from_json import Envelope
+from planner.report.saved import Envelope
 
 Schema = dict[str, Any]
 

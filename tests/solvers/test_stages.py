@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from planner.errors import SolverError
-from planner.programs.stages import value_ms, violations
+from planner.programs.stages import bottleneck_ms, latency_ms, violations
 from planner.solvers.solution import Effort, Status
 from planner.solvers.stages import STAGE_SOLVERS, cut
 from tests.programs.chains import by_dynamic_programming, by_enumeration, chain
 from tests.programs.test_stages import line
 
 OBJECTIVES = ("latency", "bottleneck")
+VALUE_MS = {"latency": latency_ms, "bottleneck": bottleneck_ms}
 N_CHAINS = {"latency": 150, "bottleneck": 25}
 """`python -m tests.benchmarks.cuts` draws more."""
 
@@ -30,7 +31,7 @@ def agrees(program, objective, solver, best):
         found.status is Status.OPTIMAL
         and violations(program, found.answer) == {}
         and found.objective == pytest.approx(best, rel=1e-9)
-        and value_ms(program, found.answer, objective) == found.objective
+        and VALUE_MS[objective](program, found.answer) == found.objective
         and found.bound == pytest.approx(best, rel=1e-6)
         and found.bound <= found.objective
     )

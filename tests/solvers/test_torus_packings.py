@@ -21,7 +21,7 @@ from planner.programs.placement import (
     violations,
 )
 from planner.solvers.placement import PLACEMENT_SOLVERS, narrowing, solve_placement
-from planner.solvers.placement.greedy import greedy
+from planner.solvers.placement.starting import greedy
 from planner.solvers.solution import Effort, Status
 from planner.specs.records import TorusFabric
 from planner.topology.openings import Openings, TorusState, all_free, opening_meshes, openings

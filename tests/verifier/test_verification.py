@@ -13,7 +13,7 @@ import pytest
 from planner import verify
 from planner.errors import SpecError
 from planner.report.as_json import answer_json
-from planner.report.from_json import answer_of
+from planner.report.saved import answer_of
 from planner.specs import finding
 from planner.verifier import loads
 from planner.verifier.findings import judge_of

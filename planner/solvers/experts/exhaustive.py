@@ -16,9 +16,8 @@ import numpy as np
 from planner.equations.arrays import IntArray
 from planner.errors import SolverError
 from planner.programs.experts import ExpertProgram, equal_placement, max_load, n_moves, violations
-from planner.programs.proofs import ENUMERATION
+from planner.programs.proofs import enumeration
 from planner.solvers.solution import Clock, Word
-from planner.specs.certificates import Proof
 
 MOST_PLACEMENTS = 2_000_000
 
@@ -62,13 +61,7 @@ def enumerated(program: ExpertProgram) -> Word[IntArray]:
     clock = Clock()
     copies, least = solve_exhaustive(program)
     value = least / program.mean_load
-    proof = Proof(
-        prover=f"{ENUMERATION} of {n_placements(program):,}",
-        outcome="optimal",
-        value=value,
-        bound=value,
-        wall_s=clock.elapsed_s(),
-    )
+    proof = enumeration(n_placements(program), value, clock.elapsed_s())
     return Word(answer=copies, proof=proof)
 
 

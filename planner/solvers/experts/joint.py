@@ -28,9 +28,9 @@ from ortools.sat.python import cp_model
 from planner.equations.arrays import IntArray
 from planner.errors import SolverError
 from planner.programs.experts import ExpertProgram
-from planner.programs.mixed import MixedProgram
+from planner.programs.mixed import MixedBuilder, MixedProgram
 from planner.programs.proofs import refusal
-from planner.solvers.cpsat import prover, run, set_parameters, word_of
+from planner.solvers.cpsat import ask, prover, set_parameters
 from planner.solvers.mixed import solver_of
 from planner.solvers.solution import Clock, Effort, Word
 
@@ -51,9 +51,9 @@ def joint_rows(program: ExpertProgram) -> MixedProgram:
     Args:
         program: with either way to split.
     """
-    posed = _Rows()
+    posed = MixedBuilder()
     load = (program.load / program.mean_load).tolist()
-    peak = posed.column("T", upper=float(sum(load)), cost=1.0)
+    peak = posed.column("T", sum(load), cost=1.0)
     held = (_equal_rows if program.split == "equal" else _weighted_rows)(posed, program, load, peak)
     experts, ranks = range(program.n_experts), range(program.n_ranks)
     for g in ranks:
@@ -62,17 +62,17 @@ def joint_rows(program: ExpertProgram) -> MixedProgram:
     if program.present is not None and program.move_price:
         for (e, g), mine in held.items():
             there = int(program.present[e, g])
-            move = posed.column(f"m({e},{g})", upper=program.n_slots, cost=program.move_price)
+            move = posed.column(f"m({e},{g})", program.n_slots, cost=program.move_price)
             terms = dict.fromkeys(mine, 1.0) | {move: -1.0}
             posed.row(f"moves({e},{g})", terms, -math.inf, there)
     for pairs, rows in _group_rows(program):
-        u = {key: posed.column(f"u{key}", upper=1.0, is_whole=True) for key in pairs}
+        u = {key: posed.column(f"u{key}", 1.0, is_whole=True) for key in pairs}
         for index, members in enumerate(rows):
             posed.row(f"group({index})", {u[key]: 1.0 for key in members}, 1.0, 1.0)
         for (e, g), mine in held.items():
             terms = dict.fromkeys(mine, 1.0) | {u[_pair(program, e, g)]: -float(program.n_slots)}
             posed.row(f"groups({e},{g})", terms, -math.inf, 0.0)
-    return posed.program()
+    return posed.program("experts")
 
 
 def rows_word(name: str, program: ExpertProgram, effort: Effort) -> Word[IntArray]:
@@ -89,53 +89,17 @@ def rows_word(name: str, program: ExpertProgram, effort: Effort) -> Word[IntArra
     return Word(answer=copies, proof=word.proof, n_nodes=word.n_nodes, stopped_by=word.stopped_by)
 
 
-class _Rows:
-    """A program in parts, as they come."""
-
-    def __init__(self) -> None:
-        self.columns: list[tuple[str, float, float, bool]] = []
-        self.rows: list[tuple[str, float, float]] = []
-        self.entries: list[tuple[int, int, float]] = []
-
-    def column(self, name: str, *, upper: float, cost: float = 0.0, is_whole: bool = False) -> int:
-        self.columns.append((name, float(upper), cost, is_whole))
-        return len(self.columns) - 1
-
-    def row(self, name: str, terms: dict[int, float], low: float, high: float) -> None:
-        self.entries += [(len(self.rows), j, value) for j, value in terms.items()]
-        self.rows.append((name, low, high))
-
-    def program(self) -> MixedProgram:
-        names, upper, cost, is_whole = zip(*self.columns, strict=True)
-        rows, low, high = zip(*self.rows, strict=True)
-        row, column, value = zip(*self.entries, strict=True)
-        return MixedProgram(
-            name="experts",
-            cost=np.array(cost),
-            row=np.array(row, dtype=np.int64),
-            column=np.array(column, dtype=np.int64),
-            value=np.array(value, dtype=float),
-            low=np.array(low, dtype=float),
-            high=np.array(high, dtype=float),
-            lower=np.zeros(len(names)),
-            upper=np.array(upper),
-            is_whole=np.array(is_whole, dtype=np.bool_),
-            columns=names,
-            rows=rows,
-        )
-
-
-def _equal_rows(posed: _Rows, program: ExpertProgram, load: list[float], peak: int) -> _Held:
+def _equal_rows(posed: MixedBuilder, program: ExpertProgram, load: list[float], peak: int) -> _Held:
     """Counts and copies of equal shares; the columns of each expert's copies on each rank."""
     ranks, counts = range(program.n_ranks), range(1, _most_copies(program) + 1)
     held: _Held = {}
     loads: dict[int, dict[int, float]] = {g: {} for g in ranks}
     for e in range(program.n_experts):
-        z = {n: posed.column(f"z({e},{n})", upper=1.0, is_whole=True) for n in counts}
+        z = {n: posed.column(f"z({e},{n})", 1.0, is_whole=True) for n in counts}
         posed.row(f"count({e})", dict.fromkeys(z.values(), 1.0), 1.0, 1.0)
         for n in counts:
             most = min(n, program.n_slots)
-            y = {g: posed.column(f"y({n},{e},{g})", upper=most, is_whole=True) for g in ranks}
+            y = {g: posed.column(f"y({n},{e},{g})", most, is_whole=True) for g in ranks}
             terms = dict.fromkeys(y.values(), 1.0) | {z[n]: -float(n)}
             posed.row(f"placed({e},{n})", terms, 0.0, 0.0)
             for g, j in y.items():
@@ -146,14 +110,16 @@ def _equal_rows(posed: _Rows, program: ExpertProgram, load: list[float], peak: i
     return held
 
 
-def _weighted_rows(posed: _Rows, program: ExpertProgram, load: list[float], peak: int) -> _Held:
+def _weighted_rows(
+    posed: MixedBuilder, program: ExpertProgram, load: list[float], peak: int
+) -> _Held:
     """Copies and what they serve; a second copy on a rank would serve no more."""
     experts, ranks = range(program.n_experts), range(program.n_ranks)
     held: _Held = {}
     loads: dict[int, dict[int, float]] = {g: {} for g in ranks}
     for e in experts:
-        y = {g: posed.column(f"y({e},{g})", upper=1.0, is_whole=True) for g in ranks}
-        x = {g: posed.column(f"x({e},{g})", upper=load[e]) for g in ranks}
+        y = {g: posed.column(f"y({e},{g})", 1.0, is_whole=True) for g in ranks}
+        x = {g: posed.column(f"x({e},{g})", load[e]) for g in ranks}
         posed.row(f"share({e})", dict.fromkeys(x.values(), 1.0), load[e], load[e])
         posed.row(f"placed({e})", dict.fromkeys(y.values(), 1.0), 1.0, math.inf)
         for g in ranks:
@@ -229,8 +195,7 @@ def solve_cpsat(
     solver.parameters.max_deterministic_time = CPSAT_EFFORT
     steps = scale * program.mean_load  # of one mean load
     try:
-        ended, interrupted = run(solver, model, effort, scale=steps, clock=clock)
-        word = word_of(solver, ended, scale=steps, interrupted=interrupted, clock=clock)
+        word = ask(solver, model, effort, scale=steps, clock=clock)
     except SolverError as error:
         return Word(answer=None, proof=refusal(prover(), str(error), clock.elapsed_s()))
     copies = None

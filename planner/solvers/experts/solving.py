@@ -22,7 +22,7 @@ from planner.programs.experts import (
     objective,
     violations,
 )
-from planner.programs.proofs import Vouched, refusal, vouched
+from planner.programs.proofs import Vouched, claim, refusal, vouched
 from planner.solvers.experts.arranging import arranged, cheapest_on_the_way, complete
 from planner.solvers.experts.exhaustive import enumerated, n_placements
 from planner.solvers.experts.flat import greedy, race
@@ -291,9 +291,7 @@ def _is_sure(state: _State, limits: _Limits) -> bool:
 def _vouched(state: _State, limits: _Limits, value: float) -> Vouched:
     """What provers said on the way, and the arithmetic that came last."""
     counted = COUNTED.get(state.proof, state.proof)
-    arithmetic = Proof(
-        prover=counted, outcome="stopped", value=math.inf, bound=state.bound, wall_s=0.0
-    )
+    arithmetic = claim(counted, state.bound)
     asked = [one for one in state.words if one.program == state.proof]
     weighed = vouched(asked, value)
     if state.proof in COUNTED:

@@ -38,7 +38,6 @@ def solve_mixed(
     *,
     solvers: Sequence[str] = ("highs", "scip"),
     wanted: Wanted = "two",
-    known: Sequence[Word[FloatArray]] = (),
 ) -> Proved[FloatArray]:
     """Solve a mixed program, and have the answer proved as far as is wanted.
 
@@ -46,15 +45,13 @@ def solve_mixed(
         effort: time limit, gap, threads, seed; the limit is of all solvers together.
         solvers: in the order in which they are asked, names in `MIXED_SOLVERS`.
         wanted: `two` provers, or `one`.
-        known: answers in hand, and bounds that the project's own arithmetic has proved, such as
-            `programs.mixed.safe_bound` of any multipliers.
 
     Raises:
         SolverError: every solver failed.
         KeyboardInterrupt: interrupted while SCIP worked.
     """
     provers = [_prover(program, name) for name in solvers]
-    return prove(provers, effort, wanted=wanted, known=known, rows=lambda: program)
+    return prove(provers, effort, wanted=wanted, rows=lambda: program)
 
 
 def solver_of(name: str) -> MixedBackend:

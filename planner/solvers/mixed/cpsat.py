@@ -9,7 +9,7 @@ from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
 from planner.programs.mixed import MixedProgram
 from planner.programs.proofs import refusal
-from planner.solvers.cpsat import power_of_two, prover, run, set_parameters, word_of
+from planner.solvers.cpsat import ask, power_of_two, prover, set_parameters
 from planner.solvers.mixed import RawAnswer, judged
 from planner.solvers.solution import Clock, Effort, Word
 
@@ -33,8 +33,7 @@ def solve(program: MixedProgram, effort: Effort, *, work: float | None = None) -
         solver.parameters.linearization_level = 2
         if work is not None:
             solver.parameters.max_deterministic_time = work
-        ended, interrupted = run(solver, model, effort, scale=scale, clock=clock)
-        word = word_of(solver, ended, scale=scale, interrupted=interrupted, clock=clock)
+        word = ask(solver, model, effort, scale=scale, clock=clock)
     except SolverError as error:
         return Word(answer=None, proof=refusal(prover(), str(error), clock.elapsed_s()))
     values = None

@@ -16,11 +16,10 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
 from planner.programs.mixed import MixedProgram, safe_bound
-from planner.programs.proofs import MULTIPLIERS, refusal
+from planner.programs.proofs import MULTIPLIERS, claim, refusal
 from planner.solvers.highs_run import options_of, run_highs, set_options
 from planner.solvers.mixed.highs import highs_lp
 from planner.solvers.solution import Clock, Effort, Word
-from planner.specs.certificates import Proof
 
 
 def solve(program: MixedProgram, effort: Effort) -> Word[FloatArray]:
@@ -29,23 +28,11 @@ def solve(program: MixedProgram, effort: Effort) -> Word[FloatArray]:
     try:
         multipliers, ray = multipliers_of(program, effort)
     except SolverError as error:
-        proof = refusal(MULTIPLIERS, str(error), clock.elapsed_s())
-        return Word(answer=None, proof=proof)
-    if ray is not None and safe_bound(_without_cost(program), ray) > 0:
-        return _word(math.inf, clock)
+        return Word(answer=None, proof=refusal(MULTIPLIERS, str(error), clock.elapsed_s()))
     bound = -math.inf if multipliers is None else safe_bound(program, multipliers)
-    return _word(bound, clock)
-
-
-def _word(bound: float, clock: Clock) -> Word[FloatArray]:
-    proof = Proof(
-        prover=MULTIPLIERS,
-        outcome="infeasible" if bound == math.inf else "stopped",
-        value=math.inf,
-        bound=bound,
-        wall_s=clock.elapsed_s(),
-    )
-    return Word(answer=None, proof=proof)
+    if ray is not None and safe_bound(_without_cost(program), ray) > 0:
+        bound = math.inf
+    return Word(answer=None, proof=claim(MULTIPLIERS, bound, wall_s=clock.elapsed_s()))
 
 
 def _without_cost(program: MixedProgram) -> MixedProgram:

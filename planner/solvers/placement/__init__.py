@@ -98,7 +98,7 @@ def solve_placement(
         return prove((), effort, wanted=proof, known=(at_once,))
     known: list[Word[Counts]] = []
     if solver == "narrowing":
-        known.append(import_module(f"{__name__}.greedy").at_even_prices(program))
+        known.append(import_module(f"{__name__}.starting").at_even_prices(program))
     if known and is_closed(known[0].proof.value, known[0].proof.bound, effort.gap):
         solution = prove((), effort, wanted=proof, known=known)
     else:

@@ -28,8 +28,8 @@ from planner.equations.arrays import BoolArray, FloatArray
 from planner.programs.placement import Counts, PlacementProgram, placement_objective
 from planner.programs.proofs import MULTIPLIERS, beyond, is_closed, refusal
 from planner.programs.relaxation import Relaxation, priced, relaxation, whole_counts, with_row
-from planner.solvers.placement.greedy import greedy
 from planner.solvers.placement.pricing import Vertices
+from planner.solvers.placement.starting import greedy
 from planner.solvers.solution import Clock, Effort, Stop, Word
 from planner.specs.certificates import Outcome, Proof
 

@@ -17,11 +17,12 @@ import math
 import numpy as np
 from ortools.sat.python import cp_model
 
+from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
-from planner.programs.layout import RELATIVE_TOLERANCE, FloatArray
+from planner.programs.layout import RELATIVE_TOLERANCE
 from planner.programs.placement import Counts, PlacementProgram, most_copies
 from planner.programs.proofs import refusal
-from planner.solvers.cpsat import integer_row, power_of_two, prover, run, set_parameters, word_of
+from planner.solvers.cpsat import ask, integer_row, power_of_two, prover, set_parameters
 from planner.solvers.placement import judged
 from planner.solvers.solution import Clock, Effort, Word
 
@@ -153,8 +154,7 @@ def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
         model, n, scale = build(program)
         solver = cp_model.CpSolver()
         set_parameters(solver, effort, spent_s=clock.elapsed_s())
-        ended, interrupted = run(solver, model, effort, scale=scale, clock=clock)
-        word = word_of(solver, ended, scale=scale, interrupted=interrupted, clock=clock)
+        word = ask(solver, model, effort, scale=scale, clock=clock)
     except SolverError as error:
         return Word(answer=None, proof=refusal(prover(), str(error), clock.elapsed_s()))
     counts = None

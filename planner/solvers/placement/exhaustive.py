@@ -10,13 +10,12 @@ import math
 
 import numpy as np
 
+from planner.equations.arrays import FloatArray, IntArray
 from planner.errors import SolverError
-from planner.programs.layout import FloatArray, IntArray
 from planner.programs.placement import Counts, PlacementProgram, most_copies
-from planner.programs.proofs import ENUMERATION
+from planner.programs.proofs import enumeration
 from planner.solvers.placement import judged
 from planner.solvers.solution import Clock, Effort, Word
-from planner.specs.certificates import Proof
 
 MOST_CHOICES = 2_000_000
 
@@ -36,13 +35,7 @@ def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
     if math.isfinite(best) or (values == -math.inf).any():
         first = int(np.argmax(values <= best + 1e-12 * abs(best)))
         found = Counts(copies=tuple(table[first].tolist()))
-    proof = Proof(
-        prover=f"{ENUMERATION} of {len(table):,}",
-        outcome="infeasible" if found is None else "optimal",
-        value=best,
-        bound=best,
-        wall_s=clock.elapsed_s(),
-    )
+    proof = enumeration(len(table), best, clock.elapsed_s())
     word = Word(answer=found, proof=proof, n_nodes=len(table))
     return judged(program, word, found, wall_s=clock.elapsed_s())
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.programs.layout import FloatArray
+from planner.equations.arrays import FloatArray
 from planner.programs.mixed import MixedBuilder, MixedProgram
 from planner.programs.placement import Counts, PlacementProgram, violations
 from planner.programs.relaxation import relaxation

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.programs.layout import BoolArray, FloatArray, IntArray
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.programs.mixed import MixedProgram
 from planner.programs.placement import Counts, PlacementProgram, placement_objective, violations
 from planner.programs.proofs import MULTIPLIERS, is_closed, refusal
@@ -29,8 +29,8 @@ from planner.programs.relaxation import Priced, Relaxation, priced, relaxation
 from planner.solvers.highs_run import version
 from planner.solvers.mixed import highs
 from planner.solvers.placement import judged, swapping
-from planner.solvers.placement.greedy import greedy
 from planner.solvers.placement.pricing import prices_of
+from planner.solvers.placement.starting import greedy
 from planner.solvers.solution import Clock, Effort, Stop, Word
 from planner.specs.certificates import Outcome, Proof
 

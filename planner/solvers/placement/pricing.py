@@ -15,8 +15,8 @@ from operator import itemgetter
 import highspy  # type: ignore[import-untyped]
 import numpy as np
 
+from planner.equations.arrays import FloatArray, IntArray
 from planner.errors import SolverError
-from planner.programs.layout import FloatArray, IntArray
 from planner.programs.relaxation import Relaxation, priced
 from planner.solvers.highs_run import options_of, run_highs, set_options
 from planner.solvers.solution import Clock, Effort

@@ -1,8 +1,9 @@
-"""First placements: of a few sorts of replicas, which is a program that is solved at once.
+"""First placements: by the rule of thumb, and of a few sorts of replicas.
 
-Whoever stops a search early has at least one of these. Of each model those replicas are taken that
+The first is a packing, and one price of everything may prove that nothing is better. The others
+are of a program that is solved at once: of each model those replicas are taken that
 use least for what they serve: one sort that does both phases, or one that reads prompts and one
-that decodes what it is handed over. All that is in a program so small is asked of a solver.
+that decodes what it is handed over. Whoever stops a search early has at least one of these.
 """
 
 from __future__ import annotations
@@ -15,7 +16,19 @@ import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.programs.handover import NO_PART, TOGETHER, Handover
-from planner.programs.placement import Counts, PlacementProgram, columns_of, sizes
+from planner.programs.placement import (
+    Counts,
+    PlacementProgram,
+    columns_of,
+    most_copies,
+    placement_objective,
+    sizes,
+    violations,
+)
+from planner.programs.proofs import MULTIPLIERS
+from planner.programs.relaxation import even_bound
+from planner.solvers.solution import Clock, Word
+from planner.specs.certificates import Proof
 
 N_TEAMS = (1, 2, 4, 8)
 """Of each model, the most promising, until they do."""
@@ -84,3 +97,49 @@ def _with_parts(program: PlacementProgram, kept: BoolArray) -> IntArray:
         if (more == kept).all():
             return np.flatnonzero(kept)
         kept = more
+
+
+def at_even_prices(program: PlacementProgram) -> Word[Counts]:
+    """The greedy packing, and the bound that one price of all resources proves.
+
+    Where slices that are worth most for what they use fill all that is free, that is all there
+    is to prove, whatever the number of columns.
+    """
+    clock = Clock()
+    counts = greedy(program)
+    proof = Proof(
+        prover=f"{MULTIPLIERS} of one price",
+        outcome="stopped",
+        value=math.inf if counts is None else placement_objective(program, counts),
+        bound=even_bound(program),
+        wall_s=clock.elapsed_s(),
+    )
+    return Word(answer=counts, proof=proof)
+
+
+def greedy(program: PlacementProgram, *, first: FloatArray | None = None) -> Counts | None:
+    """One column after the other, what is worth most for what it uses first; None if not valid.
+
+    Args:
+        first: what goes before worth, the largest first, (J,).
+    """
+    uses = program.uses
+    resource, column, amount = uses.resource, uses.column, uses.amount
+    if (np.diff(column) < 0).any():
+        order = np.argsort(column, kind="stable")
+        resource, column, amount = resource[order], column[order], amount[order]
+    starts = np.searchsorted(column, np.arange(program.n_columns + 1))
+    left = program.free.copy()
+    copies = np.zeros(program.n_columns, np.int64)
+    worth = program.objective / np.maximum(sizes(program), 1.0)
+    most = most_copies(program)
+    order = np.argsort(worth, kind="stable") if first is None else np.lexsort((worth, -first))
+    for j in order.tolist():
+        if program.objective[j] >= 0 or most[j] < 1:
+            continue
+        mine = slice(starts[j], starts[j + 1])
+        if (left[resource[mine]] >= amount[mine]).all():
+            left[resource[mine]] -= amount[mine]
+            copies[j] = 1
+    counts = Counts(copies=tuple(copies.tolist()))
+    return None if violations(program, counts) else counts

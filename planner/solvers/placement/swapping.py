@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from planner.programs.layout import FloatArray, IntArray
+from planner.equations.arrays import FloatArray, IntArray
 from planner.programs.placement import Counts
 from planner.programs.relaxation import Relaxation
 

@@ -19,7 +19,7 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.errors import OutOfTimeError, SolverError
 from planner.programs.mixed import MixedProgram
-from planner.programs.proofs import ENUMERATION, refusal, vouched
+from planner.programs.proofs import claim, enumeration, refusal, vouched
 from planner.programs.stages import (
     RELATIVE_TOLERANCE,
     Columns,
@@ -30,7 +30,6 @@ from planner.programs.stages import (
     bottleneck_values,
     columns,
     latency_ms,
-    value_ms,
     violations,
 )
 from planner.solvers.proving import Proved, Prover, prove
@@ -232,14 +231,7 @@ class _Search:
         self.n_solves += 1
         self.n_columns = max(self.n_columns, len(posed))
         if not len(posed):
-            proof = Proof(
-                prover=f"{ENUMERATION} of 0",
-                outcome="infeasible",
-                value=math.inf,
-                bound=math.inf,
-                wall_s=0.0,
-            )
-            return Word(answer=None, proof=proof)
+            return Word(answer=None, proof=enumeration(0, math.inf))
         try:
             word = _backend(name)(self.program, posed, effort)
         except OutOfTimeError:
@@ -253,20 +245,13 @@ class _Search:
             note = f"its cut breaks {', '.join(broken)}"
             proof = refusal(word.proof.prover, note, word.proof.wall_s)
             return replace(word, answer=None, proof=proof)
-        value = value_ms(self.program, word.answer, "latency")
+        value = latency_ms(self.program, word.answer)
         return replace(word, proof=replace(word.proof, value=value))
 
 
 def _unasked(name: str) -> Word[Cut]:
     """Nothing, of a prover whose rows there was no time to write."""
-    proof = Proof(
-        prover=name,
-        outcome="stopped",
-        value=math.inf,
-        bound=-math.inf,
-        wall_s=0.0,
-        note="out of time",
-    )
+    proof = claim(name, note="out of time")
     return Word(answer=None, proof=proof, stopped_by="time limit")
 
 
@@ -281,6 +266,6 @@ def _backend(name: str) -> Callable[[StageProgram, Columns, Effort], Word[Cut]]:
         from planner.solvers.stages import exhaustive
 
         return exhaustive.word_of
-    from planner.solvers.stages import rows
+    from planner.solvers.stages.flow import word_of
 
-    return partial(rows.word_of, name)
+    return partial(word_of, name)

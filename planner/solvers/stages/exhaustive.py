@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 
 from planner.errors import SolverError
-from planner.programs.proofs import ENUMERATION
+from planner.programs.proofs import enumeration
 from planner.programs.stages import Columns, Cut, Stage, StageProgram, successors
 from planner.solvers.solution import Clock, Effort, Word
-from planner.specs.certificates import Proof
 
 MOST_CUTS = 5_000_000
 
@@ -49,11 +48,5 @@ def word_of(program: StageProgram, columns: Columns, effort: Effort) -> Word[Cut
             left[stage.kind] += 1
 
     extend(0, (), 0.0, list(range(len(left))))
-    proof = Proof(
-        prover=f"{ENUMERATION} of {n_cuts:,}",
-        outcome="optimal" if best[1] else "infeasible",
-        value=best[0],
-        bound=best[0],
-        wall_s=clock.elapsed_s(),
-    )
+    proof = enumeration(n_cuts, best[0], clock.elapsed_s())
     return Word(answer=best[1] or None, proof=proof, n_nodes=n_cuts)

@@ -1,4 +1,6 @@
-"""The rows of the stage program, for any solver of rows.
+"""The rows of the stage program, for HiGHS, CP-SAT and SCIP, and for multipliers.
+
+There may be ten thousand columns, so no modelling language stands between.
 
 Variables are the columns y of `programs.stages.columns`, then the hand-overs e(b, t, r, t′): at
 boundary b from a stage of kind t that may be followed by r kinds, to one of kind t′. With the
@@ -7,30 +9,19 @@ classes r, no hand-over needs a row of its own that forbids it.
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.programs.mixed import MixedProgram
+from planner.programs.mixed import MixedBuilder, MixedProgram
 from planner.programs.stages import Columns, Cut, Stage, StageProgram, successors
 from planner.running.deadlines import check
+from planner.solvers.mixed import solver_of
+from planner.solvers.solution import Effort, Word
 
 AT_ONCE = 1 << 12
 """Columns after which somebody looks at the clock."""
-
-
-class _Rows:
-    """Rows by name, and their entries as they come."""
-
-    def __init__(self) -> None:
-        self.place: dict[tuple[object, ...], int] = {("start",): 0}  # though nothing may start
-        self.limits: list[tuple[float, float]] = [(1.0, 1.0)]
-        self.entries: list[tuple[int, int, float]] = []
-
-    def add(self, key: tuple[object, ...], variable: int, value: float) -> None:
-        if key not in self.place:
-            self.place[key] = len(self.place)
-            self.limits.append((0.0, 0.0))
-        self.entries.append((self.place[key], variable, value))
 
 
 def flow(program: StageProgram, columns: Columns) -> MixedProgram:
@@ -44,57 +35,34 @@ def flow(program: StageProgram, columns: Columns) -> MixedProgram:
     Raises:
         OutOfTimeError: there are many columns, and time ended meanwhile.
     """
-    rows = _Rows()
-    names = [
-        f"y({program.kinds[t]},{i},{j})"
-        for t, i, j in zip(columns.kind, columns.first, columns.last, strict=True)
-    ]
-    cost = columns.run_ms.tolist()
-    kinds = zip(
-        columns.kind.tolist(),
-        columns.first.tolist(),
-        columns.last.tolist(),
-        columns.n_next.tolist(),
-        strict=True,
-    )
+    build = MixedBuilder()
+    rows: dict[tuple[object, ...], dict[int, float]] = defaultdict(dict)
+    rows["start",] = {}  # though nothing may start
+    parts = (columns.kind, columns.first, columns.last, columns.n_next, columns.run_ms)
     exits: set[tuple[int, int, int]] = set()
-    for index, (t, i, j, r) in enumerate(kinds):
-        if index % AT_ONCE == AT_ONCE - 1:
+    for number, (t, i, j, r, run) in enumerate(zip(*(one.tolist() for one in parts), strict=True)):
+        if number % AT_ONCE == AT_ONCE - 1:
             check()
-        rows.add(("enter", i, t) if i else ("start",), index, -1.0 if i else 1.0)
+        y = build.column(f"y({program.kinds[t]},{i},{j})", 1.0, cost=run, is_whole=True)
+        rows[("enter", i, t) if i else ("start",)][y] = -1.0 if i else 1.0
         if j < program.n_units:
-            rows.add(("leave", j, t, r), index, 1.0)
+            rows["leave", j, t, r][y] = 1.0
             exits.add((j, t, r))
     order = successors(program)
     for b, t, r in sorted(exits):
         for then in order[t, :r].tolist():
-            index = len(names)
-            names.append(f"e({b},{program.kinds[t]},{r},{program.kinds[then]})")
-            cost.append(float(program.hand_ms[t, then]))
-            rows.add(("leave", b, t, r), index, -1.0)
-            rows.add(("enter", b, then), index, 1.0)
-    for index, t in enumerate(columns.kind.tolist()):
-        rows.add(("groups", t), index, 1.0)
-    for key, place in rows.place.items():
+            name = f"e({b},{program.kinds[t]},{r},{program.kinds[then]})"
+            e = build.column(name, 1.0, cost=float(program.hand_ms[t, then]), is_whole=True)
+            rows["leave", b, t, r][e] = -1.0
+            rows["enter", b, then][e] = 1.0
+    for y, t in enumerate(columns.kind.tolist()):
+        rows["groups", t][y] = 1.0
+    for key, terms in rows.items():
+        low = high = 1.0 if key == ("start",) else 0.0
         if key[0] == "groups":
-            rows.limits[place] = (-np.inf, float(program.n_groups[int(str(key[1]))]))
-    row, column, value = (np.array(part) for part in zip(*rows.entries, strict=True))
-    low, high = (np.array(side) for side in zip(*rows.limits, strict=True))
-    n = len(cost)
-    return MixedProgram(
-        name="stages",
-        cost=np.array(cost),
-        row=row.astype(np.int64),
-        column=column.astype(np.int64),
-        value=value.astype(float),
-        low=low,
-        high=high,
-        lower=np.zeros(n),
-        upper=np.ones(n),
-        is_whole=np.ones(n, dtype=np.bool_),
-        columns=tuple(names),
-        rows=tuple(_row_name(program, key) for key in rows.place),
-    )
+            low, high = -np.inf, float(program.n_groups[int(str(key[1]))])
+        build.row(_row_name(program, key), terms, low, high)
+    return build.program("stages")
 
 
 def _row_name(program: StageProgram, key: tuple[object, ...]) -> str:
@@ -114,3 +82,10 @@ def cut_of(columns: Columns, values: FloatArray) -> Cut:
     chosen = np.flatnonzero(values[: len(columns)] > 0.5)
     stages: list[Stage] = [columns.stage(int(index)) for index in chosen]
     return tuple(sorted(stages, key=lambda stage: stage.first))
+
+
+def word_of(name: str, program: StageProgram, columns: Columns, effort: Effort) -> Word[Cut]:
+    """What a solver of rows, a name in `MIXED_SOLVERS`, says of the program."""
+    word = solver_of(name)(flow(program, columns), effort)
+    found = None if word.answer is None else cut_of(columns, word.answer)
+    return Word(answer=found, proof=word.proof, n_nodes=word.n_nodes, stopped_by=word.stopped_by)
