@@ -66,7 +66,7 @@ def asked_rows(table: DeploymentTable, request: PlacementRequest, site: Site) ->
     problems += _unknown_formats(kept)
     file = table_file(table.name)
     if problems:
-        raise RequestError(_in_file(problems, file))
+        raise RequestError([replace(one, where=file) for one in problems])
     n_others = len(table.rows) - len(kept)
     if n_others:
         fact = (
@@ -75,10 +75,6 @@ def asked_rows(table: DeploymentTable, request: PlacementRequest, site: Site) ->
         )
         remark(Problem(where=file, fact=fact))
     return replace(table, rows=tuple(dict.fromkeys(kept)))
-
-
-def _in_file(problems: Sequence[Problem], file: str) -> list[Problem]:
-    return [replace(problem, where=file) for problem in problems]
 
 
 def _asked(
@@ -159,7 +155,7 @@ def undominated(rows: Sequence[DeploymentRow]) -> tuple[DeploymentRow, ...]:
     groups: dict[tuple[object, ...], list[int]] = {}
     for number, row in enumerate(rows):
         groups.setdefault(_replica(row), []).append(number)
-    kept = [group[k] for group in groups.values() for k in _front([_costs(rows[i]) for i in group])]
+    kept = [group[k] for group in groups.values() for k in front([_costs(rows[i]) for i in group])]
     return tuple(rows[number] for number in sorted(kept))
 
 
@@ -179,7 +175,7 @@ def _costs(row: DeploymentRow) -> tuple[float, ...]:
     return -row.requests_per_s, row.ttft_s, row.tpot_s, in_flight, held, money
 
 
-def _front(listed: Sequence[tuple[float, ...]]) -> Iterable[int]:
+def front(listed: Sequence[tuple[float, ...]]) -> Iterable[int]:
     """The Pareto front: met in order of cost, one can only be beaten by what came before it."""
     costs = np.array(listed)
     front, n_front = np.empty_like(costs), 0

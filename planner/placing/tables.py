@@ -16,7 +16,7 @@ from planner.placing.configurations import Configuration, Sharding, row_sharding
 from planner.placing.fabrics.domains import Domain, largest_piece
 from planner.placing.fabrics.patterns import LEAF, NODE, Beaten, NodeConfiguration, NodePattern
 from planner.placing.sites import Site
-from planner.placing.table_rows import asked_lengths, is_of, is_on, lengths_of
+from planner.placing.table_rows import asked_lengths, front, is_of, is_on, lengths_of
 from planner.placing.tori.slices import OfferedOnTorus
 from planner.programs.layout import ceiling
 from planner.results.phase_deployments import TableDeployment
@@ -237,12 +237,8 @@ def _best(
         key = row.n_devices, row.role, row.engine, row.kv_format, weights
         groups.setdefault(key, []).append(row)
     for group in groups.values():
-        front: list[tuple[float, ...]] = []
         costs = [_cost(row, source, by_latency=by_latency) for row in group]
-        for row, cost in sorted(zip(group, costs, strict=True), key=lambda one: one[1]):
-            if not any(all(a <= b for a, b in zip(it, cost, strict=True)) for it in front):
-                front.append(cost)
-                yield row
+        yield from (group[k] for k in front(costs))
 
 
 def _cost(row: DeploymentRow, source: TableSource, *, by_latency: bool) -> tuple[float, ...]:

@@ -17,14 +17,9 @@ from planner.units import show
 _Cell = Callable[[AnyDeployment], str]
 
 
-def tpot_of(deployment: AnyDeployment) -> float:
-    """Time per output token; of an engine, what is planned against [s]."""
-    return deployment.planned_tpot_s
-
-
 def speed_text(deployment: AnyDeployment) -> str:
-    """`43.9 token/s`, of each user."""
-    return show(1 / tpot_of(deployment), "token/s")
+    """`43.9 token/s`, of each user; of an engine, what is planned against."""
+    return show(1 / deployment.planned_tpot_s, "token/s")
 
 
 def phase_text(phase: PhasePlan) -> str:
@@ -42,10 +37,6 @@ def headline_of(deployment: AnyDeployment) -> str:
         tpot, ttft = (show(time_s, "s") for time_s in times)
         return f"TPOT {tpot}, TTFT {ttft}, {cost}, {show(deployment.usd_per_hour, 'USD/h')}"
     return f"TPOT {show(deployment.tpot_s, 's')}, {cost}, {show(deployment.usd_per_hour, 'USD/h')}"
-
-
-def n_devices_of(deployment: AnyDeployment) -> int:
-    return deployment.n_devices
 
 
 def devices_text(deployment: AnyDeployment) -> str:
@@ -88,7 +79,7 @@ def details(deployment: AnyDeployment) -> list[str]:
 
 _OF_BOTH: Mapping[str, _Cell] = {
     "engine": runtime_name,
-    "TPOT": lambda best: show(tpot_of(best), "s"),
+    "TPOT": lambda best: show(best.planned_tpot_s, "s"),
     "speed": speed_text,
     "cost": lambda best: show(best.usd_per_token, "USD/token"),
     "rent": lambda best: show(best.usd_per_hour, "USD/h"),

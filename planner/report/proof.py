@@ -81,7 +81,9 @@ def prover_rows(found: Certificate | FrontierProof) -> list[tuple[str, str]]:
     by = [one for one in worked if one.prover in found.vouched_by]
     by = by or [one for one in found.proofs if one.is_accepted and one.prover in found.vouched_by]
     rest = [one for one in worked if one.prover not in found.vouched_by]
-    refused = (_refusal(one) for one in found.proofs if not one.is_accepted)
+    refused = (
+        f"{prover_name(one.prover)}: {one.note}" for one in found.proofs if not one.is_accepted
+    )
     rows = [
         ("proved by", ", ".join(map(_took, _each_once(by)))),
         ("besides" if by else "said by", "; ".join(map(_word, _each_once(rest)))),
@@ -118,10 +120,6 @@ def _word(one: Proof) -> str:
     if one.outcome != "stopped":
         return _took(one)
     return f"{_took(one)}: a weaker bound{f', {one.note}' if one.note else ''}"
-
-
-def _refusal(one: Proof) -> str:
-    return f"{prover_name(one.prover)}: {one.note}"
 
 
 def status_text(proof: Certificate, best: str = BEST) -> str:

@@ -117,6 +117,11 @@ def percent(fraction: float) -> str:
     return f"{100 * fraction:.3g} %"
 
 
+def user_speed(tpot_s: float) -> str:
+    """`43.9 tok/s`: what one user reads."""
+    return f"{1.0 / tpot_s:.3g} tok/s"
+
+
 def between(times: Interval) -> str:
     """`28 ms (26 ms to 31 ms)`."""
     low, high = show(times.low, "s"), show(times.high, "s")

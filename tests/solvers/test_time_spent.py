@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from ortools.sat.python import cp_model
 
-from planner.solvers import answers, cpsat, highs, proving, stages
+from planner.solvers import cpsat, highs, proving, solution, stages
 from planner.solvers.proving import FIRST_SHARE, prove
 from planner.solvers.solution import Effort, Word
 from planner.specs.certificates import Proof
@@ -31,7 +31,7 @@ def clock(monkeypatch):
     """Of all modules that look at the time."""
     now = SimpleNamespace(s=100.0)
     time = SimpleNamespace(perf_counter=lambda: now.s)
-    for module in (answers, proving, stages):
+    for module in (solution, proving, stages):
         monkeypatch.setattr(module, "time", time)
     return now
 

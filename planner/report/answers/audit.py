@@ -24,7 +24,7 @@ from planner.report.documents.blocks import (
 )
 from planner.report.drawings.chart import Line, Mark, frontiers_drawing
 from planner.report.times import times_notes
-from planner.report.words import percent, plural
+from planner.report.words import percent, plural, user_speed
 from planner.results import Deployment
 from planner.results.audits import Audit
 from planner.results.surveys import Curve
@@ -118,7 +118,7 @@ def _observed_rows(audit: Audit) -> list[tuple[str, str]]:
         ("formats", f"{seen.weights_format} weights, {seen.kv_format} KV cache"),
         (
             "load",
-            f"{plural(seen.batch, 'user')} at {_speed(seen.tpot_s)}: {tokens_per_s:,.0f} tok/s "
+            f"{plural(seen.batch, 'user')} at {user_speed(seen.tpot_s)}: {tokens_per_s:,.0f} tok/s "
             f"in all, {percent(seen.mfu_fraction)} MFU",
         ),
         (
@@ -134,7 +134,7 @@ def _distances(audit: Audit) -> Table:
     seen = audit.observed
     cost, speed = audit.cost_factor, audit.speed_factor
     rows = [
-        ("observed", _speed(seen.tpot_s), show(seen.usd_per_token, "USD/token"), "", ""),
+        ("observed", user_speed(seen.tpot_s), show(seen.usd_per_token, "USD/token"), "", ""),
         _distance_row(
             "at equal speed",
             audit.equal_speed,
@@ -155,7 +155,7 @@ def _distance_row(label: str, found: Deployment | None, words: str) -> tuple[str
     if found is None:
         return (label, "none", "", "", "")
     cost = show(found.usd_per_decoded_token, "USD/token")
-    return (label, _speed(found.tpot_s), cost, words, _decode_text(found))
+    return (label, user_speed(found.tpot_s), cost, words, _decode_text(found))
 
 
 def _change_text(change: float, less: str, more: str) -> str:
@@ -251,7 +251,3 @@ def _decode_text(best: Deployment) -> str:
     drafted = f", {draft.n_drafted} drafted" if draft else ""
     formats = f"{best.weights_format}/{best.kv_format}"
     return f"{best.mesh.text}, {formats}, {decode.layout}, batch {decode.batch}{drafted}"
-
-
-def _speed(tpot_s: float) -> str:
-    return f"{1.0 / tpot_s:.3g} tok/s"

@@ -14,7 +14,7 @@ from collections.abc import Collection
 from planner.report.answers.plan_parts import limits_section, load_section
 from planner.report.documents.blocks import Bar, Pairs, Row, Section, Table, section
 from planner.report.outlines import ECONOMICS_WORDS
-from planner.report.words import amount, percent, plural, target_texts
+from planner.report.words import amount, percent, plural, target_texts, user_speed
 from planner.results import ErdilPlan
 from planner.results.erdil2025 import EconomicsDeployment, PassCount, Way
 from planner.specs.economics.records import EconomicsRequest
@@ -33,7 +33,7 @@ def summary_of(plan: ErdilPlan) -> str:
 def headline_of(plan: ErdilPlan) -> str:
     best = plan.deployment
     cost, rent = show(best.usd_per_token, "USD/token"), show(best.usd_per_hour, "USD/h")
-    return f"{_speed(best)} per user, {cost}, {rent}"
+    return f"{user_speed(best.tpot_s)} per user, {cost}, {rent}"
 
 
 def sections(plan: ErdilPlan) -> list[Section]:
@@ -134,7 +134,3 @@ def _memory_rows(best: EconomicsDeployment) -> list[tuple[str, str]]:
     ]
     rows = [(name, show(size, "B")) for name, size in parts if size]
     return [*rows, ("in all", f"{show(best.used_bytes, 'B')} of {show(best.capacity_bytes, 'B')}")]
-
-
-def _speed(best: EconomicsDeployment) -> str:
-    return f"{1.0 / best.tpot_s:.3g} tok/s"

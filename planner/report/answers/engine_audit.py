@@ -8,7 +8,7 @@ from __future__ import annotations
 from planner.report.documents.blocks import Document, Note, Pairs, Table, hint, section
 from planner.report.launch.commands import start_section
 from planner.report.times import times_notes
-from planner.report.words import between, percent
+from planner.report.words import between, percent, user_speed
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.units import show
 
@@ -33,7 +33,7 @@ def document(audit: EngineAudit) -> Document:
     """What runs against its prediction and the best, what to look at, and what to start."""
     runs, best = audit.predicted, audit.equal_speed
     line = line_of(audit)
-    seen = f"{_speed(audit.observed_tpot_s)}, {show(audit.observed_tpot_s, 's')} a token"
+    seen = f"{user_speed(audit.observed_tpot_s)}, {show(audit.observed_tpot_s, 's')} a token"
     rows = [
         ("deployment", runs.summary),
         ("observed", f"{seen}, {show(audit.observed_usd_per_token, 'USD/token')}"),
@@ -68,7 +68,7 @@ def _beside_prediction(audit: EngineAudit) -> str:
 def _best(audit: EngineAudit) -> Table:
     observed = show(audit.observed_usd_per_token, "USD/token")
     rows = [
-        ("observed", _speed(audit.observed_tpot_s), observed, ""),
+        ("observed", user_speed(audit.observed_tpot_s), observed, ""),
         ("predicted", *_figures(audit.predicted)[:2], ""),
         ("no more devices", *_figures(audit.same_devices)),
         ("at equal speed", *_figures(audit.equal_speed)),
@@ -81,7 +81,7 @@ def _best(audit: EngineAudit) -> Table:
 def _figures(best: EngineDeployment | None) -> tuple[str, str, str]:
     if best is None:
         return "none", "", ""
-    return _speed(best.planned_tpot_s), show(best.usd_per_token, "USD/token"), best.summary
+    return user_speed(best.planned_tpot_s), show(best.usd_per_token, "USD/token"), best.summary
 
 
 def _advice(audit: EngineAudit) -> str:
@@ -99,7 +99,3 @@ def _advice(audit: EngineAudit) -> str:
     if (audit.cost_factor or 0.0) > 1.0 + _CLOSE:
         return "the engine does what it can in this deployment: another deployment is better."
     return "nothing: what is left is within what one can measure."
-
-
-def _speed(tpot_s: float) -> str:
-    return f"{1.0 / tpot_s:.3g} tok/s"

@@ -103,7 +103,7 @@ def _memory(plan: StagePlan) -> Table:
 
 
 def _proof_rows(plan: StagePlan) -> list[tuple[str, str]]:
-    found, work = plan.certificate, plan.request.work
+    found, work, formats = plan.certificate, plan.request.work, plan.request.formats
     whole = "slowest stage" if plan.request.objective == "bottleneck" else "pass through all stages"
     value = plan.bottleneck_s if plan.request.objective == "bottleneck" else plan.latency_s
     idle = [
@@ -126,7 +126,7 @@ def _proof_rows(plan: StagePlan) -> list[tuple[str, str]]:
             f"{plural(work.batch, 'sequence')} in flight, {work.n_input_tokens} tokens in, "
             f"{work.n_output_tokens} out; {_formats(plan)}",
         ),
-        ("quality", _quality_text(plan)),
+        ("quality", quality_words(plan.request.model, formats.weights, formats.cache)),
         ("solved", f"{plural(found.n_programs, 'program')} of up to {found.n_solved:,} stages"),
     ]
 
@@ -161,8 +161,3 @@ def _formats(plan: StagePlan) -> str:
     formats = plan.request.formats
     experts = "" if formats.experts == formats.weights else f", {formats.experts} experts"
     return f"{formats.weights} weights{experts}, {formats.cache} cache"
-
-
-def _quality_text(plan: StagePlan) -> str:
-    formats = plan.request.formats
-    return quality_words(plan.request.model, formats.weights, formats.cache)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from planner.report.catalogue.figures import Figures, assumed_text, described, figures
 from planner.report.documents.blocks import Document, Section, Table, section
@@ -48,9 +48,10 @@ def document(model: ModelSpec) -> Document:
         "published": amount(model.n_params_published),
         "counted": amount(model.n_params),
         "as_served": amount(model.n_params_served),
-        "as_published": _weights_text(model, model.published_weights),
+        "as_published": _weights_text(model.n_params_served, model.published_weights),
         "weights": _weights_text(
-            model, [name for name in model.weights_formats if name not in model.published_weights]
+            model.n_params_served,
+            [name for name in model.weights_formats if name not in model.published_weights],
         ),
         "active": f"{amount(model.n_active_params_published)} parameters for a token"
         if model.n_active_params_published
@@ -67,11 +68,9 @@ def document(model: ModelSpec) -> Document:
     return described(model.name, model.title, sections, [assumed_text(model.provenance)])
 
 
-def _weights_text(model: ModelSpec, formats: Sequence[str]) -> str:
+def _weights_text(n_params: float, formats: Iterable[str]) -> str:
     """`bf16 16 GB, fp8 8.03 GB`."""
-    return ", ".join(
-        f"{name} {show(model.n_params_served * FORMAT_BYTES[name], 'B')}" for name in formats
-    )
+    return ", ".join(f"{name} {show(n_params * FORMAT_BYTES[name], 'B')}" for name in formats)
 
 
 def _parts(model: ModelSpec) -> list[Section]:
@@ -218,10 +217,7 @@ def _active(architecture: Architecture) -> str:
 def _weights(architecture: Architecture) -> str:
     if not architecture.published_weights:
         return "the config does not say their format"
-    return ", ".join(
-        f"{name} {show(architecture.n_params * FORMAT_BYTES[name], 'B')}"
-        for name in architecture.published_weights
-    )
+    return _weights_text(architecture.n_params, architecture.published_weights)
 
 
 def _sources(architecture: Architecture) -> str:

@@ -187,14 +187,7 @@ def pool_document(pool: PoolSpec) -> Document:
         ("devices", f"{pool.n_devices} in {plural(len(pool.groups), 'kind')} of nodes"),
         ("rent", show(rent, "USD/h")),
     ]
-    groups = [
-        one
-        for group in pool.groups
-        for one in (
-            section(f"nodes {group.name}", Pairs(_group_nodes(group))),
-            _switches(pool, group),
-        )
-    ]
+    groups = [one for group in pool.groups for one in _group(pool, group)]
     places = f"`plan place --topology {pool.name}` places on it"
     closing = [places, assumed_text(pool.provenance)]
     return described(pool.name, pool.title, (section("pool", Pairs(head)), *groups), closing)

@@ -21,7 +21,6 @@ from planner.report.outlines import (
     details,
     ends_text,
     headline_of,
-    n_devices_of,
     preferred_text,
     speed_text,
 )
@@ -265,7 +264,7 @@ def _sizes(plot: Plot, frontier: Frontier) -> Iterator[str]:
     before, last, taken = "", (0.0, 0.0), (0.0, 0.0)
     for point in frontier.points:
         best = point.deployment
-        text = f"{plural(n_devices_of(best), 'device')}, {best.weights_format}"
+        text = f"{plural(best.n_devices, 'device')}, {best.weights_format}"
         x, y = plot.place(point.x, point.y)
         side = END if x > LEFT + 90 else ""
         left = x - 8 - len(text) * _LETTER if side else x
