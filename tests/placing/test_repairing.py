@@ -12,8 +12,8 @@ import pytest
 
 from planner.errors import NoPlanError, OutOfTimeError, RequestError, SpecError
 from planner.placing.configurations import sharding_of, standing_of
+from planner.placing.fabrics.relocating import Offer
 from planner.placing.fabrics.room import ANYWHERE
-from planner.placing.fabrics.shards import Offer
 from planner.placing.planning import asked_of, place
 from planner.placing.repairing import repair
 from planner.placing.searching import offered

@@ -13,8 +13,8 @@ from planner.errors import RequestError
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.rules import is_valid
 from planner.estimates.serving.traffic import Traffic
+from planner.report.answers.plan_parts import start_section
 from planner.report.launch import launch_of
-from planner.report.launch.commands import start_section
 from planner.report.launch.words import Started
 from planner.results.predictions import Launch, Prediction
 from planner.runtimes.predicting import Speculating, predict

@@ -26,9 +26,15 @@ from planner.equations.arrays import FloatArray
 from planner.placing.configurations import Sharding, Standing
 from planner.placing.fabrics.locating import LocatedOnNodes
 from planner.placing.fabrics.patterns import LEAF, STAGE, NodePattern
-from planner.placing.fabrics.relocating import locate_repair
+from planner.placing.fabrics.relocating import (
+    Bound,
+    LaidPiece,
+    Offer,
+    Shards,
+    StandingShards,
+    locate_repair,
+)
 from planner.placing.fabrics.room import ANYWHERE, meeting
-from planner.placing.fabrics.shards import Bound, LaidPiece, Offer, Shards, StandingShards
 from planner.placing.program import Aim, Columns, Rooms, placement_program
 from planner.programs.placement import Counts, PlacementProgram, Uses
 from planner.topology.inventory import Ability, Inventory, Node

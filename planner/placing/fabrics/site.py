@@ -25,8 +25,8 @@ from planner.placing.fabrics.patterns import (
     Shape,
 )
 from planner.placing.fabrics.posing import PosedOnNodes, pose_by_kinds, pose_on_nodes
+from planner.placing.fabrics.relocating import Offer
 from planner.placing.fabrics.repairing import RepairOnNodes, pose_repair
-from planner.placing.fabrics.shards import Offer
 from planner.placing.fabrics.wires import tight_uplinks, uplinks_of, wire_of
 from planner.placing.handing import Uplink, handed
 from planner.placing.program import Aim

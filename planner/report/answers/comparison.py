@@ -9,10 +9,9 @@ from typing import cast
 from planner.quantities import objective_of
 from planner.report.answers import economics, layouts
 from planner.report.answers.placement import line_of as placement_line
-from planner.report.answers.plan_parts import wish_rows
+from planner.report.answers.plan_parts import start_section, wish_rows
 from planner.report.documents.blocks import Document, Note, Pairs, Table, section
 from planner.report.engine_requests import engine_rows
-from planner.report.launch.commands import start_section
 from planner.report.outlines import case_label, cases_text, cell, headline_of, run_heads
 from planner.report.times import times_notes
 from planner.report.words import limit_label, percent

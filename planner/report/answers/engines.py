@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from planner.report.answers.plan_parts import limits_section, load_section
+from planner.report.answers.plan_parts import limits_section, load_section, start_section
 from planner.report.documents.blocks import Block, Pairs, Row, Section, Table, hint, notes, section
 from planner.report.engine_requests import engine_rows, loaded_words
-from planner.report.launch.commands import start_section
 from planner.report.region import region_rows
 from planner.report.words import balance_words, between, percent, plural
 from planner.results import EnginePlan, Rival

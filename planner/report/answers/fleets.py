@@ -35,6 +35,7 @@ from planner.report.answers.fleet_words import (
     whole_costs,
 )
 from planner.report.answers.placement import kind_rows, map_section, replicas_section
+from planner.report.answers.plan_parts import recipes_section
 from planner.report.answers.staircases import line_of as staircase_line
 from planner.report.answers.staircases import staircase_blocks, staircase_data
 from planner.report.documents.blocks import (
@@ -51,7 +52,6 @@ from planner.report.documents.blocks import (
 )
 from planner.report.drawings.fleets import N_COLOURS, waits
 from planner.report.drawings.floorplans import Groups, number_of, runs
-from planner.report.launch.commands import recipes_section
 from planner.report.proof import certificate_section
 from planner.report.region import replicas_region_rows
 from planner.report.times import times_notes

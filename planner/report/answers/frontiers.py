@@ -15,6 +15,7 @@ from operator import attrgetter
 from typing import Any
 
 from planner.report.answers import layouts
+from planner.report.answers.plan_parts import start_section
 from planner.report.documents.blocks import (
     Block,
     Data,
@@ -27,7 +28,6 @@ from planner.report.documents.blocks import (
 )
 from planner.report.drawings.chart import Line, frontiers_drawing
 from planner.report.engine_requests import engine_rows
-from planner.report.launch.commands import start_section
 from planner.report.outlines import (
     ECONOMICS_WORDS,
     at_target,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from planner.quantities import QUANTITIES
-from planner.report.answers.plan_parts import wish_rows
+from planner.report.answers.plan_parts import recipes_section, wish_rows
 from planner.report.documents.blocks import (
     Block,
     Document,
@@ -19,7 +19,6 @@ from planner.report.documents.blocks import (
 )
 from planner.report.drawings.floorplans import Groups, drawing, style
 from planner.report.drawings.maps import placement_map
-from planner.report.launch.commands import recipes_section
 from planner.report.proof import certificate_section
 from planner.report.region import replicas_region_rows
 from planner.report.times import times_notes

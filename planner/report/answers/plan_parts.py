@@ -1,15 +1,17 @@
-"""What plans say whichever runtime they are of: load, limits, what else there is, and wishes."""
+"""What plans say whichever runtime they are of: load, limits, what else there is, how to start."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from planner.quantities import QUANTITIES, limited_text
-from planner.report.documents.blocks import Note, Pairs, Section, Table, section
+from planner.report.documents.blocks import Block, Command, Note, Pairs, Section, Table, section
 from planner.report.proof import status_text
 from planner.report.region import planned_words
 from planner.report.words import limit_label, limit_text, percent, plural, target_texts
 from planner.results import AnyPlan, LimitUse, runtime_name
+from planner.results.engines import EngineDeployment
 from planner.specs.certificates import UNCONFIRMED
 from planner.specs.options.counts import span_text
 from planner.specs.runtimes import ROOFLINE
@@ -18,7 +20,8 @@ from planner.units import show
 
 if TYPE_CHECKING:
     from planner.results.arrivals import Load
-    from planner.results.placements import Placement
+    from planner.results.placements import Placement, Recipe
+    from planner.results.predictions import Launch
     from planner.specs.placement_request import PlacementRequest, Serve
 
 
@@ -156,3 +159,40 @@ def _wish(one: Serve) -> str:
         *([f"KV {' or '.join(one.kv_formats)}"] if one.kv_formats else []),
     ]
     return one.model.name + (f" ({', '.join(said)})" if said else "")
+
+
+def start_section(*started: tuple[Launch | None, str]) -> Section:
+    """How deployments are started, each with which of an answer's it is, where it has several."""
+    blocks = [block for launch, of in started for block in (Note(), *_start(launch, of))]
+    return Section(title="start", blocks=tuple(blocks[1:]), is_bare=True)
+
+
+def _start(launch: Launch | None, of: str) -> Iterator[Block]:
+    """What it takes, and the command, which no line break may come into."""
+    if launch is None:
+        yield Note(f"{of} started as your engine is: it is of a file of yours".lstrip())
+        return
+    said = [f"{of} started with flags of {launch.version}".lstrip()]
+    if launch.n_servers > 1:
+        said.append(f"{plural(launch.n_servers, 'such server')} behind a balancer of load")
+    if launch.n_nodes > 1:
+        said.append(f"on each of {launch.n_nodes} nodes")
+    filled = [f"{name}: {words}" for name, words in launch.variables.items()]
+    yield Note("; ".join((", ".join(said), *filled, *launch.remarks)) + ":")
+    yield Command(launch.command)
+
+
+def recipes_section(recipes: Sequence[Recipe], names: Sequence[str] = ()) -> Section:
+    """What starts a replica of each recipe; nothing of layouts, or of what has no name.
+
+    Args:
+        names: what its replicas are called; by the number of the recipe where left out.
+    """
+    called = names or [f"recipe {number}" for number in range(len(recipes))]
+    return start_section(
+        *(
+            (one.deployment.launch, f"each replica of {name}")
+            for name, one in zip(called, recipes, strict=True)
+            if name and isinstance(one.deployment, EngineDeployment)
+        )
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.estimates.serving.traffic import LENGTHS_VARY
-from planner.report.answers.plan_parts import load_section
+from planner.report.answers.plan_parts import load_section, start_section
 from planner.report.documents.blocks import (
     Bar,
     Block,
@@ -26,7 +26,6 @@ from planner.report.documents.blocks import (
 )
 from planner.report.drawings.roofline import pass_drawing
 from planner.report.engine_requests import loaded_words
-from planner.report.launch.commands import start_section
 from planner.report.times import times_notes
 from planner.report.words import BOUND_WORDS, balance_words, between, percent, plural
 from planner.results.arrivals import Load, Waves
