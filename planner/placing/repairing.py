@@ -206,7 +206,8 @@ def _repaired(asked: Asked, request: RepairRequest, began_s: float) -> Repair:
     found = _pointed(asked, posed, request)
     solution = replace(found.of_best, answer=found.chosen.counts, objective=found.chosen.objective)
     placed = _placed(asked, posed, solution, began_s)
-    if not _is_best(found.chosen, found.best):
+    chosen, best = found.chosen.objective, found.best.objective
+    if not math.isclose(chosen, best, rel_tol=1e-7, abs_tol=CLOSE):
         is_proved = Status.OPTIMAL is found.of_best.status is found.of_bytes.status
         status = LEAST_MOVED if is_proved else UNCONFIRMED
         proof = replace(placed.certificate, status=status, given_up_for="")
@@ -290,10 +291,6 @@ def _point(objective: str, point: Point, found: _Found) -> RepairPoint:
         loss_fraction=abs(relative_gap(best.objective, point.objective)),
         is_chosen=point is chosen or _same(point, chosen),
     )
-
-
-def _is_best(chosen: Point, best: Point) -> bool:
-    return math.isclose(chosen.objective, best.objective, rel_tol=1e-7, abs_tol=CLOSE)
 
 
 def _same(one: Point, other: Point) -> bool:

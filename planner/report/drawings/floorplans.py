@@ -105,14 +105,14 @@ def _drawing(
     """With a legend it is a file of its own, which has the style too."""
     seats = seats_of(placed)
     cells, around, bottom = _torus(floorplan) if floorplan.pool else _fabric(floorplan)
-    paint, height = _Paint(groups), bottom + len(legend) * LINE + MARGIN * bool(legend)
+    height = bottom + len(legend) * LINE + MARGIN * bool(legend)
     yield '<svg class="floor" xmlns="http://www.w3.org/2000/svg" role="img" '
     yield f'viewBox="0 0 {WIDTH:g} {height:g}" width="{WIDTH:g}" height="{height:g}">'
     yield from [f"<style>{style()}</style>"] * bool(legend)
     yield f"<desc>{escape(f'{placed.title}: {placed}')}</desc>{_PATTERNS}"
     yield f'<rect class="page" width="{WIDTH:g}" height="{height:g}"/>'
     yield from around
-    yield from (_device(cell, seats.get(cell.spot.name), paint) for cell in cells)
+    yield from (_device(cell, seats.get(cell.spot.name), groups) for cell in cells)
     yield from _numbers(cells, seats)
     for i, text in enumerate(legend, start=1):
         yield f'<text x="{MARGIN:g}" y="{bottom + i * LINE:g}">{escape(text)}</text>'
@@ -154,19 +154,14 @@ def _models(placed: Placed) -> Groups:
     return Groups(hues=hues, legend=legend_lines(placed))
 
 
-class _Paint:
-    """Classes of replicas: by group, else by replica."""
-
-    def __init__(self, groups: Groups) -> None:
-        self._hue = groups.hues
-
-    def __call__(self, seat: Seat) -> str:
-        number = int(number_of(seat.replica))
-        if seat.replica.name in self._hue:
-            hue, shade = self._hue[seat.replica.name], number
-        else:
-            hue, shade = number, number // N_HUES
-        return f"h{hue % N_HUES} s{shade % N_SHADES}"
+def _paint(seat: Seat, groups: Groups) -> str:
+    """The class of a replica: by its group, else by itself."""
+    number = int(number_of(seat.replica))
+    if seat.replica.name in groups.hues:
+        hue, shade = groups.hues[seat.replica.name], number
+    else:
+        hue, shade = number, number // N_HUES
+    return f"h{hue % N_HUES} s{shade % N_SHADES}"
 
 
 def side(n_devices: int) -> float:
@@ -297,13 +292,13 @@ def _abreast(pool: tuple[int, int, int]) -> tuple[int, float]:
     return n, size
 
 
-def _device(cell: Cell, seat: Seat | None, paint: _Paint) -> str:
+def _device(cell: Cell, seat: Seat | None, groups: Groups) -> str:
     spot, inset = cell.spot, 0.6 if cell.size >= 9 else 0.4
     x, y, w = cell.x + inset, cell.y + inset, cell.size - 2 * inset
     box = f'x="{x:.5g}" y="{y:.5g}" width="{w:.4g}" height="{w:.4g}"'
     title = f"<title>{escape(told(spot, seat))}</title>"
     if seat is not None:
-        return f'<rect class="d {paint(seat)}" {box}>{title}</rect>'
+        return f'<rect class="d {_paint(seat, groups)}" {box}>{title}</rect>'
     if spot.state in ("busy", "reserved"):
         return f'<rect class="d taken" fill="url(#{spot.state})" {box}>{title}</rect>'
     drawn = f'<rect class="d {spot.state}" {box}>{title}</rect>'

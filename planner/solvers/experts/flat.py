@@ -106,8 +106,7 @@ def race(
         starts: placements to improve besides the greedy one.
         wanted: how many provers have to vouch for a bound.
     """
-    mean, copies = mean_bound(program), copies_bound(program)
-    bound, proof = (mean, "mean") if mean >= copies else (copies, "copies")
+    bound, proof = simple_bound(program)
     at = Race(
         load=program.load,
         slots=greedy(program),
@@ -134,6 +133,12 @@ def race(
     if not at.is_over:
         at.polish(at.slots, work=3.0)
     return at
+
+
+def simple_bound(program: ExpertProgram) -> tuple[float, str]:
+    """What holds however loads are shared: patterns count on equal shares."""
+    mean, copies = mean_bound(program), copies_bound(program)
+    return (mean, "mean") if mean >= copies else (copies, "copies")
 
 
 def _raise_bound(at: Race, program: ExpertProgram) -> None:

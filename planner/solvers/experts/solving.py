@@ -14,10 +14,8 @@ from planner.errors import SolverError
 from planner.programs.experts import (
     ExpertProgram,
     Placement,
-    copies_bound,
     equal_placement,
     max_load,
-    mean_bound,
     n_moves,
     objective,
     violations,
@@ -25,7 +23,7 @@ from planner.programs.experts import (
 from planner.programs.proofs import Vouched, claim, refusal, vouched
 from planner.solvers.experts.arranging import arranged, cheapest_on_the_way, complete
 from planner.solvers.experts.exhaustive import enumerated, n_placements
-from planner.solvers.experts.flat import greedy, race
+from planner.solvers.experts.flat import greedy, race, simple_bound
 from planner.solvers.experts.grouped import grouped
 from planner.solvers.experts.joint import joint_rows, n_unknowns, rows_word, solve_cpsat
 from planner.solvers.experts.polish import polish
@@ -141,7 +139,7 @@ def _balanced(program: ExpertProgram, limits: _Limits) -> _State:
 def _weighted(program: ExpertProgram, limits: _Limits) -> _State:
     """Shares chosen for the greedy copies, then for those that are best with equal shares."""
     seed, until_s = limits.seed, limits.until_s
-    bound, proof = weighted_bound(program)
+    bound, proof = simple_bound(program)
     goal = bound * (1.0 + limits.gap)
     slots = greedy(program)
     first = [slots.copies()]
@@ -155,12 +153,6 @@ def _weighted(program: ExpertProgram, limits: _Limits) -> _State:
         other = improve(program, (best.copies,), goal=goal, seed=seed, until_s=until_s)
         placement = min(placement, other, key=lambda one: max_load(program, one))
     return _State(placement=placement, bound=bound, proof=proof)
-
-
-def weighted_bound(program: ExpertProgram) -> tuple[float, str]:
-    """What holds for weighted shares too: patterns count on equal ones."""
-    mean, copies = mean_bound(program), copies_bound(program)
-    return (mean, "mean") if mean >= copies else (copies, "copies")
 
 
 def _split(program: ExpertProgram, copies: IntArray) -> Placement:
@@ -318,4 +310,4 @@ def placement_of(program: ExpertProgram, copies: IntArray) -> Placement:
     return _split(program, np.asarray(copies))
 
 
-__all__ = ["greedy_placement", "placement_of", "solve_experts", "weighted_bound"]
+__all__ = ["greedy_placement", "placement_of", "solve_experts"]
