@@ -140,10 +140,8 @@ def _proved(
 def _not_negative(left: Reduced) -> list[Word[Assignment]]:
     """That what is not negative is at least zero: all that is known of what was not looked at."""
     program = left.posed.program
-    if (
-        min(program.context_objective.min(initial=0.0), program.column_objective.min(initial=0.0))
-        < 0
-    ):
+    values = (program.context_objective, program.column_objective)
+    if any((one < 0).any() for one in values):
         return []
     return [Word(answer=None, proof=claim("the sign of all values", 0.0))]
 

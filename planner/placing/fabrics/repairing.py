@@ -278,9 +278,8 @@ class _Posing:
                     if _able(node, self.need(self.pieces[j])) <= union:
                         self.rows.entries[row, j] += self.pieces[j].size
                 for j in staying[n]:
-                    is_outside = (
-                        not _able(node, self.need(self.pieces[shards[j].pieces[0]])) <= union
-                    )
+                    need = self.need(self.pieces[shards[j].pieces[0]])
+                    is_outside = not _able(node, need) <= union
                     if shards[j].ability in union and is_outside:
                         self.rows.entries[row, len(self.pieces) + j] += len(shards[j].ranks)
 
