@@ -315,13 +315,15 @@ def _solved(
 
 
 def _command(request: Request, tpot_s: float, n_devices: int | None) -> str:
-    """The whole plan that a change leads to; a price of the user's own goes with it.
-
-    The time is rounded up in its fourth digit, for people.
-    """
-    digit = 10.0 ** (math.floor(math.log10(tpot_s)) - 3)
-    targets = Targets(tpot_s=math.ceil(tpot_s / digit) * digit, n_devices=n_devices)
+    """The whole plan that a change leads to; a price of the user's own goes with it."""
+    targets = Targets(tpot_s=rounded_up(tpot_s), n_devices=n_devices)
     cluster = request.cluster
     is_asked = any(value.source == PRICE for value in cluster.provenance)
     price = {PRICE: f"${cluster.usd_per_hour:.12g}/h"} if is_asked else {}
     return layout_command(replace(request, targets=targets), price)
+
+
+def rounded_up(tpot_s: float) -> float:
+    """A time in its fourth digit, for people."""
+    digit = 10.0 ** (math.floor(math.log10(tpot_s)) - 3)
+    return math.ceil(tpot_s / digit) * digit

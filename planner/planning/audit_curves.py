@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from planner.errors import SolverError
 from planner.estimates.candidates import machine_of
-from planner.planning.plans import before_search
+from planner.planning.pareto import proof_of
 from planner.programs.posed import Aim
 from planner.quantities import MS, USD_PER_MTOKEN
 from planner.results import Deployment
@@ -19,13 +19,11 @@ from planner.results.surveys import (
     Curve,
     Frontier,
     FrontierPoint,
-    FrontierProof,
 )
 from planner.running.deadlines import check, within
 from planner.runtimes.candidates import Among
 from planner.runtimes.roofline import RooflineCandidates
-from planner.solvers.certify import screens_of
-from planner.solvers.tracing import Step, Trace, trace
+from planner.solvers.tracing import Step, trace
 from planner.specs.request import Request
 
 DECODE_COST = "decode_cost"
@@ -88,7 +86,7 @@ def decoding_frontier(request: Request) -> Frontier:
         points=tuple(points),
         alpha=DEFAULT_ALPHA,
         preferred=worths.index(max(worths)),
-        proof=_proof(candidates, traced, verified, began_s),
+        proof=proof_of(Among(parts=(candidates,)), traced, began_s, verified),
         provenance=(*request.model.provenance, *request.cluster.provenance),
     )
 
@@ -106,22 +104,3 @@ def _point(request: Request, step: Step, deployment: Deployment) -> FrontierPoin
     bound = max(0.0, step.bound) / USD_PER_MTOKEN / share
     gap = abs(y - bound) / y
     return FrontierPoint(deployment=deployment, x=x, y=y, bound=bound, gap=gap, meets_targets=True)
-
-
-def _proof(
-    candidates: RooflineCandidates, traced: Trace, verified: tuple[str, ...], began_s: float
-) -> FrontierProof:
-    before = before_search(Among(parts=(candidates,)), traced.narrowed.posed)
-    rejected = {**before, **traced.rejected}
-    return FrontierProof(
-        status=traced.status.value,
-        proofs=traced.vouched.proofs,
-        vouched_by=traced.vouched_by,
-        n_candidates=traced.narrowed.n_columns + sum(before.values()),
-        n_contexts=traced.narrowed.n_contexts,
-        screens=screens_of(rejected),
-        n_solved=traced.n_solved,
-        verified=verified,
-        wall_s=time.perf_counter() - began_s,
-        solve_s=traced.solve_s,
-    )

@@ -83,26 +83,22 @@ def compare(
     formats = _Formats(weights_formats, kv_formats, allowed_formats)
     cases = list(_cases((models, clusters, engines), by, formats, choices))
     choices["objective"] = objective
-    of_case = OF_ENGINES if engines else OF_ONE_MODEL
     said = {
         "connector": connector,
         "prefill_devices": prefill_devices,
         "decode_devices": decode_devices,
     }
     said = {name: value for name, value in said.items() if value is not None}
+    of_case = OF_ENGINES if engines else OF_ONE_MODEL
     if roles or said:
-        cases = [_of_role(one, name) for one in cases for name in roles or (TOGETHER,)]
+        names = roles or (TOGETHER,)
+        cases = [(replace(one[0], roles=name), *one[1:]) for one in cases for name in names]
         ask = _asker(cases, choices, said)
         return compared(cases, answers_of(cases, on_case, ask, of_case=of_case), objective)
     answers = answers_of(
         cases, on_case, lambda one: plan(*one[1], **{**choices, **one[2]}), of_case=of_case
     )
     return compared(cases, answers, objective)
-
-
-def _of_role(asked: AskedCase, roles: str) -> AskedCase:
-    case, served, formats = asked
-    return replace(case, roles=roles), served, formats
 
 
 def _asker(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
 from planner.errors import NoPlanError, Problem, RequestError
+from planner.planning.audit import rounded_up
 from planner.planning.plans import decide
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.running.deadlines import out_of_time, timed
@@ -156,6 +156,4 @@ def _best(candidates: EngineCandidates) -> EngineDeployment | None:
 
 def _rounded(request: EngineRequest) -> EngineRequest:
     """The time that is asked for, rounded up in its fourth digit, for people."""
-    tpot = request.targets.tpot_s or 0.0
-    digit = 10.0 ** (math.floor(math.log10(tpot)) - 3)
-    return replace(request, targets=Targets(tpot_s=math.ceil(tpot / digit) * digit))
+    return replace(request, targets=Targets(tpot_s=rounded_up(request.targets.tpot_s or 0.0)))

@@ -177,7 +177,7 @@ class _Search:
             points=points,
             alpha=alpha,
             preferred=max(range(len(points)), key=lambda i: _worth(points[i], y, alpha)),
-            proof=self.proof(),
+            proof=proof_of(self.among, self.traced, self.began_s),
             provenance=(),
             other_requests=self.others,
         )
@@ -237,23 +237,28 @@ class _Search:
             ),
         )
 
-    def proof(self) -> FrontierProof:
-        """What was considered, rejected, solved and verified."""
-        traced, narrowed = self.traced, self.traced.narrowed
-        rejected = {**before_search(self.among, narrowed.posed), **traced.rejected}
-        before = sum(before_search(self.among, narrowed.posed).values())
-        return FrontierProof(
-            status=traced.status.value,
-            proofs=traced.vouched.proofs,
-            vouched_by=traced.vouched_by,
-            n_candidates=narrowed.n_columns + before,
-            n_contexts=narrowed.n_contexts,
-            screens=screens_of(rejected),
-            n_solved=traced.n_solved,
-            verified=(),
-            wall_s=time.perf_counter() - self.began_s,
-            solve_s=traced.solve_s,
-        )
+
+def proof_of(
+    among: Among, traced: Trace, began_s: float, verified: tuple[str, ...] = ()
+) -> FrontierProof:
+    """What was considered, rejected, solved and verified.
+
+    Args:
+        verified: checks that every point passed, where no account says them.
+    """
+    before = before_search(among, traced.narrowed.posed)
+    return FrontierProof(
+        status=traced.status.value,
+        proofs=traced.vouched.proofs,
+        vouched_by=traced.vouched_by,
+        n_candidates=traced.narrowed.n_columns + sum(before.values()),
+        n_contexts=traced.narrowed.n_contexts,
+        screens=screens_of({**before, **traced.rejected}),
+        n_solved=traced.n_solved,
+        verified=verified,
+        wall_s=time.perf_counter() - began_s,
+        solve_s=traced.solve_s,
+    )
 
 
 def _spread(n: int) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
 
 from planner.specs.roles import DECODE, PREFILL
 from planner.specs.validation.hints import computed, from_fields
@@ -253,8 +254,52 @@ class DraftPlan:
     sliced_axes: str = ""
 
 
+class OfLayouts:
+    """What deployments of layouts say alike, of both phases or of one: of its busiest device."""
+
+    __slots__ = ()
+    mesh: Mesh
+    memory: Memory
+
+    if TYPE_CHECKING:
+
+        @property
+        def tpot_s(self) -> float: ...
+        @property
+        def ttft_s(self) -> float: ...
+
+    @property
+    def label(self) -> str:
+        """How the devices of a replica are cut."""
+        return self.mesh.label
+
+    @property
+    def weights_bytes(self) -> float:
+        """Of the busiest device."""
+        return self.memory.weights_bytes
+
+    @property
+    def used_bytes(self) -> float:
+        """Of the busiest device."""
+        return self.memory.used_bytes
+
+    @property
+    def capacity_bytes(self) -> float:
+        return self.memory.capacity_bytes
+
+    @property
+    def planned_tpot_s(self) -> float:
+        """What is planned against: what is predicted."""
+        return self.tpot_s
+
+    @property
+    def planned_ttft_s(self) -> float:
+        """What is planned against: what is predicted."""
+        return self.ttft_s
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
+class Deployment(OfLayouts):
     """A way to serve the model: devices, formats, layouts, batches; what it does and costs.
 
     Args:
@@ -320,38 +365,9 @@ class Deployment:
             + (f", {self.draft.n_drafted} drafted by {self.draft.model}" if self.draft else "")
         )
 
-    @property
-    def label(self) -> str:
-        """How the devices of a replica are cut."""
-        return self.mesh.label
-
-    @property
-    def weights_bytes(self) -> float:
-        """Of the busiest device."""
-        return self.memory.weights_bytes
-
-    @property
-    def used_bytes(self) -> float:
-        """Of the busiest device."""
-        return self.memory.used_bytes
-
-    @property
-    def capacity_bytes(self) -> float:
-        return self.memory.capacity_bytes
-
     @computed
     def n_devices(self) -> int:
         return self.n_replicas * self.mesh.n_devices
-
-    @property
-    def planned_tpot_s(self) -> float:
-        """What is planned against: what is predicted."""
-        return self.tpot_s
-
-    @property
-    def planned_ttft_s(self) -> float:
-        """What is planned against: what is predicted."""
-        return self.ttft_s
 
     @property
     def where(self) -> str:

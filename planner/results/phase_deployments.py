@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planner.results.deployments import Deployment, LayoutChoice, Memory, Mesh, PhasePlan
+from planner.results.deployments import (
+    Deployment,
+    LayoutChoice,
+    Memory,
+    Mesh,
+    OfLayouts,
+    PhasePlan,
+)
 from planner.specs.roles import DECODE, PREFILL
 from planner.specs.runtimes import table_file
 from planner.specs.validation.hints import computed, from_fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PhaseDeployment:
+class PhaseDeployment(OfLayouts):
     """A replica that reads prompts and hands their caches over, or one that takes them and writes.
 
     Args:
@@ -60,11 +67,6 @@ class PhaseDeployment:
             f"{self.role} {one.layout} batch {one.batch}"
         )
 
-    @property
-    def label(self) -> str:
-        """How its devices are cut."""
-        return self.mesh.label
-
     @computed
     def n_devices(self) -> int:
         return self.mesh.n_devices
@@ -88,30 +90,6 @@ class PhaseDeployment:
     def requests_per_s(self) -> float:
         """Requests whose phase it does, never idle."""
         return self.phase.batch / (self.n_passes * self.phase.step.total_s)
-
-    @property
-    def planned_tpot_s(self) -> float:
-        """What is planned against: what is predicted."""
-        return self.tpot_s
-
-    @property
-    def planned_ttft_s(self) -> float:
-        """What is planned against: what is predicted."""
-        return self.ttft_s
-
-    @property
-    def weights_bytes(self) -> float:
-        """Of the busiest device."""
-        return self.memory.weights_bytes
-
-    @property
-    def used_bytes(self) -> float:
-        """Of the busiest device."""
-        return self.memory.used_bytes
-
-    @property
-    def capacity_bytes(self) -> float:
-        return self.memory.capacity_bytes
 
     @property
     def where(self) -> str:

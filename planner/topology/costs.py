@@ -86,16 +86,16 @@ def _cost(
 
 
 def _applied(inventory: Inventory, found: Mapping[str, tuple[float, float]]) -> Inventory:
-    near, far, spine = (
-        dict(inventory.scale_up_s),
-        dict(inventory.scale_out_s),
-        dict(inventory.spine_s),
-    )
+    if not found:
+        return inventory
+    old = (inventory.scale_up_s, inventory.scale_out_s, inventory.spine_s)
+    # its own latencies, not the slower of both
+    new = [dict.fromkeys(one, 0.0) for one in old]
 
     def changed(node: Node) -> Node:
         leaf = inventory.leaf_names[node.leaf]
         keys = (node.name, leaf, POOL_KEY)
-        for latency, key in zip((near, far, spine), keys, strict=True):
+        for latency, key in zip(new, keys, strict=True):
             if key in found:
                 latency[node.kind] = max(latency.get(node.kind, 0.0), found[key][1])
         up, nic, out = (found[key][0] if key in found else None for key in keys)
@@ -115,18 +115,9 @@ def _applied(inventory: Inventory, found: Mapping[str, tuple[float, float]]) -> 
             ),
         )
 
-    if found:  # its own latencies, not the slower of both
-        near, far, spine = (dict.fromkeys(one, 0.0) for one in (near, far, spine))
-    nodes = tuple(changed(node) for node in inventory.nodes)
-    old = (inventory.scale_up_s, inventory.scale_out_s, inventory.spine_s)
-    latencies = [
+    nodes = tuple(map(changed, inventory.nodes))
+    near, far, spine = (
         {kind: value or before[kind] for kind, value in one.items()}
-        for one, before in zip((near, far, spine), old, strict=True)
-    ]
-    return replace(
-        inventory,
-        nodes=nodes,
-        scale_up_s=latencies[0],
-        scale_out_s=latencies[1],
-        spine_s=latencies[2],
+        for one, before in zip(new, old, strict=True)
     )
+    return replace(inventory, nodes=nodes, scale_up_s=near, scale_out_s=far, spine_s=spine)

@@ -244,11 +244,7 @@ class _Reader:
 
     def _devices_below(self) -> Counter[str]:
         """Devices whose adapters lead to each switch, whether or not they are up."""
-        below: Counter[str] = Counter()
-        for name in self._leaf_of:
-            for switch, _ in self._adapters(name):
-                below[switch] += 1
-        return below
+        return Counter(switch for name in self._leaf_of for switch, _ in self._adapters(name))
 
     def _share_of_uplinks(self, switch: str) -> float:
         """A device's share of the links that lead from its leaf switch towards the core."""

@@ -15,7 +15,7 @@ reads off the graph.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +30,6 @@ AXES = ("x", "y", "z")
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
-
-
-def _nothing() -> IntArray:
-    return np.zeros((0, 3), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,7 +67,7 @@ class MeshTable:
     stage_hop_s: FloatArray
     n_devices: IntArray
     n_positions: IntArray
-    axis_tier: IntArray = field(default_factory=_nothing)
+    axis_tier: IntArray = field(default_factory=lambda: np.zeros((0, 3), np.int64))
 
     def __post_init__(self) -> None:
         if len(self.axis_tier) != len(self.label):
@@ -83,19 +79,10 @@ class MeshTable:
 
     def take(self, rows: IntArray) -> MeshTable:
         """The given meshes, in their order."""
+        columns = [one.name for one in fields(self) if one.name != "label"]
         return MeshTable(
             label=tuple(self.label[row] for row in rows),
-            axis_size=self.axis_size[rows],
-            axis_wraps=self.axis_wraps[rows],
-            axis_is_switch=self.axis_is_switch[rows],
-            axis_bytes_per_s=self.axis_bytes_per_s[rows],
-            axis_hop_s=self.axis_hop_s[rows],
-            n_stages=self.n_stages[rows],
-            stage_bytes_per_s=self.stage_bytes_per_s[rows],
-            stage_hop_s=self.stage_hop_s[rows],
-            n_devices=self.n_devices[rows],
-            n_positions=self.n_positions[rows],
-            axis_tier=self.axis_tier[rows],
+            **{name: getattr(self, name)[rows] for name in columns},
         )
 
     def words(self, row: int) -> str:

@@ -26,7 +26,7 @@ Source: [Jouppi2023] §2 for cubes and switches.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -100,15 +100,8 @@ class Openings:
 
     def take(self, rows: IntArray) -> Openings:
         """The given openings, in their order."""
-        return Openings(
-            pool=self.pool,
-            orientation=self.orientation[rows],
-            offset=self.offset[rows],
-            closes=self.closes[rows],
-            first=self.first[rows],
-            link_fraction=self.link_fraction[rows],
-            speed_fraction=self.speed_fraction[rows],
-        )
+        columns = [one.name for one in fields(self) if one.name != "pool"]
+        return replace(self, **{name: getattr(self, name)[rows] for name in columns})
 
     def axis_order(self) -> IntArray:
         """Axis of the pool that each axis of the mesh lies on, int[C, 3].

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.specs.records import ClusterSpec, LinkedFabric, NodesFabric, TorusFabric
+from planner.specs.records import ClusterSpec, NodesFabric, TorusFabric
 from planner.topology.graph import LINK, TIERS, device_names
 from planner.topology.meshes import MeshTable
 from planner.topology.slices import orientations
@@ -35,7 +35,7 @@ def n_places(cluster: ClusterSpec, meshes: MeshTable) -> IntArray:
     if isinstance(fabric, TorusFabric):
         counts = [_in_torus(fabric, (int(x), int(y), int(z))) for x, y, z in meshes.axis_size]
         return np.array(counts, dtype=np.int64)
-    return np.where(meshes.n_devices == 1, _n_devices(fabric), 1).astype(np.int64)
+    return np.where(meshes.n_devices == 1, fabric.n_devices, 1).astype(np.int64)
 
 
 def _in_torus(fabric: TorusFabric, shape: tuple[int, int, int]) -> int:
@@ -45,10 +45,8 @@ def _in_torus(fabric: TorusFabric, shape: tuple[int, int, int]) -> int:
 
 
 def _in_nodes(fabric: NodesFabric, meshes: MeshTable) -> IntArray:
-    is_inside = meshes.axis_tier == 0
-    n_inside = np.where(is_inside, meshes.axis_size, 1).prod(axis=1)
-    n_nodes, n_stages = np.where(is_inside, 1, meshes.axis_size).prod(axis=1), meshes.n_stages
-    groups_of_node = fabric.n_devices_per_node // n_inside
+    n_nodes, n_stages = meshes.n_across, meshes.n_stages
+    groups_of_node = fabric.n_devices_per_node // meshes.n_inside
     of_node = groups_of_node // n_stages  # pipelines that fit one node
     in_one = fabric.n_nodes * of_node
     across = fabric.n_nodes * groups_of_node // n_stages
@@ -68,10 +66,6 @@ def n_node_places(n_devices: int, n_per_node: int, sizes: IntArray) -> IntArray:
     across = whole // -(-sizes // n_per_node)
     found = np.where(sizes <= n_per_node, inside, across)
     return np.asarray(np.maximum(found, sizes <= n_devices), dtype=np.int64)
-
-
-def _n_devices(fabric: LinkedFabric) -> int:
-    return fabric.n_devices
 
 
 Domain = tuple[str, ...]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from planner.results import Deployment
 from planner.results.audits import Audit, AuditedChange, Observation
 from planner.results.engines import EngineAudit, EngineDeployment
-from planner.specs.request import Request, Speculation, Targets
+from planner.specs.request import Request, Targets
 from planner.verifier.engine_deployments import counted_engine
 from planner.verifier.findings import TOLERANCE, Finding, Path, with_differences
 from planner.verifier.phases import peak_flop_per_s
@@ -44,14 +44,7 @@ def judge_audit(says: Audit) -> tuple[Audit, list[Finding]]:
         wrong += [finding.below(("changes", str(i))) for finding in more]
         changes.append(found)
     wrong += _out_of_order(says.changes, changes)
-    truth = replace(
-        says,
-        observed=_observed(says),
-        possible=best["possible"],
-        equal_speed=best["equal_speed"],
-        equal_cost=best["equal_cost"],
-        changes=tuple(changes),
-    )
+    truth = replace(says, observed=_observed(says), changes=tuple(changes), **best)  # type: ignore[arg-type] # no other fields
     return truth, with_differences(wrong, says, truth)
 
 
@@ -128,7 +121,6 @@ def _devices(one: Deployment) -> str:
 def _with(says: Audit, at_speed: Request, change: AuditedChange) -> Request | None:
     """The request with a change, by its name; None where no change has it."""
     seen, weights, caches = says.observed, says.weights_formats, says.kv_formats
-    drafted = _drafted_by(says.speculation)
     known = {
         BEST_LAYOUT: replace(at_speed, batches=(seen.batch,)),
         OTHER_BATCH: at_speed,
@@ -147,13 +139,10 @@ def _with(says: Audit, at_speed: Request, change: AuditedChange) -> Request | No
             at_speed, weights_formats=weights, kv_formats=caches, speculation=says.speculation
         ),
     }
-    if drafted and change.deployment.draft is not None:
-        known[drafted] = replace(at_speed, speculation=says.speculation)
+    if says.speculation and change.deployment.draft is not None:
+        drafted = replace(at_speed, speculation=says.speculation)
+        known[f"drafts by {says.speculation.draft.name}"] = drafted
     return known.get(change.name)
-
-
-def _drafted_by(speculation: Speculation | None) -> str:
-    return f"drafts by {speculation.draft.name}" if speculation else ""
 
 
 def _out_of_order(
@@ -184,20 +173,12 @@ def judge_engine_audit(audit: EngineAudit) -> tuple[EngineAudit, list[Finding]]:
         ("equal_speed", Targets(tpot_s=tpot)),
         ("equal_cost", Targets(usd_per_token=audit.observed_usd_per_token)),
     )
-    found: list[EngineDeployment | None] = []
+    found: dict[str, EngineDeployment | None] = {}
     for name, targets in limits:
         best: EngineDeployment | None = getattr(audit, name)
         if best is not None:
             best, more = counted_engine(replace(free, targets=targets), best, (name,))
             wrong += more
-        found.append(best)
-    same, fast, cheap = found
-    truth = replace(
-        audit,
-        predicted=predicted,
-        observed_usd_per_token=cost,
-        same_devices=same,
-        equal_speed=fast,
-        equal_cost=cheap,
-    )
+        found[name] = best
+    truth = replace(audit, predicted=predicted, observed_usd_per_token=cost, **found)  # type: ignore[arg-type] # no other fields
     return truth, with_differences(wrong, audit, truth)

@@ -9,7 +9,6 @@ allow; everything else follows from it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -17,7 +16,7 @@ from planner.results import Deployment, DraftPlan, Memory, Mesh, PhasePlan
 from planner.results.deployments import DraftChoice, LayoutChoice, PhaseChoice
 from planner.specs.records import Workload
 from planner.specs.request import Request, Speculation
-from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
+from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, refused_in
 from planner.verifier.layout_names import axes_text, layout_name, storage_of
 from planner.verifier.meshes import Handing, Opening, mesh_of
 from planner.verifier.phases import (
@@ -112,15 +111,6 @@ def ground_mesh(request: Request, says: Mesh, ground: Ground | None) -> tuple[Sc
     if mesh.n_stages > request.model.n_layers:
         raise Refused("are more than layers", path=("mesh", "n_stages"), says=mesh.n_stages)
     return mesh, record if ground is None else replace(record, n_positions=ground.n_alike)
-
-
-@contextmanager
-def refused_in(name: str) -> Iterator[None]:
-    """What is refused inside is so of a part of the record."""
-    try:
-        yield
-    except Refused as refused:
-        raise Refused(refused.fact, path=(name, *refused.path), says=refused.says) from None
 
 
 def unoffered(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from math import inf
 
 from planner.results.placements import Channel, KindUse, Rank, Recipe, Replica
@@ -421,8 +421,5 @@ def _slower(measured: MeasuredCollectives, share: float) -> MeasuredCollectives:
         )
 
     return MeasuredCollectives(
-        all_reduce=at(measured.all_reduce),
-        all_gather=at(measured.all_gather),
-        reduce_scatter=at(measured.reduce_scatter),
-        all_to_all=at(measured.all_to_all),
+        **{one.name: at(getattr(measured, one.name)) for one in fields(measured)}
     )

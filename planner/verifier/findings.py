@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import import_module
 from typing import Any, TypeVar
@@ -71,6 +72,15 @@ class Refused(Exception):  # noqa: N818 caught where the rest of an answer can s
 
     def at(self, path: Path) -> Finding:
         return Finding(path=(*path, *self.path), says=self.says, fact=self.fact)
+
+
+@contextmanager
+def refused_in(name: str) -> Iterator[None]:
+    """What is refused inside is so of a part of the record."""
+    try:
+        yield
+    except Refused as refused:
+        raise Refused(refused.fact, path=(name, *refused.path), says=refused.says) from None
 
 
 def differences(says: object, found: object, path: Path = ()) -> Iterator[Finding]:

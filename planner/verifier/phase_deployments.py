@@ -18,14 +18,13 @@ from planner.specs.roles import DECODE, PREFILL
 from planner.verifier.deployments import (
     Ground,
     ground_mesh,
-    refused_in,
     tokens_of,
     unasked_layouts,
     undivided,
     unfit,
     unoffered,
 )
-from planner.verifier.findings import TOLERANCE, Finding, Refused
+from planner.verifier.findings import TOLERANCE, Finding, Refused, refused_in
 from planner.verifier.layout_names import axes_text, storage_of
 from planner.verifier.phases import (
     Counted,

@@ -13,7 +13,7 @@ from planner.specs.request import Request
 from planner.specs.roles import PREFILL
 from planner.specs.runtimes import ModelKind, judged_on
 from planner.specs.validation.hints import from_fields
-from planner.verifier.findings import Refused
+from planner.verifier.findings import Refused, refused_in
 from planner.verifier.layout_names import axes_text, layout_name, mask_of, stored_axes
 from planner.verifier.model_errors import deviations, roofline_deviation
 from planner.verifier.scalar import ScalarBytes, ScalarMesh, ScalarTime, held_bytes, step_time
@@ -80,8 +80,7 @@ class Counted:
 
     @property
     def step(self) -> StepTime:
-        time = self.time
-        return from_fields(StepTime, time)
+        return from_fields(StepTime, self.time)
 
 
 def resting(
@@ -106,10 +105,8 @@ def resting(
         ("copied_axes", mask_of, kept.copied_axes),
         ("sliced_axes", mask_of, kept.sliced_axes),
     ):
-        try:
+        with refused_in(field):
             masks.append(read(text, mesh))
-        except Refused as refused:
-            raise Refused(refused.fact, path=(field,), says=text) from None
     stored, data, cuts = masks
     if (data or cuts) and model.moe is None:
         raise Refused(
@@ -140,34 +137,31 @@ def counted(rests: Resting, way: Way, tokens: Tokens, planned: float = 1.0) -> C
         Refused: the phase cannot use the weights so.
     """
     mesh = rests.mesh
-    try:
+    with refused_in("gathered_axes"):
         gathered = mask_of(way.gathered_axes, mesh)
-    except Refused as refused:
-        raise Refused(refused.fact, path=("gathered_axes",), says=way.gathered_axes) from None
     for fact, name in _impossible(rests, way, gathered):
         raise Refused(fact, path=(name,), says=getattr(way, name))
     layout = from_fields(
         Layout, rests, gathered=gathered, attention=way.attention, n_microbatches=way.n_microbatches
     )
-    device, fabric, n_new = rests.cluster.device, rests.cluster.fabric, tokens.n_new
     time = step_time(
         layout,
-        device,
-        fabric,
+        rests.cluster.device,
+        rests.cluster.fabric,
         batch=way.batch,
-        n_new_tokens=n_new,
+        n_new_tokens=tokens.n_new,
         n_context_tokens=tokens.n_context,
     )
     held = held_bytes(
         layout,
         batch=way.batch,
-        n_new_tokens=n_new,
+        n_new_tokens=tokens.n_new,
         n_cached_tokens=tokens.n_cached,
         n_found_tokens=tokens.n_found,
     )
-    return Counted(
-        layout=layout, way=way, tokens=tokens, time=_lengthened(time, planned), held=held
-    )
+    # every part of a pass so many times as long
+    parts = {one.name: planned * getattr(time, one.name) for one in fields(time)}
+    return Counted(layout=layout, way=way, tokens=tokens, time=ScalarTime(**parts), held=held)
 
 
 def planned_over_predicted(request: Request, phase: str) -> float:
@@ -188,11 +182,6 @@ def planned_over_predicted(request: Request, phase: str) -> float:
     if error is None:
         raise Refused("has no interval, as nothing was measured", says=share)
     return 1.0 + deviations(2 * share - 1) * error
-
-
-def _lengthened(time: ScalarTime, factor: float) -> ScalarTime:
-    """Every part of a pass so many times as long."""
-    return ScalarTime(**{one.name: factor * getattr(time, one.name) for one in fields(time)})
 
 
 def _impossible(rests: Resting, way: Way, gathered: int) -> Iterator[tuple[str, str]]:
