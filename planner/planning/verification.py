@@ -76,7 +76,9 @@ def verified(
         truth, found = judge(record)
         falsehoods = {one.pointer: one for one in _falsehoods(found, kind.place_of)}
         told = with_commands_of(truth)
-        here, engines = _at_hand(read.envelope), list(engines_in(record))
+        files = [DataFile(**row) for row in read.envelope["data"]]
+        here = [one.path for one in files if is_unchanged(one)]  # files that are as they were
+        engines = list(engines_in(record))
         beside = (*differences(truth, told), *_of_rules(engines, here))
         truth = told
         derived = _falsehoods(_derived(read.envelope, parts_json(truth)), tuple)
@@ -221,11 +223,6 @@ def _notes(envelope: Json) -> Iterator[str]:
         file = DataFile(**row)
         if is_unchanged(file) is False:
             yield f"the {file.kind} in `{file.path}` here is not the one of the answer"
-
-
-def _at_hand(envelope: Json) -> list[str]:
-    """Paths of the files of an answer that are here as they were."""
-    return [row["path"] for row in envelope["data"] if is_unchanged(DataFile(**row))]
 
 
 def _of_rules(engines: Engines, here: Collection[str]) -> Iterator[Finding]:

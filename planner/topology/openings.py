@@ -33,12 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.specs.records import TorusFabric
-from planner.topology.meshes import MeshTable
+from planner.topology.meshes import BoolArray, FloatArray, IntArray, MeshTable
 from planner.topology.slices import Shape, axis_offsets, orientations, slice_shapes, slice_wraps
 
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 SmallArray = NDArray[np.int16]
 """Coordinates: there are half a million openings in 4096 devices, and six numbers of each."""
 

@@ -14,17 +14,14 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.specs.records import ClusterSpec, NodesFabric, TorusFabric
 from planner.topology.graph import LINK, TIERS, device_names
-from planner.topology.meshes import MeshTable
+from planner.topology.meshes import IntArray, MeshTable
 from planner.topology.slices import orientations
 
 if TYPE_CHECKING:
     import networkx as nx
-
-IntArray = NDArray[np.int64]
 
 
 def n_places(cluster: ClusterSpec, meshes: MeshTable) -> IntArray:

@@ -16,7 +16,7 @@ from planner.results.engines import EngineDeployment
 from planner.specs.defaults import NEAR_SHARE
 from planner.specs.engine_request import EngineRequest
 from planner.specs.runtimes import ENGINES
-from planner.verifier.findings import Finding, Path
+from planner.verifier.findings import Finding, Path, near
 from planner.verifier.rivals import CLOSE, Scale
 from planner.verifier.runtimes.counting import Countings
 from planner.verifier.runtimes.engines import WITHOUT_ERROR
@@ -53,9 +53,8 @@ def judged_beliefs(
         says = getattr(plan, name)
         if says is not None:
             best, more = among.counted(says.deployment, (name, "deployment"))
-            value, own = scale.measure.of(best), scale.lost(best)
-            is_so = math.isclose(says.objective, value, rel_tol=CLOSE)
-            objective = says.objective if is_so else value
+            own = scale.lost(best)
+            objective = near(says.objective, scale.measure.of(best), rel_tol=CLOSE)
             found[name] = Alternative(deployment=best, objective=objective, loss_fraction=own)
             wrong += [*more, *_disbelieved((name, "deployment"), own, most[name], [best])]
     return replace(plan, **found), wrong  # type: ignore[arg-type] # no other fields
@@ -100,10 +99,9 @@ class _Beside:
         used = [one.deployment for one in best.recipes]
         path: Path = (self.name, "recipes")
         wrong += _disbelieved(path, self._lost(value), self._most(), used, bound=bound)
-        is_so = math.isclose(self.other.objective, value, rel_tol=CLOSE)
         return replace(
             self.other,
-            objective=self.other.objective if is_so else value,
+            objective=near(self.other.objective, value, rel_tol=CLOSE),
             loss_fraction=self._lost(value),
             **{part: getattr(best, part) for part in self._parts},
         ), wrong

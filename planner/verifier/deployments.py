@@ -16,6 +16,7 @@ from planner.results import Deployment, DraftPlan, Memory, Mesh, PhasePlan
 from planner.results.deployments import DraftChoice, LayoutChoice, PhaseChoice
 from planner.specs.records import Workload
 from planner.specs.request import Request, Speculation
+from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, refused_in
 from planner.verifier.layout_names import axes_text, layout_name, storage_of
 from planner.verifier.meshes import Handing, Opening, mesh_of
@@ -217,10 +218,10 @@ def _assembled(
         n_output_tokens=workload.n_output_tokens,
         demand_tokens_per_s=demand,
     )
-    found = Deployment(
+    found = from_fields(
+        Deployment,
+        chosen,
         mesh=mesh,
-        weights_format=chosen.weights_format,
-        kv_format=chosen.kv_format,
         storage=storage_of(rests.stored, rests.mesh),
         prefill=phase_plan("prefill", both.prefill, device),
         decode=phase_plan("decode", both.decode, device),
@@ -250,14 +251,14 @@ def _memory(request: Request, both: _Both) -> Memory:
     in_prefill = cache + before.activation_bytes + before.gather_bytes
     in_decode = after.kv_bytes + after.activation_bytes + after.gather_bytes
     during = after if in_decode > in_prefill else before
-    return Memory(
+    return from_fields(
+        Memory,
+        during,
         fullest="decode" if during is after else "prefill",
         weights_bytes=after.weights_bytes,
         decode_kv_bytes=after.kv_bytes,
         prefill_kv_bytes=before.kv_bytes,
         written_kv_bytes=after.written_bytes,
-        activation_bytes=during.activation_bytes,
-        gather_bytes=during.gather_bytes,
         reserve_bytes=device.reserve_bytes,
         capacity_bytes=device.hbm_bytes,
         draft_bytes=0.0 if both.draft is None else both.draft.pass_.all_bytes,

@@ -15,8 +15,8 @@ from planner.specs.engine_request import EngineRequest, PredictionRequest
 from planner.specs.roles import TOGETHER
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
-from planner.verifier.quantities import broken_limits, further_of, limits_of, quality_words
-from planner.verifier.runtimes.layouts import homeless
+from planner.verifier.quantities import further_of, limits_of, quality_words
+from planner.verifier.runtimes.layouts import broken_targets, homeless
 from planner.verifier.serving.evaluation import Evaluation, evaluation
 from planner.verifier.serving.held import copies_of
 from planner.verifier.serving.passes import interval
@@ -60,9 +60,8 @@ def counted_engine(
         *_unoffered(request, says),
         *unfit(found, counted),
         *homeless(request.targets, pool, found.n_replica_devices, found.n_replicas),
+        *broken_targets(request.targets, found, tolerance=2 * TOLERANCE),
     ]
-    for fact in broken_limits(request.targets, found, 2 * TOLERANCE):
-        wrong.append(Finding(path=(), says=found.summary, fact=f"breaks a limit: {fact}"))
     return found, [one.below(path) for one in wrong]
 
 

@@ -79,12 +79,11 @@ def asked_of(
         EngineRequest,
         request,
         model=AskedModel(name=model.name, title=model.title, kind=kind_of(model)),
-        cluster=AskedPool(
-            name=cluster.name,
+        cluster=from_fields(
+            AskedPool,
+            cluster,
             device=cluster.device.name,
-            n_devices=cluster.n_devices,
             n_devices_per_node=cluster.n_devices,
-            usd_per_hour=cluster.usd_per_hour,
         ),
         engine=engine,
         workload=one.workload or request.workload,

@@ -236,10 +236,9 @@ class FabricStand:
                     axes=(inside, across),
                 )
             )
-        return Replica(
+        return replace(
+            says,
             name=name,
-            model=says.model,
-            recipe=says.recipe,
             nodes=tuple(dict.fromkeys(rank.node for rank in ranks)),
             leaves=tuple(dict.fromkeys(rank.leaf for rank in ranks if rank.leaf)),
             ranks=tuple(ranks),

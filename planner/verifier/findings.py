@@ -145,6 +145,12 @@ def refuse(wrong: Sequence[Finding]) -> None:
         raise SolverError("the verifier disagrees with the answer: " + "; ".join(map(str, wrong)))
 
 
+def near(says: float | None, found: float, *, rel_tol: float = 0.0, abs_tol: float = 0.0) -> float:
+    """A figure as it is said, where it is so to these tolerances; else what a recount gives."""
+    is_so = says is not None and math.isclose(says, found, rel_tol=rel_tol, abs_tol=abs_tol)
+    return says if says is not None and is_so else found
+
+
 def _alike(says: object, found: object, name: str) -> bool:
     numbers = (int, float)
     if isinstance(says, bool) or isinstance(found, bool):

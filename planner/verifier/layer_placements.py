@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.results.staging import LayerPlacement, MachineLine
 from planner.specs.layer_files import LayersSpec, MachineType
@@ -47,7 +47,11 @@ def judge_layers(placement: LayerPlacement) -> tuple[LayerPlacement, list[Findin
         wrong += _impossible(asked.layers, machines, placement.machines)
     if wrong:
         return placement, wrong
-    lines = tuple(_line(machines[one.machine], one) for one in placement.machines)
+    types = [machines[one.machine].of for one in placement.machines]
+    lines = tuple(
+        replace(one, type=of.type, tokens_per_s=of.rates_tokens_per_s[one.n_layers - 1])
+        for one, of in zip(placement.machines, types, strict=True)
+    )
     rate = _flow(asked.layers, machines, lines)
     if rate <= 0:
         fact = "carry nothing from the coordinator through all layers and back"
@@ -63,8 +67,8 @@ def judge_layers(placement: LayerPlacement) -> tuple[LayerPlacement, list[Findin
         counts=OF_LAYERS,
     )
     used = {one.machine for one in lines}
-    truth = LayerPlacement(
-        request=asked,
+    truth = replace(
+        placement,
         tokens_per_s=rate,
         machines=lines,
         idle=tuple(name for name in machines if name not in used),
@@ -82,16 +86,6 @@ def _machines(layers: LayersSpec) -> Iterator[_Machine]:
             n_before[one.type] = n_before.get(one.type, 0) + 1
             yield _Machine(index=index, name=f"{one.type} {n_before[one.type]}", of=one)
             index += 1
-
-
-def _line(machine: _Machine, says: MachineLine) -> MachineLine:
-    return MachineLine(
-        machine=machine.name,
-        type=machine.of.type,
-        first_layer=says.first_layer,
-        n_layers=says.n_layers,
-        tokens_per_s=machine.of.rates_tokens_per_s[says.n_layers - 1],
-    )
 
 
 def _flow(layers: LayersSpec, machines: dict[str, _Machine], lines: Sequence[MachineLine]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
 
 from planner.results import AnyPlan, Deployment
@@ -81,11 +82,7 @@ def _traffic(layout: Layout, way: Way, tokens: Tokens) -> tuple[Traffic, ...]:
     """Bytes that the busiest device receives in a pass, by the kind and the axes of what sends."""
     sums: dict[tuple[str, str], float] = {}
     for layers in stage_layers(layout):
-        seen = Tokens(
-            n_sequences=tokens.n_sequences,
-            n_new=tokens.n_new,
-            n_context=min(tokens.n_context, layers.window),
-        )
+        seen = replace(tokens, n_context=min(tokens.n_context, layers.window))
         gathers = True
         for send in layer_sends(layout, seen, has_experts=layers.has_experts):
             kind = send.kind

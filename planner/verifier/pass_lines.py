@@ -8,6 +8,7 @@ from dataclasses import replace
 from planner.errors import Problem
 from planner.results.predictions import Bound, OperationLine, PassLine
 from planner.specs.kernels import Kernel
+from planner.specs.validation.hints import from_fields
 from planner.verifier.serving.kernels import Kernels, Run, has_form
 from planner.verifier.serving.layers import Spent
 from planner.verifier.serving.passes import OUTSIDE, Pass, interval
@@ -64,15 +65,12 @@ def _line(layer: str, n_times: int, spent: Spent, rank: Rank) -> OperationLine:
     else:
         constants, source = kernels.constants(run), kernels.source(run)
     floor = constants.get("floor_s", constants.get("kernel_s", 0.0)) / spent.seconds
-    return OperationLine(
-        name=run.name,
+    return from_fields(
+        OperationLine,
+        run,
         layer=layer,
-        part=run.part,
         n_times=float(n_times),
         run_s=spent.seconds,
-        flop=run.flop,
-        hbm_bytes=run.hbm_bytes,
-        sent_bytes=run.sent_bytes,
         flop_per_byte=run.flop / run.hbm_bytes if run.hbm_bytes else 0.0,
         bound=_bound(run, mfu=mfu, hbm=hbm, floor=floor),
         mfu_fraction=mfu,

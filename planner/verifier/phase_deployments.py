@@ -15,6 +15,7 @@ from planner.results.deployments import LayoutChoice
 from planner.results.phase_deployments import PhaseDeployment
 from planner.specs.request import Request
 from planner.specs.roles import DECODE, PREFILL
+from planner.specs.validation.hints import from_fields
 from planner.verifier.deployments import (
     Ground,
     ground_mesh,
@@ -64,11 +65,11 @@ def phase_deployment(
         tokens, planned = tokens_of(request.workload), planned_over_predicted(request, role)
         pass_ = counted(rests, way, tokens[role], planned)
     device, workload = request.cluster.device, request.workload
-    found = PhaseDeployment(
+    found = from_fields(
+        PhaseDeployment,
+        chosen,
         role=role,
         mesh=record,
-        weights_format=chosen.weights_format,
-        kv_format=chosen.kv_format,
         storage=storage_of(rests.stored, rests.mesh),
         phase=phase_plan(role, pass_, device),
         memory=_memory(request, role, pass_),
@@ -92,14 +93,13 @@ def _memory(request: Request, role: str, pass_: Counted) -> Memory:
     """What the one phase holds: of a decode batch all of its cache, of prompts their own."""
     device, held = request.cluster.device, pass_.held
     cache = {role: held.kv_bytes}
-    return Memory(
+    return from_fields(
+        Memory,
+        held,
         fullest=role,
-        weights_bytes=held.weights_bytes,
         decode_kv_bytes=cache.get(DECODE, 0.0),
         prefill_kv_bytes=cache.get(PREFILL, 0.0),
         written_kv_bytes=held.written_bytes if role == DECODE else 0.0,
-        activation_bytes=held.activation_bytes,
-        gather_bytes=held.gather_bytes,
         reserve_bytes=device.reserve_bytes,
         capacity_bytes=device.hbm_bytes,
     )
@@ -109,15 +109,9 @@ def _handed_bytes(request: Request, rests: Resting) -> float:
     """The cache of one request at its input: what a single device would hold of it."""
     n_input = float(request.workload.n_input_tokens)
     one_device = replace(rests.mesh, axes=(1, 1, 1), n_stages=1)
-    layout = Layout(
-        model=rests.model,
-        mesh=one_device,
-        stored=0,
-        gathered=0,
-        attention=OVER_HEADS,
-        n_microbatches=1,
-        weights_format=rests.weights_format,
-        kv_format=rests.kv_format,
+    whole = dict.fromkeys(("stored", "gathered", "data", "sliced"), 0)
+    layout = from_fields(
+        Layout, rests, mesh=one_device, attention=OVER_HEADS, n_microbatches=1, **whole
     )
     return held_bytes(layout, batch=1, n_new_tokens=n_input, n_cached_tokens=n_input).kv_bytes
 

@@ -213,12 +213,11 @@ def phase_plan(phase: str, pass_: Counted, device: DeviceSpec) -> PhasePlan:
     n_tokens = way.batch * int(pass_.tokens.n_new)
     active = model.n_active_params_published or model.n_params_published
     peak = peak_flop_per_s(device, layout.weights_format) * mesh.n_devices * mesh.n_stages
-    return PhasePlan(
+    return from_fields(
+        PhasePlan,
+        way,
         phase=phase,
-        batch=way.batch,
-        n_microbatches=way.n_microbatches,
         layout=layout_name(model, layout),
-        attention=way.attention,
         n_kv_ways=_n_kv_ways(pass_),
         step=pass_.step,
         n_tokens=n_tokens,

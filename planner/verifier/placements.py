@@ -38,7 +38,7 @@ from planner.verifier.certificates import RECOUNTED, STATUSES, Counts, certified
 from planner.verifier.deployments import Ground as Standing
 from planner.verifier.engines import counted_engine, n_block_tokens
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, with_differences
-from planner.verifier.handovers import Ends, judged_handovers
+from planner.verifier.handovers import Ends, Wires, judged_handovers
 from planner.verifier.model_errors import deviation
 from planner.verifier.parts import pieces_of
 from planner.verifier.quantities import MEASURES, further_of
@@ -63,7 +63,7 @@ DIMENSIONS = {
 RATES = ("throughput", "share")
 
 
-class Stand(Protocol):
+class Stand(Wires, Protocol):
     """What replicas stand on: servers, or a torus."""
 
     name: str
@@ -88,18 +88,6 @@ class Stand(Protocol):
 
     def kinds(self, used: Mapping[str, int]) -> tuple[KindUse, ...]:
         """Devices by kind, given how many of each device kind are used."""
-
-    def own_bytes_per_s(self, kind: str) -> float:
-        """What the links of a device of a kind carry, one way."""
-
-    def wire_bytes_per_s(self, kind: str) -> float:
-        """Of that, to wherever a cache may go."""
-
-    def uplinks_bytes_per_s(self) -> Mapping[str, float]:
-        """What the links of each leaf to all others carry, each way."""
-
-    def leaf_name(self, device: str) -> str:
-        """The leaf of a device."""
 
     def is_free(self, device: str) -> bool | None:
         """Whether a device is free; None of what is no device."""
@@ -192,8 +180,8 @@ def judged(
     wrong += of_sorts
     connector = request.roles.connector
     models = (value for one in request.models for value in one.model.provenance)
-    truth = Placement(
-        request=request,
+    truth = replace(
+        placement,
         pool=stand.name,
         title=stand.title,
         recipes=recipes,
@@ -208,8 +196,6 @@ def judged(
         ),
         further=further,
         handovers=handovers,
-        inside=placement.inside,
-        anywhere=placement.anywhere,
     )
     return truth, with_differences(wrong, placement, truth)
 
@@ -271,7 +257,7 @@ def _counted_layout(
         return counted_single_phase(asked, says, path, ground=ground)
     both, wrong = counted_deployment(asked, says, path, ground=ground)
     both = replace(both, variant="")
-    return both, [*wrong, *broken_targets(asked, both, path)]
+    return both, [*wrong, *broken_targets(asked.targets, both, path)]
 
 
 def _role(deployment: AnyDeployment) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.results import Alternative, AnyDeployment, AnyPlan, AnyRequest, LimitUse, runtime_name
@@ -13,45 +13,14 @@ from planner.specs.economics.records import EconomicsRequest
 from planner.specs.records import ClusterSpec
 from planner.verifier.beliefs import judged_beliefs
 from planner.verifier.certificates import certified
-from planner.verifier.findings import Finding, Path, differences, refuse, with_differences
-from planner.verifier.quantities import HBM, MEASURES, Measure, limits_of, measure_of
-from planner.verifier.rivals import judged_costs, judged_rivals
+from planner.verifier.findings import Finding, Path, differences, near, refuse, with_differences
+from planner.verifier.quantities import HBM, MEASURES, limits_of, measure_of
+from planner.verifier.rivals import CLOSE, Scale, judged_costs, judged_rivals, value_of
 from planner.verifier.runtimes.counting import Countings, counting_of, disagreements
 
 if TYPE_CHECKING:
     from planner.results.placements import Placement
     from planner.specs.placement_request import SiteSpec
-
-CLOSE = 1e-8  # a plan chosen among ties may be off by the ties' own tolerance
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scale:
-    """What plans of a request are compared by.
-
-    Args:
-        measure: the objective.
-        least: the best of all that are listed, less being better.
-        error: relative standard deviation of that best one's objective.
-    """
-
-    measure: Measure
-    least: float
-    error: float
-
-    def lost(self, one: AnyDeployment) -> float:
-        """What a deployment loses of the best."""
-        return value_of(self.measure, one) / self.least - 1 if self.least else 0.0
-
-    def is_tie(self, one: AnyDeployment) -> bool:
-        most = self.least * (1 + self.error) * (1 + CLOSE)
-        return bool(self.error) and value_of(self.measure, one) <= most
-
-
-def value_of(measure: Measure, one: AnyDeployment) -> float:
-    """An objective, less being better."""
-    value = measure.of(one)
-    return 1 / value if measure.is_rate else value
 
 
 def judge_plan(plan: AnyPlan) -> tuple[AnyPlan, list[Finding]]:
@@ -106,7 +75,7 @@ def judge_plan(plan: AnyPlan) -> tuple[AnyPlan, list[Finding]]:
         provenance=among.first.provenance(best),
         variants=tuple(among.considered.get(one.name, one) for one in plan.variants),
         error_fraction=scale.error,
-        given_up_fraction=_near(plan.given_up_fraction, scale.lost(best)),
+        given_up_fraction=near(plan.given_up_fraction, scale.lost(best), abs_tol=CLOSE),
         rivals=rivals,
         mix=mix,
         inside=believed.inside,
@@ -145,19 +114,13 @@ def _scale(
     return leader, Scale(measure=measure, least=least, error=error)
 
 
-def _near(says: float, found: float) -> float:
-    """A difference of nearly equal numbers: as it is said where it is so to their rounding."""
-    return says if math.isclose(says, found, abs_tol=CLOSE) else found
-
-
 def _alternative(
     scale: Scale, says: Alternative[AnyDeployment], found: AnyDeployment
 ) -> Alternative[AnyDeployment]:
     """The runner-up that is true of its deployment."""
-    value = scale.measure.of(found)
     return Alternative(
         deployment=found,
-        objective=says.objective if math.isclose(says.objective, value, rel_tol=CLOSE) else value,
+        objective=near(says.objective, scale.measure.of(found), rel_tol=CLOSE),
         loss_fraction=scale.lost(found),
         is_tie=scale.is_tie(found),
     )

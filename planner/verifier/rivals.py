@@ -4,34 +4,51 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import dataclass, replace
 
 from planner.results import AnyDeployment, AnyPlan, Rival, RuleCost, runtime_name
 from planner.results.engines import EngineDeployment
 from planner.specs.engine_request import EngineRequest
 from planner.specs.engines.rules import EngineRule
-from planner.verifier.findings import Finding, Path
+from planner.verifier.findings import Finding, Path, near
 from planner.verifier.model_errors import correlation
 from planner.verifier.quantities import Measure
 from planner.verifier.runtimes.counting import Countings
 
-CLOSE = 1e-8
+CLOSE = 1e-8  # a plan chosen among ties may be off by the ties' own tolerance
 LEAST_GAIN = 0.05
 """Share of the objective that a rule costs at least where an answer names it."""
 
 Rivals = tuple[Rival[AnyDeployment], ...]
 
 
-class Scale(Protocol):
-    """What plans are compared by."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """What plans of a request are compared by.
 
-    @property
-    def measure(self) -> Measure:
-        """The objective."""
+    Args:
+        measure: the objective.
+        least: the best of all that are listed, less being better.
+        error: relative standard deviation of that best one's objective.
+    """
+
+    measure: Measure
+    least: float
+    error: float
 
     def lost(self, one: AnyDeployment) -> float:
         """What a deployment loses of the best."""
+        return value_of(self.measure, one) / self.least - 1 if self.least else 0.0
+
+    def is_tie(self, one: AnyDeployment) -> bool:
+        most = self.least * (1 + self.error) * (1 + CLOSE)
+        return bool(self.error) and value_of(self.measure, one) <= most
+
+
+def value_of(measure: Measure, one: AnyDeployment) -> float:
+    """An objective, less being better."""
+    value = measure.of(one)
+    return 1 / value if measure.is_rate else value
 
 
 def judged_rivals(
@@ -59,13 +76,11 @@ def judged_rivals(
             continue
         best, more = among.counted(one.deployment, (*here, "deployment"))
         wrong += [*more, *_misplaced(one, best, here, listed, scale)]
-        value = scale.measure.of(best)
-        is_so = one.objective is not None and math.isclose(one.objective, value, rel_tol=CLOSE)
         found.append(
             Rival(
                 runtime=one.runtime,
                 deployment=best,
-                objective=one.objective if is_so else value,
+                objective=near(one.objective, scale.measure.of(best), rel_tol=CLOSE),
                 loss_fraction=scale.lost(best),
                 error_fraction=_error_between(scale.measure, leader, best, kinds),
             )
@@ -137,14 +152,11 @@ def _judged_cost(
         fact = "does not forbid this deployment"
         wrong = [*wrong, Finding(path=("rule",), says=says.rule, fact=fact)]
     assert isinstance(best, EngineDeployment)
-    value, gain = scale.measure.of(best), -scale.lost(best)
-    is_so = math.isclose(says.objective, value, rel_tol=CLOSE)
-    is_near = math.isclose(says.gain_fraction, gain, abs_tol=CLOSE)
     cost = RuleCost(
         rule=says.rule,
         deployment=replace(best, command="", launch=None),
-        objective=says.objective if is_so else value,
-        gain_fraction=says.gain_fraction if is_near else gain,
+        objective=near(says.objective, scale.measure.of(best), rel_tol=CLOSE),
+        gain_fraction=near(says.gain_fraction, -scale.lost(best), abs_tol=CLOSE),
     )
     return cost, wrong
 

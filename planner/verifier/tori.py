@@ -155,10 +155,9 @@ class TorusStand:
                 zip(laid.names, coordinates(laid.shape), laid.cells, strict=True)
             )
         )
-        return Replica(
+        return replace(
+            says,
             name=name,
-            model=says.model,
-            recipe=says.recipe,
             nodes=(),
             leaves=(),
             ranks=ranks,

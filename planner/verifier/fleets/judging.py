@@ -21,6 +21,7 @@ from planner.specs.records import ClusterSpec
 from planner.specs.targets import Targets
 from planner.specs.traffic.percentiles import TPOT, TTFT
 from planner.specs.traffic.records import TrafficClass
+from planner.specs.validation.hints import from_fields
 from planner.verifier.beliefs import judged_others
 from planner.verifier.certificates import certified
 from planner.verifier.findings import TOLERANCE, Finding, Path, with_differences
@@ -153,20 +154,13 @@ def _asked(says: FleetPlan) -> PlacementRequest:
     """What a placement would be asked that has the same devices, engines and formats."""
     request, site = says.request, says.request.site
     offered = request.batches or tuple(sorted({*_batches(says)}))
-    return PlacementRequest(
+    return from_fields(
+        PlacementRequest,
+        request,
         site=pool_of(site) if isinstance(site, ClusterSpec) else site,
         models=(),
-        engines=request.engines,
         objective=RENT,
-        state=request.state,
-        limits=request.limits,
         batches=offered,
-        most_devices=request.most_devices,
-        options=request.options,
-        confidence=request.confidence,
-        tables=request.tables,
-        deployments=request.deployments,
-        roles=request.roles,
         targets=Targets(quality_loss_fraction=request.quality_loss_fraction),
     )
 
@@ -191,12 +185,8 @@ def _wish(says: FleetPlan, pool: FleetPool) -> Serve:
     """A model for the requests that a pool's deployment is told for."""
     name = says.recipes[pool.recipe].model
     models = {it.name: it for one in says.request.classes for it in one.models}
-    return Serve(
-        model=models[name] if name in models else says.request.classes[0].model,
-        workload=pool.usual,
-        weights_formats=says.request.weights_formats,
-        kv_formats=says.request.kv_formats,
-    )
+    model = models[name] if name in models else says.request.classes[0].model
+    return from_fields(Serve, says.request, model=model, workload=pool.usual)
 
 
 def _beyond(

@@ -9,7 +9,6 @@ from dataclasses import replace
 from planner.results.arrivals import Percentile
 from planner.results.fleets import (
     CURVE,
-    FleetHandover,
     FleetPlan,
     FleetPool,
     Goodput,
@@ -19,6 +18,7 @@ from planner.specs.roles import DECODE, PREFILL
 from planner.specs.traffic.arrivals import POISSON
 from planner.specs.traffic.percentiles import TPOT, TTFT
 from planner.specs.traffic.records import TrafficClass
+from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Finding, Path
 from planner.verifier.simulation.intervals import SHARES, Estimate
 from planner.verifier.simulation.loads import ClassLoad, Route
@@ -117,15 +117,7 @@ def _curve(had: ClassOutcome, quantity: str) -> tuple[float, ...]:
 def _tried(plan: FleetPlan, seed: int) -> FleetOutcome:
     """All that came of the requests with a seed."""
     request = plan.request
-    pools = [
-        Pool(
-            name=one.name,
-            station=one.station,
-            n_replicas=one.n_replicas,
-            router=request.router,
-        )
-        for one in plan.pools
-    ]
+    pools = [from_fields(Pool, one, router=request.router) for one in plan.pools]
     traces = [one.arrivals.trace for one in request.classes]
     longest = max((it.n_whole for it in traces if it is not None), default=0)
     groups = [*_groups(plan)]
@@ -191,32 +183,16 @@ def _routes(plan: FleetPlan, pools: list[FleetPool], name: str) -> Iterator[Rout
     """Ways of a class to pools that do it all, then those through two pools."""
     for pool in pools:
         if plan.recipes[pool.recipe].role not in (PREFILL, DECODE):
-            yield Route(
-                pool=pool.name,
-                share=pool.share_of(name),
-                above_tokens=pool.above_tokens,
-                upto_tokens=pool.upto_tokens,
-            )
+            yield from_fields(Route, pool, pool=pool.name, then=None, share=pool.share_of(name))
     of = {pool.name: pool for pool in pools}
     for one in plan.handovers:
         if one.source in of:
-            yield Route(
+            pool = of[one.source]
+            yield from_fields(
+                Route,
+                pool,
                 pool=one.source,
                 then=one.target,
-                handover=_handover(one),
-                share=of[one.source].share_of(name)
-                * one.requests_per_s
-                / of[one.source].rate_per_s,
-                above_tokens=of[one.source].above_tokens,
-                upto_tokens=of[one.source].upto_tokens,
+                handover=from_fields(Handover, one),
+                share=pool.share_of(name) * one.requests_per_s / pool.rate_per_s,
             )
-
-
-def _handover(one: FleetHandover) -> Handover:
-    return Handover(
-        latency_s=one.latency_s,
-        bytes_per_s=one.bytes_per_s,
-        wire_bytes_per_s=one.wire_bytes_per_s,
-        sequence_bytes=one.sequence_bytes,
-        token_bytes=one.token_bytes,
-    )

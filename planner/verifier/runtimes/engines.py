@@ -8,6 +8,7 @@ from planner.results import Considered
 from planner.results.engines import EngineDeployment
 from planner.specs.engine_request import EngineRequest
 from planner.specs.tables import Provenance
+from planner.specs.validation.hints import from_fields
 from planner.verifier.engine_deployments import CHECKS, counted_engine
 from planner.verifier.findings import Finding, Path
 from planner.verifier.model_errors import deviation
@@ -28,15 +29,7 @@ class EngineCounting:
 
     @property
     def considered(self) -> tuple[Considered, ...]:
-        return tuple(
-            Considered(
-                name=one.name,
-                title=one.title,
-                quality_loss_fraction=one.quality_loss_fraction,
-                quality=one.quality,
-            )
-            for one in self._request.variants
-        )
+        return tuple(from_fields(Considered, one) for one in self._request.variants)
 
     def counted(self, says: EngineDeployment, path: Path) -> tuple[EngineDeployment, list[Finding]]:
         return counted_engine(self._request, says, path)

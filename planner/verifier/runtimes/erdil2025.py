@@ -18,15 +18,9 @@ from planner.specs.economics.records import DecodePass, EconomicsRequest, Served
 from planner.specs.runtimes import ERDIL2025
 from planner.specs.tables import Provenance
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
-from planner.verifier.quantities import broken_limits, further_of, limits_of
+from planner.verifier.quantities import further_of, limits_of
 from planner.verifier.runtimes.erdil_passes import count_bytes, count_pass
-from planner.verifier.runtimes.layouts import homeless
-
-CHECKS = (
-    "every constraint of the unscreened program holds",
-    "seconds and bytes recounted by an independent scalar model",
-    "targets hold by that recount",
-)
+from planner.verifier.runtimes.layouts import CHECKS, broken_targets, homeless
 
 
 class ErdilCounting:
@@ -110,9 +104,7 @@ def economics_deployment(
     )
     limits = limits_of(request.targets)
     found = replace(found, further=further_of(limits, found, request.device))
-    for fact in broken_limits(request.targets, found, 2 * TOLERANCE):
-        wrong.append(Finding(path=(), says=found.summary, fact=f"breaks a limit: {fact}"))
-    return found, wrong
+    return found, [*wrong, *broken_targets(request.targets, found, tolerance=2 * TOLERANCE)]
 
 
 def _undivided(request: EconomicsRequest, way: Way) -> Iterator[Finding]:

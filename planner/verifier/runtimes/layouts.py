@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from planner.results import Considered, Deployment
+from planner.results import AnyDeployment, Considered, Deployment
 from planner.results.phase_deployments import PhaseDeployment
 from planner.specs.request import Request
 from planner.specs.runtimes import ROOFLINE
 from planner.specs.tables import Provenance
 from planner.specs.targets import Targets
+from planner.specs.validation.hints import from_fields
 from planner.verifier.deployments import Ground, layout_deployment
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
 from planner.verifier.meshes import is_counted_off_twice
@@ -46,12 +47,7 @@ class LayoutCounting:
     @property
     def considered(self) -> tuple[Considered, ...]:
         return tuple(
-            Considered(
-                name=one.model.name,
-                title=one.model.title,
-                quality_loss_fraction=one.model.variant.quality_loss_fraction,
-                quality=one.model.variant.quality,
-            )
+            from_fields(Considered, one.model.variant, name=one.model.name, title=one.model.title)
             for name, one in self._by_model.items()
             if name != self._request.model.name and one.model.variant is not None
         )
@@ -67,7 +63,7 @@ class LayoutCounting:
             fact = "is no variant that may be served"
             return says, [Finding(path=(*path, "variant"), says=says.variant, fact=fact)]
         found, wrong = counted_deployment(request, says, path)
-        return found, [*wrong, *broken_targets(request, found, path)]
+        return found, [*wrong, *broken_targets(request.targets, found, path)]
 
     def request_of(self, deployment: Deployment) -> Request | None:
         """The request of the model that a deployment serves."""
@@ -119,11 +115,13 @@ def counted_single_phase(
     return found, [one.below(path) for one in wrong]
 
 
-def broken_targets(request: Request, found: Deployment, path: Path) -> list[Finding]:
-    """Targets that do not hold by the recount."""
+def broken_targets(
+    targets: Targets, found: AnyDeployment, path: Path = (), *, tolerance: float = TOLERANCE
+) -> list[Finding]:
+    """Targets that do not hold by the recount of a deployment, of whatever runtime."""
     return [
         Finding(path=path, says=found.summary, fact=f"breaks a limit: {fact}")
-        for fact in broken_limits(request.targets, found, TOLERANCE)
+        for fact in broken_limits(targets, found, tolerance)
     ]
 
 

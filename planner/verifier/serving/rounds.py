@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from planner.specs.kernels import EngineSpec
 from planner.specs.region import Outside
@@ -112,7 +112,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Felt:
-    """Times, in seconds, and their relative standard deviations.
+    """Times, in seconds, and their relative standard deviations; 0 of a phase that is not run.
 
     Args:
         parts: of TTFT, by what they go to.
@@ -122,16 +122,16 @@ class Felt:
         outside: what of the deployment was never measured.
     """
 
-    tpot_s: float
-    ttft_s: float
-    itl_s: float
+    tpot_s: float = 0.0
+    ttft_s: float = 0.0
+    itl_s: float = 0.0
     queue_s: float
-    tpot_error: float
-    ttft_error: float
-    decode_error: float
+    tpot_error: float = 0.0
+    ttft_error: float = 0.0
+    decode_error: float = 0.0
     n_running: float
-    parts: Mapping[str, float]
-    n_chunks: int
+    parts: Mapping[str, float] = field(default_factory=dict)
+    n_chunks: int = 0
     passes: Mapping[str, Pass]
     place_s: float
     outside: tuple[Outside, ...] = ()
@@ -213,13 +213,9 @@ def _felt_reading(rank: Rank, served: Served, running: float) -> Felt:
     own_s = n_chunks * (reads.seconds + prefill_beside_s(rank.model, engine))
     parts = {"request": served.received_s, "step": own_s / turns / 2, "reading": own_s}
     return Felt(
-        tpot_s=0.0,
         ttft_s=sum(parts.values()),
-        itl_s=0.0,
         queue_s=max(served.batch / running - 1, 0.0) * own_s,
-        tpot_error=0.0,
         ttft_error=reads.error(prefill_beside_s(rank.model, engine)),
-        decode_error=0.0,
         n_running=running,
         parts=parts,
         n_chunks=n_chunks,
@@ -236,15 +232,11 @@ def _felt_writing(rank: Rank, served: Served, running: float) -> Felt:
     error, place_s = decode.error(decode_beside_s(rank.model, engine)), served.n_output_tokens * itl
     return Felt(
         tpot_s=itl / served.n_yielded,
-        ttft_s=0.0,
         itl_s=itl,
         queue_s=max(served.batch / running - 1, 0.0) * place_s / served.n_yielded,
         tpot_error=error,
-        ttft_error=0.0,
         decode_error=error,
         n_running=running,
-        parts={},
-        n_chunks=0,
         passes={"decode": decode},
         place_s=place_s / served.n_yielded,
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from operator import add, floordiv, ge, gt, le, lt, mod, mul, sub
 
 from planner.results.engines import EngineDeployment
 from planner.specs.architecture import Architecture, Experts, FeedForward
@@ -187,18 +188,16 @@ def _number(value: object) -> int:
     return int(value)
 
 
+_Joins = Mapping[type[ast.operator], Callable[[int, int], int]]
+_Orders = Mapping[type[ast.cmpop], Callable[[int, int], bool]]
+_SUMS: _Joins = {ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.FloorDiv: floordiv, ast.Mod: mod}
+_ORDERS: _Orders = {ast.Lt: lt, ast.LtE: le, ast.Gt: gt, ast.GtE: ge}
+
+
 def _sum(sign: ast.operator, one: int, other: int) -> int:
     """Two numbers joined; nothing is divided by less than one."""
-    match sign:
-        case ast.Add():
-            return one + other
-        case ast.Sub():
-            return one - other
-        case ast.Mult():
-            return one * other
-        case ast.FloorDiv():
-            return one // max(other, 1)
-    return one % max(other, 1)
+    divides = isinstance(sign, ast.FloorDiv | ast.Mod)
+    return _SUMS[type(sign)](one, max(other, 1) if divides else other)
 
 
 def _compared(sign: ast.cmpop, one: object, other: object) -> bool:
@@ -211,12 +210,4 @@ def _compared(sign: ast.cmpop, one: object, other: object) -> bool:
             return isinstance(other, tuple) and one in other
         case ast.NotIn():
             return not (isinstance(other, tuple) and one in other)
-        case ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE():
-            return _ordered(sign, _number(one), _number(other))
-    raise TypeError(ast.dump(sign))
-
-
-def _ordered(sign: ast.cmpop, one: int, other: int) -> bool:
-    if isinstance(sign, ast.Lt | ast.LtE):
-        return one < other or (isinstance(sign, ast.LtE) and one == other)
-    return one > other or (isinstance(sign, ast.GtE) and one == other)
+    return _ORDERS[type(sign)](_number(one), _number(other))

@@ -10,6 +10,7 @@ from statistics import fmean
 
 from planner.results.arrivals import Simulated
 from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, GoodputTarget, PercentileTarget
+from planner.specs.validation.hints import from_fields
 from planner.verifier.simulation.gaps import Gaps
 from planner.verifier.simulation.intervals import (
     Distribution,
@@ -97,15 +98,8 @@ class FleetOutcome:
     @property
     def simulated(self) -> Simulated:
         """What the run was, as answers tell it."""
-        return Simulated(
-            n_requests=self.n_requests,
-            n_warm_up=self.n_warm_up,
-            n_wind_down=self.n_wind_down,
-            n_batches=self.n_batches,
-            seed=self.seed,
-            duration_s=self.duration_s,
-            n_begun_again=sum(one.n_begun_again for one in self.pools),
-        )
+        n_begun_again = sum(one.n_begun_again for one in self.pools)
+        return from_fields(Simulated, self, n_begun_again=n_begun_again)
 
     def of(self, name: str) -> ClassOutcome:
         """The outcome of a class."""
