@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from planner.results.engines import EngineAudit
     from planner.results.experts import ExpertPlan
     from planner.results.fleets import FleetPlan, FleetStaircase
+    from planner.results.listings import Verification
     from planner.results.obstacles import PlacementConflict
     from planner.results.placements import Placement
     from planner.results.repairs import Repair
     from planner.results.staging import LayerPlacement, StagePlan, StagingConflict
     from planner.results.surveys import Comparison, Curve, Frontier, FrontierPoint
-    from planner.results.verifications import Verification
     from planner.specs.certificates import Certificate
     from planner.specs.engines.files import changed_rules, engine_memory
     from planner.specs.layer_files import LayersSpec, load_layers
@@ -132,7 +132,7 @@ _HOMES = {
     "sweep": "planner.commands.sweeping.sweeps",
     "Sweep": "planner.commands.sweeping.sweeps",
     "verify": "planner.planning.verification",
-    "Verification": "planner.results.verifications",
+    "Verification": "planner.results.listings",
 }
 _ALIASES = {"load_topology": "load_cluster"}
 

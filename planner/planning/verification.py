@@ -11,7 +11,7 @@ from planner.report.answer_kinds import ANSWER_KINDS, AnswerKind, line_of, recor
 from planner.report.as_json import Json, answer_json, digest_of, parts_json, versions
 from planner.report.launch.telling import with_commands_of
 from planner.report.saved import ReadAnswer, answer_of, load_answer
-from planner.results.verifications import Falsehood, Verification
+from planner.results.listings import Falsehood, Verification
 from planner.running.deadlines import counted_from, only_within
 from planner.specs.kernels import EngineSpec, engines_in
 from planner.specs.ledger import DataFile, is_unchanged

@@ -103,7 +103,7 @@ ANSWER_KINDS: tuple[AnswerKind, ...] = (
         name="placement-conflict", of="obstacles.PlacementConflict", module="answers.conflicts"
     ),
     AnswerKind(name="staging-conflict", of="staging.StagingConflict", module="answers.conflicts"),
-    AnswerKind(name="verification", of="verifications.Verification", module="answers.verification"),
+    AnswerKind(name="verification", of="listings.Verification", module="answers.verification"),
     AnswerKind(name="error", of="listings.Failure"),
 )
 

@@ -1,4 +1,5 @@
-"""Answers that no search found: what there is to plan with, and why there is no answer."""
+"""Answers that no search found: what there is to plan with, what a verification says, and why
+there is no answer."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 from planner.errors import Problem
 from planner.specs.kernels import EngineSpec
 from planner.specs.records import DeviceSpec
+from planner.specs.validation.hints import computed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,3 +42,62 @@ class Failure:
     message: str
     problems: tuple[Problem, ...]
     hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Falsehood:
+    """A figure of an answer that is not so.
+
+    Args:
+        pointer: to it, a JSON pointer into the envelope.
+        says: what stands there.
+        found: what a recount gives; empty where nothing could stand there.
+        fact: why it is not so, where the two values do not say it all.
+    """
+
+    pointer: str
+    says: str
+    found: str
+    fact: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """An answer, counted anew.
+
+    Args:
+        kind: of the answer.
+        summary: the answer in one line.
+        falsehoods: all that is not so; empty of a true answer.
+        n_counted: figures that were counted anew, or held against the request and the cluster.
+        n_taken: figures that only a new search can judge, and were taken as they are.
+        n_unverified: figures that nobody can judge.
+        taken, unverified: the names of those.
+        is_as_written: whether it is the answer that was written; another one may be true, too.
+        proofs: what a new search proved.
+        notes: what differs here from where it was written, and is no fault of it.
+    """
+
+    kind: str
+    summary: str
+    falsehoods: tuple[Falsehood, ...]
+    n_counted: int
+    n_taken: int
+    n_unverified: int
+    taken: tuple[str, ...]
+    unverified: tuple[str, ...]
+    is_as_written: bool
+    proofs: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @computed
+    def is_true(self) -> bool:
+        """Whether everything in it is so."""
+        return not self.falsehoods
+
+    def __str__(self) -> str:
+        if self.falsehoods:
+            return "\n".join(
+                f"{one.pointer}: {one.says}, {one.fact or one.found}" for one in self.falsehoods
+            )
+        return f"verified: {self.n_counted} figures counted anew, {self.n_unverified} unverified"

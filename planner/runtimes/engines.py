@@ -32,8 +32,8 @@ from planner.specs.records import ClusterSpec
 from planner.specs.region import BELIEFS
 from planner.specs.targets import Targets
 from planner.specs.validation.hints import from_fields
-from planner.verifier.engine_deployments import engine_deployment
 from planner.verifier.plans import checked
+from planner.verifier.runtimes.engines import engine_deployment
 
 WITHOUT_ERROR = ("rent", "devices")
 """Objectives of which nothing is predicted."""

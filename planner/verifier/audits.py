@@ -9,9 +9,9 @@ from planner.results import Deployment
 from planner.results.audits import Audit, AuditedChange, Observation
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.specs.request import Request, Targets
-from planner.verifier.engine_deployments import counted_engine
 from planner.verifier.findings import TOLERANCE, Finding, Path, with_differences
 from planner.verifier.phases import peak_flop_per_s
+from planner.verifier.runtimes.engines import counted_engine
 from planner.verifier.runtimes.layouts import LayoutCounting
 from planner.verifier.serving.rounds import stay_s
 

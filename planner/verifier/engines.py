@@ -25,9 +25,9 @@ from planner.specs.records import ClusterSpec
 from planner.specs.roles import DECODE, PREFILL, ROLES
 from planner.specs.targets import Targets
 from planner.specs.validation.hints import from_fields
-from planner.verifier.engine_deployments import engine_deployment, unfit
 from planner.verifier.findings import TOLERANCE, Finding, Refused
 from planner.verifier.quantities import offered_formats
+from planner.verifier.runtimes.engines import engine_deployment, unfit
 from planner.verifier.serving.evaluation import evaluation, layers_of
 from planner.verifier.serving.ranks import kind_of
 from planner.verifier.serving.starting import unstartable

@@ -11,10 +11,10 @@ from planner.results.erdil2025 import EconomicsDeployment
 from planner.specs.economics.records import EconomicsRequest
 from planner.specs.engine_request import EngineRequest
 from planner.specs.request import Request
-from planner.verifier.engine_deployments import model_of
 from planner.verifier.findings import Finding, Refused, differences
 from planner.verifier.fleets.stations import Ground, counted_station
 from planner.verifier.layout_stations import economics_station, layout_station, prompt_tokens
+from planner.verifier.runtimes.engines import model_of
 from planner.verifier.runtimes.layouts import LayoutCounting
 from planner.verifier.serving.evaluation import rank_of, served_by
 from planner.verifier.serving.ranks import Rank

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.report.answers.verification import MOST_LISTED
-from planner.results.verifications import Falsehood, Verification
+from planner.results.listings import Falsehood, Verification
 from tests.report.rendering import report_line, report_text
 
 TRUE = Verification(

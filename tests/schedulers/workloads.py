@@ -9,8 +9,7 @@ import numpy as np
 
 from planner.estimates.simulation.arrays import PoolOfReplicas, Routes, Sent, serve
 from planner.specs.stations import DecodeTimes, ReadingTimes, Station
-from planner.verifier.simulation.gaps import Gaps
-from planner.verifier.simulation.log import Log
+from planner.verifier.simulation.log import Gaps, Log
 from planner.verifier.simulation.pools import rank_of
 
 Work = dict[str, Any]

@@ -11,7 +11,7 @@ from planner.specs.engine_request import AskedDrafting
 from planner.specs.reading import load_architecture, load_cluster
 from planner.specs.records import Workload
 from planner.specs.request import Degrees, Targets
-from planner.verifier.engine_deployments import _unoffered
+from planner.verifier.runtimes.engines import _unoffered
 from tests.verifier.answers import answer
 
 PLAN = answer("plan of an engine")

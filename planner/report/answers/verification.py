@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.report.documents.blocks import IN_JSON, Document, Note, Pairs, notes, section
 from planner.report.messages import shown
 from planner.report.words import plural
-from planner.results.verifications import Falsehood, Verification
+from planner.results.listings import Falsehood, Verification
 
 MOST_LISTED = 40
 

@@ -1,17 +1,39 @@
-"""Deployments of a serving engine, each by the records of its request."""
+"""A deployment of an engine counted anew from the request and from what was chosen.
+
+Chosen are the model, formats, degrees, batch, chunk, overlap and drafts. Each has to be a choice
+that the request and the engine allow. Money, bytes and times are counted, kernel by kernel.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import replace
 
 from planner.results import Considered
 from planner.results.engines import EngineDeployment
-from planner.specs.engine_request import EngineRequest
+from planner.specs.architecture import Architecture
+from planner.specs.engine_request import EngineRequest, PredictionRequest
+from planner.specs.roles import TOGETHER
 from planner.specs.tables import Provenance
 from planner.specs.validation.hints import from_fields
-from planner.verifier.engine_deployments import CHECKS, counted_engine
-from planner.verifier.findings import Finding, Path
+from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
 from planner.verifier.model_errors import deviation
+from planner.verifier.quantities import further_of, limits_of, quality_words
+from planner.verifier.runtimes.layouts import broken_targets, homeless
+from planner.verifier.serving.evaluation import Evaluation, evaluation
+from planner.verifier.serving.held import copies_of
+from planner.verifier.serving.passes import interval
+from planner.verifier.serving.ranks import Rank, has_experts
+from planner.verifier.serving.rounds import deviations_planned, planned_place_s
+from planner.verifier.serving.starting import unstartable
+
+CHECKS = (
+    "every constraint of the unscreened program holds",
+    "times, their errors and bytes recounted by an independent scalar model, kernel by kernel",
+    "limits hold by that recount",
+)
+"""What a deployment of an engine passes before it goes out."""
 
 WITHOUT_ERROR = ("rent", "devices")
 """Objectives of which nothing is predicted."""
@@ -57,3 +79,169 @@ class EngineCounting:
         served = [one.provenance for one in records.models if one.name == name]
         model = served[0] if served else ()
         return (*model, *records.cluster.provenance, *records.cluster.device.provenance)
+
+
+def counted_engine(
+    request: EngineRequest, says: EngineDeployment, path: Path
+) -> tuple[EngineDeployment, list[Finding]]:
+    """A deployment that is true of its choice; itself where that cannot be."""
+    try:
+        model = model_of(request, says)
+        given = replace(says, role=TOGETHER).alone(request, model)  # a plan's does it all
+        counted = evaluation(given)
+    except Refused as refused:
+        return says, [refused.at(path)]
+    found = engine_deployment(request, given, counted, says.n_replicas)
+    found = replace(found, command=says.command, launch=says.launch)
+    records = request.records
+    pool = (request.cluster.n_devices, request.cluster.n_devices_per_node)
+    wrong = [
+        *unstartable(
+            records.engine,
+            model,
+            records.cluster,
+            says,
+            loaded=counted.rank.formats,
+            overlaps=given.overlaps,
+            balances=True,
+        ),
+        *_undone(model, counted.rank, request),
+        *_unoffered(request, says),
+        *unfit(found, counted),
+        *homeless(request.targets, pool, found.n_replica_devices, found.n_replicas),
+        *broken_targets(request.targets, found, tolerance=2 * TOLERANCE),
+    ]
+    return found, [one.below(path) for one in wrong]
+
+
+def engine_deployment(
+    request: EngineRequest, given: PredictionRequest, counted: Evaluation, n_replicas: int = 1
+) -> EngineDeployment:
+    """The account of a deployment: so many replicas of it, what they hold, take and cost.
+
+    Args:
+        request: that it answers.
+        given: what was chosen of one replica, and its traffic.
+        counted: the same, evaluated.
+        n_replicas: where the request asks for a number or a demand; it is of one elsewhere.
+    """
+    (model,) = given.records.models
+    rank, held, times = counted.rank, counted.held, counted.times
+    asked = next(one for one in request.models if one.name == model.name)
+    demand = request.targets.demand_tokens_per_s
+    if demand is None and request.targets.n_replicas is None:
+        n_replicas = 1
+    # what is planned is so many standard deviations beyond what is predicted
+    beyond = deviations_planned(request.confidence, times)
+    n_devices = rank.n_group * rank.n_stages
+    rent = n_replicas * n_devices * request.cluster.usd_per_hour
+    place_s = planned_place_s(times, counted.served, beyond)
+    output = n_replicas * given.batch * given.n_data * given.n_output_tokens / place_s
+    weights = held.weights_bytes + held.drafter_bytes
+    buffers = held.activation_bytes + held.workspace_bytes
+    found = from_fields(
+        EngineDeployment,
+        given,
+        engine=request.engine,
+        model=model.name,
+        variant="" if asked == request.model else asked.name,
+        quality_loss_fraction=asked.quality_loss_fraction,
+        quality=quality_words(model, given.formats.weights, given.formats.cache),
+        overlap="two-batch" if given.overlaps else "none",
+        tpot_s=interval(times.tpot_s, times.tpot_error),
+        ttft_s=interval(times.ttft_s, times.ttft_error),
+        planned_tpot_s=times.tpot_s * (1 + beyond * times.tpot_error),
+        planned_ttft_s=times.ttft_s * (1 + beyond * times.ttft_error),
+        usd_per_hour=rent,
+        usd_per_token=rent / 3600 / (output if demand is None else demand),
+        output_tokens_per_s=output,
+        weights_bytes=weights,
+        used_bytes=weights + buffers + given.batch * held.sequence_bytes,
+        capacity_bytes=held.limit_bytes,
+        command="",
+        launch=None,
+        n_replicas=n_replicas,
+        demand_tokens_per_s=demand,
+        outside=times.outside,
+        redundant_experts=copies_of(rank),
+    )
+    device = request.records.cluster.device
+    return replace(found, further=further_of(limits_of(request.targets), found, device))
+
+
+def model_of(request: EngineRequest, says: EngineDeployment) -> Architecture:
+    """Which of those that may be served it serves.
+
+    Raises:
+        Refused: none of them.
+    """
+    for model in request.records.models:
+        if model.name == says.model:
+            return model
+    raise Refused("is no model that may be served", path=("model",), says=says.model)
+
+
+def unfit(found: EngineDeployment, counted: Evaluation) -> Iterator[Finding]:
+    """Sequences that do not all run at once, or are more than the device holds."""
+    if found.used_bytes > found.capacity_bytes * (1 + TOLERANCE):
+        fact = f"is less than the {found.used_bytes!r} that are held"
+        yield Finding(path=("capacity_bytes",), says=found.capacity_bytes, fact=fact)
+    elif counted.times.n_running < found.batch:
+        fact = f"is more than the {counted.times.n_running:g} that run at once"
+        yield Finding(path=("batch",), says=found.batch, fact=fact)
+
+
+def _undone(model: Architecture, rank: Rank, request: EngineRequest) -> Iterator[Finding]:
+    """Degrees that the engine or the pool does not have, or that are not those asked for."""
+    group = rank.n_tensor * rank.n_data
+    if not has_experts(model) and rank.n_expert_tensor != group:
+        fact = f"is not the {group} devices of a stage"
+        yield Finding(path=("n_expert_tensor",), says=rank.n_expert_tensor, fact=fact)
+    n_devices = group * rank.n_stages
+    if n_devices > request.records.cluster.n_devices:
+        fact = f"take {n_devices} devices of {request.records.cluster.n_devices}"
+        yield Finding(path=("n_data",), says=rank.n_data, fact=fact)
+    of = {"tensor": "n_tensor", "data": "n_data", "pipeline": "n_stages"}
+    of["expert"] = "n_expert_parallel"
+    for name, asked in request.targets.degrees.fixed().items():
+        if getattr(rank, of[name]) != asked:
+            fact = f"is not the {asked} that was asked for"
+            yield Finding(path=(of[name],), says=getattr(rank, of[name]), fact=fact)
+
+
+def _unoffered(request: EngineRequest, says: EngineDeployment) -> Iterator[Finding]:
+    """Choices that are not among those of the request."""
+    asked = next(one for one in request.models if one.name == says.model)
+    if says.formats not in request.formats:
+        yield Finding(path=("formats", "weights"), says=says.weights_format, fact="is not offered")
+    known = asked.weights_formats
+    if known and says.formats.weights not in known:
+        fact = f"is no format of {asked.name} here"
+        yield Finding(path=("formats", "weights"), says=says.weights_format, fact=fact)
+    for name, offered in (
+        ("batch", request.batches),
+        ("chunk_tokens", request.chunks),
+        ("overlap", request.overlaps),
+    ):
+        if getattr(says, name) not in offered:
+            yield Finding(path=(name,), says=getattr(says, name), fact="is not offered")
+    yield from _undrafted(request, says)
+    exchanges = says.n_data > 1 and says.n_expert_parallel > 1
+    if says.overlap == "two-batch" and not (exchanges and says.batch >= 2):
+        fact = "has no two batches with messages to hide"
+        yield Finding(path=("overlap",), says=says.overlap, fact=fact)
+    decoded = says.batch * (1 + says.n_drafted) if request.records.engine.mixes_prefill else 0
+    if says.chunk_tokens <= decoded:
+        fact = f"has no room for prompts beside {decoded} tokens"
+        yield Finding(path=("chunk_tokens",), says=says.chunk_tokens, fact=fact)
+
+
+def _undrafted(request: EngineRequest, says: EngineDeployment) -> Iterator[Finding]:
+    drafting = request.drafting
+    if not says.n_drafted:
+        if says.drafter:
+            yield Finding(path=("drafter",), says=says.drafter, fact="drafts nothing")
+    elif drafting is None or says.drafter != drafting.kind:
+        yield Finding(path=("drafter",), says=says.drafter, fact="is not what may draft")
+    elif says.n_drafted not in drafting.lookaheads:
+        yield Finding(path=("n_drafted",), says=says.n_drafted, fact="is not offered")

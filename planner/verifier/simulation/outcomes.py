@@ -11,14 +11,13 @@ from statistics import fmean
 from planner.results.arrivals import Simulated
 from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, GoodputTarget, PercentileTarget
 from planner.specs.validation.hints import from_fields
-from planner.verifier.simulation.gaps import Gaps
 from planner.verifier.simulation.intervals import (
     Distribution,
     Estimate,
     distribution_of,
     estimate,
 )
-from planner.verifier.simulation.log import Log
+from planner.verifier.simulation.log import Gaps, Log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

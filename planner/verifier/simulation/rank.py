@@ -33,8 +33,7 @@ from heapq import heappop, heappush
 from planner.specs.roles import PREFILL
 from planner.specs.stations import Station
 from planner.verifier.simulation.blocks import Blocks
-from planner.verifier.simulation.gaps import Gaps
-from planner.verifier.simulation.log import Log
+from planner.verifier.simulation.log import Gaps, Log
 from planner.verifier.simulation.passes import DecodeLookup, DecodeRun, ReadingLookup
 
 

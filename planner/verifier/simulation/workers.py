@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 
 from planner.specs.roles import PREFILL
-from planner.verifier.simulation.gaps import Gaps
-from planner.verifier.simulation.log import Log
+from planner.verifier.simulation.log import Gaps, Log
 from planner.verifier.simulation.pools import Pool, Ranks
 from planner.verifier.simulation.rank import Rank
 

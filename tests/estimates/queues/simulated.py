@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from planner.verifier.simulation.gaps import Gaps
+from planner.verifier.simulation.log import Gaps
 from planner.verifier.simulation.rank import Log, Rank
 from tests.estimates.queues.situations import Situation
 

@@ -19,8 +19,7 @@ from planner.specs.reading import load_architecture
 from planner.specs.roles import TOGETHER
 from planner.specs.served_formats import ServedFormats
 from planner.specs.stations import Station
-from planner.verifier.simulation.gaps import Gaps
-from planner.verifier.simulation.log import Log
+from planner.verifier.simulation.log import Gaps, Log
 from planner.verifier.simulation.rank import Rank
 from tests.estimates.serving.situations import BF16, clock
 

@@ -7,8 +7,7 @@ import random
 from collections.abc import Sequence
 
 from planner.specs.stations import DecodeTimes, ReadingTimes, Station
-from planner.verifier.simulation.gaps import Gaps
-from planner.verifier.simulation.log import Log
+from planner.verifier.simulation.log import Gaps, Log
 from planner.verifier.simulation.rank import Rank
 
 
