@@ -111,8 +111,15 @@ def messages(model: ModelSpec, shape: Geometry, batch: Spread, work: Pass) -> tu
     n_moved = batch.n_batch_ways / shape.n_cut
     held_tokens = batch.n_group_sequences * (work.n_new_tokens * bytes_per_number)
     d_projected, d_result = moved_widths(model, work)
-    projected = held_tokens * (d_projected / shape.n_rest)
-    result = held_tokens * (d_result / shape.n_rest)
+
+    def moved(purpose: str, width: int) -> Message:
+        return Message(
+            purpose=purpose,
+            kind=ALL_TO_ALL,
+            group=moved_axes,
+            n_devices=n_moved,
+            n_bytes=held_tokens * (width / shape.n_rest),
+        )
 
     n_over_heads = shape.n_tensor / batch.n_batch_ways
     own_tokens = batch.n_device_sequences * (work.n_new_tokens * bytes_per_number)
@@ -131,20 +138,8 @@ def messages(model: ModelSpec, shape: Geometry, batch: Spread, work: Pass) -> tu
         "copies of shared KV heads", model.d_cached, kv_head_ways(model, shape, batch)
     )
     return (
-        Message(
-            purpose="queries, keys, values to their sequences",
-            kind=ALL_TO_ALL,
-            group=moved_axes,
-            n_devices=n_moved,
-            n_bytes=projected,
-        ),
-        Message(
-            purpose="attention results to their heads",
-            kind=ALL_TO_ALL,
-            group=moved_axes,
-            n_devices=n_moved,
-            n_bytes=result,
-        ),
+        moved("queries, keys, values to their sequences", d_projected),
+        moved("attention results to their heads", d_result),
         *_latent_messages(model, shape, held_tokens, work),
         *(() if makes_keys else (kv_copies,)),
         copies("copies of shared query heads", model.d_query, query_head_ways(model, shape, batch)),

@@ -96,7 +96,7 @@ def layout_name(meshes: MeshTable, layouts: LayoutTable, row: int) -> str:
     gathered, stored = int(layouts.gathered[row]), int(layouts.stored[row])
     if size[gathered] > 1:
         covers = size[gathered] == size[ALL_AXES]
-        n_axes = 3 if covers else _n_axes(size, gathered)
+        n_axes = 3 if covers else len(axes_text(size, gathered))
         return "WG " + AXIS_NAMES[:n_axes].upper()
     if size[ALL_AXES] == 1:
         return "one device"
@@ -152,7 +152,3 @@ def axes_text(size: object, mask: int) -> str:
         for axis, name in enumerate(AXIS_NAMES)
         if mask >> axis & 1 and size[1 << axis] > 1  # type: ignore[index]
     )
-
-
-def _n_axes(size: object, mask: int) -> int:
-    return len(axes_text(size, mask))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
@@ -211,16 +212,7 @@ class LayoutTable:
 
     def take(self, rows: IntArray) -> LayoutTable:
         """The given rows, in their order."""
-        return LayoutTable(
-            mesh=self.mesh[rows],
-            stored=self.stored[rows],
-            gathered=self.gathered[rows],
-            attention=self.attention[rows],
-            n_microbatches=self.n_microbatches[rows],
-            data=self.data[rows],
-            sliced=self.sliced[rows],
-            apart=self.apart[rows],
-        )
+        return self._each(lambda column: column[rows])
 
     def distinct(self) -> tuple[LayoutTable, IntArray]:
         """Each way to run once, whoever has to tell axes apart; and which of them every row is."""
@@ -233,13 +225,7 @@ class LayoutTable:
 
     def columns(self) -> LayoutTable:
         """The same layouts with a trailing axis, to broadcast against batches."""
-        return LayoutTable(
-            mesh=self.mesh[:, None],
-            stored=self.stored[:, None],
-            gathered=self.gathered[:, None],
-            attention=self.attention[:, None],
-            n_microbatches=self.n_microbatches[:, None],
-            data=self.data[:, None],
-            sliced=self.sliced[:, None],
-            apart=self.apart[:, None],
-        )
+        return self._each(lambda column: column[:, None])
+
+    def _each(self, of: Callable[[IntArray], IntArray]) -> LayoutTable:
+        return LayoutTable(**{one.name: of(getattr(self, one.name)) for one in fields(self)})

@@ -6,7 +6,7 @@ numbers of all devices add up to the unsharded model wherever the dimensions div
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -51,25 +51,18 @@ class Message:
         def of(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
             return values if len(values) == 1 else values[rows]
 
-        return Message(
-            purpose=self.purpose,
-            kind=self.kind,
-            group=of(self.group),
-            n_devices=of(self.n_devices),
-            n_bytes=of(self.n_bytes),
-            is_half_of_all_reduce=self.is_half_of_all_reduce,
+        return replace(
+            self, group=of(self.group), n_devices=of(self.n_devices), n_bytes=of(self.n_bytes)
         )
 
 
 def only_where(message: Message, rows: BoolArray) -> Message:
     """The message in some rows; in the others one device meets, and nothing is sent."""
-    return Message(
-        purpose=message.purpose,
-        kind=message.kind,
+    return replace(
+        message,
         group=np.where(rows, message.group, 0),
         n_devices=np.where(rows, message.n_devices, 1.0),
         n_bytes=np.where(rows, message.n_bytes, 0.0),
-        is_half_of_all_reduce=message.is_half_of_all_reduce,
     )
 
 

@@ -94,14 +94,15 @@ def graph_of(spec: GraphSpec) -> nx.Graph[str]:
 
     graph: nx.Graph[str] = nx.Graph(name=spec.name)
     for vertex in spec.vertices:
-        at = {key: getattr(vertex, key) for key in ("kind", *_VERTEX_ATTRIBUTES)}
-        graph.add_node(
-            vertex.name, **{key: value for key, value in at.items() if value is not None}
-        )
+        graph.add_node(vertex.name, **_known(vertex, "kind", *_VERTEX_ATTRIBUTES))
     for edge in spec.edges:
-        at = {key: getattr(edge, key) for key in ("bytes_per_s", "latency_s", *_EDGE_ATTRIBUTES)}
-        graph.add_edge(edge.a, edge.b, **{k: value for k, value in at.items() if value is not None})
+        known = _known(edge, "bytes_per_s", "latency_s", *_EDGE_ATTRIBUTES)
+        graph.add_edge(edge.a, edge.b, **known)
     return graph
+
+
+def _known(record: GraphVertex | GraphEdge, *names: str) -> dict[str, Any]:
+    return {name: value for name in names if (value := getattr(record, name)) is not None}
 
 
 _VERTEX_ATTRIBUTES: Mapping[str, type] = {

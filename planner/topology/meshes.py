@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -276,21 +277,20 @@ def _powers_of_two(at_most: int) -> list[int]:
 
 
 def _table(rows: list[_Row]) -> MeshTable:
+    def column(name: str, dtype: type[np.generic], *width: int) -> NDArray[Any]:
+        return np.array([getattr(row, name) for row in rows], dtype).reshape(-1, *width)
+
     return MeshTable(
         label=tuple(row.label for row in rows),
-        axis_size=np.array([row.axis_size for row in rows], np.int64).reshape(-1, 3),
-        axis_wraps=np.array([row.axis_wraps for row in rows], np.bool_).reshape(-1, 3),
-        axis_is_switch=np.array([[row.axis_is_switch] * 3 for row in rows], np.bool_).reshape(
-            -1, 3
-        ),
-        axis_bytes_per_s=np.array([row.axis_bytes_per_s for row in rows], np.float64).reshape(
-            -1, 3
-        ),
-        axis_hop_s=np.array([row.axis_hop_s for row in rows], np.float64).reshape(-1, 3),
-        n_stages=np.array([row.n_stages for row in rows], np.int64),
-        stage_bytes_per_s=np.array([row.stage_bytes_per_s for row in rows], np.float64),
-        stage_hop_s=np.array([row.stage_hop_s for row in rows], np.float64),
-        n_devices=np.array([row.n_devices for row in rows], np.int64),
-        n_positions=np.array([row.n_positions for row in rows], np.int64),
-        axis_tier=np.array([row.axis_tier for row in rows], np.int64).reshape(-1, 3),
+        axis_size=column("axis_size", np.int64, 3),
+        axis_wraps=column("axis_wraps", np.bool_, 3),
+        axis_is_switch=np.repeat(column("axis_is_switch", np.bool_, 1), 3, axis=1),
+        axis_bytes_per_s=column("axis_bytes_per_s", np.float64, 3),
+        axis_hop_s=column("axis_hop_s", np.float64, 3),
+        n_stages=column("n_stages", np.int64),
+        stage_bytes_per_s=column("stage_bytes_per_s", np.float64),
+        stage_hop_s=column("stage_hop_s", np.float64),
+        n_devices=column("n_devices", np.int64),
+        n_positions=column("n_positions", np.int64),
+        axis_tier=column("axis_tier", np.int64, 3),
     )

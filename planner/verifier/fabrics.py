@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
+from functools import cache
 from math import inf
 
 from planner.results.placements import Channel, KindUse, Rank, Recipe, Replica
@@ -54,7 +55,7 @@ class FabricStand:
         self._ground = Ground(site, self._table(Ground(site)) if request.costs else None)
         self._bases = {kind: self._base(kind) for kind in self._ground.kinds}
         self._widths = Widths(site.vertices, self._ground.fair_edges())
-        self._wires: dict[str, tuple[float, float]] = {}
+        self._wire = cache(self._read_wire)
         self.name = self._spec.name
         self.title = self._spec.title if isinstance(self._spec, PoolSpec) else self._spec.name
 
@@ -131,11 +132,6 @@ class FabricStand:
         """The same, and to other leaves no more than its share of the links up."""
         return self._wire(kind)[1]
 
-    def _wire(self, kind: str) -> tuple[float, float]:
-        if kind not in self._wires:
-            self._wires[kind] = self._read_wire(kind)
-        return self._wires[kind]
-
     def _read_wire(self, kind: str) -> tuple[float, float]:
         ground = self._ground
         free = list(filter(ground.is_free, ground.home))
@@ -199,7 +195,8 @@ class FabricStand:
         fabric = base.fabric
         assert isinstance(fabric, NodesFabric)
         pieces, inside = pieces_of(recipe), recipe.span == NODE
-        per_node = fabric_node_size(self._ground, kind) if inside else max(pieces)
+        nodes = [len(node.devices) for node in self._ground.nodes if node.kind == kind]
+        per_node = max(nodes if inside else pieces)
         out = counted[UPLINK] if recipe.span == WHOLE else counted[NIC]
         far = waits.spine if recipe.span == WHOLE else waits.far
         made = replace(
@@ -383,11 +380,6 @@ def _counted(recipe: Recipe) -> Mapping[str, float]:
             fact = "is below nothing" if width < 0 else f"is of no use to a span of {recipe.span}"
             raise Refused(fact, path=("counted_bytes_per_s", name), says=width)
     return recipe.counted_bytes_per_s
-
-
-def fabric_node_size(ground: Ground, kind: Kind) -> int:
-    """Devices of the largest node of a kind."""
-    return max(len(node.devices) for node in ground.nodes if node.kind == kind)
 
 
 def slowed(device: DeviceSpec, fraction: float) -> DeviceSpec:

@@ -185,12 +185,9 @@ def _fits_nodes(fabric: NodesFabric, size: Shape, first: int) -> bool:
     has_room = p <= n_groups
     if first:  # one switch joins all; a mesh of pairs has less for a part of its devices
         splits = 1 < first <= t // first and p == 1
-        return is_share and are_whole and has_room and splits and not _in_pairs(fabric)
+        in_pairs = fabric.scale_up_pair_bytes_per_s is not None
+        return is_share and are_whole and has_room and splits and not in_pairs
     return is_share and are_whole and has_room
-
-
-def _in_pairs(fabric: NodesFabric) -> bool:
-    return fabric.scale_up_pair_bytes_per_s is not None
 
 
 def _of_nodes(

@@ -12,7 +12,7 @@ sheets; of a leaf switch's links up all together, shared by the devices below.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from planner.specs.graphs import GraphSpec
@@ -20,6 +20,7 @@ from planner.specs.naming import DeviceStates, resolve_state
 from planner.specs.pools import GroupSpec, PoolSpec
 from planner.specs.records import ClusterSpec, TorusFabric
 from planner.specs.state import FREE, State
+from planner.specs.validation.hints import from_fields
 from planner.verifier.meshes import closing
 
 DEVICE, SWITCH = "device", "switch"
@@ -209,13 +210,7 @@ def _of_graph(spec: GraphSpec) -> Site:
             ),
         )
     for one in spec.edges:
-        edge = Edge(
-            bytes_per_s=one.bytes_per_s,
-            latency_s=one.latency_s,
-            tier=one.tier or LINK,
-            n_sharing=one.n_sharing,
-        )
-        site.join(one.a, one.b, edge)
+        site.join(one.a, one.b, from_fields(Edge, one, tier=one.tier or LINK))
     return site
 
 
@@ -235,12 +230,7 @@ def _apply(state: State, site: Site) -> None:
     for (a, b), fraction in _narrowed(site, states).items():
         edge = site.links[a][b]
         if fraction > 0:
-            narrow = Edge(
-                bytes_per_s=edge.bytes_per_s * fraction,
-                latency_s=edge.latency_s,
-                tier=edge.tier,
-                n_sharing=edge.n_sharing,
-            )
+            narrow = replace(edge, bytes_per_s=edge.bytes_per_s * fraction)
             site.links[a][b] = site.links[b][a] = narrow
         else:
             site.part(a, b)
@@ -260,9 +250,4 @@ def _narrowed(site: Site, states: DeviceStates) -> dict[tuple[str, str], float]:
     for a, b, fraction in states.between:
         if b in site.links.get(a, {}):
             found[frozenset((a, b))] = fraction
-    return {_pair(ends): fraction for ends, fraction in found.items()}
-
-
-def _pair(ends: frozenset[str]) -> tuple[str, str]:
-    a, b = sorted(ends)
-    return a, b
+    return {(min(ends), max(ends)): fraction for ends, fraction in found.items()}
