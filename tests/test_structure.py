@@ -22,8 +22,8 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 114_216,
-    "lines of code": 77_288,
+    "lines": 114_223,
+    "lines of code": 77_295,
     "modules": 620,
     "entries of the largest folder below": 55,
     "modules of more than 300 lines": 40,

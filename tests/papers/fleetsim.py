@@ -30,7 +30,7 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.estimates.queues.loads import Load
 from planner.placing.fleets.program import with_choice_of_streams
-from planner.placing.fleets.streams import Stream
+from planner.placing.fleets.streams import WHOLE, Stream
 from planner.placing.program import KTOKEN
 from planner.programs.placement import UNLIMITED, PlacementLimit, PlacementProgram, Uses
 from planner.solvers.placement import PlacementSolution, solve_placement
@@ -259,6 +259,7 @@ def _stream(one: SizedPool, cuts: Sequence[int]) -> Stream:
     return Stream(
         name=f"{one.above} to {one.upto}",
         units=tuple(range(first, last)),
+        parts=(WHOLE,) * (last - first),
         classes=(),
         model=_model(),
         above_tokens=one.above * INPUT_SHARE,

@@ -184,7 +184,14 @@ def grouped_gemm_work(
 
 
 def gemm_work(
-    m: ArrayLike, n: ArrayLike, k: ArrayLike, **ends: ArrayLike
+    m: ArrayLike,
+    n: ArrayLike,
+    k: ArrayLike,
+    *,
+    weight_bytes: ArrayLike,
+    input_bytes: ArrayLike,
+    output_bytes: ArrayLike = 2.0,
 ) -> tuple[FloatArray, FloatArray]:
     """`grouped_gemm_work` of one group."""
-    return grouped_gemm_work(m, 1.0, n, k, **ends)
+    ends = {"input_bytes": input_bytes, "output_bytes": output_bytes}
+    return grouped_gemm_work(m, 1.0, n, k, weight_bytes=weight_bytes, **ends)
