@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.placing.fleets import trying
+from planner.placing.fleets.chosen import Chosen
 from planner.placing.fleets.dividing import divisions, rounded, sizes_of
 from planner.placing.fleets.streams import WHOLE
+from planner.running.deadlines import out_of_time
 from tests.fleets.forced import plan, small_market
 from tests.fleets.forcing import Search
 
@@ -26,6 +31,18 @@ def test_parts_of_classes_are_as_cheap_as_by_force(monkeypatch: pytest.MonkeyPat
     assert any({*it.parts} != {WHOLE} for it in found.fleet.streams)
     monkeypatch.setattr(trying, "in_mixtures", lambda chosen: iter(()))
     assert plan(fleet).rent > found.rent * 1.05
+
+
+def test_a_fleet_stands_where_time_ends_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ended(chosen: Chosen) -> Iterator[object]:
+        raise out_of_time()
+        yield chosen
+
+    fleet = small_market(UNEQUAL)
+    monkeypatch.setattr(trying, "in_mixtures", ended)
+    found = plan(fleet)
+    assert found.rent < math.inf
+    assert found.fleet is not None
 
 
 def test_what_comes_of_each_class_is_all_that_is_asked() -> None:

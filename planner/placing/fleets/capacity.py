@@ -163,8 +163,7 @@ class Capacities:
         """
         n = int(some * self.n_requests)
         n_first, n_last = (int(it * n) for it in (WARM_UP_SHARE, WIND_DOWN_SHARE))
-        n_counted = n - n_first - n_last
-        sample = self._sample(one.stream, n_first, n_counted, n_last, one.station.role)
+        sample = self._sample(one.stream, n_first, n - n_first - n_last, n_last, one.station.role)
         run = Run(one.goals, sample, self._served(one, sample, one.n_most, 1.0), 1.0)
         return [run.late_share(it) for it in one.goals]
 

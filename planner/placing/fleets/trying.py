@@ -235,13 +235,14 @@ class Tries:
     def _in_mixtures(self, chosen: Chosen) -> Chosen:
         """A fleet, or a cheaper one whose pools have mixtures of their own."""
         last, bound = self.last, chosen.solution.vouched.bound
-        for market, allowed in in_mixtures(chosen):
-            other = settled(market, allowed=allowed)
-            rent = other.solution.objective
-            is_less = other.is_found and exceeds(chosen.solution.objective, rent)
-            if is_less and not self.refuted(other, left=in_such_pools):
-                is_below = exceeds(bound, rent)  # as other fleets are not
-                return self._in_mixtures(other if is_below else unproved(other, chosen))
+        with suppress(OutOfTimeError):  # the fleet stands, whatever else there is time for
+            for market, allowed in in_mixtures(chosen):
+                other = settled(market, allowed=allowed)
+                rent = other.solution.objective
+                is_less = other.is_found and exceeds(chosen.solution.objective, rent)
+                if is_less and not self.refuted(other, left=in_such_pools):
+                    is_below = exceeds(bound, rent)  # as other fleets are not
+                    return self._in_mixtures(other if is_below else unproved(other, chosen))
         self.last = last
         return chosen
 
