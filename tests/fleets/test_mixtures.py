@@ -14,6 +14,7 @@ from planner.placing.fleets.chosen import Chosen
 from planner.placing.fleets.dividing import divisions, rounded, sizes_of
 from planner.placing.fleets.streams import WHOLE
 from planner.running.deadlines import out_of_time
+from planner.solvers.solution import Status
 from tests.fleets.forced import plan, small_market
 from tests.fleets.forcing import Search
 
@@ -29,6 +30,7 @@ def test_parts_of_classes_are_as_cheap_as_by_force(monkeypatch: pytest.MonkeyPat
     assert found.rent == pytest.approx(least.rent)
     assert found.fleet is not None
     assert any({*it.parts} != {WHOLE} for it in found.fleet.streams)
+    assert found.fleet.chosen.solution.status is Status.FEASIBLE  # nobody proves mixtures
     monkeypatch.setattr(trying, "in_mixtures", lambda chosen: iter(()))
     assert plan(fleet).rent > found.rent * 1.05
 

@@ -127,7 +127,11 @@ def _sorts(market: Market, streams: Sequence[int]) -> list[dict[int, NodeConfigu
             key = sort_key(one, market.streams[one.model])
             found.setdefault(key, {}).setdefault(one.model, one)  # within a node, if it can be
     whole = [it for it in found.values() if len(it) == len(streams)]
-    return sorted(whole, key=lambda it: min(_price(market, one) for one in it.values()))
+
+    def usd(sort: dict[int, NodeConfiguration]) -> float:
+        return min(one.usd_per_hour * _replicas(market, one) for one in sort.values())
+
+    return sorted(whole, key=usd)
 
 
 def _beyond(build: MixedBuilder, name: str, n_of: Sequence[int], counts: IntArray) -> None:
@@ -142,11 +146,6 @@ def _replicas(market: Market, one: NodeConfiguration) -> float:
     """That carry all of a stream, as they are known."""
     rate = market.book.now(one).output_tokens_per_s
     return market.streams[one.model].tokens_per_s({}) / rate if rate > 0.0 else np.inf
-
-
-def _price(market: Market, one: NodeConfiguration) -> float:
-    """Of replicas that carry all of a stream [USD/h]."""
-    return one.usd_per_hour * _replicas(market, one)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -184,8 +183,7 @@ class _Mixing(PoolTrials):
             if values is None:
                 return None
             used = [self.sorts[k][i] for (k, i), j in x_of.items() if values[j] > 1.0 / WHOLE]
-            news = [self._is_less(one) for one in used]
-            if any(news):
+            if sum(self._is_less(one) for one in used):  # all of them are looked at
                 continue
             shares = np.zeros((len(self.sorts), len(self.units)))
             for (k, i), j in x_of.items():

@@ -241,8 +241,10 @@ class Tries:
                 rent = other.solution.objective
                 is_less = other.is_found and exceeds(chosen.solution.objective, rent)
                 if is_less and not self.refuted(other, left=in_such_pools):
-                    is_below = exceeds(bound, rent)  # as other fleets are not
-                    return self._in_mixtures(other if is_below else unproved(other, chosen))
+                    # its own program has no other fleet, and proves nothing of mixtures
+                    alone = replace(other, solution=without_proof(other.solution))
+                    is_below = exceeds(bound, rent)
+                    return self._in_mixtures(alone if is_below else unproved(other, chosen))
         self.last = last
         return chosen
 
