@@ -1,8 +1,8 @@
 """Workers of a sweep: tasks in chunks, as many at once as keep all of them busy; none is lost.
 
 A chunk takes about half a second, by what those before it took. Where a worker dies its chunk is
-tried again in single tasks; a task that was lost twice is tried alone, so that what kills a worker
-is known from what was beside it.
+tried again in single tasks; a task that was lost twice is tried alone, and given up where its worker
+dies twice so: one death is chance, and what was lost beside another may never have begun.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from planner.commands.sweeping.tasks import Task
 
 T = TypeVar("T")
 
-MOST_TRIES = 3
+MOST_TRIES = 4
+_TRIES_BESIDE = 2
 _CHUNK_S = 0.5
 _MOST_IN_A_CHUNK = 64
 _TICK_S = 0.25
@@ -152,7 +153,7 @@ class _Queue:
             n_lost = self.lost[task.index]
             if n_lost >= MOST_TRIES:
                 given_up.append(task)
-            elif n_lost == MOST_TRIES - 1:
+            elif n_lost >= _TRIES_BESIDE:
                 self.alone.append(task)
             else:
                 self.waiting.appendleft(task)
