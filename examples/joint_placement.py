@@ -7,7 +7,7 @@ what a planner of degrees leaves to its user.
 from collections.abc import Iterator
 
 from planner import Placement, Serve, State, Targets, load_model, load_pool, place
-from planner.specs.state import LinkState, SlowDevices
+from planner.specs.files.state import LinkState, SlowDevices
 
 TARGETS = Targets(tpot_s=0.050)
 

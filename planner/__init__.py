@@ -27,12 +27,9 @@ if TYPE_CHECKING:
         SolverError,
         SpecError,
     )
-    from planner.placing.expert_placing import place_experts
     from planner.placing.fleets.answering import fleet, fleet_staircase
     from planner.placing.planning import place
     from planner.placing.repairing import repair
-    from planner.placing.staging.asking import cut_stages
-    from planner.placing.staging.placing import place_layers
     from planner.planning.comparing import compare, frontiers
     from planner.planning.engine_audit import audit_engine
     from planner.planning.pareto import frontier
@@ -40,49 +37,53 @@ if TYPE_CHECKING:
     from planner.planning.verification import verify
     from planner.report.as_json import answer_json
     from planner.report.saved import load_placement
-    from planner.results import Conflict, Deployment, Plan
+    from planner.results.deployments import Deployment
     from planner.results.engines import EngineAudit
     from planner.results.experts import ExpertPlan
     from planner.results.fleets import FleetPlan, FleetStaircase
     from planner.results.listings import Verification
     from planner.results.obstacles import PlacementConflict
     from planner.results.placements import Placement
+    from planner.results.plans import Conflict, Plan
     from planner.results.repairs import Repair
     from planner.results.staging import LayerPlacement, StagePlan, StagingConflict
     from planner.results.surveys import Comparison, Curve, Frontier, FrontierPoint
-    from planner.specs.certificates import Certificate
-    from planner.specs.engines.files import changed_rules, engine_memory
-    from planner.specs.layer_files import LayersSpec, load_layers
-    from planner.specs.placement_request import Serve
-    from planner.specs.pools import PoolSpec, load_pool
-    from planner.specs.reading import load_architecture, load_cluster, load_device, load_model
-    from planner.specs.reading import load_cluster as load_topology
-    from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, Workload
-    from planner.specs.request import Request, SolverOptions, Targets
-    from planner.specs.state import State, load_state
+    from planner.specs.ask.placement import Serve
+    from planner.specs.ask.request import Request, SolverOptions, Targets
+    from planner.specs.files.engines import changed_rules, engine_memory
+    from planner.specs.files.layer_files import LayersSpec, load_layers
+    from planner.specs.files.pools import PoolSpec, load_pool
+    from planner.specs.files.reading import load_architecture, load_cluster, load_device, load_model
+    from planner.specs.files.reading import load_cluster as load_topology
+    from planner.specs.files.state import State, load_state
+    from planner.specs.records.certificates import Certificate
+    from planner.specs.records.devices import ClusterSpec, DeviceSpec, ModelSpec, Workload
     from planner.specs.traffic.building import traffic_class
     from planner.specs.traffic.reading import load_traffic
     from planner.specs.traffic.records import FleetTraffic, TrafficClass
     from planner.specs.traffic.trace_files import load_trace
+    from planner.tools.experts.placing import place_experts
+    from planner.tools.staging.asking import cut_stages
+    from planner.tools.staging.placing import place_layers
 
 _HOMES = {
     "plan": "planner.planning.plans",
     "audit_engine": "planner.planning.engine_audit",
     "EngineAudit": "planner.results.engines",
-    "place_experts": "planner.placing.expert_placing",
+    "place_experts": "planner.tools.experts.placing",
     "ExpertPlan": "planner.results.experts",
     "place": "planner.placing.planning",
     "repair": "planner.placing.repairing",
     "Repair": "planner.results.repairs",
-    "Serve": "planner.specs.placement_request",
+    "Serve": "planner.specs.ask.placement",
     "Placement": "planner.results.placements",
     "PlacementConflict": "planner.results.obstacles",
-    "PoolSpec": "planner.specs.pools",
-    "load_pool": "planner.specs.pools",
-    "State": "planner.specs.state",
-    "load_state": "planner.specs.state",
-    "changed_rules": "planner.specs.engines.files",
-    "engine_memory": "planner.specs.engines.files",
+    "PoolSpec": "planner.specs.files.pools",
+    "load_pool": "planner.specs.files.pools",
+    "State": "planner.specs.files.state",
+    "load_state": "planner.specs.files.state",
+    "changed_rules": "planner.specs.files.engines",
+    "engine_memory": "planner.specs.files.engines",
     "fleet": "planner.placing.fleets.answering",
     "fleet_staircase": "planner.placing.fleets.answering",
     "FleetPlan": "planner.results.fleets",
@@ -95,29 +96,29 @@ _HOMES = {
     "frontier": "planner.planning.pareto",
     "frontiers": "planner.planning.comparing",
     "compare": "planner.planning.comparing",
-    "load_model": "planner.specs.reading",
-    "load_architecture": "planner.specs.reading",
-    "load_cluster": "planner.specs.reading",
-    "load_device": "planner.specs.reading",
-    "ModelSpec": "planner.specs.records",
-    "ClusterSpec": "planner.specs.records",
-    "DeviceSpec": "planner.specs.records",
-    "Workload": "planner.specs.records",
-    "Request": "planner.specs.request",
-    "SolverOptions": "planner.specs.request",
-    "Targets": "planner.specs.request",
+    "load_model": "planner.specs.files.reading",
+    "load_architecture": "planner.specs.files.reading",
+    "load_cluster": "planner.specs.files.reading",
+    "load_device": "planner.specs.files.reading",
+    "ModelSpec": "planner.specs.records.devices",
+    "ClusterSpec": "planner.specs.records.devices",
+    "DeviceSpec": "planner.specs.records.devices",
+    "Workload": "planner.specs.records.devices",
+    "Request": "planner.specs.ask.request",
+    "SolverOptions": "planner.specs.ask.request",
+    "Targets": "planner.specs.ask.request",
     "Plan": "planner.results",
     "Deployment": "planner.results",
-    "Certificate": "planner.specs.certificates",
+    "Certificate": "planner.specs.records.certificates",
     "Conflict": "planner.results",
     "Frontier": "planner.results.surveys",
     "FrontierPoint": "planner.results.surveys",
     "Curve": "planner.results.surveys",
     "Comparison": "planner.results.surveys",
-    "cut_stages": "planner.placing.staging.asking",
-    "place_layers": "planner.placing.staging.placing",
-    "load_layers": "planner.specs.layer_files",
-    "LayersSpec": "planner.specs.layer_files",
+    "cut_stages": "planner.tools.staging.asking",
+    "place_layers": "planner.tools.staging.placing",
+    "load_layers": "planner.specs.files.layer_files",
+    "LayersSpec": "planner.specs.files.layer_files",
     "StagePlan": "planner.results.staging",
     "LayerPlacement": "planner.results.staging",
     "StagingConflict": "planner.results.staging",

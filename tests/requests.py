@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, NodesFabric, TorusFabric
-from planner.specs.request import Request, SolverOptions, Targets, Workload, make_request
+from planner.specs.ask.request import Request, SolverOptions, Targets, Workload, make_request
+from planner.specs.records.devices import (
+    ClusterSpec,
+    DeviceSpec,
+    ModelSpec,
+    NodesFabric,
+    TorusFabric,
+)
 
 DEVICE = DeviceSpec(
     name="toy",

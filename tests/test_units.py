@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.units import RANGES, UnitError, parse, show
+from planner.quantities.units import RANGES, UnitError, parse, show
 
 GIB = 2**30
 

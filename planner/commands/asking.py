@@ -13,8 +13,8 @@ from planner.commands.options.said import Said
 from planner.errors import Problem, RequestError
 
 if TYPE_CHECKING:
-    from planner.specs.architecture import Architecture
-    from planner.specs.records import ClusterSpec, ModelSpec
+    from planner.specs.records.architecture import Architecture
+    from planner.specs.records.devices import ClusterSpec, ModelSpec
 
     Model = ModelSpec | Architecture
 
@@ -47,8 +47,8 @@ def wanted(said: Said) -> Wanted:
         RequestError: with the problems of words, options and files together.
     """
     from planner.commands.options.reading import read_engines, read_layouts, with_expert_loads
-    from planner.specs.reading import load_architecture, load_cluster, load_model
-    from planner.specs.runtimes import LAYOUT_RUNTIMES
+    from planner.specs.files.reading import load_architecture, load_cluster, load_model
+    from planner.specs.records.runtimes import LAYOUT_RUNTIMES
 
     is_survey = said.command != "plan"
     runtimes = _runtimes(said, is_survey=is_survey)
@@ -94,7 +94,7 @@ def wanted(said: Said) -> Wanted:
 
 def _runtimes(said: Said, *, is_survey: bool) -> tuple[str, ...]:
     """The runtimes that are named; what reads a model as layouts stands alone in one program."""
-    from planner.specs.runtimes import LAYOUT_RUNTIMES
+    from planner.specs.records.runtimes import LAYOUT_RUNTIMES
 
     names: tuple[str, ...] = said.engine or ()
     alone = [name for name in names if name in LAYOUT_RUNTIMES]
@@ -109,8 +109,8 @@ def _usual_runtimes(
 ) -> tuple[str, ...]:
     """Those of all models on all pools where none is named; what cannot be read has the layouts."""
     from planner.estimates.serving.usual_engines import engines_of, engines_on
-    from planner.specs.reading import load_architecture
-    from planner.specs.runtimes import ROOFLINE
+    from planner.specs.files.reading import load_architecture
+    from planner.specs.records.runtimes import ROOFLINE
 
     found: dict[str, None] = {}
     for text, cluster in product(texts, clusters):
@@ -124,7 +124,7 @@ def _usual_runtimes(
 
 def _variants(said: Said, models: Sequence[str]) -> tuple[str, ...]:
     """Names and files that `--variants` lists; of `all`, every variant of the models."""
-    from planner.specs.listing import variants_of
+    from planner.specs.files.listing import variants_of
 
     names: list[str] = []
     for model, word in product(models, said.variants):
@@ -144,9 +144,9 @@ def _layout_problems(
     is_survey: bool,
 ) -> list[Problem]:
     """What is wrong with the request whatever the case, each problem once."""
-    from planner.specs.quality import variant_problems
-    from planner.specs.request import make_request
-    from planner.specs.targets import OF_ONE_MODEL
+    from planner.specs.ask.quality import variant_problems
+    from planner.specs.ask.request import make_request
+    from planner.specs.ask.targets import OF_ONE_MODEL
 
     asked = {name: value for name, value in keywords.items() if name not in OF_SURVEYS}
     asked.setdefault("objective", "cost")

@@ -11,11 +11,11 @@ from planner.commands.asking import collect_machines
 from planner.commands.options.said import Said
 from planner.commands.reporting import reported
 from planner.report.files import Answer
-from planner.specs.runtimes import LAYOUT_RUNTIMES, ROOFLINE
+from planner.specs.records.runtimes import LAYOUT_RUNTIMES, ROOFLINE
 
 if TYPE_CHECKING:
     from planner.results.surveys import Curve
-    from planner.specs.records import ClusterSpec, ModelSpec
+    from planner.specs.records.devices import ClusterSpec, ModelSpec
 
 Named = Callable[[str], str]
 """A command, to the same with files as they were named."""
@@ -29,7 +29,7 @@ def audit(said: Said) -> Answer:
         with_expert_loads,
         with_paths,
     )
-    from planner.specs.reading import load_architecture, load_cluster, load_model
+    from planner.specs.files.reading import load_architecture, load_cluster, load_model
 
     same = "and `--utilization` say the same"
     said.need_one("--batch", "--utilization", both=same, remedy="give it or `--utilization`")

@@ -9,11 +9,11 @@ from planner.commands.options.said import Said
 from planner.commands.reporting import reported, shown
 from planner.errors import Problem, RequestError
 from planner.report.files import Answer
-from planner.specs.ledger import remark, used_if_read
+from planner.specs.files.ledger import remark, used_if_read
 
 if TYPE_CHECKING:
     from planner.report.documents.blocks import Document
-    from planner.specs.listing import Listing
+    from planner.specs.files.listing import Listing
 
 _Spec = TypeVar("_Spec")
 
@@ -21,8 +21,8 @@ _Spec = TypeVar("_Spec")
 def models(said: Said) -> Answer:
     said.check()
     from planner.report.catalogue.figures import listed, model_facts
-    from planner.specs.listing import list_models
-    from planner.specs.reading import load_model
+    from planner.specs.files.listing import list_models
+    from planner.specs.files.reading import load_model
 
     if said.name is not None:
         return shown(said, lambda: _model(said.name))
@@ -35,9 +35,9 @@ def models(said: Said) -> Answer:
 def _model(name: str) -> Document:
     """A shipped model by its shape; a `config.json` by its classes of layers."""
     from planner.report.catalogue import models as shapes
+    from planner.specs.files.reading import load_architecture, load_model
     from planner.specs.huggingface.aliases import known_checkpoint
     from planner.specs.huggingface.locating import is_config
-    from planner.specs.reading import load_architecture, load_model
 
     if is_config(name) and known_checkpoint(name) is None:
         return shapes.layers_document(load_architecture(name, asked_by="plan models"))
@@ -48,9 +48,9 @@ def topologies(said: Said) -> Answer:
     """Clusters of like nodes or chips, and fabrics, which only placements tell apart; or one."""
     said.check()
     from planner.report.catalogue.figures import cluster_facts, listed, pool_facts
-    from planner.specs.listing import list_clusters, list_fabrics
-    from planner.specs.pools import load_pool
-    from planner.specs.reading import load_cluster
+    from planner.specs.files.listing import list_clusters, list_fabrics
+    from planner.specs.files.pools import load_pool
+    from planner.specs.files.reading import load_cluster
 
     if said.name is not None:
         return shown(said, lambda: _topology(said.name))
@@ -69,8 +69,8 @@ def topologies(said: Said) -> Answer:
 
 def _topology(name: str) -> Document:
     from planner.report.catalogue.topologies import cluster_document, pool_document
-    from planner.specs.pools import is_fabric, load_pool
-    from planner.specs.reading import load_cluster
+    from planner.specs.files.pools import is_fabric, load_pool
+    from planner.specs.files.reading import load_cluster
 
     asked_by = "plan topologies"
     if is_fabric(name):
@@ -81,8 +81,8 @@ def _topology(name: str) -> Document:
 def devices(said: Said) -> Answer:
     said.check()
     from planner.results.listings import Devices
-    from planner.specs.listing import list_devices
-    from planner.specs.reading import load_device
+    from planner.specs.files.listing import list_devices
+    from planner.specs.files.reading import load_device
 
     found = _loaded(said.name, list_devices, load_device, asked_by="plan devices")
     return reported(said, Devices(devices=tuple(found)), is_one=said.name is not None)
@@ -92,8 +92,8 @@ def engines(said: Said) -> Answer:
     """All serving engines, or one of them with the rules of what it starts."""
     said.check()
     from planner.results.listings import Engines
-    from planner.specs.engines.files import load_engine
-    from planner.specs.listing import list_engines
+    from planner.specs.files.engines import load_engine
+    from planner.specs.files.listing import list_engines
 
     found = _loaded(said.name, list_engines, load_engine, asked_by="plan engines")
     return reported(said, Engines(engines=tuple(found)), is_one=said.name is not None)

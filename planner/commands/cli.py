@@ -28,11 +28,11 @@ from planner.report.files import EXHAUSTED, Answer, deliver, unwritable
 from planner.report.paint import open_closed_streams, unlogged, width
 from planner.running.deadlines import counted_from
 from planner.running.endings import cause_of, check_room, was_heard
-from planner.specs.ledger import Ledger, recording
+from planner.specs.files.ledger import Ledger, recording
 
 if TYPE_CHECKING:
-    from planner.results import Conflict
     from planner.results.obstacles import PlacementConflict
+    from planner.results.plans import Conflict
     from planner.results.staging import StagingConflict
 
     AnyConflict = Conflict | PlacementConflict | StagingConflict
@@ -139,7 +139,7 @@ def _memory(said: Said) -> AbstractContextManager[None]:
     fraction, workspace = (said.values.get(name) for name in ("memory_fraction", "workspace"))
     if fraction is None and workspace is None:
         return nullcontext()
-    from planner.specs.engines.files import engine_memory
+    from planner.specs.files.engines import engine_memory
 
     return engine_memory(fraction=fraction, workspace_bytes=workspace)
 
@@ -153,7 +153,7 @@ def _rules(said: Said) -> AbstractContextManager[None]:
     path = said.values.get("rules")
     if path is None:
         return nullcontext()
-    from planner.specs.engines.files import changed_rules
+    from planner.specs.files.engines import changed_rules
 
     engines = [said.engine] if isinstance(said.engine, str) else said.engine or ()
     return said.collect(lambda: changed_rules(path, engines=tuple(engines))) or nullcontext()

@@ -12,15 +12,15 @@ from planner.specs.options.readers import OF_THE_MODEL
 
 if TYPE_CHECKING:
     from planner.equations.arrays import FloatArray
-    from planner.specs.architecture import Architecture, Experts
-    from planner.specs.stages_request import ExpertWeights
+    from planner.specs.ask.stages import ExpertWeights
+    from planner.specs.records.architecture import Architecture, Experts
 
 
 def experts(said: Said) -> Answer:
     """Experts on ranks: least load of the fullest, with its bound."""
-    from planner.placing.expert_placing import place_experts
-    from planner.specs.expert_loads import load_coactivation, load_placement
-    from planner.specs.reading import load_architecture
+    from planner.specs.files.reading import load_architecture
+    from planner.tools.experts.loads import load_coactivation, load_placement
+    from planner.tools.experts.placing import place_experts
 
     model = said.load("--model", load_architecture)
     block, n_layers = _experts_of(model, said)
@@ -45,7 +45,7 @@ def experts(said: Said) -> Answer:
 
 def _experts_of(model: Architecture | None, said: Said) -> tuple[Experts | None, int | None]:
     """The experts of a model's layers, and how many layers have them."""
-    from planner.specs.architecture import Experts
+    from planner.specs.records.architecture import Experts
 
     if model is None:
         return None, None
@@ -60,7 +60,7 @@ def _experts_of(model: Architecture | None, said: Said) -> tuple[Experts | None,
 
 def _loads(said: Said, block: Experts | None) -> FloatArray | None:
     """Loads of a file, or drawn ones."""
-    from planner.specs.expert_loads import load_loads, zipf_loads
+    from planner.tools.experts.loads import load_loads, zipf_loads
 
     both, remedy = "cannot go with `--zipf`", "name a file, or draw loads with `--zipf 1.0`"
     if not said.need_one("--loads", "--zipf", both=both, remedy=remedy):
@@ -80,9 +80,9 @@ def _loads(said: Said, block: Experts | None) -> FloatArray | None:
 
 
 def _weights(said: Said, model: Architecture | None, block: Experts | None) -> ExpertWeights:
-    from planner.specs.quality import as_published
-    from planner.specs.records import FORMAT_BYTES
-    from planner.specs.stages_request import ExpertWeights
+    from planner.specs.ask.quality import as_published
+    from planner.specs.ask.stages import ExpertWeights
+    from planner.specs.records.devices import FORMAT_BYTES
 
     drawn = f"drawn by Zipf's law, exponent {said.text('--zipf')}, seed {said.seed}"
     source = said.loads or drawn
@@ -117,10 +117,10 @@ def _groups(said: Said, block: Experts | None) -> int:
 
 def stages(said: Said) -> Answer:
     """A model cut into pipeline stages."""
-    from planner.placing.staging.asking import cut_stages, read_groups
-    from planner.specs.engines.files import load_engine
-    from planner.specs.reading import load_architecture
-    from planner.specs.records import Workload
+    from planner.specs.files.engines import load_engine
+    from planner.specs.files.reading import load_architecture
+    from planner.specs.records.devices import Workload
+    from planner.tools.staging.asking import cut_stages, read_groups
 
     model = said.load("--model", load_architecture)
     engine = said.load("--engine", load_engine)
@@ -135,8 +135,8 @@ def stages(said: Said) -> Answer:
 
 def layers(said: Said) -> Answer:
     """Layers placed on mixed machines."""
-    from planner.placing.staging.placing import place_layers
-    from planner.specs.layer_files import load_layers
+    from planner.specs.files.layer_files import load_layers
+    from planner.tools.staging.placing import place_layers
 
     spec = said.load("--machines", load_layers)
     said.check()

@@ -13,12 +13,12 @@ from planner.errors import Problem, RequestError
 from planner.report.files import Answer
 
 if TYPE_CHECKING:
-    from planner.estimates.calibration.calibrating import Calibration
-    from planner.estimates.measuring.programs import Bench
-    from planner.estimates.measuring.timing import Measurements
-    from planner.estimates.measuring.wanted import Catalogue, Wanted
-    from planner.specs.architecture import Architecture
-    from planner.specs.records import DeviceSpec
+    from planner.specs.records.architecture import Architecture
+    from planner.specs.records.devices import DeviceSpec
+    from planner.tools.calibration.calibrating import Calibration
+    from planner.tools.measuring.programs import Bench
+    from planner.tools.measuring.timing import Measurements
+    from planner.tools.measuring.wanted import Catalogue, Wanted
 
 
 CPU_NAME = "cpu"
@@ -30,10 +30,10 @@ MESSAGES_SHARE = 0.25
 
 def measure(said: Said) -> Answer:
     """Times of this machine's kernels, for `plan calibrate` to fit."""
-    from planner.estimates.measuring import collectives, pytorch
-    from planner.estimates.measuring.timing import joined
-    from planner.estimates.measuring.wanted import wanted_kernels
-    from planner.specs.reading import load_architecture
+    from planner.specs.files.reading import load_architecture
+    from planner.tools.measuring import collectives, pytorch
+    from planner.tools.measuring.timing import joined
+    from planner.tools.measuring.wanted import wanted_kernels
 
     device = _device(said)
     loaded = (said.collect(partial(load_architecture, name)) for name in said.model)
@@ -57,8 +57,8 @@ def measure(said: Said) -> Answer:
 
 
 def _timed(bench: Bench, catalogue: Catalogue, budget_s: float) -> Measurements:
-    from planner.estimates.measuring.timing import measure as time_kernels
     from planner.running.phases import begin
+    from planner.tools.measuring.timing import measure as time_kernels
 
     def tell(place: int, kernel: Wanted) -> None:
         begin(f"timing {kernel.family}: {place} of {len(catalogue.kernels)}")
@@ -69,8 +69,8 @@ def _timed(bench: Bench, catalogue: Catalogue, budget_s: float) -> Measurements:
 def _answer(
     said: Said, bench: Bench, answer: Measurements, catalogue: Catalogue, models: list[str]
 ) -> Answer:
-    from planner.estimates.measuring.machines import table_text
-    from planner.report.answers.kernels import measured_document
+    from planner.tools.calibration.report import measured_document
+    from planner.tools.measuring.machines import table_text
 
     name = _called(said)
     output, table = said.output, table_text(answer, bench, device=name)
@@ -85,7 +85,7 @@ def _answer(
 
 def _called(said: Said) -> str:
     """What rows say that they were timed on: the device's name."""
-    from planner.specs.reading import load_device
+    from planner.specs.files.reading import load_device
 
     return CPU_NAME if said.device is None else load_device(said.device).name
 
@@ -98,8 +98,8 @@ def _nothing(answer: Measurements) -> Problem:
 
 def _device(said: Said) -> DeviceSpec | None:
     """The device asked for; a processor needs none, and is none of those that ship."""
-    from planner.estimates.measuring.pytorch import CPU
-    from planner.specs.reading import load_device
+    from planner.specs.files.reading import load_device
+    from planner.tools.measuring.pytorch import CPU
 
     name = said.device
     if name is None:
@@ -114,15 +114,15 @@ def _device(said: Said) -> DeviceSpec | None:
 
 
 def _is_shipped(name: str) -> bool:
-    from planner.specs.finding import find
-    from planner.specs.places import Kind, shipped_as
+    from planner.specs.files.finding import find
+    from planner.specs.files.places import Kind, shipped_as
 
     return bool(shipped_as(find(Kind.DEVICE, name, asked_by="--device").path))
 
 
 def _refuse_indivisible(said: Said, models: list[Architecture]) -> None:
     """Degrees by which no model can be cut."""
-    from planner.estimates.measuring.wanted import possible_degrees
+    from planner.tools.measuring.wanted import possible_degrees
 
     for degree in said.tp:
         if models and not any(possible_degrees(model, (degree,)) for model in models):
@@ -132,7 +132,7 @@ def _refuse_indivisible(said: Said, models: list[Architecture]) -> None:
 
 def _formats_on(bench: Bench, device: DeviceSpec | None, said: Said) -> tuple[str, ...]:
     """Formats to time on a machine; that it is another device is a problem."""
-    from planner.estimates.measuring.machines import formats_of, unlike
+    from planner.tools.measuring.machines import formats_of, unlike
 
     if device is not None and bench.n_multiprocessors:
         said.problems += unlike(device, bench, by_name=_is_shipped(device.name))
@@ -143,10 +143,10 @@ def _formats_on(bench: Bench, device: DeviceSpec | None, said: Said) -> tuple[st
 
 def calibrate(said: Said) -> Answer:
     """Closed forms of kernels, fitted to measured times."""
-    from planner.estimates.calibration.calibrating import calibrate as fit
-    from planner.report.answers.kernels import fitted_document
     from planner.running.phases import begin
-    from planner.specs.reading import load_device
+    from planner.specs.files.reading import load_device
+    from planner.tools.calibration.calibrating import calibrate as fit
+    from planner.tools.calibration.report import fitted_document
 
     device = said.load("--device", load_device)
     n_sms, n_sms_source = _n_sms(said, device)
@@ -173,7 +173,7 @@ def _n_sms(said: Said, device: DeviceSpec | None) -> tuple[int, str]:
         return int(said.sms), "as given to `plan calibrate`"
     if device is None:
         return 0, ""
-    from planner.estimates.calibration.kernel_files import sms_of
+    from planner.estimates.kernel_files import sms_of
 
     name = device.name
     return said.collect(lambda: sms_of(name)) or (0, "")
@@ -201,15 +201,15 @@ def _check_outputs(said: Said, answer: Calibration) -> None:
 
 def _files(said: Said, answer: Calibration, n_sms_source: str) -> Iterator[tuple[str, str]]:
     if said.output is not None:
-        from planner.estimates.calibration.kernel_schemas import kernel_file
+        from planner.tools.calibration.writing import kernel_file
 
         name = Path(said.output).stem
         yield said.output, kernel_file(answer.table, name=name, n_sms_source=n_sms_source)
     if said.network is not None:
-        from planner.estimates.calibration.kernel_schemas import network_sections
+        from planner.tools.calibration.writing import network_sections
 
         yield said.network, network_sections(answer.fitted, source=answer.source)
     if said.plot is not None:
-        from planner.report.drawings.fits import fits_svg
+        from planner.tools.calibration.drawing import fits_svg
 
         yield said.plot, fits_svg(answer)

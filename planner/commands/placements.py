@@ -10,15 +10,15 @@ from planner.commands.options.reading import read_roles
 from planner.commands.options.said import Said
 from planner.commands.reporting import reported
 from planner.errors import Problem
-from planner.quantities import placed
+from planner.quantities.table import placed
 from planner.report.files import Answer
 from planner.running.phases import begin
-from planner.specs.runtimes import ENGINES, ROOFLINE
+from planner.specs.records.runtimes import ENGINES, ROOFLINE
 
 if TYPE_CHECKING:
     from planner.results.floorplans import FloorPlan
     from planner.results.placements import Placement
-    from planner.specs.placement_request import AnyModel, PlacementRequest, Serve, SiteSpec
+    from planner.specs.ask.placement import AnyModel, PlacementRequest, Serve, SiteSpec
 
 
 DEFAULT_SITE = "h100-fat-tree-x64"
@@ -46,8 +46,8 @@ def read_place(said: Said) -> tuple[SiteSpec, list[Serve], dict[str, Any]]:
         RequestError: with all that is wrong with them.
     """
     from planner.commands.options.reading import refuse_idle_utilisation
-    from planner.specs.pools import load_site
-    from planner.specs.state import load_state
+    from planner.specs.files.pools import load_site
+    from planner.specs.files.state import load_state
 
     loaded = said.collect(lambda: load_site(said.topology or DEFAULT_SITE))
     pool = next(iter(said.priced([loaded] if loaded else [])), None)
@@ -69,7 +69,7 @@ def read_place(said: Said) -> tuple[SiteSpec, list[Serve], dict[str, Any]]:
 
 def loader(name: str, *, is_served: bool) -> Callable[[], AnyModel]:
     """Reads a model: layer by layer, where an engine may run it."""
-    from planner.specs.reading import load_architecture, load_model
+    from planner.specs.files.reading import load_architecture, load_model
 
     if is_served:
         return lambda: load_architecture(name)
@@ -96,8 +96,8 @@ def drawings(said: Said, answer: Placement, floorplan: FloorPlan) -> Iterator[tu
 def read_placement(said: Said) -> dict[str, Any]:
     """Arguments of `place` but for the pool, its state and the models."""
     from planner.commands.options.reading import read_targets, refuse_unsaid_lengths
-    from planner.specs.records import Workload
-    from planner.specs.request import SolverOptions
+    from planner.specs.ask.request import SolverOptions
+    from planner.specs.records.devices import Workload
 
     if said.is_given("--rate"):
         refuse_unsaid_lengths(said)
@@ -129,7 +129,7 @@ def wishes_for(
     Args:
         n_output: tokens that a request for a model writes.
     """
-    from planner.specs.placement_request import Serve
+    from planner.specs.ask.placement import Serve
 
     for option in ("--demand", "--rate", "--replicas"):
         _refuse_strangers(said, option, [model.name for model in models])
@@ -160,8 +160,8 @@ def _refuse_strangers(said: Said, option: str, names: Sequence[str]) -> None:
 
 def _demand(said: Said, name: str, n_output: Callable[[str], int]) -> float | None:
     """Output tokens a second, as they are said, or as so many requests come to."""
-    from planner.specs.ledger import remark
-    from planner.units import show
+    from planner.quantities.units import show
+    from planner.specs.files.ledger import remark
 
     demand: float | None = _of(said.demand, name)
     rate: float | None = _of(said.rate, name)
@@ -186,8 +186,8 @@ def repair(said: Said) -> Answer:
     from planner.placing.floorplans import floorplan_of
     from planner.placing.repairing import repair as find
     from planner.report.saved import load_placement
-    from planner.specs.pools import load_site
-    from planner.specs.state import load_state
+    from planner.specs.files.pools import load_site
+    from planner.specs.files.state import load_state
 
     before = said.load("--placement", load_placement)
     engines = said.engine or (before.request.engines if before else None)

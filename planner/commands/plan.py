@@ -14,14 +14,14 @@ from planner.report.files import FOUND, Answer
 
 if TYPE_CHECKING:
     from planner.commands.asking import Wanted
-    from planner.results import AnyPlan
+    from planner.results.plans import AnyPlan
 
 
 def plan(said: Said) -> Answer:
     """The deployment that is best, or replicas that have roles."""
     from planner.commands.options.reading import with_paths
-    from planner.specs.roles import TOGETHER
-    from planner.specs.runtimes import is_table
+    from planner.specs.records.roles import TOGETHER
+    from planner.specs.records.runtimes import is_table
 
     roles, asked = read_plan(said)
     is_usual = roles in ({}, {"roles": TOGETHER})  # which they are where nothing is said

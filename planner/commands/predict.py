@@ -10,13 +10,13 @@ from planner.commands.options.said import Said
 from planner.commands.reporting import reported
 from planner.errors import Problem
 from planner.report.files import Answer
-from planner.specs.runtimes import ROOFLINE
+from planner.specs.records.runtimes import ROOFLINE
 
 if TYPE_CHECKING:
     from planner.estimates.serving.deployments import DeploymentTable
     from planner.runtimes.predicting import Machines, Speculating
-    from planner.specs.architecture import Architecture
-    from planner.specs.targets import Degrees
+    from planner.specs.ask.targets import Degrees
+    from planner.specs.records.architecture import Architecture
 
 
 def predict(said: Said) -> Answer:
@@ -25,8 +25,8 @@ def predict(said: Said) -> Answer:
     from planner.estimates.serving.traffic import Traffic
     from planner.runtimes.predicting import drafts_for, impossible
     from planner.runtimes.predicting import predict as evaluate
-    from planner.specs.reading import load_architecture
-    from planner.specs.runtimes import LAYOUT_RUNTIMES
+    from planner.specs.files.reading import load_architecture
+    from planner.specs.records.runtimes import LAYOUT_RUNTIMES
 
     said.values["engine"] = said.engine or _usual_engine(said)
     said.refuse_under((said.engine,))
@@ -82,7 +82,7 @@ def _usual_engine(said: Said) -> str:
     """The usual engine; layouts on a pool of devices on which no engine was measured."""
     from planner.errors import RequestError
     from planner.estimates.serving.usual_engines import engines_on
-    from planner.specs.reading import load_cluster
+    from planner.specs.files.reading import load_cluster
 
     with suppress(RequestError):  # which is told where the pool is loaded
         if said.topology and not engines_on(load_cluster(said.topology)):
@@ -93,10 +93,10 @@ def _usual_engine(said: Said) -> str:
 def _of_layouts(said: Said) -> Answer:
     """Layouts, or the reference model: a plan of what is given, of the rest the fastest."""
     from planner.planning.plans import plan
-    from planner.specs.reading import load_cluster, load_model
-    from planner.specs.records import Workload
-    from planner.specs.targets import Layouts, Targets
-    from planner.verifier.layout_predictions import layout_prediction
+    from planner.specs.ask.targets import Layouts, Targets
+    from planner.specs.files.reading import load_cluster, load_model
+    from planner.specs.records.devices import Workload
+    from planner.verifier.layouts.predictions import layout_prediction
 
     model = said.load("--model", load_model)
     cluster = said.load("--topology", load_cluster)
@@ -124,7 +124,7 @@ def _of_layouts(said: Said) -> Answer:
 
 
 def _degrees(said: Said) -> Degrees:
-    from planner.specs.targets import DEGREE_OPTIONS, Degrees
+    from planner.specs.ask.targets import DEGREE_OPTIONS, Degrees
 
     given = {n: said.values[one[2:]] for n, one in DEGREE_OPTIONS.items() if said.is_given(one)}
     return Degrees(**given)
@@ -155,20 +155,20 @@ def _batch(said: Said, n_ranks: int) -> int:
 
 
 def _say_how_they_arrive(rate: float) -> None:
-    from planner.specs.ledger import remark
-    from planner.units import show
+    from planner.quantities.units import show
+    from planner.specs.files.ledger import remark
 
     fact = "arrive at random times: bursts beyond that are not counted"
     remark(Problem(where="--rate", value=show(rate, "request/s"), fact=fact))
 
 
 def _machines(said: Said) -> Machines | None:
-    from planner.estimates.calibration.kernel_files import backend_problems, kernel_table
+    from planner.estimates.kernel_files import backend_problems, kernel_table
     from planner.estimates.serving.networks import serving_network
     from planner.estimates.serving.usual_engines import usual_servers
     from planner.runtimes.predicting import Machines
-    from planner.specs.engines.files import load_engine
-    from planner.specs.reading import load_cluster, load_device
+    from planner.specs.files.engines import load_engine
+    from planner.specs.files.reading import load_cluster, load_device
 
     engine = said.load("--engine", load_engine)
     backend = said.experts_backend or ""
@@ -212,8 +212,8 @@ def _table(
     from planner.estimates.serving.popularity import with_copies
     from planner.estimates.serving.refusals import completed
     from planner.estimates.serving.rules import Ground, Run
-    from planner.specs.quality import as_published
-    from planner.specs.served_formats import ServedFormats, as_run
+    from planner.specs.ask.quality import as_published
+    from planner.specs.records.served_formats import ServedFormats, as_run
 
     for name in ("--experts", "--redundant-experts"):
         if said.is_given(name) and model is not None and not has_experts(model):
@@ -245,7 +245,7 @@ def _table(
 def _speculating(said: Said, model: Architecture | None) -> Speculating | None:
     from planner.estimates.serving.drafting import drafter_of
     from planner.runtimes.predicting import Speculating
-    from planner.specs.acceptance import PUBLISHED
+    from planner.specs.files.acceptance import PUBLISHED
 
     kind = said.draft
     if kind is None:

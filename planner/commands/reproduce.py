@@ -17,8 +17,8 @@ from planner.commands.reporting import reported, shown
 from planner.report.files import Answer
 
 if TYPE_CHECKING:
-    from planner.results.reproductions import ReproducedRow, ReproducedTable
-    from planner.specs.papers.tables import Chart, PaperTable, PublishedRow
+    from planner.results.listings import ReproducedRow, ReproducedTable
+    from planner.specs.files.papers import Chart, PaperTable, PublishedRow
 
 
 UNREAD = "the request cannot be read"
@@ -40,7 +40,7 @@ def reproduce(said: Said) -> Answer:
 
 def answered(tables: Sequence[PaperTable]) -> list[ReproducedTable]:
     """Tables with every row answered; a command that several rows have is run once."""
-    from planner.results.reproductions import ReproducedTable
+    from planner.results.listings import ReproducedTable
 
     answers = _Answers(len({row.command for table in tables for row in table.rows}))
     return [
@@ -53,7 +53,7 @@ def answered(tables: Sequence[PaperTable]) -> list[ReproducedTable]:
 
 def _tables(said: Said) -> list[PaperTable]:
     """The tables whose names begin with what is written; all where nothing is."""
-    from planner.specs.papers.tables import load_paper, paper_names
+    from planner.specs.files.papers import load_paper, paper_names
 
     names: Sequence[str] = paper_names()
     if said.name is not None:
@@ -71,8 +71,8 @@ class _Answers:
 
     def reproduced(self, row: PublishedRow, chart: Chart) -> ReproducedRow:
         """The figure of a row by its request, or why it has none."""
-        from planner.results.reproductions import ReproducedRow
-        from planner.specs.papers.formulas import FormulaError, value_of
+        from planner.results.listings import ReproducedRow
+        from planner.specs.files.formulas import FormulaError, value_of
 
         answer, reason = self._asked(row.command)
         beside, missing = self._asked(row.beside)

@@ -89,8 +89,8 @@ class _SweepLine:
         self.tell("reading", 0, n_requests, 0)
 
     def tell(self, what: str, n_done: int, n_all: int, n_before: int) -> None:
+        from planner.quantities.units import show
         from planner.report.progress import tell
-        from planner.units import show
 
         if what != self._what:
             self._what, self._began_s = what, time.monotonic()

@@ -34,9 +34,9 @@ from planner.layouts.degrees import have_degrees, have_name
 from planner.layouts.geometry import LayoutTable, Pass, geometry
 from planner.layouts.layer import resident_weight_bytes
 from planner.layouts.options import MICROBATCHES, all_layouts, n_offered, offered
-from planner.specs.records import FORMAT_BYTES, ClusterSpec, ModelSpec, Workload
-from planner.specs.request import Request
-from planner.specs.targets import ANY_LAYOUTS, FREE, Degrees, Layouts, Speculation
+from planner.specs.ask.request import Request
+from planner.specs.ask.targets import ANY_LAYOUTS, FREE, Degrees, Layouts, Speculation
+from planner.specs.records.devices import FORMAT_BYTES, ClusterSpec, ModelSpec, Workload
 from planner.topology.meshes import MeshTable, mesh_table
 
 BLOCK = 262_144

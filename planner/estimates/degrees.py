@@ -12,8 +12,8 @@ from planner.estimates.steps import Machine
 from planner.layouts.degrees import degrees_of, have_degrees, have_name, names_of
 from planner.layouts.geometry import LayoutTable
 from planner.layouts.options import MICROBATCHES, all_layouts
-from planner.specs.request import Request
-from planner.specs.targets import DEGREE_OPTIONS
+from planner.specs.ask.request import Request
+from planner.specs.ask.targets import DEGREE_OPTIONS
 
 MOST_NAMED = 12
 """Names of layouts that a message lists."""

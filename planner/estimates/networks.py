@@ -15,8 +15,8 @@ from planner.equations import collectives
 from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.tiers import MeasuredTimes, ProtocolTimes, Spent, tier_table
 from planner.layouts.work import ALL_TO_ALL, REDUCE_SCATTER, WEIGHT_GATHER, Message
-from planner.specs.ledger import LAYOUTS, timed_by
-from planner.specs.records import Fabric, NodesFabric
+from planner.specs.files.ledger import LAYOUTS, timed_by
+from planner.specs.records.devices import Fabric, NodesFabric
 from planner.topology.meshes import MeshTable
 
 

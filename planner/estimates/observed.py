@@ -15,9 +15,9 @@ import numpy as np
 
 from planner.errors import Problem
 from planner.estimates.steps import peak_of
-from planner.specs.records import FORMAT_BYTES, ClusterSpec, ModelSpec
+from planner.quantities.units import show
+from planner.specs.records.devices import FORMAT_BYTES, ClusterSpec, ModelSpec
 from planner.topology.meshes import mesh_table
-from planner.units import show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,10 +12,10 @@ from planner.equations.tails import planned_sigmas
 from planner.estimates.steps import ONE_BYTE, Formats, Machine, pass_times, peak_of, stage_work
 from planner.layouts.geometry import LayoutTable, Pass, geometry
 from planner.layouts.layer import residence
-from planner.specs.model_errors import Quantity, roofline_error
-from planner.specs.records import FORMAT_BYTES, DeviceSpec, ModelSpec, Workload
-from planner.specs.request import Request
-from planner.specs.runtimes import quickness
+from planner.specs.ask.request import Request
+from planner.specs.records.devices import FORMAT_BYTES, DeviceSpec, ModelSpec, Workload
+from planner.specs.records.model_errors import Quantity, roofline_error
+from planner.specs.records.runtimes import quickness
 
 PHASES = ("prefill", "decode")
 

@@ -29,8 +29,8 @@ from planner.layouts.geometry import LayoutTable, Pass, geometry
 from planner.layouts.layer import resident_weight_bytes
 from planner.layouts.options import all_layouts
 from planner.running.deadlines import check
-from planner.specs.records import FORMAT_BYTES, ModelSpec, Workload
-from planner.specs.request import Speculation
+from planner.specs.ask.request import Speculation
+from planner.specs.records.devices import FORMAT_BYTES, ModelSpec, Workload
 
 MOST_COMPARED = 4_000_000
 """Pairs of layouts times batches that are compared together."""

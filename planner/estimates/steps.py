@@ -19,7 +19,7 @@ from planner.estimates.networks import NetworkTable
 from planner.layouts.geometry import Geometry, LayoutTable, Pass
 from planner.layouts.layer import head_work, layer_kinds, layer_work, microbatch
 from planner.layouts.work import WEIGHT_GATHER, Message
-from planner.specs.records import FORMAT_BYTES, DeviceSpec, ModelSpec
+from planner.specs.records.devices import FORMAT_BYTES, DeviceSpec, ModelSpec
 from planner.topology.meshes import MeshTable
 
 

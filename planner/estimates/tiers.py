@@ -17,7 +17,7 @@ import numpy as np
 from planner.equations import collectives, nccl
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.layouts.work import Message
-from planner.specs.records import MeasuredCollectives, NcclProtocol, NodesFabric, TwoRegimes
+from planner.specs.records.devices import MeasuredCollectives, NcclProtocol, NodesFabric, TwoRegimes
 from planner.topology.meshes import MeshTable
 
 Spent = tuple[FloatArray, FloatArray]

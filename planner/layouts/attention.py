@@ -21,7 +21,7 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.layouts.geometry import ALL_AXES, Geometry, Pass, Spread
 from planner.layouts.work import ALL_GATHER, ALL_TO_ALL, Message
-from planner.specs.records import FORMAT_BYTES, ModelSpec
+from planner.specs.records.devices import FORMAT_BYTES, ModelSpec
 
 
 def n_cached_heads(model: ModelSpec) -> int:

@@ -14,8 +14,8 @@ import numpy as np
 from planner.equations.arrays import BoolArray, IntArray
 from planner.layouts.experts import expert_ways
 from planner.layouts.geometry import ALL_AXES, ATTENTION_NAMES, LayoutTable, geometry
-from planner.specs.models import ModelSpec
-from planner.specs.targets import Degrees, PhaseLayout
+from planner.specs.ask.targets import Degrees, PhaseLayout
+from planner.specs.records.models import ModelSpec
 from planner.topology.meshes import MeshTable
 
 

@@ -38,7 +38,7 @@ from planner.layouts.work import (
     Message,
     only_where,
 )
-from planner.specs.records import FORMAT_BYTES, ModelSpec
+from planner.specs.records.devices import FORMAT_BYTES, ModelSpec
 
 
 def touched_fraction(model: ModelSpec, n_tokens: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ from planner.equations.arrays import FloatArray
 from planner.layouts import attention, experts, weight_gathered, weight_stationary
 from planner.layouts.geometry import Geometry, Pass, Spread, spread
 from planner.layouts.work import HeadWork, LayerWork, Message, Residence, only_where
-from planner.specs.records import FORMAT_BYTES, ModelSpec
+from planner.specs.records.devices import FORMAT_BYTES, ModelSpec
 
 
 def microbatch(shape: Geometry, n_sequences: FloatArray) -> FloatArray:

@@ -32,7 +32,7 @@ from planner.layouts.geometry import (
     geometry,
     spread,
 )
-from planner.specs.models import MoeShape
+from planner.specs.records.models import MoeShape
 from planner.topology.meshes import MeshTable
 
 PARTS_PER_STAGE = 4

@@ -17,7 +17,7 @@ import numpy as np
 from planner.equations.arrays import BoolArray, FloatArray
 from planner.layouts.geometry import Geometry, LayoutTable
 from planner.layouts.work import WEIGHT_GATHER, Message
-from planner.specs.records import ModelSpec
+from planner.specs.records.devices import ModelSpec
 
 NAMES = ("WG",)
 

@@ -26,7 +26,7 @@ import numpy as np
 from planner.equations.arrays import BoolArray, FloatArray
 from planner.layouts.geometry import Geometry, LayoutTable
 from planner.layouts.work import ALL_GATHER, REDUCE_SCATTER, Message
-from planner.specs.records import FORMAT_BYTES, ModelSpec
+from planner.specs.records.devices import FORMAT_BYTES, ModelSpec
 
 NAMES = ("WS 1D", "WS 2D")
 

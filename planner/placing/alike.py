@@ -41,10 +41,10 @@ from planner.running.deadlines import is_over
 from planner.runtimes.engines import WITHOUT_ERROR
 from planner.runtimes.registry import layers_of
 from planner.solvers.placement import N_ALWAYS, PlacementSolution
-from planner.specs.engine_request import SIMPLEST
-from planner.specs.model_errors import kernels_share
+from planner.specs.ask.engine import SIMPLEST
+from planner.specs.records.model_errors import kernels_share
+from planner.specs.records.roles import TOGETHER
 from planner.specs.region import INSIDE, MEDIAN
-from planner.specs.roles import TOGETHER
 from planner.specs.validation.hints import from_fields
 
 

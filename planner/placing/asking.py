@@ -10,13 +10,10 @@ from planner.placing.fabrics.site import Fabric, graph_in
 from planner.placing.roles import role_problems
 from planner.placing.sites import Site
 from planner.placing.tori.site import Torus
-from planner.quantities import lacking, placed
+from planner.quantities.table import lacking, placed
 from planner.runtimes.engines import WITHOUT_ERROR
-from planner.specs.architecture import Architecture
-from planner.specs.engine_request import BEST, SIMPLEST
-from planner.specs.graphs import GraphSpec
-from planner.specs.options.meanings import LEAVE_OUT, misplaced
-from planner.specs.placement_request import (
+from planner.specs.ask.engine import BEST, SIMPLEST
+from planner.specs.ask.placement import (
     AnyModel,
     DeploymentTable,
     GroupCost,
@@ -25,14 +22,17 @@ from planner.specs.placement_request import (
     SiteSpec,
     tidied,
 )
-from planner.specs.places import Kind as FileKind
-from planner.specs.places import files
-from planner.specs.pools import PoolSpec, pool_of
-from planner.specs.reading import load_device
-from planner.specs.records import ClusterSpec, DeviceSpec, ModelSpec, TorusFabric, Workload
-from planner.specs.request import DEFAULT_BATCHES, DEFAULT_WORKLOAD, SolverOptions, Targets
-from planner.specs.roles import ALL_TOGETHER, TOGETHER, AskedRoles
-from planner.specs.state import State
+from planner.specs.ask.request import DEFAULT_BATCHES, DEFAULT_WORKLOAD, SolverOptions, Targets
+from planner.specs.files.places import Kind as FileKind
+from planner.specs.files.places import files
+from planner.specs.files.pools import PoolSpec, pool_of
+from planner.specs.files.reading import load_device
+from planner.specs.files.state import State
+from planner.specs.options.meanings import LEAVE_OUT, misplaced
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.devices import ClusterSpec, DeviceSpec, ModelSpec, TorusFabric, Workload
+from planner.specs.records.graphs import GraphSpec
+from planner.specs.records.roles import ALL_TOGETHER, TOGETHER, AskedRoles
 from planner.specs.validation.problems import did_you_mean
 from planner.topology.costs import CostTable, GroupCosts
 from planner.topology.faults import validate_graph

@@ -14,12 +14,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from planner.results.phase_deployments import LayoutDeployment, TableDeployment
 from planner.results.placements import AnyDeployment, Placement, Recipe
-from planner.specs.architecture import Architecture
-from planner.specs.engines.rules import EngineRule
-from planner.specs.records import DeviceSpec
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.devices import DeviceSpec
+from planner.specs.records.engine_rules import EngineRule
+from planner.specs.records.roles import TOGETHER
+from planner.specs.records.served_formats import ServedFormats
 from planner.specs.region import BELIEFS
-from planner.specs.roles import TOGETHER
-from planner.specs.served_formats import ServedFormats
 from planner.specs.validation.hints import from_fields
 
 
@@ -208,7 +208,7 @@ class Configuration(Generic[P]):
         tpot_s: of an output token; 0 where it writes none.
         usd_per_hour: rent of its devices.
         source, choice: where it comes from, and which of that it is.
-        role: of `planner.specs.roles`.
+        role: of `planner.specs.records.roles`.
         ttft_s: until a prompt is read, before it is handed over; 0 where none is read.
         kv_format, handed_bytes: of the cache of one request that is handed over; empty and 0
             where a replica does both phases.

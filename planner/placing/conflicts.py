@@ -16,14 +16,13 @@ from planner.placing.searching import Asked, Search, mastered
 from planner.placing.sites import Posed
 from planner.programs.handover import Handover
 from planner.programs.placement import PlacementProgram, most_copies, served
-from planner.quantities import QUANTITIES
-from planner.results import Obstacle
-from planner.results.obstacles import PlacementConflict
+from planner.quantities.table import QUANTITIES
+from planner.results.obstacles import Obstacle, PlacementConflict
 from planner.results.plans import UNEXPLAINED
 from planner.solvers.placement import PlacementSolution
 from planner.solvers.solution import Status
-from planner.specs.placement_request import Serve
-from planner.specs.roles import APART, TOGETHER
+from planner.specs.ask.placement import Serve
+from planner.specs.records.roles import APART, TOGETHER
 
 MOST_OFF = 1e-3
 """Share by which the most that is handed over is told too low."""

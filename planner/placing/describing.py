@@ -15,11 +15,18 @@ from planner.placing.sorting import Step
 from planner.results.placements import Handover, Placement, Rank, Recipe, Replica
 from planner.solvers.certify import certified, screens_of
 from planner.solvers.placement import PlacementSolution
-from planner.specs.certificates import CLOSER, NO_GAP, OPTIMAL, SIMPLER, Certificate, SortStep
-from planner.specs.engine_request import BEST, SIMPLEST
-from planner.specs.targets import SolverOptions
+from planner.specs.ask.engine import BEST, SIMPLEST
+from planner.specs.ask.targets import SolverOptions
+from planner.specs.records.certificates import (
+    CLOSER,
+    NO_GAP,
+    OPTIMAL,
+    SIMPLER,
+    Certificate,
+    SortStep,
+)
 from planner.specs.validation.hints import from_fields
-from planner.verifier.parts import parts_of
+from planner.verifier.placing.parts import parts_of
 
 PLACED = ("pool", "title", "served", "kinds", "further", "provenance", "verified")
 LAID = ("nodes", "leaves", "ranks", "channels")

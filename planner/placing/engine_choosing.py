@@ -21,8 +21,8 @@ from planner.placing.fabrics.domains import Domain, largest_piece
 from planner.placing.fabrics.patterns import NODE, Beaten
 from planner.programs.layout import ceiling
 from planner.programs.rows import alike_rows, least_by_group
-from planner.specs.roles import PREFILL, TOGETHER
-from planner.specs.targets import Targets
+from planner.specs.ask.targets import Targets
+from planner.specs.records.roles import PREFILL, TOGETHER
 
 
 def lying(cuts: DeploymentTable, domain: Domain) -> BoolArray:

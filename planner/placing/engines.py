@@ -31,15 +31,15 @@ from planner.runtimes.engine_requests import engine_request, machines_of
 from planner.runtimes.engines import describe_choice
 from planner.runtimes.predicting import Machines
 from planner.runtimes.registry import layers_of
-from planner.specs.architecture import Architecture
-from planner.specs.engine_request import EngineRequest
-from planner.specs.kernels import EngineTables
-from planner.specs.ledger import remark
-from planner.specs.placement_request import PlacementRequest, Serve
-from planner.specs.records import ClusterSpec, DeviceSpec
+from planner.specs.ask.engine import EngineRequest
+from planner.specs.ask.placement import PlacementRequest, Serve
+from planner.specs.files.ledger import remark
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.devices import ClusterSpec, DeviceSpec
+from planner.specs.records.kernels import EngineTables
+from planner.specs.records.roles import TOGETHER
+from planner.specs.records.runtimes import ROOFLINE
 from planner.specs.region import BELIEFS, MEDIAN
-from planner.specs.roles import TOGETHER
-from planner.specs.runtimes import ROOFLINE
 from planner.topology.inventory import Kind
 from planner.topology.openings import Openings
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from planner.results.floorplans import Box, FloorPlan, Spot
-from planner.specs.graphs import GraphSpec
-from planner.specs.pools import PoolSpec, pool_of
-from planner.specs.records import ClusterSpec, TorusFabric
-from planner.specs.state import FREE, State
+from planner.specs.files.pools import PoolSpec, pool_of
+from planner.specs.files.state import FREE, State
+from planner.specs.records.devices import ClusterSpec, TorusFabric
+from planner.specs.records.graphs import GraphSpec
 from planner.topology.graph import LINK, SCALE_OUT, SCALE_UP, build_graph, device_names, graph_of
 from planner.topology.packing import domains_by_tier
 from planner.topology.pools import pool_graph, with_state

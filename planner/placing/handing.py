@@ -24,7 +24,7 @@ from planner.placing.configurations import AnyConfiguration, Configuration
 from planner.placing.program import KTOKEN, Aim, Columns
 from planner.programs.handover import Handover
 from planner.programs.layout import ceiling
-from planner.specs.roles import DECODE, PREFILL, ROLES, TOGETHER, AskedRoles, handover_s
+from planner.specs.records.roles import DECODE, PREFILL, ROLES, TOGETHER, AskedRoles, handover_s
 
 GB = 1e9
 

@@ -10,9 +10,9 @@ from planner.errors import Problem, RequestError
 from planner.placing.asking import has_slices, placement_request
 from planner.results.placements import Placement
 from planner.results.repairs import RepairRequest
-from planner.specs.placement_request import PlacementRequest, inherited_and_changed
-from planner.specs.records import DeviceSpec
-from planner.specs.state import State
+from planner.specs.ask.placement import PlacementRequest, inherited_and_changed
+from planner.specs.files.state import State
+from planner.specs.records.devices import DeviceSpec
 from planner.topology.costs import CostTable
 
 

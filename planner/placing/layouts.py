@@ -20,12 +20,12 @@ from planner.programs.contexts import best_of_contexts
 from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment
 from planner.programs.posed import Aim, PosedProgram
-from planner.results import Deployment
+from planner.results.deployments import Deployment
 from planner.runtimes.describe import describe, ground_of
-from planner.specs.records import DeviceSpec
-from planner.specs.request import Request
-from planner.specs.roles import PREFILL, TOGETHER
-from planner.specs.runtimes import ROOFLINE
+from planner.specs.ask.request import Request
+from planner.specs.records.devices import DeviceSpec
+from planner.specs.records.roles import PREFILL, TOGETHER
+from planner.specs.records.runtimes import ROOFLINE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

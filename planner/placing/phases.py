@@ -26,10 +26,10 @@ from planner.programs.posed import Aim, PosedProgram, Source, joined
 from planner.results.phase_deployments import PhaseDeployment
 from planner.running.deadlines import is_over
 from planner.runtimes.describe import agree, describe_phase, ground_of
-from planner.specs.records import FORMAT_BYTES, DeviceSpec, ModelSpec, Workload
-from planner.specs.request import Request
-from planner.specs.roles import DECODE, PREFILL
-from planner.specs.runtimes import ROOFLINE
+from planner.specs.ask.request import Request
+from planner.specs.records.devices import FORMAT_BYTES, DeviceSpec, ModelSpec, Workload
+from planner.specs.records.roles import DECODE, PREFILL
+from planner.specs.records.runtimes import ROOFLINE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

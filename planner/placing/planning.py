@@ -24,9 +24,8 @@ from planner.placing.tables import table_runtime
 from planner.results.placements import Placement
 from planner.running.deadlines import out_of_time, timed
 from planner.solvers.solution import Status
-from planner.specs.engine_request import BEST
-from planner.specs.graphs import GraphSpec
-from planner.specs.placement_request import (
+from planner.specs.ask.engine import BEST
+from planner.specs.ask.placement import (
     AnyModel,
     DeploymentTable,
     GroupCost,
@@ -38,16 +37,17 @@ from planner.specs.placement_request import (
     SiteSpec,
     layout_request,
 )
-from planner.specs.records import ClusterSpec, DeviceSpec, Workload
-from planner.specs.request import SolverOptions, Targets
-from planner.specs.roles import Connector
-from planner.specs.runtimes import ENGINES, ROOFLINE, is_table
-from planner.specs.state import State
+from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.files.state import State
+from planner.specs.records.devices import ClusterSpec, DeviceSpec, Workload
+from planner.specs.records.graphs import GraphSpec
+from planner.specs.records.roles import Connector
+from planner.specs.records.runtimes import ENGINES, ROOFLINE, is_table
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.problems import Collected
 from planner.topology.costs import CostTable, GroupCosts, is_cost
 from planner.verifier.findings import written
-from planner.verifier.placements import judge_placement
+from planner.verifier.placing.placements import judge_placement
 
 if TYPE_CHECKING:
     import networkx as nx

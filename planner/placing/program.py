@@ -16,8 +16,8 @@ import numpy as np
 from planner.equations.arrays import FloatArray, IntArray
 from planner.placing.configurations import AnyConfiguration, sort_of
 from planner.programs.placement import UNLIMITED, Counts, PlacementLimit, PlacementProgram, Uses
-from planner.quantities import QUANTITIES, placed
-from planner.specs.roles import TOGETHER
+from planner.quantities.table import QUANTITIES, placed
+from planner.specs.records.roles import TOGETHER
 
 UNITS = {
     "throughput": (-1e3, "token/s"),

@@ -24,9 +24,7 @@ from planner.running.deadlines import out_of_time, timed
 from planner.solvers.certify import proofs_in_si
 from planner.solvers.placement import PlacementSolution
 from planner.solvers.solution import Status, relative_gap
-from planner.specs.certificates import LEAST_MOVED, UNCONFIRMED
-from planner.specs.engines.files import memory_as_in
-from planner.specs.placement_request import (
+from planner.specs.ask.placement import (
     AnyModel,
     Limits,
     Objective,
@@ -34,15 +32,17 @@ from planner.specs.placement_request import (
     SiteSpec,
     inherited_and_changed,
 )
-from planner.specs.records import DeviceSpec, Workload
-from planner.specs.request import SolverOptions, Targets
-from planner.specs.roles import TOGETHER
-from planner.specs.state import State
+from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.files.engines import memory_as_in
+from planner.specs.files.state import State
+from planner.specs.records.certificates import LEAST_MOVED, UNCONFIRMED
+from planner.specs.records.devices import DeviceSpec, Workload
+from planner.specs.records.roles import TOGETHER
 from planner.specs.validation.arguments import arguments_checked
 from planner.topology.costs import CostTable, GroupCosts
 from planner.verifier.findings import written
-from planner.verifier.placements import judge_placement
-from planner.verifier.repairs import judge_repair
+from planner.verifier.placing.placements import judge_placement
+from planner.verifier.placing.repairs import judge_repair
 
 if TYPE_CHECKING:
     import networkx as nx

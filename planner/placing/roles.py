@@ -6,9 +6,9 @@ from dataclasses import fields
 from typing import Any
 
 from planner.errors import Problem, RequestError
-from planner.specs.placement_request import PlacementRequest
-from planner.specs.reading import USUAL_CONNECTOR, load_connector
-from planner.specs.roles import APART, TOGETHER, AskedRoles, Connector
+from planner.specs.ask.placement import PlacementRequest
+from planner.specs.files.reading import USUAL_CONNECTOR, load_connector
+from planner.specs.records.roles import APART, TOGETHER, AskedRoles, Connector
 
 
 def asked_roles(

@@ -24,10 +24,10 @@ from planner.placing.fabrics.patterns import (
 )
 from planner.placing.layouts import best_of_roles
 from planner.placing.tori.slices import OfferedOnTorus, slice_configurations
-from planner.specs.kernels import EngineTables
-from planner.specs.records import NodesFabric
-from planner.specs.request import Request
-from planner.specs.roles import TOGETHER
+from planner.specs.ask.request import Request
+from planner.specs.records.devices import NodesFabric
+from planner.specs.records.kernels import EngineTables
+from planner.specs.records.roles import TOGETHER
 from planner.topology.meshes import MeshTable
 from planner.topology.openings import Openings
 

@@ -20,9 +20,9 @@ from planner.running.deadlines import out_of_time, share
 from planner.solvers.placement import N_ALWAYS, PlacementSolution, solve_placement
 from planner.solvers.placement.handing import solve_handing
 from planner.solvers.solution import Status, effort_of
-from planner.specs.placement_request import PlacementRequest, Serve
-from planner.specs.request import SolverOptions
-from planner.specs.roles import APART
+from planner.specs.ask.placement import PlacementRequest, Serve
+from planner.specs.ask.request import SolverOptions
+from planner.specs.records.roles import APART
 
 CONFIGURATIONS_SHARE = 0.7
 """Of the time, that making configurations may take: what is left is for placing them."""

@@ -18,8 +18,8 @@ from planner.placing.program import Aim, Columns
 from planner.placing.runtimes import Runtime
 from planner.programs.handover import Handover
 from planner.programs.placement import Counts, PlacementProgram
-from planner.specs.records import ClusterSpec
-from planner.specs.roles import AskedRoles
+from planner.specs.records.devices import ClusterSpec
+from planner.specs.records.roles import AskedRoles
 from planner.topology.inventory import Kind
 
 if TYPE_CHECKING:

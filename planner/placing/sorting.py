@@ -20,7 +20,7 @@ from planner.errors import OutOfTimeError
 from planner.running.deadlines import is_over
 from planner.solvers.placement import PlacementSolution
 from planner.solvers.solution import Status
-from planner.specs.targets import SolverOptions
+from planner.specs.ask.targets import SolverOptions
 
 One = TypeVar("One")
 Step = tuple[int, float, float]

@@ -22,17 +22,17 @@ from planner.programs.layout import ceiling
 from planner.results.phase_deployments import TableDeployment
 from planner.runtimes.describe import agree
 from planner.runtimes.registry import layers_of
-from planner.specs.kernels import EngineTables
-from planner.specs.ledger import remark
-from planner.specs.placement_request import AnyModel, DeploymentRow, PlacementRequest, Serve
-from planner.specs.quality import usual_formats
-from planner.specs.records import ClusterSpec, DeviceSpec
-from planner.specs.request import Targets
-from planner.specs.roles import PREFILL, TOGETHER
-from planner.specs.runtimes import ROOFLINE, table_file
+from planner.specs.ask.placement import AnyModel, DeploymentRow, PlacementRequest, Serve
+from planner.specs.ask.quality import usual_formats
+from planner.specs.ask.request import Targets
+from planner.specs.files.ledger import remark
+from planner.specs.records.devices import ClusterSpec, DeviceSpec
+from planner.specs.records.kernels import EngineTables
+from planner.specs.records.roles import PREFILL, TOGETHER
+from planner.specs.records.runtimes import ROOFLINE, table_file
 from planner.specs.validation.hints import from_fields
 from planner.topology.openings import Openings
-from planner.verifier.table_rows import row_deployment
+from planner.verifier.placing.table_rows import row_deployment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -7,19 +7,19 @@ from dataclasses import replace
 
 from planner.errors import NoPlanError
 from planner.planning.plans import decide
-from planner.results import AnyRequest
 from planner.results.engines import EngineAudit, EngineDeployment
+from planner.results.plans import AnyRequest
 from planner.results.surveys import Frontier
 from planner.runtimes.candidates import Among, Candidates
 from planner.runtimes.engines import EngineCandidates
 from planner.runtimes.erdil2025 import ErdilCandidates
 from planner.runtimes.predicting import Machines
 from planner.runtimes.roofline import candidates_of_request
-from planner.specs.economics.records import EconomicsRequest
-from planner.specs.engine_request import EngineRequest
-from planner.specs.request import Request
-from planner.specs.runtimes import ERDIL2025
-from planner.specs.targets import Targets
+from planner.specs.ask.engine import EngineRequest
+from planner.specs.ask.request import Request
+from planner.specs.ask.targets import Targets
+from planner.specs.records.economics import EconomicsRequest
+from planner.specs.records.runtimes import ERDIL2025
 
 
 def among_again(requests: Sequence[AnyRequest], order: Sequence[str] = ()) -> Among:

@@ -20,14 +20,13 @@ from planner.estimates.networks import network_table
 from planner.estimates.observed import Observed, impossible
 from planner.estimates.steps import Machine, peak_of
 from planner.programs.posed import Aim
-from planner.quantities import USD_PER_MTOKEN
-from planner.results import Deployment
+from planner.quantities.table import USD_PER_MTOKEN
 from planner.results.audits import Audit, AuditedChange, Observation
+from planner.results.deployments import Deployment
 from planner.running.deadlines import check, timed
 from planner.runtimes.roofline import RooflineCandidates, layout_command
 from planner.solvers.search import search
-from planner.specs.records import ClusterSpec, ModelSpec, Workload
-from planner.specs.request import (
+from planner.specs.ask.request import (
     DEFAULT_BATCHES,
     DEFAULT_WORKLOAD,
     Request,
@@ -37,6 +36,7 @@ from planner.specs.request import (
     among_formats,
     make_request,
 )
+from planner.specs.records.devices import ClusterSpec, ModelSpec, Workload
 from planner.specs.validation.arguments import arguments_checked, heed
 from planner.topology.meshes import mesh_table
 from planner.verifier.audits import judge_audit

@@ -10,9 +10,9 @@ from planner.errors import SolverError
 from planner.estimates.candidates import machine_of
 from planner.planning.pareto import proof_of
 from planner.programs.posed import Aim
-from planner.quantities import MS, USD_PER_MTOKEN
-from planner.results import Deployment
+from planner.quantities.table import MS, USD_PER_MTOKEN
 from planner.results.audits import Audit
+from planner.results.deployments import Deployment
 from planner.results.surveys import (
     DEFAULT_ALPHA,
     Case,
@@ -24,7 +24,7 @@ from planner.running.deadlines import check, within
 from planner.runtimes.candidates import Among
 from planner.runtimes.roofline import RooflineCandidates
 from planner.solvers.tracing import Step, trace
-from planner.specs.request import Request
+from planner.specs.ask.request import Request
 
 DECODE_COST = "decode_cost"
 TOLERANCE = 1e-9

@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from planner.errors import NoPlanError, OutOfTimeError, RequestError
 from planner.planning.pareto import frontier
 from planner.planning.plans import plan
-from planner.quantities import QUANTITIES, Quantity, objective_of
+from planner.quantities.table import QUANTITIES, Quantity, objective_of
+from planner.quantities.units import show
 from planner.report.words import limit_label, limit_text
-from planner.results import AnyPlan, Conflict, Obstacle, Plan
+from planner.results.obstacles import Obstacle
+from planner.results.plans import AnyPlan, Conflict, Plan
 from planner.results.surveys import Case, Comparison, Curve, Row
 from planner.running.deadlines import check, timed
 from planner.runtimes.registry import USUAL, layers_of, named_runtimes, shape_of
-from planner.specs.architecture import Architecture
-from planner.specs.quality import usual_formats
-from planner.specs.records import ClusterSpec, ModelSpec
-from planner.specs.request import among_formats
-from planner.specs.roles import TOGETHER, Connector
-from planner.specs.runtimes import ERDIL2025, LAYOUT_RUNTIMES
-from planner.specs.targets import OF_ONE_MODEL, Targets
+from planner.specs.ask.quality import usual_formats
+from planner.specs.ask.request import among_formats
+from planner.specs.ask.targets import OF_ONE_MODEL, Targets
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.devices import ClusterSpec, ModelSpec
+from planner.specs.records.roles import TOGETHER, Connector
+from planner.specs.records.runtimes import ERDIL2025, LAYOUT_RUNTIMES
 from planner.specs.validation.arguments import arguments_checked, conformed
-from planner.units import show
 
 if TYPE_CHECKING:
     from planner.results.obstacles import PlacementConflict

@@ -13,13 +13,13 @@ from planner.running.deadlines import out_of_time, timed
 from planner.runtimes.candidates import Among
 from planner.runtimes.engine_requests import command_of
 from planner.runtimes.engines import EngineCandidates, engine_candidates
-from planner.specs.architecture import Architecture, Experts
-from planner.specs.certificates import FEASIBLE
-from planner.specs.engine_request import EngineRequest
-from planner.specs.engines.files import load_engine
-from planner.specs.records import ClusterSpec, Workload
-from planner.specs.request import DEFAULT_BATCHES, DEFAULT_WORKLOAD, SolverOptions, Targets
-from planner.specs.targets import Degrees
+from planner.specs.ask.engine import EngineRequest
+from planner.specs.ask.request import DEFAULT_BATCHES, DEFAULT_WORKLOAD, SolverOptions, Targets
+from planner.specs.ask.targets import Degrees
+from planner.specs.files.engines import load_engine
+from planner.specs.records.architecture import Architecture, Experts
+from planner.specs.records.certificates import FEASIBLE
+from planner.specs.records.devices import ClusterSpec, Workload
 from planner.specs.validation.arguments import arguments_checked, heed
 from planner.verifier.audits import judge_engine_audit
 from planner.verifier.findings import refuse

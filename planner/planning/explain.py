@@ -18,13 +18,14 @@ from dataclasses import dataclass, replace
 from planner.errors import OutOfTimeError
 from planner.planning.obstacles import POLICY, as_predicted, doubt, policy_obstacle, reason_of
 from planner.programs.posed import Aim
-from planner.quantities import GIB, MEMORY, MS, QUANTITIES
-from planner.results import AnyDeployment, Conflict, Deployment, Obstacle
-from planner.results.plans import EXPLAINED, UNEXPLAINED
+from planner.quantities.table import GIB, MEMORY, MS, QUANTITIES
+from planner.results.deployments import Deployment
+from planner.results.obstacles import Obstacle
+from planner.results.plans import EXPLAINED, UNEXPLAINED, AnyDeployment, Conflict
 from planner.runtimes.candidates import Among, Candidates, limits_of, variants_of
 from planner.solvers.search import Found, is_feasible, optimum, search
 from planner.solvers.solution import Status
-from planner.specs.defaults import reached_options
+from planner.specs.ask.defaults import reached_options
 
 DEMAND = QUANTITIES["demand"]
 """Of which the best is, without a demand, the time of a token when the whole pool works."""

@@ -10,16 +10,16 @@ from planner.errors import OutOfTimeError, UnsettledError
 from planner.programs.layout import Assignment
 from planner.programs.posed import Aim, InMemory, Source
 from planner.programs.reduction import reduced
-from planner.quantities import MEMORY, QUANTITIES
-from planner.results import AnyDeployment, Rival, RuleCost
+from planner.quantities.table import MEMORY, QUANTITIES
 from planner.results.engines import EngineDeployment
+from planner.results.plans import AnyDeployment, Rival, RuleCost
 from planner.running.deadlines import is_over
 from planner.runtimes.candidates import Among, Candidates, limits_of
 from planner.solvers.certify import in_si
 from planner.solvers.search import Found, optimum
 from planner.solvers.solution import Status
-from planner.specs.defaults import RULE_SHARE
-from planner.specs.request import SolverOptions
+from planner.specs.ask.defaults import RULE_SHARE
+from planner.specs.ask.request import SolverOptions
 
 
 def reliefs_of(among: Among) -> dict[str, float]:

@@ -14,18 +14,18 @@ from typing import Any
 
 from planner.errors import NoPlanError, OutOfTimeError, Problem, RequestError, UnsettledError
 from planner.placing.planning import place
-from planner.quantities import QUANTITIES, placed
-from planner.results import AnyPlan, runtime_name
+from planner.quantities.table import QUANTITIES, placed
 from planner.results.placements import Placement
+from planner.results.plans import AnyPlan, runtime_name
 from planner.running.deadlines import is_over
-from planner.specs.architecture import Architecture
-from planner.specs.ledger import remark
+from planner.specs.ask.placement import Serve
+from planner.specs.ask.targets import SolverOptions, Targets
+from planner.specs.files.ledger import remark
 from planner.specs.options.meanings import LEAVE_OUT
 from planner.specs.options.table import set_by
-from planner.specs.placement_request import Serve
-from planner.specs.records import ClusterSpec, ModelSpec
-from planner.specs.runtimes import ERDIL2025
-from planner.specs.targets import SolverOptions, Targets
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.devices import ClusterSpec, ModelSpec
+from planner.specs.records.runtimes import ERDIL2025
 
 OBJECTIVES = {"cost": "rent", "rent": "rent", "devices": "devices"}
 """Objectives of plans that replicas have together; of a demand the cost is its rent over it."""

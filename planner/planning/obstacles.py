@@ -6,17 +6,18 @@ import math
 from collections.abc import Iterator
 
 from planner.programs.posed import Aim
-from planner.quantities import QUANTITIES
-from planner.results import AnyDeployment, Deployment, Obstacle
+from planner.quantities.table import QUANTITIES
+from planner.quantities.units import show
+from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
-from planner.results.obstacles import beyond_text
+from planner.results.obstacles import Obstacle, beyond_text
+from planner.results.plans import AnyDeployment
 from planner.runtimes.candidates import Among, has_region
 from planner.solvers.search import is_feasible
-from planner.specs.model_errors import Quantity, roofline_error
+from planner.specs.ask.request import Request
+from planner.specs.records.model_errors import Quantity, roofline_error
+from planner.specs.records.runtimes import ROOFLINE
 from planner.specs.region import MEDIAN
-from planner.specs.request import Request
-from planner.specs.runtimes import ROOFLINE
-from planner.units import show
 
 PREDICTED = ("tpot", "ttft", "cost", "demand")
 """Limits that are as far off as the times that they rest on."""

@@ -16,8 +16,8 @@ from planner.planning.plans import before_search, plan
 from planner.programs.layout import Assignment, ceiling
 from planner.programs.posed import Aim, PosedProgram, joined
 from planner.programs.tradeoff import tradeoff_of
-from planner.quantities import objective_of
-from planner.results import AnyDeployment
+from planner.quantities.table import objective_of
+from planner.results.plans import AnyDeployment
 from planner.results.surveys import (
     DEFAULT_ALPHA,
     X_AXES,
@@ -33,11 +33,11 @@ from planner.solvers.certify import in_si, screens_of
 from planner.solvers.search import break_ties
 from planner.solvers.solution import Status
 from planner.solvers.tracing import Step, Trace, trace
-from planner.specs.architecture import Architecture
-from planner.specs.economics.records import EconomicsRequest
-from planner.specs.records import ClusterSpec, ModelSpec
-from planner.specs.request import SolverOptions, Targets
-from planner.specs.runtimes import ERDIL2025
+from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.devices import ClusterSpec, ModelSpec
+from planner.specs.records.economics import EconomicsRequest
+from planner.specs.records.runtimes import ERDIL2025
 from planner.specs.validation.arguments import arguments_checked, conformed
 from planner.verifier.findings import written
 from planner.verifier.frontiers import judged_frontier

@@ -12,8 +12,8 @@ from planner.planning.explain import explain
 from planner.planning.gains import gains, reliefs_of, rule_costs
 from planner.planning.ties import beliefs_of, rivals_of, ties_of
 from planner.programs.posed import Aim, PosedProgram
-from planner.quantities import QUANTITIES, objective_of
-from planner.results import AnyDeployment, AnyPlan, LimitUse, Plan
+from planner.quantities.table import QUANTITIES, objective_of
+from planner.results.plans import AnyDeployment, AnyPlan, LimitUse, Plan
 from planner.running.deadlines import out_of_time, timed
 from planner.running.phases import begin
 from planner.runtimes.candidates import Among, variants_of
@@ -21,12 +21,12 @@ from planner.runtimes.registry import USUAL, candidates_of
 from planner.solvers.certify import certified, in_si, n_rejected, screens_of
 from planner.solvers.search import Found, search
 from planner.solvers.solution import Progress, Status
-from planner.specs.architecture import Architecture
-from planner.specs.certificates import Certificate
-from planner.specs.economics.records import MEMORY_RULES
-from planner.specs.engine_request import OVERLAPS, PREFERENCES, AskedDrafting
-from planner.specs.records import ClusterSpec, ModelSpec, Workload
-from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Speculation, Targets
+from planner.specs.ask.engine import OVERLAPS, PREFERENCES, AskedDrafting
+from planner.specs.ask.request import DEFAULT_WORKLOAD, SolverOptions, Speculation, Targets
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.certificates import Certificate
+from planner.specs.records.devices import ClusterSpec, ModelSpec, Workload
+from planner.specs.records.economics import MEMORY_RULES
 from planner.specs.validation.arguments import arguments_checked
 from planner.verifier.findings import written
 from planner.verifier.plans import judge_plan

@@ -12,14 +12,14 @@ from planner.programs.layout import Assignment, ceiling, keeping
 from planner.programs.posed import Aim, PosedProgram
 from planner.programs.rows import least_by_group
 from planner.programs.targets import SIMPLICITY
-from planner.results import Alternative, AnyDeployment, Rival
 from planner.results.engines import EngineDeployment
+from planner.results.plans import Alternative, AnyDeployment, Rival
 from planner.running.deadlines import is_over
 from planner.runtimes.candidates import Among, has_region
 from planner.solvers.certify import in_si
 from planner.solvers.search import N_ALTERNATIVES, Found, search
-from planner.specs.engine_request import SIMPLEST
-from planner.specs.model_errors import Quantity, common_error
+from planner.specs.ask.engine import SIMPLEST
+from planner.specs.records.model_errors import Quantity, common_error
 from planner.specs.region import FACTOR, INSIDE, MEDIAN
 
 

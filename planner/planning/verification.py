@@ -13,8 +13,8 @@ from planner.report.launch.telling import with_commands_of
 from planner.report.saved import ReadAnswer, answer_of, load_answer
 from planner.results.listings import Falsehood, Verification
 from planner.running.deadlines import counted_from, only_within
-from planner.specs.kernels import EngineSpec, engines_in
-from planner.specs.ledger import DataFile, is_unchanged
+from planner.specs.files.ledger import DataFile, is_unchanged
+from planner.specs.records.kernels import EngineSpec, engines_in
 from planner.verifier.findings import Finding, differences, judge_of
 from planner.verifier.findings import Path as Place
 from planner.verifier.rules import PROVED, UNVERIFIED, rule_of

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.programs.targets import SIMPLICITY, Coefficients, Facts, Ways
-from planner.quantities import GIB, KW, MS, USD_PER_MTOKEN
-from planner.specs.request import Targets
+from planner.quantities.table import GIB, KW, MS, USD_PER_MTOKEN
+from planner.specs.ask.request import Targets
 
 REPLICA_SLOT = "replicas"
 

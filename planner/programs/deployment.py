@@ -34,9 +34,9 @@ from planner.programs.targets import (
     further,
     simplicity,
 )
-from planner.quantities import GIB, USD_PER_MTOKEN
-from planner.specs.records import Workload
-from planner.specs.request import Request
+from planner.quantities.table import GIB, USD_PER_MTOKEN
+from planner.specs.ask.request import Request
+from planner.specs.records.devices import Workload
 from planner.topology.packing import n_places
 
 PREFILL, DECODE, REPLICAS = 0, 1, 2

@@ -13,8 +13,8 @@ from planner.estimates.economics.choices import Choices
 from planner.programs.amounts import Fleet, Priced, timed_facts, timed_replica, ways_of
 from planner.programs.posed import Aim, PosedProgram, stated
 from planner.programs.targets import SIMPLICITY, Quantities, simplicity
-from planner.quantities import GIB
-from planner.specs.economics.records import EconomicsRequest
+from planner.quantities.table import GIB
+from planner.specs.records.economics import EconomicsRequest
 from planner.topology.packing import n_node_places
 
 SLOTS = ("decode",)

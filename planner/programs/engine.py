@@ -21,9 +21,9 @@ from planner.programs.amounts import Fleet, Priced, timed_facts, timed_replica, 
 from planner.programs.posed import Aim, PosedProgram, stated
 from planner.programs.rows import alike_rows
 from planner.programs.targets import SIMPLICITY, Coefficients, Facts, Quantities, simplicity
-from planner.quantities import GIB
-from planner.specs.engine_request import EngineRequest
-from planner.specs.served_formats import ServedFormats
+from planner.quantities.table import GIB
+from planner.specs.ask.engine import EngineRequest
+from planner.specs.records.served_formats import ServedFormats
 from planner.topology.packing import n_node_places
 
 SLOTS = ("serving",)

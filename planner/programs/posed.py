@@ -18,8 +18,8 @@ from planner.equations.arrays import IntArray
 from planner.programs.amounts import REPLICA_SLOT, Fleet
 from planner.programs.layout import Assignment, LayoutProgram, Limit, concatenated, restrict
 from planner.programs.targets import Facts, Quantities, further, target_limits
-from planner.quantities import MEMORY
-from planner.specs.targets import Targets
+from planner.quantities.table import MEMORY
+from planner.specs.ask.targets import Targets
 
 NO_RELIEFS: Mapping[str, float] = MappingProxyType({})
 

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from planner.specs.certificates import Outcome, Proof
+from planner.specs.records.certificates import Outcome, Proof
 
 ROUNDING = 1e-7
 """Share of a value by which a solver's sums may be off: a bound beyond a value in hand by less

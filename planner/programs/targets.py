@@ -13,8 +13,8 @@ import numpy.typing as npt
 from planner.equations.arrays import FloatArray, IntArray, divisors
 from planner.errors import RequestError
 from planner.programs.layout import Limit
-from planner.quantities import QUANTITIES, refused
-from planner.specs.request import Targets
+from planner.quantities.table import QUANTITIES, refused
+from planner.specs.ask.request import Targets
 
 
 def target_limits(

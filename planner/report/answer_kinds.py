@@ -23,7 +23,8 @@ class AnswerKind:
     Args:
         name: the word for it in the envelope.
         of: its record, by module of `planner.results` and name: others are not imported.
-        module: of `planner.report` that makes a document of it; empty where none does.
+        module: of `planner.report`, or of `planner.tools`, that makes a document of it; empty where
+            none does.
         elsewhere: what stands beside it in the envelope that is no `request` or `certificate` of
             the record, nor `state` of its request: its name there, and the way to it.
         repeated: a field that is not written because it is the same as another, and that one.
@@ -80,9 +81,9 @@ ANSWER_KINDS: tuple[AnswerKind, ...] = (
         ),
         repeated=(("placement", "request"), ("request", "wanted")),
     ),
-    AnswerKind(name="experts", of="experts.ExpertPlan", module="answers.experts"),
-    AnswerKind(name="stages", of="staging.StagePlan", module="answers.stages"),
-    AnswerKind(name="layers", of="staging.LayerPlacement", module="answers.layers"),
+    AnswerKind(name="experts", of="experts.ExpertPlan", module="tools.experts.report"),
+    AnswerKind(name="stages", of="staging.StagePlan", module="tools.staging.stages_report"),
+    AnswerKind(name="layers", of="staging.LayerPlacement", module="tools.staging.layers_report"),
     AnswerKind(name="fleet", of="fleets.FleetPlan", module="answers.fleets"),
     AnswerKind(name="staircase", of="fleets.FleetStaircase", module="answers.staircases"),
     AnswerKind(name="frontiers", of="surveys.Curves", module="answers.frontiers"),
@@ -150,7 +151,8 @@ def _module(answer: object) -> Any:  # noqa: ANN401 a module
     kind = kind_of(answer)
     if not kind.module:
         raise TypeError(f"no document tells a {kind.name}")
-    return import_module(f"planner.report.{kind.module}")
+    room = "planner" if kind.module.startswith("tools.") else "planner.report"
+    return import_module(f"{room}.{kind.module}")
 
 
 def kind_named(name: object) -> AnswerKind | None:

@@ -34,7 +34,7 @@ from planner.report.answer_kinds import Path, kind_of
 from planner.report.json_records import JOINT, KINDS, RANGES, computed_of
 from planner.report.times import times_of
 from planner.results.listings import Failure
-from planner.specs.ledger import files_used
+from planner.specs.files.ledger import files_used
 from planner.specs.options.counts import spans
 
 Json = dict[str, Any]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from planner.quantities.units import show
 from planner.report.launch.words import saved_as
 from planner.report.region import planned_words
 from planner.report.words import amount, percent, target_texts
-from planner.results import AnyRequest
-from planner.specs.acceptance import acceptance_text, source_of
-from planner.specs.architecture import Architecture, Experts
-from planner.specs.engine_request import OVERLAPS, AskedModel, EngineRequest
-from planner.specs.engines.files import memory_options
-from planner.specs.kernels import EngineSpec
+from planner.results.plans import AnyRequest
+from planner.specs.ask.engine import OVERLAPS, AskedModel, EngineRequest
+from planner.specs.files.acceptance import acceptance_text, source_of
+from planner.specs.files.engines import memory_options
 from planner.specs.options.counts import span_text
-from planner.specs.served_formats import ServedFormats, as_run, checkpoint_of
-from planner.units import show
+from planner.specs.records.architecture import Architecture, Experts
+from planner.specs.records.kernels import EngineSpec
+from planner.specs.records.served_formats import ServedFormats, as_run, checkpoint_of
 
 
 def engine_rows(request: EngineRequest, others: Sequence[AnyRequest] = ()) -> list[tuple[str, str]]:

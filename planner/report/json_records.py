@@ -13,24 +13,24 @@ from functools import cache, reduce
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from planner.results import Deployment
 from planner.results.arrivals import Load
+from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
 from planner.results.experts import RedundantExperts
 from planner.results.phase_deployments import PhaseDeployment, TableDeployment
 from planner.results.placements import Placement
 from planner.results.predictions import Interval, Launch
-from planner.specs.architecture import Experts, FeedForward
-from planner.specs.economics.records import EconomicsRequest
-from planner.specs.engine_request import EngineRequest, ServingRecords
-from planner.specs.graphs import GraphSpec
-from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
-from planner.specs.placement_request import PlacementRequest
-from planner.specs.pools import PoolSpec
-from planner.specs.records import ClusterSpec, LinkedFabric, NodesFabric, TorusFabric
-from planner.specs.request import Request
-from planner.specs.stations import Station
+from planner.specs.ask.engine import EngineRequest, ServingRecords
+from planner.specs.ask.placement import PlacementRequest
+from planner.specs.ask.request import Request
+from planner.specs.files.pools import PoolSpec
+from planner.specs.records.architecture import Experts, FeedForward
+from planner.specs.records.devices import ClusterSpec, LinkedFabric, NodesFabric, TorusFabric
+from planner.specs.records.economics import EconomicsRequest
+from planner.specs.records.graphs import GraphSpec
+from planner.specs.records.mixers import GroupedAttention, LatentAttention, Recurrence
+from planner.specs.records.roles import Station
 from planner.specs.traffic.arrivals import Trace
 from planner.specs.traffic.distributions import (
     ExponentialTokens,

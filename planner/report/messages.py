@@ -17,12 +17,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from planner.errors import OutOfTimeError, Problem, RequestError, SolverError, UnsettledError
-from planner.report.lines import wrapped
-from planner.specs.texts import visible
-from planner.units import show
+from planner.quantities.units import show
+from planner.report.words import wrapped
+from planner.specs.files.texts import visible
 
 if TYPE_CHECKING:
-    from planner.specs.ledger import DataFile, Ledger
+    from planner.specs.files.ledger import DataFile, Ledger
 
 MOST_LISTED = 100
 _LEAST_ROOM = 32  # columns that a fact needs beside its literal

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from planner.quantities import axis_of, objective_of
+from planner.quantities.table import axis_of, objective_of
+from planner.quantities.units import show
 from planner.report.words import headline, plural
-from planner.results import AnyDeployment, AnyRequest, Deployment, PhasePlan, runtime_name
+from planner.results.deployments import Deployment, PhasePlan
 from planner.results.engines import EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
+from planner.results.plans import AnyDeployment, AnyRequest, runtime_name
 from planner.results.surveys import Case, Frontier, FrontierPoint
-from planner.specs.engine_request import EngineRequest
-from planner.specs.request import Request
-from planner.units import show
+from planner.specs.ask.engine import EngineRequest
+from planner.specs.ask.request import Request
 
 _Cell = Callable[[AnyDeployment], str]
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from errno import EAGAIN
 from typing import IO, TYPE_CHECKING
 
-from planner.specs.texts import visible
+from planner.specs.files.texts import visible
 
 if TYPE_CHECKING:
     from rich.text import Text

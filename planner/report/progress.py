@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
+from planner.quantities.units import show
 from planner.report.words import objective_dimension, percent, plural
 from planner.running import phases
-from planner.units import show
 
 if TYPE_CHECKING:
     from planner.results.fleets import Round, Step

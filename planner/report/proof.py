@@ -7,12 +7,19 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from planner.quantities.units import show
 from planner.report.documents.blocks import Pairs, Section, Table, section
 from planner.report.words import limit_label, percent, plural
-from planner.results import AnyPlan
+from planner.results.plans import AnyPlan
 from planner.results.surveys import FrontierProof
-from planner.specs.certificates import LEAST_MOVED, NO_GAP, OPTIMAL, UNCONFIRMED, Certificate, Proof
-from planner.units import show
+from planner.specs.records.certificates import (
+    LEAST_MOVED,
+    NO_GAP,
+    OPTIMAL,
+    UNCONFIRMED,
+    Certificate,
+    Proof,
+)
 
 _NO_GAP_SHOWN = 5e-7
 BEST = "no plan with the batches offered is better"

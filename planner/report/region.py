@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from planner.quantities.units import show
 from planner.report.words import amount, percent
-from planner.results import Alternative, EnginePlan
 from planner.results.engines import EngineDeployment
-from planner.specs.architecture import Architecture, Experts
+from planner.results.plans import Alternative, EnginePlan
+from planner.specs.records.architecture import Architecture, Experts
+from planner.specs.records.runtimes import ModelKind, runtime_of
 from planner.specs.region import (
     CONFIDENCE,
     LEAST_ROWS,
@@ -22,13 +24,11 @@ from planner.specs.region import (
     measured,
     settings,
 )
-from planner.specs.runtimes import ModelKind, runtime_of
-from planner.units import show
 
 if TYPE_CHECKING:
     from planner.results.fleets import FleetPlan, OtherFleet
     from planner.results.placements import OtherPlacement, Placement, Recipe
-    from planner.specs.placement_request import AnyModel
+    from planner.specs.ask.placement import AnyModel
 
 _WORDS = {
     "tp": "TP {}",

@@ -17,9 +17,9 @@ from planner.report.decoding import ANSWERS, as_written, fault
 from planner.report.times import Times
 from planner.results.placements import Placement
 from planner.results.repairs import Repair
-from planner.specs.ledger import DataFile, Use, enter
-from planner.specs.tables import literal
-from planner.specs.texts import UnreadError, json_of, read_bytes, text_of
+from planner.specs.files.ledger import DataFile, Use, enter
+from planner.specs.files.tables import literal
+from planner.specs.files.texts import UnreadError, json_of, read_bytes, text_of
 from planner.specs.validation.arguments import arguments_checked
 
 MOST_BYTES = 32 * 2**20

@@ -1,6 +1,7 @@
 """Whose the times of an answer are, what they mean, and how far off such times were.
 
-Nothing here says more than `specs.runtimes` has of the same runtime, device and kind of model.
+Nothing here says more than `specs.records.runtimes` has of the same runtime, device and kind of
+model.
 """
 
 from __future__ import annotations
@@ -14,14 +15,13 @@ from planner.estimates.serving.usual_engines import why_no_engine
 from planner.report.documents.blocks import Note, notes
 from planner.report.region import model_kind, outside_words
 from planner.report.words import percent, plural
-from planner.results import AnyDeployment, AnyRequest, runtime_name
 from planner.results.engines import EngineDeployment
-from planner.specs.economics.records import EconomicsRequest
-from planner.specs.records import ClusterSpec
-from planner.specs.region import Outside
-from planner.specs.request import Request
-from planner.specs.roles import SCHEDULES_APART, TOGETHER
-from planner.specs.runtimes import (
+from planner.results.plans import AnyDeployment, AnyRequest, runtime_name
+from planner.specs.ask.request import Request
+from planner.specs.records.devices import ClusterSpec
+from planner.specs.records.economics import EconomicsRequest
+from planner.specs.records.roles import SCHEDULES_APART, TOGETHER
+from planner.specs.records.runtimes import (
     ERDIL2025,
     ROOFLINE,
     Judged,
@@ -30,12 +30,13 @@ from planner.specs.runtimes import (
     judged_on,
     runtime_of,
 )
+from planner.specs.region import Outside
 
 if TYPE_CHECKING:
     from planner.results.fleets import FleetPlan
     from planner.results.placements import Placement
     from planner.results.surveys import Curve, Frontier
-    from planner.specs.placement_request import AnyModel
+    from planner.specs.ask.placement import AnyModel
 
 _KINDS = {"dense": "dense models", "mixture": "mixtures of experts"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from planner.specs.stations import Station
+from planner.specs.records.roles import Station
 from planner.specs.validation.hints import computed
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.results import Deployment
-from planner.specs.request import Request, Speculation
+from planner.results.deployments import Deployment
+from planner.specs.ask.request import Request, Speculation
 from planner.specs.validation.hints import computed
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
-from planner.specs.roles import DECODE, PREFILL
+from planner.quantities.units import show
+from planner.specs.records.roles import DECODE, PREFILL
 from planner.specs.validation.hints import computed, from_fields
-from planner.units import show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

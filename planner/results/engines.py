@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from planner.specs.architecture import Architecture
-from planner.specs.engine_request import OVERLAPS, EngineRequest, PredictionRequest
+from planner.quantities.units import show
+from planner.specs.ask.engine import OVERLAPS, EngineRequest, PredictionRequest
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.roles import TOGETHER, role_words
+from planner.specs.records.served_formats import ServedFormats
 from planner.specs.region import Outside
-from planner.specs.roles import TOGETHER, role_words
-from planner.specs.served_formats import ServedFormats
 from planner.specs.validation.hints import computed, from_fields
-from planner.units import show
 
 if TYPE_CHECKING:  # here and where else records are named only: `report.json_records`
     from planner.results.experts import RedundantExperts

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from planner.quantities.units import show
 from planner.specs.validation.hints import computed, from_fields
-from planner.units import show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.specs.certificates import OPTIMAL, Certificate
-from planner.specs.stages_request import ExpertsRequest
+from planner.specs.ask.stages import ExpertsRequest
+from planner.specs.records.certificates import OPTIMAL, Certificate
 from planner.specs.validation.hints import computed
 
 

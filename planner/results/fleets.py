@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from planner.quantities.units import show
 from planner.results.arrivals import Percentile, Simulated
 from planner.results.placements import KindUse, Recipe, Replica
-from planner.specs.certificates import Certificate
-from planner.specs.fleet_request import FleetRequest
-from planner.specs.records import Workload
-from planner.specs.stations import Station
-from planner.specs.tables import Provenance
+from planner.specs.ask.fleet import FleetRequest
+from planner.specs.files.tables import Provenance
+from planner.specs.records.certificates import Certificate
+from planner.specs.records.devices import Workload
+from planner.specs.records.roles import Station
 from planner.specs.validation.hints import LATER, computed
-from planner.units import show
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

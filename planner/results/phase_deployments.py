@@ -13,8 +13,8 @@ from planner.results.deployments import (
     OfLayouts,
     PhasePlan,
 )
-from planner.specs.roles import DECODE, PREFILL
-from planner.specs.runtimes import table_file
+from planner.specs.records.roles import DECODE, PREFILL
+from planner.specs.records.runtimes import table_file
 from planner.specs.validation.hints import computed, from_fields
 
 
@@ -115,7 +115,7 @@ class TableDeployment:
         line: of that file.
         name: of the deployment, as the row has it.
         engine: that runs it.
-        role: of `planner.specs.roles`.
+        role: of `planner.specs.records.roles`.
         model: which is served, by the planner's name.
         n_devices: of the replica.
         batch: requests in flight.

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from planner.quantities import QUANTITIES
+from planner.quantities.table import QUANTITIES
+from planner.quantities.units import show
 from planner.results.engines import EngineDeployment
 from planner.results.phase_deployments import LayoutDeployment, TableDeployment
-from planner.specs.certificates import Certificate
-from planner.specs.placement_request import PlacementRequest
-from planner.specs.roles import TOGETHER
-from planner.specs.tables import Provenance
+from planner.specs.ask.placement import PlacementRequest
+from planner.specs.files.tables import Provenance
+from planner.specs.records.certificates import Certificate
+from planner.specs.records.roles import TOGETHER
 from planner.specs.validation.hints import computed
-from planner.units import show
 
 AnyDeployment = LayoutDeployment | EngineDeployment | TableDeployment
 """Of layouts, of a serving engine, or of a row of a table."""
@@ -81,7 +81,7 @@ class Recipe:
             way: of `scale_up`, `nic` and `spine`; on a torus of the links along `x`, `y`, `z`.
         pieces: devices that lie in one node together, in the order of ranks; none on a torus.
         deployment: of one replica.
-        role: what it does of a request, of `planner.specs.roles`.
+        role: what it does of a request, of `planner.specs.records.roles`.
     """
 
     model: str

@@ -10,19 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from planner.quantities.units import show
 from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
 from planner.results.obstacles import Obstacle
-from planner.specs.certificates import Certificate
-from planner.specs.economics.records import EconomicsRequest
-from planner.specs.engine_request import EngineRequest
-from planner.specs.quality import with_variants
-from planner.specs.records import Provenance
-from planner.specs.request import Request
-from planner.specs.runtimes import ERDIL2025, ROOFLINE
+from planner.specs.ask.engine import EngineRequest
+from planner.specs.ask.quality import with_variants
+from planner.specs.ask.request import Request
+from planner.specs.records.certificates import Certificate
+from planner.specs.records.devices import Provenance
+from planner.specs.records.economics import EconomicsRequest
+from planner.specs.records.runtimes import ERDIL2025, ROOFLINE
 from planner.specs.validation.hints import computed
-from planner.units import show
 
 if TYPE_CHECKING:  # pools are read from files, which an error without any need not wait for
     from planner.results.arrivals import Load

@@ -8,11 +8,11 @@ from typing import Literal
 
 from planner.results.arrivals import Load, Waves
 from planner.results.experts import RedundantExperts
-from planner.specs.engine_request import PredictionRequest
+from planner.specs.ask.engine import PredictionRequest
+from planner.specs.files.tables import Provenance
+from planner.specs.records.roles import PREFILL
+from planner.specs.records.runtimes import ModelKind
 from planner.specs.region import Outside
-from planner.specs.roles import PREFILL
-from planner.specs.runtimes import ModelKind
-from planner.specs.tables import Provenance
 from planner.specs.validation.hints import computed
 
 Bound = Literal["compute", "memory", "network", "latency", "idle"]

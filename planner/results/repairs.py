@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.results.placements import Placement
-from planner.specs.certificates import Proof
-from planner.specs.placement_request import PlacementRequest
+from planner.specs.ask.placement import PlacementRequest
+from planner.specs.records.certificates import Proof
 from planner.specs.validation.hints import computed
 
 

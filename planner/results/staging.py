@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from planner.specs.certificates import Certificate
-from planner.specs.stages_request import LayersRequest, StagesRequest
-from planner.specs.tables import Provenance
+from planner.specs.ask.stages import LayersRequest, StagesRequest
+from planner.specs.files.tables import Provenance
+from planner.specs.records.certificates import Certificate
 from planner.specs.validation.hints import computed
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from planner.quantities import axes
-from planner.results import AnyDeployment, AnyPlan, AnyRequest
-from planner.specs.certificates import Proof, Screen
-from planner.specs.engine_request import EngineRequest
-from planner.specs.records import Provenance
-from planner.specs.request import Request
-from planner.specs.runtimes import ROOFLINE
+from planner.quantities.table import axes
+from planner.results.plans import AnyDeployment, AnyPlan, AnyRequest
+from planner.specs.ask.engine import EngineRequest
+from planner.specs.ask.request import Request
+from planner.specs.records.certificates import Proof, Screen
+from planner.specs.records.devices import Provenance
+from planner.specs.records.runtimes import ROOFLINE
 from planner.specs.validation.hints import computed
 
 if TYPE_CHECKING:  # pools are read from files, which a plan by itself need not wait for
     from planner.results.placements import Placement
-    from planner.specs.placement_request import PlacementRequest
+    from planner.specs.ask.placement import PlacementRequest
 
 X_AXES = axes(delays=True)
 """What a frontier may keep short: time per output token, time to first token."""

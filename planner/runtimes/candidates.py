@@ -12,10 +12,10 @@ from typing import Protocol
 
 from planner.programs.layout import Assignment
 from planner.programs.posed import Aim, PosedProgram, Several, Source
-from planner.quantities import MEMORY
-from planner.results import AnyDeployment, AnyRequest, Considered
-from planner.specs.engine_request import EngineRequest
-from planner.specs.targets import Targets
+from planner.quantities.table import MEMORY
+from planner.results.plans import AnyDeployment, AnyRequest, Considered
+from planner.specs.ask.engine import EngineRequest
+from planner.specs.ask.targets import Targets
 
 
 class Candidates(Protocol):

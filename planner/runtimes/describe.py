@@ -18,19 +18,18 @@ from planner.programs.amounts import PREFILLED
 from planner.programs.deployment import DECODE, PREFILL, REPLICAS
 from planner.programs.layout import Assignment
 from planner.programs.posed import PosedProgram
-from planner.quantities import GIB, QUANTITIES
-from planner.results import Deployment, Mesh
-from planner.results.deployments import DraftChoice, LayoutChoice, PhaseChoice
+from planner.quantities.table import GIB, QUANTITIES
+from planner.results.deployments import Deployment, DraftChoice, LayoutChoice, Mesh, PhaseChoice
 from planner.results.phase_deployments import PhaseDeployment
-from planner.specs.ledger import recording
-from planner.specs.reading import load_cluster
-from planner.specs.records import ClusterSpec, NodesFabric
-from planner.specs.request import Request
+from planner.specs.ask.request import Request
+from planner.specs.files.ledger import recording
+from planner.specs.files.reading import load_cluster
+from planner.specs.records.devices import ClusterSpec, NodesFabric
 from planner.topology.meshes import MeshTable
-from planner.verifier.deployments import Ground, layout_deployment
 from planner.verifier.findings import Refused
-from planner.verifier.meshes import Handing, Opening
-from planner.verifier.phase_deployments import phase_deployment
+from planner.verifier.layouts.deployments import Ground, layout_deployment
+from planner.verifier.layouts.meshes import Handing, Opening
+from planner.verifier.layouts.phase_deployments import phase_deployment
 from planner.verifier.quantities import HBM, MEASURES
 
 APART = ("throughput", "decode_cost", HBM)

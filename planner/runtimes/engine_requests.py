@@ -10,7 +10,7 @@ from typing import Annotated
 import numpy as np
 
 from planner.errors import Problem, RequestError
-from planner.estimates.calibration.kernel_files import kernel_table
+from planner.estimates.kernel_files import kernel_table
 from planner.estimates.serving.choices import all_degrees, ground_of
 from planner.estimates.serving.deployments import deployments, kind_of
 from planner.estimates.serving.drafting import KINDS as DRAFTERS
@@ -20,19 +20,17 @@ from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.refusals import chunk_problems
 from planner.estimates.serving.rules import Run, faults
 from planner.programs.engine import KNOWN
-from planner.quantities import lacking, objective_of, refused
+from planner.quantities.table import lacking, objective_of, refused
 from planner.runtimes.predicting import Machines, records_of
-from planner.specs.acceptance import acceptance_text
-from planner.specs.architecture import Architecture
-from planner.specs.checking import architecture_problems, cluster_problems, demand_problems
-from planner.specs.defaults import (
+from planner.specs.ask.checking import architecture_problems, cluster_problems, demand_problems
+from planner.specs.ask.defaults import (
     command_line,
     confidence_text,
     default_batches,
     limit_options,
     served_options,
 )
-from planner.specs.engine_request import (
+from planner.specs.ask.engine import (
     CHUNKS,
     OVERLAPS,
     PREFERENCES,
@@ -43,21 +41,23 @@ from planner.specs.engine_request import (
     Overlap,
     Preference,
 )
-from planner.specs.engines.files import load_engine, memory_options
-from planner.specs.kernels import EngineSpec, KernelTable
+from planner.specs.ask.quality import among_variants, quality_problems, usual_formats
+from planner.specs.ask.request import OBJECTIVES, SolverOptions, Targets
+from planner.specs.ask.targets import DEGREE_OPTIONS, Confidence
+from planner.specs.files.acceptance import acceptance_text
+from planner.specs.files.engines import load_engine, memory_options
 from planner.specs.options.counts import batches_text, span_text
 from planner.specs.options.meanings import misplaced
-from planner.specs.quality import among_variants, quality_problems, usual_formats
-from planner.specs.records import ClusterSpec, Workload
-from planner.specs.request import OBJECTIVES, SolverOptions, Targets
-from planner.specs.roles import TOGETHER
-from planner.specs.served_formats import KNOWN_FORMATS, KnownFormat, ServedFormats, as_run
-from planner.specs.targets import DEGREE_OPTIONS, Confidence
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.devices import ClusterSpec, Workload
+from planner.specs.records.kernels import EngineSpec, KernelTable
+from planner.specs.records.roles import TOGETHER
+from planner.specs.records.served_formats import KNOWN_FORMATS, KnownFormat, ServedFormats, as_run
+from planner.specs.records.variants import context_problems
 from planner.specs.validation.arguments import arguments_checked, heed
 from planner.specs.validation.hints import from_fields
 from planner.specs.validation.problems import Collected
 from planner.specs.validation.values import one_of
-from planner.specs.variants import context_problems
 
 _OBJECTIVES = tuple(name for name in OBJECTIVES if objective_of(name).program in KNOWN)
 

@@ -17,10 +17,10 @@ from planner.programs.bounding import Belief, Beliefs, Bounding, Wanted
 from planner.programs.engine import OF_A_CUT, cuts_of, numbers_of, pose_engine
 from planner.programs.posed import NO_RELIEFS, NOTHING, Aim, PosedProgram
 from planner.programs.reduction import MOST_WHOLE, loosened
-from planner.quantities import MEMORY, QUANTITIES
+from planner.quantities.table import MEMORY, QUANTITIES
 from planner.running.deadlines import is_over, out_of_time
-from planner.specs.engine_request import EngineRequest
-from planner.specs.engines.rules import EngineRule
+from planner.specs.ask.engine import EngineRequest
+from planner.specs.records.engine_rules import EngineRule
 from planner.specs.region import BELIEFS
 
 MOST_TIMED = 3 * MOST_WHOLE // 2

@@ -19,18 +19,18 @@ from planner.programs.engine import OF_A_CUT, cuts_of, row_of
 from planner.programs.layout import Assignment
 from planner.programs.posed import Aim, InMemory, PosedProgram
 from planner.report.launch.telling import with_commands
-from planner.results import AnyDeployment, Considered
 from planner.results.engines import EngineDeployment
+from planner.results.plans import AnyDeployment, Considered
 from planner.runtimes.describe import agree, larger_pools
 from planner.runtimes.engine_requests import asked_pool, command_of, engine_request, machines_of
 from planner.runtimes.engine_source import EngineSource, Forbidden, Offered
 from planner.runtimes.predicting import Machines, Speculating, account, given_deployment
-from planner.specs.architecture import Architecture
-from planner.specs.engine_request import EngineRequest
-from planner.specs.model_errors import Quantity, kernels_share, model_error
-from planner.specs.records import ClusterSpec
+from planner.specs.ask.engine import EngineRequest
+from planner.specs.ask.targets import Targets
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.devices import ClusterSpec
+from planner.specs.records.model_errors import Quantity, kernels_share, model_error
 from planner.specs.region import BELIEFS
-from planner.specs.targets import Targets
 from planner.specs.validation.hints import from_fields
 from planner.verifier.plans import checked
 from planner.verifier.runtimes.engines import engine_deployment

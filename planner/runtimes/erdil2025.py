@@ -15,17 +15,17 @@ from planner.estimates.economics.passes import Ways
 from planner.programs.economics import pose_economics
 from planner.programs.layout import Assignment, keeping
 from planner.programs.posed import Aim, InMemory, PosedProgram
-from planner.quantities import GIB
-from planner.results import AnyDeployment
+from planner.quantities.table import GIB
 from planner.results.erdil2025 import EconomicsChoice, EconomicsDeployment, Way
+from planner.results.plans import AnyDeployment
 from planner.runtimes.describe import agree
 from planner.runtimes.erdil_requests import economics_request
 from planner.solvers.search import optimum
 from planner.solvers.solution import Status
-from planner.specs.economics.records import MEMORY_RULES, EconomicsRequest
-from planner.specs.request import Request, command_of, make_request
-from planner.specs.runtimes import ERDIL2025
-from planner.specs.targets import Targets
+from planner.specs.ask.request import Request, command_of, make_request
+from planner.specs.ask.targets import Targets
+from planner.specs.records.economics import MEMORY_RULES, EconomicsRequest
+from planner.specs.records.runtimes import ERDIL2025
 from planner.verifier.findings import Refused
 from planner.verifier.plans import checked
 from planner.verifier.runtimes.erdil2025 import economics_deployment

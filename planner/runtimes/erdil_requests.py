@@ -12,8 +12,20 @@ from collections.abc import Sequence
 from planner.errors import Problem, RequestError
 from planner.estimates.economics.degrees import expert_degrees, stage_counts, tensor_degrees
 from planner.programs.economics import KNOWN
-from planner.quantities import objective_of, refused
-from planner.specs.economics.records import (
+from planner.quantities.table import objective_of, refused
+from planner.specs.ask.quality import quality_words
+from planner.specs.ask.request import OBJECTIVES, Request
+from planner.specs.ask.targets import DEGREE_OPTIONS
+from planner.specs.files.ledger import ECONOMICS, timed_by
+from planner.specs.options.meanings import misplaced
+from planner.specs.records.devices import (
+    FORMAT_BYTES,
+    ClusterSpec,
+    DeviceSpec,
+    ModelSpec,
+    NodesFabric,
+)
+from planner.specs.records.economics import (
     MEMORY_RULES,
     DecodePass,
     Drafting,
@@ -23,13 +35,7 @@ from planner.specs.economics.records import (
     LatentAttention,
     Served,
 )
-from planner.specs.ledger import ECONOMICS, timed_by
-from planner.specs.options.meanings import misplaced
-from planner.specs.quality import quality_words
-from planner.specs.records import FORMAT_BYTES, ClusterSpec, DeviceSpec, ModelSpec, NodesFabric
-from planner.specs.request import OBJECTIVES, Request
-from planner.specs.runtimes import ERDIL2025
-from planner.specs.targets import DEGREE_OPTIONS
+from planner.specs.records.runtimes import ERDIL2025
 from planner.specs.validation.hints import from_fields
 
 REFUSED = {"ttft": "the reference model has no time to first token"}

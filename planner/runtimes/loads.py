@@ -10,12 +10,12 @@ from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.serving import Serving
 from planner.estimates.serving.stations import RequestShape, stations
 from planner.estimates.serving.traffic import Drafts, Traffic
-from planner.results import AnyDeployment, AnyRequest
 from planner.results.arrivals import Load
 from planner.results.engines import EngineDeployment
+from planner.results.plans import AnyDeployment, AnyRequest
 from planner.runtimes.simulation import simulate
-from planner.specs.architecture import Architecture
-from planner.specs.engine_request import EngineRequest, PredictionRequest, ServingRecords
+from planner.specs.ask.engine import EngineRequest, PredictionRequest, ServingRecords
+from planner.specs.records.architecture import Architecture
 from planner.verifier.loads import load_of_account
 from planner.verifier.simulation.rates import load_at
 

@@ -29,14 +29,14 @@ from planner.report.launch.telling import launched
 from planner.results.predictions import Prediction
 from planner.runtimes.describe import agree
 from planner.runtimes.loads import load_of
-from planner.specs.architecture import Architecture
-from planner.specs.engine_request import PredictionRequest, ServingRecords
-from planner.specs.kernels import EngineSpec, KernelTable
-from planner.specs.ledger import remark
-from planner.specs.records import ClusterSpec, DeviceSpec
-from planner.specs.served_formats import as_run, unpublished
+from planner.specs.ask.engine import PredictionRequest, ServingRecords
+from planner.specs.files.ledger import remark
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.devices import ClusterSpec, DeviceSpec
+from planner.specs.records.kernels import EngineSpec, KernelTable
+from planner.specs.records.served_formats import as_run, unpublished
+from planner.specs.records.variants import context_problems
 from planner.specs.validation.arguments import arguments_checked
-from planner.specs.variants import context_problems
 from planner.verifier.pass_lines import slow_kernels
 from planner.verifier.predictions import prediction
 from planner.verifier.serving.evaluation import Evaluation, evaluation

@@ -9,18 +9,18 @@ from typing import Any
 from planner.errors import RequestError
 from planner.estimates.serving.usual_engines import engines_of
 from planner.runtimes.candidates import Among, Candidates
-from planner.specs.architecture import Architecture
-from planner.specs.checking import model_problems
-from planner.specs.correspondence import architecture_of, model_spec_of
-from planner.specs.defaults import DEFAULT_WORKLOAD
-from planner.specs.economics.records import MEMORY_RULES
-from planner.specs.engine_request import OVERLAPS, PREFERENCES
-from planner.specs.ledger import remark
+from planner.specs.ask.checking import model_problems
+from planner.specs.ask.defaults import DEFAULT_WORKLOAD
+from planner.specs.ask.engine import OVERLAPS, PREFERENCES
+from planner.specs.ask.targets import SolverOptions, Targets
+from planner.specs.files.ledger import remark
 from planner.specs.options.meanings import misplaced, refusal_under
 from planner.specs.options.table import set_by
-from planner.specs.records import ClusterSpec, ModelSpec
-from planner.specs.runtimes import ERDIL2025, ROOFLINE
-from planner.specs.targets import SolverOptions, Targets
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.correspondence import architecture_of, model_spec_of
+from planner.specs.records.devices import ClusterSpec, ModelSpec
+from planner.specs.records.economics import MEMORY_RULES
+from planner.specs.records.runtimes import ERDIL2025, ROOFLINE
 from planner.specs.validation.arguments import heed
 
 USUAL: dict[str, Any] = {

@@ -16,20 +16,21 @@ from planner.estimates.steps import Machine
 from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment
 from planner.programs.posed import Aim, PosedProgram
-from planner.results import AnyDeployment, Considered, Deployment
+from planner.results.deployments import Deployment
+from planner.results.plans import AnyDeployment, Considered
 from planner.runtimes.describe import describe, larger_pools
-from planner.specs.quality import variant_problems, weights_losses, with_variants
-from planner.specs.reading import cluster_examples
-from planner.specs.records import FORMAT_BYTES, ModelSpec
-from planner.specs.request import (
+from planner.specs.ask.quality import variant_problems, weights_losses, with_variants
+from planner.specs.ask.request import (
     PREFILL_POLICIES,
     Request,
     command_of,
     default_prefill_batches,
     make_request,
 )
-from planner.specs.runtimes import ROOFLINE
-from planner.specs.targets import Targets
+from planner.specs.ask.targets import Targets
+from planner.specs.files.reading import cluster_examples
+from planner.specs.records.devices import FORMAT_BYTES, ModelSpec
+from planner.specs.records.runtimes import ROOFLINE
 from planner.specs.validation.hints import from_fields
 from planner.verifier.plans import checked
 

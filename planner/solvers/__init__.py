@@ -18,7 +18,7 @@ from planner.programs.proofs import claim
 from planner.solvers.kept import Rows
 from planner.solvers.proving import Proved, Prover, prove
 from planner.solvers.solution import Effort, Progress, Word
-from planner.specs.targets import Wanted
+from planner.specs.ask.targets import Wanted
 
 SOLVERS = {
     "highs": "planner.solvers.highs",  # mixed-integer program: HiGHS

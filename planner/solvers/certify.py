@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from planner.programs.screens import Screening
-from planner.quantities import objective_of
+from planner.quantities.table import objective_of
 from planner.solvers.proving import Proved
-from planner.specs.certificates import Certificate, Proof, Screen
+from planner.specs.records.certificates import Certificate, Proof, Screen
 
 Screens = tuple[Screen, ...]
 

@@ -30,7 +30,7 @@ from planner.programs.layout import Assignment, LayoutProgram, ceiling
 from planner.programs.proofs import refusal
 from planner.solvers.answers import Listener, judged, run_interruptibly
 from planner.solvers.solution import Clock, Effort, Stop, Word
-from planner.specs.certificates import Outcome, Proof
+from planner.specs.records.certificates import Outcome, Proof
 
 ROW_BITS = 40
 OBJECTIVE_BITS = 52  # of the sum of all coefficients: int64, and exact as a float

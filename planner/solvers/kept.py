@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from planner.programs.mixed import MixedProgram, as_mps
-from planner.specs.certificates import Proof
+from planner.specs.records.certificates import Proof
 
 Rows = Callable[[], MixedProgram]
 

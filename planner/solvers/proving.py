@@ -13,8 +13,8 @@ from planner.programs.proofs import Vouched, claim, is_closed, vouched
 from planner.running.deadlines import is_over, is_set, out_of_time
 from planner.solvers.kept import Rows, tell
 from planner.solvers.solution import Answer, Effort, Status, Stop, Word, relative_gap
-from planner.specs.certificates import Proof
-from planner.specs.targets import Wanted
+from planner.specs.ask.targets import Wanted
+from planner.specs.records.certificates import Proof
 
 FIRST_SHARE = 0.6
 """Of the time that is left, that a prover may take while another one waits."""

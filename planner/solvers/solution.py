@@ -9,8 +9,8 @@ from enum import Enum
 from typing import Generic, Literal, TypeVar
 
 from planner.running.deadlines import solver_limit_s
-from planner.specs.certificates import Proof
-from planner.specs.targets import SolverOptions
+from planner.specs.ask.targets import SolverOptions
+from planner.specs.records.certificates import Proof
 
 Answer = TypeVar("Answer")
 

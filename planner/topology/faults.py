@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from planner.errors import Problem
-from planner.specs.state import STATES
+from planner.specs.files.state import STATES
 from planner.specs.validation.arguments import value_problems
 from planner.specs.validation.values import one_of
 from planner.topology.graph import DEVICE, KINDS, TIERS, device_names

@@ -21,8 +21,14 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from planner.specs.graphs import GraphEdge, GraphSpec, GraphVertex
-from planner.specs.records import ClusterSpec, DeviceSpec, LinkedFabric, NodesFabric, TorusFabric
+from planner.specs.records.devices import (
+    ClusterSpec,
+    DeviceSpec,
+    LinkedFabric,
+    NodesFabric,
+    TorusFabric,
+)
+from planner.specs.records.graphs import GraphEdge, GraphSpec, GraphVertex
 from planner.topology.slices import slice_wraps, torus_device
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from planner.specs.state import FAILED, FREE
+from planner.specs.files.state import FAILED, FREE
 from planner.topology.graph import (
     DEVICE,
     ICI,

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.specs.records import ClusterSpec, LinkedFabric, NodesFabric, TorusFabric
+from planner.specs.records.devices import ClusterSpec, LinkedFabric, NodesFabric, TorusFabric
 from planner.topology.slices import n_positions, slice_shapes, slice_wraps
 from planner.topology.widest import widest_groups
 

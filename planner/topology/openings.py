@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.specs.records import TorusFabric
+from planner.specs.records.devices import TorusFabric
 from planner.topology.meshes import BoolArray, FloatArray, IntArray, MeshTable
 from planner.topology.slices import Shape, axis_offsets, orientations, slice_shapes, slice_wraps
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from planner.specs.records import ClusterSpec, NodesFabric, TorusFabric
+from planner.specs.records.devices import ClusterSpec, NodesFabric, TorusFabric
 from planner.topology.graph import LINK, TIERS, device_names
 from planner.topology.meshes import IntArray, MeshTable
 from planner.topology.slices import orientations

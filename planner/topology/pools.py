@@ -20,10 +20,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from planner.errors import Problem, SpecError
-from planner.specs.ledger import remark
-from planner.specs.naming import DeviceStates, resolve_state
-from planner.specs.pools import GroupSpec, PoolSpec
-from planner.specs.state import State
+from planner.specs.files.ledger import remark
+from planner.specs.files.naming import DeviceStates, resolve_state
+from planner.specs.files.pools import GroupSpec, PoolSpec
+from planner.specs.files.state import State
 from planner.topology.graph import (
     DEVICE,
     SCALE_OUT,

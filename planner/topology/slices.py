@@ -24,7 +24,7 @@ from __future__ import annotations
 from itertools import combinations_with_replacement, permutations
 from math import gcd, prod
 
-from planner.specs.records import TorusFabric
+from planner.specs.records.devices import TorusFabric
 
 Shape = tuple[int, int, int]
 

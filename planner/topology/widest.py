@@ -18,7 +18,7 @@ from itertools import count
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from planner.specs.records import Link, LinkedFabric
+from planner.specs.records.devices import Link, LinkedFabric
 
 if TYPE_CHECKING:
     import networkx as nx

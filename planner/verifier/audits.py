@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from planner.results import Deployment
 from planner.results.audits import Audit, AuditedChange, Observation
+from planner.results.deployments import Deployment
 from planner.results.engines import EngineAudit, EngineDeployment
-from planner.specs.request import Request, Targets
+from planner.specs.ask.request import Request, Targets
 from planner.verifier.findings import TOLERANCE, Finding, Path, with_differences
-from planner.verifier.phases import peak_flop_per_s
+from planner.verifier.layouts.phases import peak_flop_per_s
 from planner.verifier.runtimes.engines import counted_engine
 from planner.verifier.runtimes.layouts import LayoutCounting
 from planner.verifier.serving.rounds import stay_s

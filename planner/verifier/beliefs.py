@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
-from planner.results import Alternative, AnyDeployment, AnyPlan
 from planner.results.engines import EngineDeployment
-from planner.specs.defaults import NEAR_SHARE
-from planner.specs.engine_request import EngineRequest
-from planner.specs.runtimes import ENGINES
+from planner.results.plans import Alternative, AnyDeployment, AnyPlan
+from planner.specs.ask.defaults import NEAR_SHARE
+from planner.specs.ask.engine import EngineRequest
+from planner.specs.records.runtimes import ENGINES
 from planner.verifier.findings import Finding, Path, near
 from planner.verifier.rivals import CLOSE, Scale
 from planner.verifier.runtimes.counting import Countings

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.specs.certificates import FEASIBLE, OPTIMAL, UNCONFIRMED, Certificate, Proof
+from planner.specs.records.certificates import FEASIBLE, OPTIMAL, UNCONFIRMED, Certificate, Proof
 from planner.verifier.findings import TOLERANCE, Finding, Path
 from planner.verifier.quantities import HBM, MEASURES
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
-from planner.results import AnyPlan, AnyRequest
 from planner.results.placements import Placement
+from planner.results.plans import AnyPlan, AnyRequest
 from planner.results.surveys import Case, Comparison, Row
-from planner.specs.economics.records import EconomicsRequest
-from planner.specs.engine_request import EngineRequest
-from planner.specs.placement_request import PlacementRequest
+from planner.specs.ask.engine import EngineRequest
+from planner.specs.ask.placement import PlacementRequest
+from planner.specs.records.economics import EconomicsRequest
 from planner.verifier.findings import Finding, Path, differences, with_differences
-from planner.verifier.placements import judge_placement
+from planner.verifier.placing.placements import judge_placement
 from planner.verifier.plans import OBJECTIVES, judge_plan
 from planner.verifier.quantities import measure_of
 from planner.verifier.runtimes.counting import counting_of

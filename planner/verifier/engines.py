@@ -11,19 +11,19 @@ from dataclasses import replace
 
 from planner.results.engines import EngineDeployment
 from planner.results.placements import Recipe
-from planner.specs.architecture import Architecture
-from planner.specs.engine_request import (
+from planner.specs.ask.engine import (
     AskedModel,
     AskedPool,
     EngineRequest,
     PredictionRequest,
     ServingRecords,
 )
-from planner.specs.kernels import EngineTables
-from planner.specs.placement_request import PlacementRequest, Serve
-from planner.specs.records import ClusterSpec
-from planner.specs.roles import DECODE, PREFILL, ROLES
-from planner.specs.targets import Targets
+from planner.specs.ask.placement import PlacementRequest, Serve
+from planner.specs.ask.targets import Targets
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.devices import ClusterSpec
+from planner.specs.records.kernels import EngineTables
+from planner.specs.records.roles import DECODE, PREFILL, ROLES
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import TOLERANCE, Finding, Refused
 from planner.verifier.quantities import offered_formats

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import networkx as nx
 
-from planner.specs.stages_request import ExpertsRequest
+from planner.specs.ask.stages import ExpertsRequest
 
 Held = Sequence[Mapping[int, int]]
 """Of each rank the copies that it holds, by expert."""

@@ -169,20 +169,20 @@ Judge = Callable[[Any], tuple[Any, list[Finding]]]
 """From an answer to the one that is true of what was chosen, and all that is not so in it."""
 
 _HOMES = {
-    "Plan": ("plans", "judge_plan"),
-    "Placement": ("placements", "judge_placement"),
-    "Repair": ("repairs", "judge_repair_whole"),
-    "ExpertPlan": ("expert_plans", "judge_experts"),
-    "StagePlan": ("stage_plans", "judge_stages"),
-    "LayerPlacement": ("layer_placements", "judge_layers"),
-    "Audit": ("audits", "judge_audit"),
-    "FleetPlan": ("fleets.judging", "judge_fleet"),
-    "FleetStaircase": ("fleets.judging", "judge_staircase"),
-    "Curves": ("frontiers", "judge_curves"),
-    "Comparison": ("comparisons", "judge_comparison"),
-    "EngineAudit": ("audits", "judge_engine_audit"),
-    "Prediction": ("predictions", "judge_prediction"),
-    "LayoutPrediction": ("layout_predictions", "judge_layout_prediction"),
+    "Plan": ("verifier.plans", "judge_plan"),
+    "Placement": ("verifier.placing.placements", "judge_placement"),
+    "Repair": ("verifier.placing.repairs", "judge_repair_whole"),
+    "ExpertPlan": ("tools.experts.verifier", "judge_experts"),
+    "StagePlan": ("tools.staging.stages_verifier", "judge_stages"),
+    "LayerPlacement": ("tools.staging.layers_verifier", "judge_layers"),
+    "Audit": ("verifier.audits", "judge_audit"),
+    "FleetPlan": ("verifier.fleets.judging", "judge_fleet"),
+    "FleetStaircase": ("verifier.fleets.judging", "judge_staircase"),
+    "Curves": ("verifier.frontiers", "judge_curves"),
+    "Comparison": ("verifier.comparisons", "judge_comparison"),
+    "EngineAudit": ("verifier.audits", "judge_engine_audit"),
+    "Prediction": ("verifier.predictions", "judge_prediction"),
+    "LayoutPrediction": ("verifier.layouts.predictions", "judge_layout_prediction"),
 }
 
 
@@ -192,5 +192,5 @@ def judge_of(record: type) -> Judge | None:
     if home is None:
         return None
     module, name = home
-    found: Judge = getattr(import_module(f"planner.verifier.{module}"), name)
+    found: Judge = getattr(import_module(f"planner.{module}"), name)
     return found

@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from planner.results import AnyRequest
 from planner.results.erdil2025 import EconomicsDeployment
+from planner.results.plans import AnyRequest
 from planner.results.surveys import (
     X_AXES,
     Y_AXES,
@@ -19,10 +19,10 @@ from planner.results.surveys import (
     FrontierPoint,
     FrontierProof,
 )
-from planner.specs.certificates import FEASIBLE, OPTIMAL
-from planner.specs.economics.records import EconomicsRequest
-from planner.specs.engine_request import EngineRequest
-from planner.specs.request import Request
+from planner.specs.ask.engine import EngineRequest
+from planner.specs.ask.request import Request
+from planner.specs.records.certificates import FEASIBLE, OPTIMAL
+from planner.specs.records.economics import EconomicsRequest
 from planner.verifier.certificates import OF_A_PLAN, too_few
 from planner.verifier.comparisons import denied, misnamed
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, with_differences

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.results import AnyDeployment, AnyRequest, Deployment
 from planner.results.arrivals import Load
+from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
-from planner.specs.economics.records import EconomicsRequest
-from planner.specs.engine_request import EngineRequest
-from planner.specs.request import Request
+from planner.results.plans import AnyDeployment, AnyRequest
+from planner.specs.ask.engine import EngineRequest
+from planner.specs.ask.request import Request
+from planner.specs.records.economics import EconomicsRequest
 from planner.verifier.findings import Finding, Refused, differences
 from planner.verifier.fleets.stations import Ground, counted_station
-from planner.verifier.layout_stations import economics_station, layout_station, prompt_tokens
+from planner.verifier.layouts.stations import economics_station, layout_station, prompt_tokens
 from planner.verifier.runtimes.engines import model_of
 from planner.verifier.runtimes.layouts import LayoutCounting
 from planner.verifier.serving.evaluation import rank_of, served_by
 from planner.verifier.serving.ranks import Rank
 from planner.verifier.serving.rounds import Served
-from planner.verifier.simulation.fleets import simulate
+from planner.verifier.simulation.fleets import Simulation, simulate
 from planner.verifier.simulation.rates import load_at
-from planner.verifier.simulation.steady import Simulation
 
 
 def counted_load(

@@ -7,7 +7,7 @@ import math
 from functools import cache
 from importlib.resources import files
 
-from planner.specs.records import DeviceSpec
+from planner.specs.records.devices import DeviceSpec
 
 
 @cache

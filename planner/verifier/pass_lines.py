@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from planner.errors import Problem
 from planner.results.predictions import Bound, OperationLine, PassLine
-from planner.specs.kernels import Kernel
+from planner.specs.records.kernels import Kernel
 from planner.specs.validation.hints import from_fields
 from planner.verifier.serving.kernels import Kernels, Run, has_form
 from planner.verifier.serving.layers import Spent

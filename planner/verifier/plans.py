@@ -8,9 +8,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from planner.results import Alternative, AnyDeployment, AnyPlan, AnyRequest, LimitUse, runtime_name
-from planner.specs.economics.records import EconomicsRequest
-from planner.specs.records import ClusterSpec
+from planner.results.plans import (
+    Alternative,
+    AnyDeployment,
+    AnyPlan,
+    AnyRequest,
+    LimitUse,
+    runtime_name,
+)
+from planner.specs.records.devices import ClusterSpec
+from planner.specs.records.economics import EconomicsRequest
 from planner.verifier.beliefs import judged_beliefs
 from planner.verifier.certificates import certified
 from planner.verifier.findings import Finding, Path, differences, near, refuse, with_differences
@@ -20,7 +27,7 @@ from planner.verifier.runtimes.counting import Countings, counting_of, disagreem
 
 if TYPE_CHECKING:
     from planner.results.placements import Placement
-    from planner.specs.placement_request import SiteSpec
+    from planner.specs.ask.placement import SiteSpec
 
 
 def judge_plan(plan: AnyPlan) -> tuple[AnyPlan, list[Finding]]:
@@ -194,7 +201,7 @@ def judged_mix(plan: AnyPlan) -> tuple[Placement | None, list[Finding]]:
     """The mix that is true of its choice, and everything in it that is not so."""
     if plan.mix is None:
         return None, []
-    from planner.verifier.placements import judge_placement
+    from planner.verifier.placing.placements import judge_placement
 
     truth, more = judge_placement(plan.mix)
     wrong = [one.below(("mix",)) for one in more]

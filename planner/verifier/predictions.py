@@ -13,11 +13,11 @@ from planner.results.predictions import (
     PassLine,
     Prediction,
 )
-from planner.specs.architecture import Experts
-from planner.specs.engine_request import PredictionRequest
-from planner.specs.mixers import GroupedAttention, LatentAttention
-from planner.specs.roles import PREFILL
-from planner.specs.tables import Provenance
+from planner.specs.ask.engine import PredictionRequest
+from planner.specs.files.tables import Provenance
+from planner.specs.records.architecture import Experts
+from planner.specs.records.mixers import GroupedAttention, LatentAttention
+from planner.specs.records.roles import PREFILL
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Finding, Refused, with_differences
 from planner.verifier.loads import counted_load

@@ -1,6 +1,6 @@
 """What a deployment is judged by and may lose, in the judge's own words: no coefficient of others.
 
-`planner.quantities` says the same to programs and solvers. It is written here a second time so
+`planner.quantities.table` says the same to programs and solvers. It is written here again so
 that a figure which is wrong there, such as the power of a device, is seen to be wrong.
 """
 
@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
-from planner.specs.architecture import Architecture
-from planner.specs.models import ModelSpec
-from planner.specs.request import Request
-from planner.specs.targets import Targets
+from planner.specs.ask.request import Request
+from planner.specs.ask.targets import Targets
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.models import ModelSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.results import AnyDeployment, AnyPlan, Rival, RuleCost, runtime_name
 from planner.results.engines import EngineDeployment
-from planner.specs.engine_request import EngineRequest
-from planner.specs.engines.rules import EngineRule
+from planner.results.plans import AnyDeployment, AnyPlan, Rival, RuleCost, runtime_name
+from planner.specs.ask.engine import EngineRequest
+from planner.specs.records.engine_rules import EngineRule
 from planner.verifier.findings import Finding, Path, near
 from planner.verifier.model_errors import correlation
 from planner.verifier.quantities import Measure

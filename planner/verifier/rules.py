@@ -13,23 +13,17 @@ import dataclasses
 from collections.abc import Mapping
 from functools import cache
 
-from planner.results import (
-    Alternative,
-    Considered,
+from planner.results.arrivals import Load, Percentile, Simulated, Waves
+from planner.results.audits import Audit, AuditedChange, Observation
+from planner.results.deployments import (
     Deployment,
     Division,
     DraftPlan,
-    LimitUse,
     Memory,
     Mesh,
     PhasePlan,
-    Plan,
-    Rival,
-    RuleCost,
     StepTime,
 )
-from planner.results.arrivals import Load, Percentile, Simulated, Waves
-from planner.results.audits import Audit, AuditedChange, Observation
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment, EconomicsDraft, PassCount, Way
 from planner.results.experts import ExpertBalance, ExpertPlan, ExpertRank, RedundantExperts
@@ -59,6 +53,7 @@ from planner.results.placements import (
     Replica,
     Served,
 )
+from planner.results.plans import Alternative, Considered, LimitUse, Plan, Rival, RuleCost
 from planner.results.predictions import (
     BalanceLine,
     FirstTokenPart,
@@ -82,9 +77,9 @@ from planner.results.surveys import (
     FrontierProof,
     Row,
 )
-from planner.specs.certificates import Certificate, Proof, Screen, SortStep
-from planner.specs.stations import DecodeTimes, ReadingTimes, Station
-from planner.specs.tables import Provenance
+from planner.specs.files.tables import Provenance
+from planner.specs.records.certificates import Certificate, Proof, Screen, SortStep
+from planner.specs.records.roles import DecodeTimes, ReadingTimes, Station
 
 COUNTED, ASKED, CHOSEN, PROVED, UNVERIFIED = "counted", "asked", "chosen", "proved", "unverified"
 RULES = (COUNTED, ASKED, CHOSEN, PROVED, UNVERIFIED)

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.placing.expert_placing import place_experts
-from planner.specs.expert_loads import zipf_loads
+from planner.tools.experts.loads import zipf_loads
+from planner.tools.experts.placing import place_experts
 
 TIME_LIMIT_S = 60.0
 SHAPES = (

@@ -23,13 +23,13 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.placing.staging.placing import pool_of
-from planner.programs.machines import Held, Pool, violations
-from planner.solvers.machines import PlacementSolution, place
-from planner.solvers.machines.known import Tries, replayed_rate
 from planner.solvers.mixed import solver_of
 from planner.solvers.solution import Effort, Status
-from planner.specs.layer_files import load_layers
+from planner.specs.files.layer_files import load_layers
+from planner.tools.staging.machines import PlacementSolution, place
+from planner.tools.staging.machines.known import Tries, replayed_rate
+from planner.tools.staging.machines.program import Held, Pool, violations
+from planner.tools.staging.placing import pool_of
 from tests.benchmarks.plain_flow import placement_of, plain_flow
 
 LINKS = ("wide", "narrow", "missing", "regional", "mixed")

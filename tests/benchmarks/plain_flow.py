@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from planner.programs.machines import Held, Placement, Pool
 from planner.programs.mixed import MixedProgram
+from planner.tools.staging.machines.program import Held, Placement, Pool
 
 
 @dataclass

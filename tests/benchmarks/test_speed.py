@@ -11,8 +11,8 @@ from planner.estimates.simulation.core import is_compiled
 from planner.layouts.geometry import ATTENTION_NAMES, geometry
 from planner.layouts.layer import residence
 from planner.layouts.options import all_layouts
-from planner.specs.reading import load_cluster, load_model
-from planner.specs.request import DEFAULT_WORKLOAD
+from planner.specs.ask.request import DEFAULT_WORKLOAD
+from planner.specs.files.reading import load_cluster, load_model
 from planner.verifier import scalar
 from planner.verifier.scalar.shapes import Layout
 from tests.benchmarks.speed import CHAT, COMMANDS, GUARDED, WORSE, Bench, Ratios, known

@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 
 from planner.placing.planning import place
-from planner.specs.deployment_tables import COLUMNS
-from planner.specs.placement_request import Serve
-from planner.specs.pools import load_site
-from planner.specs.reading import load_architecture
-from planner.specs.records import Workload
-from planner.specs.request import Targets
+from planner.specs.ask.placement import Serve
+from planner.specs.ask.request import Targets
+from planner.specs.files.deployment_tables import COLUMNS
+from planner.specs.files.pools import load_site
+from planner.specs.files.reading import load_architecture
+from planner.specs.records.devices import Workload
 
 KINDS = {"h100-sxm": "h100-nvl8-x16", "h200": "h200-nvl8-x16", "b200": "b200-nvl8-x16"}
 N_ROWS = 5_000

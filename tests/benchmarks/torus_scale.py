@@ -22,8 +22,8 @@ import numpy as np
 from planner import SolverError, SolverOptions, Targets, load_cluster, load_model
 from planner.errors import PlannerError
 from planner.placing.planning import place
-from planner.specs.records import Workload
-from planner.specs.state import State
+from planner.specs.files.state import State
+from planner.specs.records.devices import Workload
 
 DIMS = (1, 2, 4, 4, 4, 8)
 

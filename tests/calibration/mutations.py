@@ -26,8 +26,8 @@ import numpy as np
 from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.constants import RANGES
 from planner.errors import SpecError
-from planner.estimates.calibration.kernel_files import load_kernels
-from planner.specs.places import Kind, files
+from planner.estimates.kernel_files import load_kernels
+from planner.specs.files.places import Kind, files
 
 DELETED, RENAMED = "deleted", "renamed"
 VALUES = ("0", "-1", "nan", "inf", "-inf", "1e30", "1e-30", '"0.5"', "{ value = 0.5 }", "true")

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from planner.commands.cli import main
-from planner.estimates.calibration import calibrating
-from planner.estimates.calibration.fitting import Errors, fit
-from planner.estimates.calibration.kernel_files import load_kernels
+from planner.estimates.kernel_files import load_kernels
+from planner.tools.calibration import calibrating
+from planner.tools.calibration.fitting import Errors, fit
 
 
 def run(capsys, *words):

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from planner.errors import RequestError
-from planner.estimates.calibration import calibrating
-from planner.estimates.calibration.calibrating import calibrate
-from planner.estimates.calibration.fitting import admit, fit
-from planner.estimates.calibration.kernel_files import load_kernels
-from planner.estimates.calibration.kernel_schemas import kernel_file
-from planner.estimates.calibration.plain import read_plain
-from planner.estimates.calibration.tables import Reading
-from planner.specs.reading import load_device
+from planner.estimates.kernel_files import load_kernels
+from planner.specs.files.reading import load_device
+from planner.tools.calibration import calibrating
+from planner.tools.calibration.calibrating import calibrate
+from planner.tools.calibration.fitting import admit, fit
+from planner.tools.calibration.plain import read_plain
+from planner.tools.calibration.tables import Reading
+from planner.tools.calibration.writing import kernel_file
 from tests.calibration.conftest import RATES, TRUE
 
 PEAKS = {"fp8": RATES["peak_flop_per_s"]}

@@ -6,13 +6,13 @@ import pytest
 
 from planner.equations.kernels import FAMILIES
 from planner.errors import SpecError
-from planner.estimates.calibration.kernel_files import (
+from planner.estimates.kernel_files import (
     NEEDED,
     kernel_table,
     load_kernels,
 )
-from planner.specs.ledger import recording
-from planner.specs.reading import load_device
+from planner.specs.files.ledger import recording
+from planner.specs.files.reading import load_device
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(path.stem for path in (ROOT / "kernels").glob("*.toml"))

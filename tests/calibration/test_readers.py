@@ -9,9 +9,9 @@ from pyarrow import parquet
 
 from planner.equations.kernels import FAMILIES
 from planner.errors import SpecError
-from planner.estimates.calibration.infersim import is_infersim, read_infersim
-from planner.estimates.calibration.plain import read_plain
-from planner.estimates.calibration.silicon import read_silicon
+from planner.tools.calibration.infersim import is_infersim, read_infersim
+from planner.tools.calibration.plain import read_plain
+from planner.tools.calibration.silicon import read_silicon
 
 PEAKS = {"bf16": 148e12, "fp8": 296e12}
 

@@ -8,12 +8,12 @@ import pytest
 from pyarrow import parquet
 
 from planner.equations.kernels import FAMILIES
-from planner.estimates.calibration.calibrating import calibrate
-from planner.estimates.calibration.silicon import read_silicon
-from planner.estimates.calibration.silicon_blocks import SHORTEST_SPARSE
-from planner.estimates.calibration.silicon_experts import N_DRAWS, balanced, power_law, routed
-from planner.estimates.calibration.silicon_rows import slower_than_larger
-from planner.specs.reading import load_device
+from planner.specs.files.reading import load_device
+from planner.tools.calibration.calibrating import calibrate
+from planner.tools.calibration.silicon import read_silicon
+from planner.tools.calibration.silicon_blocks import SHORTEST_SPARSE
+from planner.tools.calibration.silicon_experts import N_DRAWS, balanced, power_law, routed
+from planner.tools.calibration.silicon_rows import slower_than_larger
 
 PEAKS = {"bf16": 989e12, "fp8": 1979e12}
 

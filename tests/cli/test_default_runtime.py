@@ -22,8 +22,8 @@ from planner import (
 from planner import plan as find
 from planner.estimates.serving.usual_engines import engines_of, why_no_engine
 from planner.report.times import times_of
-from planner.specs.placement_request import Serve
-from planner.specs.runtimes import ENGINES
+from planner.specs.ask.placement import Serve
+from planner.specs.records.runtimes import ENGINES
 from tests.report.rendering import report_text
 
 FEW = (1, 8, 64)

@@ -97,7 +97,7 @@ sys.exit(main())
 
 @pytest.mark.parametrize(
     "module",
-    ["planner.commands.cli", "planner.quantities", "planner.planning.plans", "highspy"],
+    ["planner.commands.cli", "planner.quantities.table", "planner.planning.plans", "highspy"],
 )
 def test_ctrl_c_while_modules_are_imported_ends_in_one_line(module):
     """As it does when it falls into the first tenth of a second."""

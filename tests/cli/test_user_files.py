@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.specs.places import Kind
+from planner.specs.files.places import Kind
 from tests.cli.conftest import Ran
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planner.commands.cli import main
-from planner.quantities import Quantity
+from planner.quantities.table import Quantity
 
 RUNTIMES = {
     "roofline": ("--engine", "roofline"),

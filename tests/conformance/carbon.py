@@ -13,7 +13,7 @@ import json
 import sys
 from functools import partial
 
-from planner import quantities
+from planner.quantities import table as quantities
 
 KG_PER_WH = 0.4e-3
 """Of a grid with 400 g per kWh; `assumed`."""
@@ -45,8 +45,9 @@ def said(words: list[str]) -> tuple[int, str, str]:
 
 def judge() -> None:
     """Let the judge know it too, in its own words, which are of nothing that the finder says."""
-    from planner.verifier import certificates, deployments
+    from planner.verifier import certificates
     from planner.verifier import quantities as judged
+    from planner.verifier.layouts import deployments
 
     carbon = judged.Measure(name=CARBON.name, dimension="1")
     judged._MEASURES = (*judged._MEASURES, carbon)

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from planner.quantities import QUANTITIES, Quantity, limited
+from planner.quantities.table import QUANTITIES, Quantity, limited
 from tests.conformance.asking import (
     REFUSED,
     REFUSED_ON_PLACES,

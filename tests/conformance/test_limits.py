@@ -13,10 +13,10 @@ import pytest
 
 from planner.errors import RequestError
 from planner.planning.plans import plan
-from planner.quantities import QUANTITIES, Quantity, limited
+from planner.quantities.table import QUANTITIES, Quantity, limited
 from planner.report.as_json import digest_of
-from planner.specs.reading import load_cluster, load_model
-from planner.specs.targets import Targets
+from planner.specs.ask.targets import Targets
+from planner.specs.files.reading import load_cluster, load_model
 from tests.conformance.asking import (
     REFUSED,
     RUNTIMES,

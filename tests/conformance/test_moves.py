@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from planner.quantities import limited
+from planner.quantities.table import limited
 from tests.conformance.test_options import ENGINES, is_meant, parsed, ran
 
 CELLS = [

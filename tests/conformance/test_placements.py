@@ -12,7 +12,7 @@ from functools import cache
 
 import pytest
 
-from planner.quantities import QUANTITIES, limited, placed
+from planner.quantities.table import QUANTITIES, limited, placed
 from planner.report.as_json import digest_of
 from tests.conformance.asking import REFUSED_ON_PLACES, Ran, refuses, run, tightest
 

@@ -10,13 +10,13 @@ import pytest
 from planner.errors import NoPlanError, RequestError, SolverError
 from planner.estimates.economics.choices import choices, tables_of
 from planner.planning.plans import decide, plan
-from planner.results import Conflict, ErdilPlan
+from planner.results.plans import Conflict, ErdilPlan
 from planner.runtimes.candidates import Among
 from planner.runtimes.erdil2025 import ErdilCandidates, describe_choice
-from planner.specs.economics.records import Drafting, EconomicsRequest, Served
-from planner.specs.reading import load_cluster, load_model
-from planner.specs.records import Workload
-from planner.specs.request import DEFAULT_BATCHES, Speculation, Targets
+from planner.specs.ask.request import DEFAULT_BATCHES, Speculation, Targets
+from planner.specs.files.reading import load_cluster, load_model
+from planner.specs.records.devices import Workload
+from planner.specs.records.economics import Drafting, EconomicsRequest, Served
 from planner.verifier.plans import checked
 from tests.papers.economics import facts
 

@@ -14,10 +14,10 @@ from planner.equations.tails import sigmas
 from planner.errors import NoPlanError
 from planner.planning import ties
 from planner.report.as_json import answer_json, digest_of
-from planner.specs.model_errors import common_error
-from planner.specs.records import Workload
+from planner.specs.ask.targets import Degrees, Targets
+from planner.specs.records.devices import Workload
+from planner.specs.records.model_errors import common_error
 from planner.specs.region import settings
-from planner.specs.targets import Degrees, Targets
 from tests.report.rendering import report_text
 
 MODEL, POOL = load_architecture("llama-3.1-70b"), load_topology("h100-nvl8-x1")

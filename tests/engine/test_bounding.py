@@ -17,12 +17,12 @@ from planner.estimates.serving.traffic import Drafts
 from planner.programs.bounding import LOOKS
 from planner.runtimes import engine_source
 from planner.runtimes.engines import engine_candidates
-from planner.specs.defaults import DEFAULT_WORKLOAD
-from planner.specs.engine_request import AskedDrafting
+from planner.specs.ask.defaults import DEFAULT_WORKLOAD
+from planner.specs.ask.engine import AskedDrafting
+from planner.specs.ask.request import SolverOptions
+from planner.specs.ask.targets import Targets
 from planner.specs.options.counts import DEFAULT_BATCHES
-from planner.specs.records import Workload
-from planner.specs.request import SolverOptions
-from planner.specs.targets import Targets
+from planner.specs.records.devices import Workload
 
 ASKED = {
     "workload": DEFAULT_WORKLOAD,

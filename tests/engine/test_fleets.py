@@ -15,7 +15,7 @@ from planner.errors import NoPlanError
 from planner.programs.engine import pose_engine
 from planner.programs.posed import Aim
 from planner.runtimes.registry import candidates_of
-from planner.specs.records import Workload
+from planner.specs.records.devices import Workload
 from planner.topology.packing import n_node_places
 
 POOL, N_OUTPUT = "h100-nvl8-x2", 300

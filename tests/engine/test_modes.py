@@ -19,18 +19,18 @@ from planner.estimates.serving.rules import is_valid
 from planner.estimates.serving.timer import Timer
 from planner.estimates.serving.traffic import Traffic
 from planner.planning.plans import plan
-from planner.results import EnginePlan
+from planner.results.plans import EnginePlan
 from planner.runtimes.engine_requests import machines_of
 from planner.runtimes.engines import engine_candidates
 from planner.runtimes.predicting import Speculating, predict
-from planner.specs.architecture import Architecture
-from planner.specs.engine_request import AskedDrafting
-from planner.specs.quality import as_published
-from planner.specs.reading import load_architecture, load_cluster
-from planner.specs.records import Workload
-from planner.specs.request import SolverOptions, Targets
-from planner.specs.served_formats import ServedFormats
-from planner.specs.variants import Variant
+from planner.specs.ask.engine import AskedDrafting
+from planner.specs.ask.quality import as_published
+from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.files.reading import load_architecture, load_cluster
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.devices import Workload
+from planner.specs.records.served_formats import ServedFormats
+from planner.specs.records.variants import Variant
 from tests.clocks import least_s
 
 WORK = Workload(n_input_tokens=2048, n_output_tokens=256)

@@ -22,19 +22,19 @@ from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.timer import Timer
 from planner.estimates.serving.traffic import Traffic, has_room
 from planner.planning.plans import plan
+from planner.quantities.units import show
 from planner.report.words import percent
-from planner.results import EnginePlan
+from planner.results.plans import EnginePlan
 from planner.runtimes.engine_requests import engine_request, machines_of
 from planner.runtimes.predicting import predict
-from planner.specs.engine_request import CHUNKS, AskedDrafting
+from planner.specs.ask.engine import CHUNKS, AskedDrafting
+from planner.specs.ask.quality import as_published
+from planner.specs.ask.request import Degrees, SolverOptions, Targets
+from planner.specs.files.reading import load_architecture, load_cluster
 from planner.specs.options.counts import DEFAULT_BATCHES
-from planner.specs.quality import as_published
-from planner.specs.reading import load_architecture, load_cluster
-from planner.specs.records import ClusterSpec, Workload
-from planner.specs.request import Degrees, SolverOptions, Targets
-from planner.specs.roles import TOGETHER
-from planner.specs.served_formats import ServedFormats
-from planner.units import show
+from planner.specs.records.devices import ClusterSpec, Workload
+from planner.specs.records.roles import TOGETHER
+from planner.specs.records.served_formats import ServedFormats
 from tests.clocks import least_s
 from tests.report.rendering import report_text
 

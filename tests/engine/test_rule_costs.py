@@ -9,8 +9,8 @@ import pytest
 
 from planner import Targets, Workload, load_architecture, load_cluster, plan, verify
 from planner.report.as_json import answer_json
-from planner.specs.defaults import RULE_SHARE
-from planner.specs.engines.files import changed_rules
+from planner.specs.ask.defaults import RULE_SHARE
+from planner.specs.files.engines import changed_rules
 from planner.verifier.rivals import LEAST_GAIN
 from tests.report.rendering import report_text
 

@@ -17,12 +17,12 @@ from planner.commands.cli import main
 from planner.errors import RequestError
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.rules import Ground, Run, faults, is_valid, pairs_start, starts
-from planner.specs.engines.files import CUTS, changed_rules, load_engine, load_rules
-from planner.specs.engines.rules import NAMES, EngineRule, parsed
-from planner.specs.places import Kind, files
-from planner.specs.reading import load_architecture, load_cluster
-from planner.specs.records import NodesFabric
-from planner.specs.served_formats import ServedFormats
+from planner.specs.files.engines import CUTS, changed_rules, load_engine, load_rules
+from planner.specs.files.places import Kind, files
+from planner.specs.files.reading import load_architecture, load_cluster
+from planner.specs.records.devices import NodesFabric
+from planner.specs.records.engine_rules import NAMES, EngineRule, parsed
+from planner.specs.records.served_formats import ServedFormats
 from planner.verifier.serving.starting import unpaired, unstartable
 from tests.papers.sets.predicted import architecture, cluster, formats, table_of
 from tests.papers.sets.rows import served

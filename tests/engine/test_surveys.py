@@ -19,9 +19,9 @@ from planner.programs.engine import pose_engine
 from planner.programs.posed import Aim
 from planner.results.engines import EngineAudit
 from planner.runtimes.engines import engine_candidates
-from planner.specs.reading import load_architecture, load_cluster
-from planner.specs.records import Workload
-from planner.specs.request import Degrees, SolverOptions, Targets
+from planner.specs.ask.request import Degrees, SolverOptions, Targets
+from planner.specs.files.reading import load_architecture, load_cluster
+from planner.specs.records.devices import Workload
 
 WORK = Workload(n_input_tokens=2048, n_output_tokens=256)
 POOL, ENGINE = "h100-nvl8-x1", "sglang"

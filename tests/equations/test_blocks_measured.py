@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from planner.equations.kernels import FAMILIES
-from planner.estimates.calibration.kernel_files import kernel_table
-from planner.specs.reading import load_device
+from planner.estimates.kernel_files import kernel_table
+from planner.specs.files.reading import load_device
 
 ROWS = Path(__file__).parents[1] / "data" / "blocks.csv"
 FAMILIES_HERE = (

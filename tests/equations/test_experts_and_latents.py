@@ -152,8 +152,8 @@ MADE = 2 * 6 * (4 + 3)
 
 
 def test_projections_are_those_of_the_architecture() -> None:
-    """As `specs.mixers.LatentAttention` counts a layer, less the absorbed matrices."""
-    from planner.specs.mixers import LatentAttention
+    """As `specs.records.mixers.LatentAttention` counts a layer, less the absorbed matrices."""
+    from planner.specs.records.mixers import LatentAttention
 
     mixer = LatentAttention(
         n_heads=128, d_kv_latent=512, d_q_latent=1536, d_rope=64, d_nope=128, d_value_head=128

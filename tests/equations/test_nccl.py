@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planner.equations import nccl
 from planner.equations.economics import collectives as paper
-from planner.specs.economics.records import EconomicsDevice, TreeCollectives
+from planner.specs.records.economics import EconomicsDevice, TreeCollectives
 
 UP, OUT = 450e9, 50e9
 DEVICE = EconomicsDevice(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from planner.equations.routing import chances, experts_reached, fullest
-from planner.specs.architecture import EXPONENT, N_ORDERS, usual_loads
+from planner.specs.records.architecture import EXPONENT, N_ORDERS, usual_loads
 
 
 def test_equal_loads_give_equal_chances():

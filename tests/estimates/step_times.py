@@ -11,7 +11,7 @@ from planner.equations.arrays import FloatArray
 from planner.equations.roofline import smooth_roofline_s
 from planner.estimates.steps import Formats, Machine, in_formats, passed, peak_of, stage_work
 from planner.layouts.geometry import Geometry, LayoutTable, Pass
-from planner.specs.records import FORMAT_BYTES, ModelSpec
+from planner.specs.records.devices import FORMAT_BYTES, ModelSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

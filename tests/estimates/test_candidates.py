@@ -14,8 +14,8 @@ from planner.estimates.candidates import machine_of, spread, table_of
 from planner.planning.pareto import frontier
 from planner.planning.plans import plan
 from planner.programs import reduction
-from planner.specs.reading import load_cluster, load_model
-from planner.specs.request import SolverOptions, Speculation, Targets, Workload, make_request
+from planner.specs.ask.request import SolverOptions, Speculation, Targets, Workload, make_request
+from planner.specs.files.reading import load_cluster, load_model
 
 WORKLOAD = Workload(n_input_tokens=512, n_output_tokens=64)
 SMALL = {"batches": (1, 4, 16, 64, 256), "prefill_batches": (1, 8)}

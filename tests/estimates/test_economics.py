@@ -25,14 +25,14 @@ from planner.estimates.economics.passes import Ways, all_ways, pass_latency_s
 from planner.estimates.economics.tables import held
 from planner.results.erdil2025 import Way
 from planner.runtimes.erdil_requests import economics_device, economics_model, left_out
-from planner.specs.economics.records import (
+from planner.specs.files.reading import load_cluster, load_model
+from planner.specs.records.economics import (
     MEMORY_RULES,
     Drafting,
     EconomicsModel,
     EconomicsRequest,
     Served,
 )
-from planner.specs.reading import load_cluster, load_model
 from planner.verifier.runtimes.erdil_passes import count_bytes, count_pass
 from tests.papers.economics import facts
 from tests.papers.economics.model.casework import Layout, breakdown

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from planner.estimates.networks import NetworkTable, network_table
 from planner.layouts.work import ALL_GATHER, ALL_TO_ALL, REDUCE_SCATTER, WEIGHT_GATHER, Message
-from planner.specs.reading import load_cluster
-from planner.specs.records import (
+from planner.specs.files.reading import load_cluster
+from planner.specs.records.devices import (
     MeasuredCollectives,
     NcclProtocol,
     NodesFabric,

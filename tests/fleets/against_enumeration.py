@@ -24,18 +24,17 @@ from unittest.mock import patch
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.placing.fleets import searching
-from planner.placing.fleets.book import Looked
 from planner.placing.fleets.capacity import PRECISION, Judged
+from planner.placing.fleets.choosing import searching
+from planner.placing.fleets.choosing.book import Looked
+from planner.placing.fleets.choosing.searching import as_offered, settled
 from planner.placing.fleets.chosen import Chosen
 from planner.placing.fleets.market import Market
-from planner.placing.fleets.searching import as_offered, settled
 from planner.placing.fleets.streams import Stream, streams_of
 from planner.placing.fleets.targets import held_to
-from planner.specs.fleet_request import FleetRequest
-from planner.specs.reading import load_model
-from planner.specs.roles import LEAST_PRESENT, TOGETHER
-from planner.specs.stations import Station
+from planner.specs.ask.fleet import FleetRequest
+from planner.specs.files.reading import load_model
+from planner.specs.records.roles import LEAST_PRESENT, TOGETHER, Station
 from planner.specs.traffic.arrivals import Trace, in_bursts
 from planner.specs.traffic.lengths import IndependentLengths, Lengths, TraceLengths
 from planner.specs.traffic.percentiles import TPOT, TTFT, PercentileTarget

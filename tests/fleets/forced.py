@@ -19,14 +19,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.placing.fleets.choosing.fluid import fluid_bound
+from planner.placing.fleets.choosing.searching import as_offered, settled
+from planner.placing.fleets.choosing.trying import Tries, weighed
 from planner.placing.fleets.chosen import PlannedFleet, planned, usd_per_hour
-from planner.placing.fleets.fluid import fluid_bound
 from planner.placing.fleets.market import with_alike
-from planner.placing.fleets.searching import as_offered, settled
-from planner.placing.fleets.trying import Tries, weighed
-from planner.specs.fleet_request import FleetRequest
-from planner.specs.request import SolverOptions
-from planner.specs.stations import Station
+from planner.specs.ask.fleet import FleetRequest
+from planner.specs.ask.request import SolverOptions
+from planner.specs.records.roles import Station
 from planner.specs.traffic.arrivals import in_bursts
 from planner.specs.traffic.percentiles import TPOT, TTFT, PercentileTarget
 from planner.specs.traffic.records import TrafficClass

@@ -25,15 +25,13 @@ from planner.equations.arrays import BoolArray, FloatArray
 from planner.estimates.simulation.arrays import PoolOfReplicas, Routes, Sent, serve
 from planner.estimates.simulation.drawing import merged, seeds_of
 from planner.runtimes.simulation import simulate
-from planner.specs.fleet_request import FleetRequest
-from planner.specs.stations import Station
+from planner.specs.ask.fleet import FleetRequest
+from planner.specs.records.roles import Station
 from planner.specs.traffic.percentiles import TPOT, TTFT
 from planner.specs.traffic.records import TrafficClass
-from planner.verifier.simulation.fleets import WARM_UP_SHARE, WIND_DOWN_SHARE
-from planner.verifier.simulation.loads import ClassLoad, Route
+from planner.verifier.simulation.fleets import WARM_UP_SHARE, WIND_DOWN_SHARE, simulate_steady
 from planner.verifier.simulation.outcomes import FleetOutcome
-from planner.verifier.simulation.pools import Pool
-from planner.verifier.simulation.steady import simulate_steady
+from planner.verifier.simulation.pools import ClassLoad, Pool, Route
 from tests.fleets.against_enumeration import SmallFleet
 from tests.fleets.stationed import GivenKind
 from tests.verifier.simulation.stations import station

@@ -12,19 +12,18 @@ from pathlib import Path
 
 from planner.placing.fleets.planning import fleet
 from planner.results.fleets import FleetPlan, ServedClass
-from planner.specs.fleet_request import FleetRequest
-from planner.specs.pools import load_site
-from planner.specs.reading import load_architecture, load_connector
-from planner.specs.roles import ALL_TOGETHER, AskedRoles
+from planner.specs.ask.fleet import FleetRequest
+from planner.specs.files.pools import load_site
+from planner.specs.files.reading import load_architecture, load_connector
+from planner.specs.records.roles import ALL_TOGETHER, AskedRoles
 from planner.specs.traffic.arrivals import POISSON_ARRIVALS, replaying
 from planner.specs.traffic.building import traffic_class
 from planner.specs.traffic.lengths import TraceLengths
 from planner.specs.traffic.records import TrafficClass
 from planner.specs.traffic.trace_files import load_trace
 from planner.verifier.simulation.fleets import simulate
-from planner.verifier.simulation.loads import ClassLoad, Route
 from planner.verifier.simulation.outcomes import ClassOutcome
-from planner.verifier.simulation.pools import Pool
+from planner.verifier.simulation.pools import ClassLoad, Pool, Route
 
 DATA = Path(__file__).parents[1] / "data" / "fleet"
 

@@ -16,14 +16,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from planner.placing.fleets.alternatives import at_factor, largest_factor
 from planner.placing.fleets.capacity import Capacities, Judged
+from planner.placing.fleets.choosing.alternatives import at_factor, largest_factor
+from planner.placing.fleets.choosing.searching import settled
 from planner.placing.fleets.chosen import Chosen
 from planner.placing.fleets.market import Market
-from planner.placing.fleets.searching import settled
-from planner.specs.fleet_request import FleetRequest
-from planner.specs.reading import load_model
-from planner.specs.request import SolverOptions
+from planner.specs.ask.fleet import FleetRequest
+from planner.specs.ask.request import SolverOptions
+from planner.specs.files.reading import load_model
 from planner.specs.traffic.lengths import IndependentLengths
 from planner.specs.traffic.percentiles import TTFT, PercentileTarget
 from planner.specs.traffic.records import TrafficClass

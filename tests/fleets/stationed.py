@@ -9,8 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from planner.estimates.queues.loads import Load
-from planner.estimates.queues.rates import fluid_rates
+from planner.estimates.queues.rates import Load, fluid_rates
 from planner.placing.configurations import Configuration
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import NODE, NodeConfiguration, NodePattern
@@ -19,12 +18,12 @@ from planner.placing.fleets.market import Market, market_among
 from planner.placing.fleets.offering import QueuedSource
 from planner.placing.fleets.streams import Stream, streams_of
 from planner.placing.fleets.ways import Ways
-from planner.specs.fleet_request import FleetRequest
-from planner.specs.kernels import EngineTables
-from planner.specs.pools import GroupSpec, PoolSpec
-from planner.specs.reading import load_cluster
-from planner.specs.records import ClusterSpec, DeviceSpec
-from planner.specs.stations import Station
+from planner.specs.ask.fleet import FleetRequest
+from planner.specs.files.pools import GroupSpec, PoolSpec
+from planner.specs.files.reading import load_cluster
+from planner.specs.records.devices import ClusterSpec, DeviceSpec
+from planner.specs.records.kernels import EngineTables
+from planner.specs.records.roles import Station
 
 
 def fluid_rate(station: Station, load: Load) -> float:

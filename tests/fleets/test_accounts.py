@@ -13,13 +13,13 @@ from planner.report.as_json import answer_json, dumps
 from planner.report.saved import read_answer
 from planner.results.fleets import FleetPlan
 from planner.runtimes.simulation import simulate
-from planner.specs.deployment_tables import load_table
-from planner.specs.pools import load_site
-from planner.specs.reading import load_model
+from planner.specs.files.deployment_tables import load_table
+from planner.specs.files.pools import load_site
+from planner.specs.files.reading import load_model
 from planner.specs.traffic.building import traffic_class
 from planner.specs.traffic.records import FleetTraffic
 from planner.verifier.fleets.judging import recounted
-from planner.verifier.layout_stations import table_station
+from planner.verifier.layouts.stations import table_station
 from planner.verifier.simulation.rates import load_at, saturated_per_s
 
 ROWS = """\

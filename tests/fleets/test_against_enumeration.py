@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from planner.placing.fleets.alternatives import at_factor, largest_factor
 from planner.placing.fleets.capacity import Capacities, Judged
+from planner.placing.fleets.choosing.alternatives import at_factor, largest_factor
 from planner.placing.fleets.streams import streams_of
 from tests.fleets.against_enumeration import Enumeration, compared, small_fleet
 from tests.fleets.scale import given_rates

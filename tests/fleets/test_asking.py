@@ -11,10 +11,10 @@ import pytest
 from planner.errors import RequestError
 from planner.placing.fleets.asking import fleet_request
 from planner.placing.fleets.classes import OPTIONS
-from planner.specs.pools import load_site
-from planner.specs.reading import load_architecture, load_connector
-from planner.specs.request import SolverOptions
-from planner.specs.state import State
+from planner.specs.ask.request import SolverOptions
+from planner.specs.files.pools import load_site
+from planner.specs.files.reading import load_architecture, load_connector
+from planner.specs.files.state import State
 from planner.specs.traffic.arrivals import Arrivals, Trace
 from planner.specs.traffic.building import traffic_class
 from planner.specs.traffic.distributions import FixedTokens, LognormalTokens

@@ -54,7 +54,9 @@ def asked(monkeypatch, tmp_path):
 
     monkeypatch.setattr("planner.placing.fleets.planning.fleet", fleet)
     monkeypatch.setitem(
-        sys.modules, "planner.placing.fleets.staircase", SimpleNamespace(staircase=staircase)
+        sys.modules,
+        "planner.placing.fleets.choosing.staircase",
+        SimpleNamespace(staircase=staircase),
     )
     monkeypatch.setattr(answer_kinds, "document_of", document_of)
     monkeypatch.setattr(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from planner.placing.fleets.capacity import Capacities
-from planner.placing.fleets.fluid import fluid_bound
+from planner.placing.fleets.choosing.fluid import fluid_bound
 from planner.placing.fleets.market import Market, with_alike
 from planner.specs.traffic.records import TrafficClass
 from tests.fleets.against_enumeration import Enumeration, SmallFleet, small_fleet

@@ -8,8 +8,8 @@ from itertools import product
 
 import pytest
 
-from planner.placing.fleets import alternatives
-from planner.placing.fleets.alternatives import most_factor
+from planner.placing.fleets.choosing import alternatives
+from planner.placing.fleets.choosing.alternatives import most_factor
 from tests.fleets.forced import compared, no_cheaper_restricted, plan, same_when_split, small_market
 from tests.fleets.forcing import N_PARTS, OfModel, Search
 

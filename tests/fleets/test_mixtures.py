@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from planner.equations.arrays import FloatArray, IntArray
-from planner.placing.fleets import trying
+from planner.placing.fleets.choosing import trying
+from planner.placing.fleets.choosing.dividing import divisions, rounded, sizes_of
 from planner.placing.fleets.chosen import Chosen
-from planner.placing.fleets.dividing import divisions, rounded, sizes_of
 from planner.placing.fleets.streams import WHOLE
 from planner.running.deadlines import out_of_time
 from planner.solvers.solution import Status

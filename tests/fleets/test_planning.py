@@ -12,17 +12,17 @@ import pytest
 from planner.errors import NoPlanError, OutOfTimeError
 from planner.placing.fleets import planning
 from planner.placing.fleets.capacity import PRECISION
+from planner.placing.fleets.choosing.searching import settled
+from planner.placing.fleets.choosing.staircase import staircase
 from planner.placing.fleets.planning import fleet
-from planner.placing.fleets.searching import settled
-from planner.placing.fleets.staircase import staircase
 from planner.planning.verification import verify
 from planner.report.as_json import answer_json, dumps
 from planner.report.saved import read_answer
 from planner.running.deadlines import out_of_time
-from planner.specs.fleet_request import FleetRequest
-from planner.specs.pools import load_site
-from planner.specs.reading import load_architecture, load_connector
-from planner.specs.roles import ALL_TOGETHER, AskedRoles
+from planner.specs.ask.fleet import FleetRequest
+from planner.specs.files.pools import load_site
+from planner.specs.files.reading import load_architecture, load_connector
+from planner.specs.records.roles import ALL_TOGETHER, AskedRoles
 from planner.specs.traffic.arrivals import POISSON_ARRIVALS, replaying
 from planner.specs.traffic.building import traffic_class
 from planner.specs.traffic.lengths import TraceLengths

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from planner.placing.fleets.capacity import Capacities
-from planner.placing.fleets.searching import settled
+from planner.placing.fleets.choosing.searching import settled
 from tests.fleets.scale import climbed, gap, given_rates, known, large_market, some_rate
 
 MOST_GAP = 1e-3

@@ -9,9 +9,9 @@ import pytest
 from planner.errors import RequestError
 from planner.placing.fabrics.site import graph_in
 from planner.placing.fleets.supply import merged
-from planner.specs.pools import PoolSpec, load_pool, load_site
-from planner.specs.reading import load_cluster
-from planner.specs.state import LinkState, SlowDevices, State
+from planner.specs.files.pools import PoolSpec, load_pool, load_site
+from planner.specs.files.reading import load_cluster
+from planner.specs.files.state import LinkState, SlowDevices, State
 from planner.specs.traffic.records import SuppliedKind, Supply
 from planner.topology.graph import spec_of
 from planner.topology.pools import pool_graph

@@ -86,7 +86,7 @@ def good() -> dict[str, tuple[Callable[..., object], dict[str, Any]]]:
                 "model": layered,
                 "cluster": pool,
                 "speed_tokens_per_s": 20.0,
-                "degrees": planner.specs.targets.Degrees(tensor=1),
+                "degrees": planner.specs.ask.targets.Degrees(tensor=1),
                 "batch": 8,
             },
         ),

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.specs.engines.files import CUTS, load_rules
+from planner.specs.files.engines import CUTS, load_rules
 from tests.launch.answers import answered, requests
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(600)]

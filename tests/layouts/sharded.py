@@ -17,7 +17,7 @@ from math import prod
 
 import numpy as np
 
-from planner.specs.records import ModelSpec
+from planner.specs.records.devices import ModelSpec
 
 Device = tuple[int, int, int]
 Labels = tuple[np.ndarray, ...]

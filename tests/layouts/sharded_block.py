@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from planner.specs.records import ModelSpec
+from planner.specs.records.devices import ModelSpec
 from tests.layouts.sharded import (
     ALL,
     Cluster,

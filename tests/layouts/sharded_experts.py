@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from planner.specs.records import ModelSpec
+from planner.specs.records.devices import ModelSpec
 from tests.layouts.sharded import ALL, Device, Shard, Shards, Weights, activate
 from tests.layouts.sharded_block import ShardedBlock, add
 

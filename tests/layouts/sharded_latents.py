@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from planner.specs.records import ModelSpec
+from planner.specs.records.devices import ModelSpec
 from tests.layouts.sharded import Device, Labels, Shard, Shards
 from tests.layouts.sharded_block import ShardedBlock
 

@@ -25,7 +25,7 @@ from planner.layouts.geometry import (
 from planner.layouts.layer import head_work, layer_work, residence
 from planner.layouts.options import all_layouts, offered
 from planner.layouts.work import LayerWork
-from planner.specs.records import ModelSpec, TorusFabric
+from planner.specs.records.devices import ModelSpec, TorusFabric
 from planner.topology.meshes import MeshTable, mesh_table
 from tests.estimates.step_times import step_times
 from tests.topology.pools import nodes, torus

@@ -13,8 +13,8 @@ from planner.layouts.geometry import OVER_BATCH, OVER_HEADS, LayoutTable
 from planner.results.deployments import DraftChoice, PhaseChoice
 from planner.runtimes.describe import axes_of, mesh_of
 from planner.topology.meshes import mesh_table
-from planner.verifier.meshes import mesh_of as true_mesh_of
-from planner.verifier.phases import Tokens, counted, phase_plan, resting
+from planner.verifier.layouts.meshes import mesh_of as true_mesh_of
+from planner.verifier.layouts.phases import Tokens, counted, phase_plan, resting
 from tests.layouts.test_conformance import MULTI_HEAD
 from tests.layouts.test_expert_conformance import FEW, LATENTS
 from tests.topology.pools import nodes

@@ -13,8 +13,8 @@ from planner.layouts.degrees import expert_layout_name
 from planner.layouts.geometry import OVER_HEADS, Geometry, LayoutTable, Pass, geometry
 from planner.layouts.layer import head_work, layer_kinds, layer_work, residence
 from planner.layouts.options import all_layouts
-from planner.specs.models import MlaShape, MoeShape, WindowShape
-from planner.specs.records import ModelSpec
+from planner.specs.records.devices import ModelSpec
+from planner.specs.records.models import MlaShape, MoeShape, WindowShape
 from planner.topology.meshes import MeshTable, mesh_table
 from tests.layouts.test_conformance import (
     BATCHES,

@@ -9,7 +9,7 @@ import pytest
 
 from planner.layouts.geometry import Pass
 from planner.layouts.layer import LayerKind, layer_kinds
-from planner.specs.reading import load_model
+from planner.specs.files.reading import load_model
 
 WINDOWED = LayerKind(has_experts=False, n_window_tokens=128, n_layers=np.ones((1, 1)))
 

@@ -15,7 +15,7 @@ import pytest
 from planner.layouts.geometry import ATTENTION_NAMES, LayoutTable, Pass, geometry, spread
 from planner.layouts.layer import layer_work
 from planner.layouts.work import LayerWork
-from planner.specs.records import FORMAT_BYTES, ModelSpec
+from planner.specs.records.devices import FORMAT_BYTES, ModelSpec
 from planner.topology.meshes import MeshTable
 from tests.layouts.sharded import Cluster, dense_block, random_weights
 from tests.layouts.sharded_block import ShardedBlock, axes_of

@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from planner.estimates.calibration.kernel_files import kernel_table, load_kernels
+from planner.estimates.kernel_files import kernel_table, load_kernels
 from tests.conformance.test_options import ran
 
 MIXTURE = ("--model", "qwen3-30b-a3b")

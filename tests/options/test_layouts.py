@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planner.specs.targets import Layouts, PhaseLayout, layouts_of
-from planner.units import UnitError
+from planner.quantities.units import UnitError
+from planner.specs.ask.targets import Layouts, PhaseLayout, layouts_of
 
 
 @pytest.mark.parametrize(

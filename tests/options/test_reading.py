@@ -6,7 +6,7 @@ import pytest
 
 from planner.commands.options.parsing import parse
 from planner.commands.options.reading import read_engines, read_layouts
-from planner.specs.request import DEFAULT_BATCHES, DEFAULT_WORKLOAD, SolverOptions, Targets
+from planner.specs.ask.request import DEFAULT_BATCHES, DEFAULT_WORKLOAD, SolverOptions, Targets
 
 
 def test_defaults_are_those_of_the_library():

@@ -10,11 +10,11 @@ from planner.commands.options.commands import COMMANDS, called, options_of, owne
 from planner.commands.options.helping import help_page, install
 from planner.commands.options.parsing import parse
 from planner.errors import RequestError
+from planner.quantities.units import UnitError
 from planner.specs.options.meanings import REFUSALS
 from planner.specs.options.option import Option
 from planner.specs.options.readers import one_of
 from planner.specs.options.table import HEADINGS, set_by
-from planner.units import UnitError
 
 ROWS = [row for rows in HEADINGS.values() for row in rows]
 

@@ -15,8 +15,8 @@ from planner.layouts.geometry import ALL_AXES, Geometry, LayoutTable, Pass, geom
 from planner.layouts.layer import residence
 from planner.layouts.options import all_layouts
 from planner.layouts.work import Residence
-from planner.specs.reading import load_cluster, load_model
-from planner.specs.records import ModelSpec
+from planner.specs.files.reading import load_cluster, load_model
+from planner.specs.records.devices import ModelSpec
 from planner.topology.meshes import mesh_table
 from tests.estimates.step_times import StepTimes, step_times
 

@@ -17,15 +17,15 @@ from pathlib import Path
 import numpy as np
 
 from planner.equations.kernels import FAMILIES
-from planner.estimates.calibration.calibrating import joined
-from planner.estimates.calibration.fitting import admit, fit, peak_of
-from planner.estimates.calibration.kernel_files import load_kernels
-from planner.estimates.calibration.silicon import read_silicon
-from planner.estimates.calibration.silicon_blocks import READERS
-from planner.estimates.calibration.tables import Measured, Reading
-from planner.specs.kernels import Kernel
-from planner.specs.reading import load_device
-from planner.specs.records import DeviceSpec
+from planner.estimates.kernel_files import load_kernels
+from planner.specs.files.reading import load_device
+from planner.specs.records.devices import DeviceSpec
+from planner.specs.records.kernels import Kernel
+from planner.tools.calibration.calibrating import joined
+from planner.tools.calibration.fitting import admit, fit, peak_of
+from planner.tools.calibration.silicon import read_silicon
+from planner.tools.calibration.silicon_blocks import READERS
+from planner.tools.calibration.tables import Measured, Reading
 from tests.papers.kernel_tables import ENGINES, FOLDER, MEASURED_BY_NVIDIA
 
 

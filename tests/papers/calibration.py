@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 
 from planner.estimates.steps import Machine
-from planner.specs.records import DeviceSpec
+from planner.specs.records.devices import DeviceSpec
 from tests.papers import rows
 from tests.papers.bench import Physics, machine_of
 from tests.papers.rows import Row

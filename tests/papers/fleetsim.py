@@ -28,21 +28,20 @@ from pathlib import Path
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.estimates.queues.loads import Load
-from planner.placing.fleets.program import with_choice_of_streams
+from planner.estimates.queues.rates import Load
+from planner.placing.fleets.choosing.program import with_choice_of_streams
 from planner.placing.fleets.streams import WHOLE, Stream
 from planner.placing.program import KTOKEN
 from planner.programs.placement import UNLIMITED, PlacementLimit, PlacementProgram, Uses
 from planner.solvers.placement import PlacementSolution, solve_placement
-from planner.specs.reading import load_model
-from planner.specs.stations import DecodeTimes, ReadingTimes, Station
+from planner.specs.files.reading import load_model
+from planner.specs.records.roles import DecodeTimes, ReadingTimes, Station
 from planner.specs.traffic.distributions import TabledTokens
 from planner.specs.traffic.lengths import DividedLengths
 from planner.specs.traffic.records import TrafficClass
 from planner.verifier.simulation.fleets import simulate
-from planner.verifier.simulation.loads import ClassLoad, Route
 from planner.verifier.simulation.outcomes import ClassOutcome
-from planner.verifier.simulation.pools import Pool
+from planner.verifier.simulation.pools import ClassLoad, Pool, Route
 
 DATA = Path(__file__).parents[1] / "data" / "fleet"
 HOURS = 8760

@@ -13,7 +13,7 @@ import numpy as np
 from planner.equations.collectives import transferred_fraction
 from planner.estimates.networks import GroupRates, NetworkTable
 from planner.estimates.steps import Machine
-from planner.specs.reading import load_cluster
+from planner.specs.files.reading import load_cluster
 
 TPU_BYTES_PER_S = 270e9
 """[Pope2022] §4: interconnect of a TPU v4 chip, all six links."""

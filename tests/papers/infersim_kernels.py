@@ -27,11 +27,11 @@ from pathlib import Path
 import numpy as np
 
 from planner.equations.kernels import FAMILIES
-from planner.estimates.calibration.fitting import Errors, admit, errors, fit, peak_of
-from planner.estimates.calibration.infersim import read_infersim
-from planner.estimates.calibration.kernel_files import load_kernels
-from planner.estimates.calibration.tables import Measured
-from planner.specs.reading import load_device
+from planner.estimates.kernel_files import load_kernels
+from planner.specs.files.reading import load_device
+from planner.tools.calibration.fitting import Errors, admit, errors, fit, peak_of
+from planner.tools.calibration.infersim import read_infersim
+from planner.tools.calibration.tables import Measured
 
 BENCH = "PLANNER_BENCH"
 DATA = Path(__file__).parents[1] / "data"

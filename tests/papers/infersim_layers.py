@@ -7,7 +7,7 @@ import csv
 import numpy as np
 
 from planner.equations.kernels import FAMILIES
-from planner.specs.reading import load_device
+from planner.specs.files.reading import load_device
 from tests.papers import infersim_kernels as experiment
 
 

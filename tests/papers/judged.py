@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.specs.model_errors import QUANTITIES
-from planner.specs.runtimes import Judged
+from planner.specs.records.model_errors import QUANTITIES
+from planner.specs.records.runtimes import Judged
 from tests.papers import rows
 from tests.papers.inference import cases
 from tests.papers.records import as_csv

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from planner.errors import RequestError
-from planner.estimates.calibration.calibrating import calibrate
-from planner.estimates.calibration.kernel_files import load_kernels
-from planner.estimates.calibration.kernel_schemas import kernel_file
-from planner.specs.reading import load_device
+from planner.estimates.kernel_files import load_kernels
+from planner.specs.files.reading import load_device
+from planner.tools.calibration.calibrating import calibrate
+from planner.tools.calibration.writing import kernel_file
 
 FOLDER = Path(__file__).parents[2] / "kernels"
 INFERSIM = "alibaba/InferSim f2293da, bench_data"

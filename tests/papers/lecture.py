@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.estimates.calibration.kernel_files import kernel_table
+from planner.estimates.kernel_files import kernel_table
 from planner.estimates.serving.deployments import DeploymentTable, deployments
 from planner.estimates.serving.memory import Holding, holding
-from planner.specs.architecture import Architecture, FeedForward, LayerClass
-from planner.specs.engines.files import load_engine
-from planner.specs.mixers import GroupedAttention, Mixer
-from planner.specs.reading import load_cluster, load_device
-from planner.specs.served_formats import ServedFormats
+from planner.specs.files.engines import load_engine
+from planner.specs.files.reading import load_cluster, load_device
+from planner.specs.records.architecture import Architecture, FeedForward, LayerClass
+from planner.specs.records.mixers import GroupedAttention, Mixer
+from planner.specs.records.served_formats import ServedFormats
 from planner.verifier.serving.feeding import feeding_runs
 from planner.verifier.serving.kernels import Kernels, Run
 from planner.verifier.serving.mixers import Tokens, mixing_runs

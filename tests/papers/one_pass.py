@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.estimates.steps import Machine, peak_of
 from planner.layouts.geometry import ALL_AXES, OVER_HEADS, LayoutTable, Pass, geometry
-from planner.specs.models import ModelSpec
+from planner.specs.records.models import ModelSpec
 from tests.estimates.step_times import step_times
 
 

@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 
 from planner.commands.reproduce import answered
-from planner.results.reproductions import ReproducedRow, ReproducedTable
-from planner.specs.papers.tables import load_paper, paper_names
+from planner.results.listings import ReproducedRow, ReproducedTable
+from planner.specs.files.papers import load_paper, paper_names
 from tests.papers.rows import Row
 
 FILE = Path(__file__).with_name("reproduced.csv")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from planner.specs.papers.tables import NO_PLAN
+from planner.specs.files.papers import NO_PLAN
 
 FILE = Path(__file__).parents[2] / "papers" / "pope2022.csv"
 

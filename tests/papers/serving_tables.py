@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planner.estimates.calibration.kernel_files import load_kernels
-from planner.specs.kernels import Fit
-from planner.specs.places import Kind, files
+from planner.estimates.kernel_files import load_kernels
+from planner.specs.files.places import Kind, files
+from planner.specs.records.kernels import Fit
 from tests.papers.inference import cases
 from tests.papers.infersim_kernels import MODELS
 from tests.papers.infersim_layers import chosen_layers

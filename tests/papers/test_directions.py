@@ -14,9 +14,9 @@ import pytest
 from planner import Targets, plan
 from planner.planning.audit_curves import decoding_frontier
 from planner.results.surveys import Frontier
-from planner.specs.reading import load_cluster, load_model
-from planner.specs.records import Workload
-from planner.specs.request import SolverOptions, Speculation, make_request, repriced
+from planner.specs.ask.request import SolverOptions, Speculation, make_request, repriced
+from planner.specs.files.reading import load_cluster, load_model
+from planner.specs.records.devices import Workload
 from tests.papers.economics import rows
 from tests.papers.economics.test_deployable import fastest as by_the_paper
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planner.specs.reading import load_device
-from planner.specs.runtimes import RUNTIMES, Judged, judged_on, judgements
+from planner.specs.files.reading import load_device
+from planner.specs.records.runtimes import RUNTIMES, Judged, judged_on, judgements
 from tests.papers.judged import FILE, judged_rows
 from tests.papers.records import as_csv
 

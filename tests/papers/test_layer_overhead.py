@@ -18,7 +18,7 @@ import pytest
 from planner.estimates.networks import network_table
 from planner.estimates.steps import Machine
 from planner.layouts.geometry import Pass
-from planner.specs.reading import load_cluster, load_model
+from planner.specs.files.reading import load_cluster, load_model
 from planner.topology.meshes import mesh_table
 from tests.papers.one_pass import pass_s
 

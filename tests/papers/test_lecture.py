@@ -10,8 +10,8 @@ import pytest
 from planner.equations.roofline import compute_s, transfer_s
 from planner.equations.speculation import expected_tokens, n_scored
 from planner.estimates.serving.passes import parameter_bytes
-from planner.specs.architecture import FeedForward
-from planner.specs.reading import load_architecture
+from planner.specs.files.reading import load_architecture
+from planner.specs.records.architecture import FeedForward
 from planner.verifier.predictions import balance
 from planner.verifier.serving.kernels import product
 from tests.papers.lecture import (

@@ -12,9 +12,9 @@ import pytest
 
 from planner.estimates.serving.memory import paged_tokens
 from planner.estimates.serving.operations import number_bytes
-from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
-from planner.specs.reading import load_architecture
-from planner.specs.served_formats import ServedFormats
+from planner.specs.files.reading import load_architecture
+from planner.specs.records.mixers import GroupedAttention, LatentAttention, Recurrence
+from planner.specs.records.served_formats import ServedFormats
 from tests.papers.caches import unfilled_share
 from tests.papers.lecture import (
     ATTENTION,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.specs.papers.tables import paper_names
+from planner.specs.files.papers import paper_names
 from tests.papers.reproduced import DISAGREES, errors, kept
 
 CLOSE = 5e-4  # errors are kept to four digits after the point, and are of other machines too

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from planner.specs.reading import load_device, load_model
+from planner.specs.files.reading import load_device, load_model
 from tests.papers import rows, test_memory, test_timings
 from tests.papers.rows import Row
 

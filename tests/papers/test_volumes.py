@@ -16,7 +16,7 @@ from planner.estimates.networks import network_table
 from planner.estimates.steps import Machine
 from planner.layouts.geometry import OVER_HEADS, LayoutTable, geometry
 from planner.layouts.layer import layer_work
-from planner.specs.records import FORMAT_BYTES, DeviceSpec, ModelSpec, NodesFabric
+from planner.specs.records.devices import FORMAT_BYTES, DeviceSpec, ModelSpec, NodesFabric
 from planner.topology.meshes import MeshTable
 from tests.papers.bench import Bench, Step, with_layouts
 

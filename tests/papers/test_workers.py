@@ -15,7 +15,7 @@ import pytest
 
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.traffic import Traffic
-from planner.specs.roles import DECODE, PREFILL
+from planner.specs.records.roles import DECODE, PREFILL
 from tests.estimates.serving.situations import BF16, served
 
 CHAT, LONG = (1024, 512), (8192, 128)

@@ -10,7 +10,7 @@ import numpy as np
 
 from planner.layouts.geometry import OVER_HEADS, LayoutTable
 from planner.layouts.options import MICROBATCHES, PARTS_PER_STAGE
-from planner.specs.reading import load_model
+from planner.specs.files.reading import load_model
 from tests.papers.bench import (
     Bench,
     Physics,

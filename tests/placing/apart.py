@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from planner import Placement, Serve, Targets, Workload, load_architecture, load_topology, place
 from planner.errors import NoPlanError, PlannerError
-from planner.specs.reading import load_connector
+from planner.specs.files.reading import load_connector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,11 +23,11 @@ from planner.estimates.steps import Machine
 from planner.programs.deployment import Posing
 from planner.programs.posed import Aim, joined
 from planner.solvers import solve
+from planner.specs.ask.request import SolverOptions, Targets, make_request
+from planner.specs.files.pools import GroupSpec, PoolSpec
+from planner.specs.files.reading import load_cluster, load_model
 from planner.specs.options.counts import DEFAULT_BATCHES
-from planner.specs.pools import GroupSpec, PoolSpec
-from planner.specs.reading import load_cluster, load_model
-from planner.specs.records import ClusterSpec, Workload
-from planner.specs.request import SolverOptions, Targets, make_request
+from planner.specs.records.devices import ClusterSpec, Workload
 from planner.topology.graph import device_names
 from planner.topology.pools import pool_graph
 

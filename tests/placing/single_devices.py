@@ -32,11 +32,11 @@ from planner.placing.repairing import repair
 from planner.placing.searching import Asked, offered
 from planner.results.placements import Placement
 from planner.results.repairs import Repair
-from planner.specs.placement_request import Serve
-from planner.specs.reading import load_cluster, load_model
-from planner.specs.records import ClusterSpec, Workload
-from planner.specs.request import SolverOptions, Targets
-from planner.specs.state import SlowDevices, State
+from planner.specs.ask.placement import Serve
+from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.files.reading import load_cluster, load_model
+from planner.specs.files.state import SlowDevices, State
+from planner.specs.records.devices import ClusterSpec, Workload
 
 GB = 1e9
 MILLI = 1000

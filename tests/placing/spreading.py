@@ -27,9 +27,9 @@ from planner.placing.handing import may_hand_over
 from planner.placing.planning import asked_of
 from planner.placing.roles import asked_roles
 from planner.placing.searching import offered
-from planner.specs.pools import load_site
-from planner.specs.roles import DECODE, PREFILL, TOGETHER
-from planner.specs.state import State
+from planner.specs.files.pools import load_site
+from planner.specs.files.state import State
+from planner.specs.records.roles import DECODE, PREFILL, TOGETHER
 
 NEAR = 0.005
 MODELS = ("llama-3.1-8b", "qwen3-32b", "llama-3.1-70b", "gpt-oss-120b", "qwen3-235b-a22b")

@@ -11,10 +11,10 @@ from planner import load_architecture, load_topology, place, plan, verify
 from planner.estimates.serving.timer import Timer
 from planner.placing.floorplans import floorplan_of
 from planner.report.as_json import answer_json, digest_of
-from planner.specs.placement_request import Serve
-from planner.specs.pools import load_site
-from planner.specs.records import Workload
-from planner.specs.request import Targets
+from planner.specs.ask.placement import Serve
+from planner.specs.ask.request import Targets
+from planner.specs.files.pools import load_site
+from planner.specs.records.devices import Workload
 from tests.report.rendering import report_page, report_text
 
 MODEL = "llama-3.1-70b"

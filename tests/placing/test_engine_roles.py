@@ -15,16 +15,16 @@ from planner.placing.fabrics.patterns import Beaten
 from planner.placing.fabrics.site import configurations_of
 from planner.placing.planning import asked_of
 from planner.results.placements import Recipe
-from planner.specs.placement_request import Serve
-from planner.specs.pools import load_site
-from planner.specs.reading import load_architecture
-from planner.specs.records import Workload
+from planner.specs.ask.placement import Serve
+from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.files.pools import load_site
+from planner.specs.files.reading import load_architecture
+from planner.specs.records.devices import Workload
+from planner.specs.records.roles import DECODE, PREFILL, ROLES, TOGETHER
 from planner.specs.region import BELIEFS
-from planner.specs.request import SolverOptions, Targets
-from planner.specs.roles import DECODE, PREFILL, ROLES, TOGETHER
 from planner.verifier.engines import counted_engine
 from planner.verifier.findings import with_differences
-from planner.verifier.placements import stand_of
+from planner.verifier.placing.placements import stand_of
 
 CHAT = Workload(n_input_tokens=1500, n_output_tokens=300)
 TARGETS = Targets(tpot_s=0.02, ttft_s=0.5, min_batch=3)

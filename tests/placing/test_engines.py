@@ -17,14 +17,14 @@ from planner.placing.searching import offered
 from planner.planning.plans import plan
 from planner.report.as_json import answer_json, dumps
 from planner.report.saved import read_answer
-from planner.specs.placement_request import Serve
-from planner.specs.pools import load_pool, load_site
-from planner.specs.reading import load_architecture, load_cluster
-from planner.specs.records import Workload
-from planner.specs.request import SolverOptions, Targets
-from planner.specs.state import LinkState, SlowDevices, State
+from planner.specs.ask.placement import Serve
+from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.files.pools import load_pool, load_site
+from planner.specs.files.reading import load_architecture, load_cluster
+from planner.specs.files.state import LinkState, SlowDevices, State
+from planner.specs.records.devices import Workload
 from planner.verifier.findings import refuse
-from planner.verifier.placements import judge_placement
+from planner.verifier.placing.placements import judge_placement
 from tests.report.rendering import report_page, report_text
 
 CHAT = Workload(n_input_tokens=1500, n_output_tokens=300)

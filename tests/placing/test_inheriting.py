@@ -20,13 +20,13 @@ from planner.report.as_json import answer_json, dumps
 from planner.report.saved import read_answer
 from planner.results.placements import Placement
 from planner.results.repairs import Repair
-from planner.specs.certificates import Proof
-from planner.specs.placement_request import Serve
-from planner.specs.pools import load_pool
-from planner.specs.reading import load_cluster
-from planner.specs.records import Workload
-from planner.specs.request import SolverOptions, Targets
-from planner.specs.state import State
+from planner.specs.ask.placement import Serve
+from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.files.pools import load_pool
+from planner.specs.files.reading import load_cluster
+from planner.specs.files.state import State
+from planner.specs.records.certificates import Proof
+from planner.specs.records.devices import Workload
 from planner.topology.pools import pool_graph
 from tests.placing.test_repairing import nodes, small, wish
 

@@ -28,11 +28,11 @@ from planner.results.engines import EngineDeployment
 from planner.results.placements import AnyDeployment, Placement
 from planner.runtimes.engine_requests import machines_of
 from planner.runtimes.predicting import predict
-from planner.specs.placement_request import Serve
-from planner.specs.pools import load_site
-from planner.specs.reading import load_architecture, load_cluster
-from planner.specs.records import Workload
-from planner.specs.request import SolverOptions, Targets
+from planner.specs.ask.placement import Serve
+from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.files.pools import load_site
+from planner.specs.files.reading import load_architecture, load_cluster
+from planner.specs.records.devices import Workload
 
 CONFIG = (
     Path(__file__).parents[1] / "specs" / "huggingface" / "configs" / "Llama-3.1-70B_config.json"

@@ -16,12 +16,12 @@ from planner.placing.fabrics.site import Fabric, graph_in
 from planner.placing.phases import least, pareto
 from planner.placing.runtimes import Roofline, configurations_on_nodes
 from planner.placing.tori.slices import slice_configurations, torus_state
-from planner.specs.placement_request import PlacementRequest, Serve, layout_request
-from planner.specs.pools import GroupSpec, PoolSpec
-from planner.specs.reading import load_cluster, load_model
-from planner.specs.records import Workload
-from planner.specs.request import Targets
-from planner.specs.roles import DECODE, PREFILL, ROLES, TOGETHER
+from planner.specs.ask.placement import PlacementRequest, Serve, layout_request
+from planner.specs.ask.request import Targets
+from planner.specs.files.pools import GroupSpec, PoolSpec
+from planner.specs.files.reading import load_cluster, load_model
+from planner.specs.records.devices import Workload
+from planner.specs.records.roles import DECODE, PREFILL, ROLES, TOGETHER
 from planner.topology.graph import build_graph
 from planner.topology.openings import openings
 from tests.placing.enumeration import tiny_cluster, tiny_model

@@ -13,11 +13,11 @@ from planner.placing.planning import place
 from planner.placing.runtimes import Roofline
 from planner.placing.searching import Asked, Search, searched
 from planner.solvers.placement import solve_placement
-from planner.specs.placement_request import PlacementRequest, Serve, layout_request
-from planner.specs.pools import GroupSpec, PoolSpec, load_pool, pool_of
-from planner.specs.reading import load_model
-from planner.specs.request import SolverOptions, Targets
-from planner.specs.state import LinkState, SlowDevices, State
+from planner.specs.ask.placement import PlacementRequest, Serve, layout_request
+from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.files.pools import GroupSpec, PoolSpec, load_pool, pool_of
+from planner.specs.files.reading import load_model
+from planner.specs.files.state import LinkState, SlowDevices, State
 from tests.placing.enumeration import (
     BATCHES,
     WORKLOAD,

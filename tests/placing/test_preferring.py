@@ -20,9 +20,9 @@ from planner.programs.placement import (
     total,
     violations,
 )
-from planner.specs.pools import load_site
-from planner.specs.state import State
-from planner.verifier.placements import judge_placement
+from planner.specs.files.pools import load_site
+from planner.specs.files.state import State
+from planner.verifier.placing.placements import judge_placement
 from tests.report.rendering import report_text
 
 

@@ -19,11 +19,11 @@ from planner.placing.repairing import repair
 from planner.placing.searching import offered
 from planner.report.as_json import answer_json, dumps
 from planner.report.saved import load_placement
-from planner.specs.placement_request import Serve
-from planner.specs.reading import load_cluster, load_model
-from planner.specs.records import ClusterSpec, ModelSpec, Workload
-from planner.specs.request import SolverOptions, Targets
-from planner.specs.state import State
+from planner.specs.ask.placement import Serve
+from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.files.reading import load_cluster, load_model
+from planner.specs.files.state import State
+from planner.specs.records.devices import ClusterSpec, ModelSpec, Workload
 from tests.placing.single_devices import compared
 from tests.report.rendering import report_line, report_text
 

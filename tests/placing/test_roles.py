@@ -23,11 +23,11 @@ from planner import (
 from planner.placing.fabrics.wires import tight_uplinks, uplinks_of
 from planner.placing.planning import asked_of
 from planner.placing.searching import offered
-from planner.specs.pools import load_site
-from planner.specs.reading import load_connector
-from planner.specs.roles import handover_s
-from planner.specs.state import State
-from planner.verifier.placements import judge_placement
+from planner.specs.files.pools import load_site
+from planner.specs.files.reading import load_connector
+from planner.specs.files.state import State
+from planner.specs.records.roles import handover_s
+from planner.verifier.placing.placements import judge_placement
 
 WORKLOAD = Workload(n_input_tokens=1500, n_output_tokens=300)
 TARGETS = Targets(ttft_s=1.0, tpot_s=0.040)

@@ -10,7 +10,7 @@ import pytest
 
 from planner import NoPlanError, Serve, SolverOptions, Targets, Workload, load_architecture, place
 from planner.estimates.serving.memory import handed_bytes
-from planner.specs.reading import load_connector
+from planner.specs.files.reading import load_connector
 
 MODEL = load_architecture("llama-3.1-8b")
 WORKLOAD = Workload(n_input_tokens=1500, n_output_tokens=300)

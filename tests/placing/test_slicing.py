@@ -24,10 +24,10 @@ from planner.programs.deployment import Posing
 from planner.programs.posed import InMemory
 from planner.solvers.placement import solve_placement
 from planner.solvers.search import optimum
-from planner.specs.placement_request import PlacementRequest, Serve, layout_request
-from planner.specs.reading import load_cluster, load_model
-from planner.specs.request import SolverOptions
-from planner.specs.state import LinkState, SlowDevices, State
+from planner.specs.ask.placement import PlacementRequest, Serve, layout_request
+from planner.specs.ask.request import SolverOptions
+from planner.specs.files.reading import load_cluster, load_model
+from planner.specs.files.state import LinkState, SlowDevices, State
 from planner.topology.graph import build_graph
 from planner.topology.openings import openings
 from planner.topology.pools import with_state

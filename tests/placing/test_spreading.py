@@ -13,9 +13,9 @@ from planner.errors import NoPlanError
 from planner.placing import searching
 from planner.placing.fabrics import site
 from planner.placing.fabrics.locating import _dealt
-from planner.specs.pools import load_site
-from planner.specs.state import State
-from planner.verifier.placements import judge_placement
+from planner.specs.files.pools import load_site
+from planner.specs.files.state import State
+from planner.verifier.placing.placements import judge_placement
 from tests.placing.spreading import drawn, further_nodes, looked, shares
 
 CHAT = Workload(n_input_tokens=1500, n_output_tokens=300)

@@ -17,17 +17,17 @@ from planner.placing.searching import offered
 from planner.placing.table_rows import undominated
 from planner.report.as_json import answer_json, dumps
 from planner.report.saved import read_answer
-from planner.specs.deployment_tables import load_table
-from planner.specs.ledger import recording
-from planner.specs.placement_request import Serve
-from planner.specs.pools import load_site
-from planner.specs.reading import load_architecture, load_connector
-from planner.specs.records import Workload
-from planner.specs.request import SolverOptions, Targets
-from planner.specs.roles import ROLES, AskedRoles
-from planner.specs.state import SlowDevices, State
+from planner.specs.ask.placement import Serve
+from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.files.deployment_tables import load_table
+from planner.specs.files.ledger import recording
+from planner.specs.files.pools import load_site
+from planner.specs.files.reading import load_architecture, load_connector
+from planner.specs.files.state import SlowDevices, State
+from planner.specs.records.devices import Workload
+from planner.specs.records.roles import ROLES, AskedRoles
 from planner.verifier.certificates import RECOUNTED
-from planner.verifier.placements import checks_of, judge_placement
+from planner.verifier.placing.placements import checks_of, judge_placement
 from tests.report.rendering import report_text
 
 ROWS = """\

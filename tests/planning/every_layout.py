@@ -19,9 +19,9 @@ from planner.estimates.steps import Machine, peak_of
 from planner.layouts.geometry import LayoutTable, Pass, geometry
 from planner.layouts.layer import residence
 from planner.layouts.options import MICROBATCHES, PARTS_PER_STAGE
-from planner.specs.models import ModelSpec
-from planner.specs.records import FORMAT_BYTES, ClusterSpec, Workload
-from planner.specs.targets import Targets
+from planner.specs.ask.targets import Targets
+from planner.specs.records.devices import FORMAT_BYTES, ClusterSpec, Workload
+from planner.specs.records.models import ModelSpec
 from planner.topology.meshes import MeshTable, mesh_table
 from tests.estimates.step_times import step_times
 

@@ -14,10 +14,11 @@ from planner.estimates.steps import Machine
 from planner.layouts.degrees import axes_text
 from planner.layouts.geometry import ALL_AXES, ATTENTION_NAMES, LayoutTable, Pass, geometry
 from planner.layouts.layer import layer_kinds, layer_work, residence
-from planner.results import Deployment, PhasePlan, Plan
+from planner.results.deployments import Deployment, PhasePlan
 from planner.results.layout_predictions import LayoutPrediction, Traffic
-from planner.specs.records import FORMAT_BYTES
-from planner.specs.request import Request
+from planner.results.plans import Plan
+from planner.specs.ask.request import Request
+from planner.specs.records.devices import FORMAT_BYTES
 from planner.topology.meshes import MeshTable
 
 LONGEST = 2**40

@@ -15,8 +15,8 @@ from planner import RequestError
 from planner.commands.cli import main
 from planner.planning.audit import audit
 from planner.planning.audit_curves import audit_curves
-from planner.specs.reading import load_cluster, load_model
-from planner.specs.request import Speculation, Workload
+from planner.specs.ask.request import Speculation, Workload
+from planner.specs.files.reading import load_cluster, load_model
 from tests.report.rendering import report_line, report_page, report_text
 
 WORKLOAD = Workload(n_input_tokens=1024, n_output_tokens=256)

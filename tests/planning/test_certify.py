@@ -8,7 +8,7 @@ import pytest
 
 from planner import SolverError, plan
 from planner.runtimes import roofline
-from planner.verifier import phases
+from planner.verifier.layouts import phases
 from tests.requests import MODEL, WORKLOAD, torus
 
 OBJECTIVES = ("cost", "rent", "latency", "ttft", "throughput", "devices")

@@ -8,9 +8,9 @@ from planner import Serve, Targets, Workload, load_model, load_topology, place, 
 from planner.equations.tails import sigmas
 from planner.errors import RequestError
 from planner.report.as_json import answer_json, digest_of
-from planner.specs.model_errors import roofline_error
-from planner.specs.runtimes import judged_on
-from planner.specs.targets import Degrees, Speculation
+from planner.specs.ask.targets import Degrees, Speculation
+from planner.specs.records.model_errors import roofline_error
+from planner.specs.records.runtimes import judged_on
 from tests.report.rendering import report_text
 
 MODEL, POOL = load_model("llama-3.1-8b"), load_topology("h100-nvl8-x1")

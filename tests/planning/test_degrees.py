@@ -11,8 +11,8 @@ from planner import NoPlanError, RequestError, Targets, compare, plan
 from planner.estimates.candidates import machine_of
 from planner.layouts.degrees import degrees_of
 from planner.layouts.options import all_layouts
-from planner.specs.models import MoeShape
-from planner.specs.targets import Degrees
+from planner.specs.ask.targets import Degrees
+from planner.specs.records.models import MoeShape
 from tests.requests import MODEL, WORKLOAD, nodes, torus
 
 MOE = replace(

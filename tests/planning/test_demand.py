@@ -27,7 +27,7 @@ from planner import (
 )
 from planner.estimates.phases import passes
 from planner.programs import deployment as program
-from planner.specs.records import FORMAT_BYTES
+from planner.specs.records.devices import FORMAT_BYTES
 from planner.verifier import scalar
 from tests import requests
 from tests.planning.test_planning import (

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from planner import load_model, load_topology, plan
-from planner.specs.records import Workload
-from planner.specs.targets import Targets
+from planner.specs.ask.targets import Targets
+from planner.specs.records.devices import Workload
 from tests.benchmarks.layouts import agree, planned
 from tests.planning.every_layout import Asked, drawn, every_pair
 

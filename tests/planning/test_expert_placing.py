@@ -10,10 +10,10 @@ import pytest
 
 import planner
 from planner.errors import RequestError, SolverError
-from planner.placing.expert_placing import place_experts
 from planner.report.as_json import answer_json, dumps
-from planner.specs.expert_loads import load_placement
-from planner.verifier.expert_plans import judge_experts
+from planner.tools.experts.loads import load_placement
+from planner.tools.experts.placing import place_experts
+from planner.tools.experts.verifier import judge_experts
 from planner.verifier.findings import refuse
 
 

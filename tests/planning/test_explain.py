@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner import NoPlanError, SolverOptions, Targets, load_cluster, load_model, plan
-from planner.quantities import QUANTITIES
+from planner.quantities.table import QUANTITIES
 from planner.solvers import search
 from tests import requests
 from tests.requests import MODEL, WORKLOAD, torus

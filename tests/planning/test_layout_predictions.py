@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from planner import Targets, Workload, load_model, load_topology, plan
-from planner.specs.request import Degrees
-from planner.specs.targets import Layouts, PhaseLayout
-from planner.verifier.layout_predictions import layout_prediction
+from planner.specs.ask.request import Degrees
+from planner.specs.ask.targets import Layouts, PhaseLayout
+from planner.verifier.layouts.predictions import layout_prediction
 from tests.planning import layout_arrays
 
 D_MODEL, D_FF, HEADS, D_HEAD, LAYERS, BF16 = 18432, 73728, 64, 256, 118, 2

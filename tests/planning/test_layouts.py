@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from planner import NoPlanError, RequestError, Targets, frontier, plan
-from planner.specs.reading import load_architecture, load_cluster
-from planner.specs.targets import Degrees, Layouts, PhaseLayout
+from planner.specs.ask.targets import Degrees, Layouts, PhaseLayout
+from planner.specs.files.reading import load_architecture, load_cluster
 from planner.verifier.plans import judge_plan
 from tests.requests import MODEL, WORKLOAD, torus
 

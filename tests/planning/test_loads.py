@@ -10,15 +10,16 @@ import pytest
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.traffic import Traffic
 from planner.planning.plans import plan
-from planner.results import AnyPlan, Deployment, EnginePlan
 from planner.results.arrivals import Load
+from planner.results.deployments import Deployment
 from planner.results.erdil2025 import EconomicsDeployment
+from planner.results.plans import AnyPlan, EnginePlan
 from planner.results.predictions import Prediction
 from planner.runtimes.predicting import Speculating, predict
-from planner.specs.reading import load_architecture, load_cluster, load_model
-from planner.specs.records import Workload
-from planner.specs.roles import DECODE, PREFILL
-from planner.specs.targets import Targets
+from planner.specs.ask.targets import Targets
+from planner.specs.files.reading import load_architecture, load_cluster, load_model
+from planner.specs.records.devices import Workload
+from planner.specs.records.roles import DECODE, PREFILL
 from planner.verifier.plans import judge_plan
 from planner.verifier.predictions import judge_prediction
 from planner.verifier.simulation.rates import saturated_per_s

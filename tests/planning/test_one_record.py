@@ -8,10 +8,10 @@ from itertools import cycle
 import pytest
 
 from planner import NoPlanError, RequestError, Targets, Workload, load_architecture, plan
-from planner.placing.staging.asking import cut_stages
-from planner.specs.models import ModelSpec
-from planner.specs.reading import load_cluster, load_model
-from planner.specs.variants import Variant
+from planner.specs.files.reading import load_cluster, load_model
+from planner.specs.records.models import ModelSpec
+from planner.specs.records.variants import Variant
+from planner.tools.staging.asking import cut_stages
 from tests.specs.huggingface.published import path_of
 
 PAIRS = {

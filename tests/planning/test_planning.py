@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from planner import NoPlanError, RequestError, SolverOptions, Targets, Workload, plan
 from planner.estimates.candidates import machine_of
 from planner.estimates.phases import passes
-from planner.specs.records import FORMAT_BYTES
+from planner.specs.records.devices import FORMAT_BYTES
 from planner.verifier import scalar
 from planner.verifier.scalar.shapes import Layout
 from tests import requests

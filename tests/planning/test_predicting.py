@@ -10,8 +10,8 @@ from planner.errors import RequestError
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.traffic import Traffic
 from planner.runtimes.predicting import Speculating, drafts_for, impossible, predict
-from planner.specs.ledger import recording
-from planner.specs.reading import load_architecture, load_cluster
+from planner.specs.files.ledger import recording
+from planner.specs.files.reading import load_architecture, load_cluster
 from tests.report.predictions import FP8, PREDICTION, machines, predicted
 from tests.report.rendering import report_page, report_text
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from planner import NoPlanError, RequestError, Targets, plan
-from planner.quantities import QUANTITIES
+from planner.quantities.table import QUANTITIES
 from tests.requests import MODEL, WORKLOAD, torus
 
 POOL = torus(2, 2, 4)

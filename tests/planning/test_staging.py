@@ -15,16 +15,16 @@ from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.memory import cache_bytes
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.serving import Serving
-from planner.estimates.serving.stages import clock_of, unit_table
-from planner.placing.staging.asking import cut_stages, read_groups, served_formats
-from planner.placing.staging.placing import place_layers, pool_of
-from planner.solvers.machines.known import Tries
 from planner.solvers.solution import Status
-from planner.specs.engines.files import load_engine
-from planner.specs.layer_files import load_layers
-from planner.specs.reading import load_architecture
-from planner.specs.records import Workload
-from planner.specs.stages_request import StagesRequest, StageWork
+from planner.specs.ask.stages import StagesRequest, StageWork
+from planner.specs.files.engines import load_engine
+from planner.specs.files.layer_files import load_layers
+from planner.specs.files.reading import load_architecture
+from planner.specs.records.devices import Workload
+from planner.tools.staging.asking import cut_stages, read_groups, served_formats
+from planner.tools.staging.groups import clock_of, unit_table
+from planner.tools.staging.machines.known import Tries
+from planner.tools.staging.placing import place_layers, pool_of
 from tests.clocks import spent_s
 from tests.report.rendering import report_line
 
@@ -309,7 +309,7 @@ def test_links_that_are_not_of_every_machine_are_refused_all_at_once(tmp_path):
 
 
 def test_no_placement_found_is_none_that_could_not_be(tmp_path, monkeypatch):
-    from planner.placing.staging import placing
+    from planner.tools.staging import placing
 
     found = placing.place(pool_of(three(tmp_path)), Tries())
     nothing = replace(found.proved, answer=None, status=Status.UNKNOWN, stopped_by="")
@@ -320,7 +320,7 @@ def test_no_placement_found_is_none_that_could_not_be(tmp_path, monkeypatch):
 
 def test_a_bound_by_one_solver_alone_is_not_called_optimal(tmp_path, monkeypatch):
     """Nothing but the flow program, by HiGHS, which is all the proof that is asked for."""
-    from planner.solvers import machines
+    from planner.tools.staging import machines
 
     for step in ("dive", "improve", "enumerate_all", "lower_bound", "sweep", "_rows"):
         monkeypatch.setattr(machines, step, lambda *_, **__: None)

@@ -18,19 +18,19 @@ from planner.estimates.serving import grids, timer
 from planner.placing.asking import Serve
 from planner.placing.fleets.planning import fleet
 from planner.placing.planning import place
-from planner.placing.staging.asking import cut_stages
 from planner.planning.audit import audit
 from planner.planning.comparing import compare
 from planner.planning.explain import EXPLAINED, UNEXPLAINED
 from planner.planning.pareto import frontier
 from planner.planning.plans import plan
 from planner.running import deadlines
-from planner.solvers.stages import flow
-from planner.specs.fleet_request import FleetRequest
-from planner.specs.pools import load_site
-from planner.specs.reading import load_architecture, load_cluster, load_model
-from planner.specs.request import SolverOptions, Targets, Workload
+from planner.specs.ask.fleet import FleetRequest
+from planner.specs.ask.request import SolverOptions, Targets, Workload
+from planner.specs.files.pools import load_site
+from planner.specs.files.reading import load_architecture, load_cluster, load_model
 from planner.specs.traffic.building import traffic_class
+from planner.tools.staging.asking import cut_stages
+from planner.tools.staging.cuts import flow
 from tests.report.rendering import report_text
 
 model, cluster = cache(load_model), cache(load_cluster)

@@ -13,11 +13,11 @@ from planner.estimates.candidates import machine_of, table_of
 from planner.planning.plans import plan
 from planner.programs.deployment import Posing
 from planner.programs.posed import Aim, Several, joined
-from planner.results import Plan, served_by
+from planner.results.plans import Plan, served_by
 from planner.solvers.search import search
-from planner.specs.reading import load_cluster, load_model
-from planner.specs.request import DEFAULT_WORKLOAD, SolverOptions, Targets, make_request
-from planner.specs.variants import Variant
+from planner.specs.ask.request import DEFAULT_WORKLOAD, SolverOptions, Targets, make_request
+from planner.specs.files.reading import load_cluster, load_model
+from planner.specs.records.variants import Variant
 
 WIDTH, DEPTH = "llama-3.1-minitron-4b-width", "llama-3.1-minitron-4b-depth"
 POOL = "h100-nvl8-x1"

@@ -7,7 +7,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 
-from planner.programs.stages import StageProgram
+from planner.tools.staging.cuts.program import StageProgram
 
 
 def chain(

@@ -11,9 +11,9 @@ from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment, restrict, violations
 from planner.programs.posed import Aim, joined
 from planner.solvers import solve
-from planner.specs.reading import load_cluster, load_model
-from planner.specs.records import Workload
-from planner.specs.request import SolverOptions, Targets, make_request
+from planner.specs.ask.request import SolverOptions, Targets, make_request
+from planner.specs.files.reading import load_cluster, load_model
+from planner.specs.records.devices import Workload
 
 
 @pytest.mark.parametrize("targets", [Targets(), Targets(tpot_s=0.03, ttft_s=1.0, min_batch=4)])

@@ -8,15 +8,19 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from planner.programs.machines import (
+from planner.tools.staging.machines.covers import (
+    cheapest_covers,
+    cover_program,
+    covered_layers_bound,
+)
+from planner.tools.staging.machines.known import replayed_rate
+from planner.tools.staging.machines.patterns import crossing_flow, crossings, patterns
+from planner.tools.staging.machines.program import (
     Held,
     classes,
     regions,
     violations,
 )
-from planner.programs.patterns import crossing_flow, crossings, patterns
-from planner.solvers.machines.covers import cheapest_covers, cover_program, covered_layers_bound
-from planner.solvers.machines.known import replayed_rate
 from tests.programs.pools import pool
 
 TWO_TYPES = [[10.0, 4.0], [8.0, 5.0, 3.0]]

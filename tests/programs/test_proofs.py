@@ -8,7 +8,7 @@ from math import inf
 import pytest
 
 from planner.programs.proofs import beyond, is_closed, vouched
-from planner.specs.certificates import Proof
+from planner.specs.records.certificates import Proof
 
 HIGHS = Proof(prover="highs 1.13.1", outcome="optimal", value=10.0, bound=9.0, wall_s=0.0)
 CPSAT = replace(HIGHS, prover="cpsat 9.15", bound=8.0)

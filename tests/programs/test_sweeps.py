@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.programs.machines import Classes
-from planner.programs.sweeps import sweep_program
+from planner.tools.staging.machines.program import Classes
+from planner.tools.staging.machines.sweep_program import sweep_program
 
 
 def alike(*n_machines, n_layers, rates):

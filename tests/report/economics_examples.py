@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from planner.planning.comparing import compare, frontiers
 from planner.planning.plans import plan
-from planner.specs.reading import load_cluster, load_model
-from planner.specs.request import Speculation, Targets
+from planner.specs.ask.request import Speculation, Targets
+from planner.specs.files.reading import load_cluster, load_model
 
 LLAMA, MIXTRAL = load_model("llama-3-70b"), load_model("mixtral-8x22b")
 POOL, TORUS = load_cluster("h100-nvl8-x2"), load_cluster("tpu-v4-2x2x2")

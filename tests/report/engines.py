@@ -8,9 +8,9 @@ from planner.errors import NoPlanError
 from planner.planning.comparing import frontiers
 from planner.planning.engine_audit import audit_engine
 from planner.planning.plans import plan
-from planner.results import Conflict, EnginePlan
-from planner.specs.reading import load_architecture, load_cluster
-from planner.specs.request import Degrees, Targets
+from planner.results.plans import Conflict, EnginePlan
+from planner.specs.ask.request import Degrees, Targets
+from planner.specs.files.reading import load_architecture, load_cluster
 
 
 def planned(tpot_s: float, **asked: object) -> EnginePlan:

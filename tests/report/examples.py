@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.results import (
-    Alternative,
-    Conflict,
-    Deployment,
-    LimitUse,
-    Memory,
-    Mesh,
-    Obstacle,
-    PhasePlan,
-    Plan,
-    StepTime,
-)
-from planner.specs.certificates import Certificate, Proof, Screen
-from planner.specs.records import (
+from planner.results.deployments import Deployment, Memory, Mesh, PhasePlan, StepTime
+from planner.results.obstacles import Obstacle
+from planner.results.plans import Alternative, Conflict, LimitUse, Plan
+from planner.specs.ask.request import Request, SolverOptions, Targets
+from planner.specs.records.certificates import Certificate, Proof, Screen
+from planner.specs.records.devices import (
     ClusterSpec,
     DeviceSpec,
     ModelSpec,
@@ -25,7 +17,6 @@ from planner.specs.records import (
     TorusFabric,
     Workload,
 )
-from planner.specs.request import Request, SolverOptions, Targets
 
 PROVENANCE = (
     Provenance(key="memory.hbm", source="[Pope2022] §4"),

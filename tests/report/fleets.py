@@ -9,12 +9,12 @@ from itertools import accumulate
 
 from planner.placing.fleets.planning import fleet
 from planner.results.fleets import FleetPlan, FleetStaircase, Step
-from planner.specs.fleet_request import FleetRequest
-from planner.specs.pools import load_site
-from planner.specs.reading import load_connector, load_model
-from planner.specs.records import ModelSpec
-from planner.specs.roles import AskedRoles
-from planner.specs.state import State
+from planner.specs.ask.fleet import FleetRequest
+from planner.specs.files.pools import load_site
+from planner.specs.files.reading import load_connector, load_model
+from planner.specs.files.state import State
+from planner.specs.records.devices import ModelSpec
+from planner.specs.records.roles import AskedRoles
 from planner.specs.traffic.arrivals import Trace, replaying
 from planner.specs.traffic.lengths import IndependentLengths, TraceLengths
 from planner.specs.traffic.percentiles import GoodputTarget, PercentileTarget

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.results import Obstacle
-from planner.results.obstacles import PlacementConflict
+from planner.results.obstacles import Obstacle, PlacementConflict
 from planner.results.placements import (
     Channel,
     KindUse,
@@ -15,7 +14,7 @@ from planner.results.placements import (
     Replica,
     Served,
 )
-from planner.specs.placement_request import PlacementRequest, Serve
+from planner.specs.ask.placement import PlacementRequest, Serve
 from tests.report.examples import CLUSTER, DEPLOYMENT, MODEL, PLAN
 
 PLACEMENT = Placement(

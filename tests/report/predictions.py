@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from planner.estimates.calibration.kernel_files import kernel_table
+from planner.estimates.kernel_files import kernel_table
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.traffic import Traffic
 from planner.results.predictions import Prediction
 from planner.runtimes.predicting import Machines, predict
-from planner.specs.engines.files import load_engine
-from planner.specs.reading import load_architecture, load_cluster
-from planner.specs.served_formats import ServedFormats
+from planner.specs.files.engines import load_engine
+from planner.specs.files.reading import load_architecture, load_cluster
+from planner.specs.records.served_formats import ServedFormats
 
 FP8 = ServedFormats(weights="fp8", experts="fp8", cache="bf16")
 

@@ -14,8 +14,8 @@ from planner.results.surveys import (
     FrontierProof,
     Row,
 )
-from planner.specs.certificates import Proof, Screen
-from planner.specs.request import Targets
+from planner.specs.ask.request import Targets
+from planner.specs.records.certificates import Proof, Screen
 from tests.report.examples import DECODE, DEPLOYMENT, PLAN, PROVENANCE, REQUEST, SECOND
 
 CASE = Case(model="tiny-7b", topology="toy-4x4x4", weights="")

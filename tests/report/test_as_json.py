@@ -17,8 +17,8 @@ from planner.results.layout_predictions import LayoutPrediction, ToyModel, Traff
 from planner.results.listings import Devices
 from planner.results.staging import StagingConflict
 from planner.results.surveys import Curves
-from planner.specs.reading import load_device
-from planner.specs.records import Link, LinkedFabric, NodesFabric
+from planner.specs.files.reading import load_device
+from planner.specs.records.devices import Link, LinkedFabric, NodesFabric
 from tests.report.economics_examples import (
     ECONOMICS_ALONE,
     ECONOMICS_COMPARISON,

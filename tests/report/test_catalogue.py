@@ -10,9 +10,9 @@ import pytest
 from planner.report.catalogue import models, topologies
 from planner.report.catalogue.figures import cluster_facts, listed, model_facts
 from planner.report.documents.as_text import text_of
-from planner.specs.listing import Listing
-from planner.specs.reading import load_cluster, load_model
-from planner.specs.records import Link, LinkedFabric, NcclProtocol, NodesFabric, Provenance
+from planner.specs.files.listing import Listing
+from planner.specs.files.reading import load_cluster, load_model
+from planner.specs.records.devices import Link, LinkedFabric, NcclProtocol, NodesFabric, Provenance
 from tests.report.examples import CLUSTER, MODEL
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.results import Obstacle
+from planner.results.obstacles import Obstacle
 from tests.report.examples import CONFLICT
 from tests.report.rendering import report_text
 

@@ -21,7 +21,7 @@ from planner.report.documents.blocks import (
     section,
 )
 from planner.results.listings import Engines, Failure
-from planner.specs.engines.files import load_engine
+from planner.specs.files.engines import load_engine
 from tests.report.rendering import ORIGIN, report_page, report_text, section_text, tree
 from tests.report.test_as_json import ANSWERS
 from tests.report.test_verification import TRUE

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from planner.planning import plans as planning
-from planner.specs.reading import load_cluster, load_model
-from planner.specs.request import Speculation, Targets
+from planner.specs.ask.request import Speculation, Targets
+from planner.specs.files.reading import load_cluster, load_model
 from tests.report.rendering import report_line, report_text
 
 

@@ -18,9 +18,9 @@ from planner.report.launch import launch_of
 from planner.report.launch.words import Started
 from planner.results.predictions import Launch, Prediction
 from planner.runtimes.predicting import Speculating, predict
-from planner.specs.reading import load_architecture
-from planner.specs.roles import DECODE, PREFILL
-from planner.specs.served_formats import ServedFormats
+from planner.specs.files.reading import load_architecture
+from planner.specs.records.roles import DECODE, PREFILL
+from planner.specs.records.served_formats import ServedFormats
 from tests.report.launches import flags_of, n_devices_of
 from tests.report.predictions import machines
 from tests.report.rendering import section_text

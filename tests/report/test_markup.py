@@ -1,6 +1,6 @@
 """Pages show what a name brings along, and obey none of it."""
 
-from planner.report.lines import escape
+from planner.report.words import escape
 
 
 def test_marks_and_what_does_not_print_are_shown():

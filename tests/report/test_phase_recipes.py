@@ -9,7 +9,7 @@ import pytest
 from planner.report.as_json import record_json
 from planner.report.decoding import ANSWERS
 from planner.results.placements import Recipe
-from planner.specs.roles import DECODE, PREFILL
+from planner.specs.records.roles import DECODE, PREFILL
 from tests.placing.test_phase_configurations import _slices
 from tests.report.placements import PLACEMENT
 from tests.report.rendering import report_text

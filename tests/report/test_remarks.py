@@ -2,7 +2,7 @@
 
 from planner.errors import Problem
 from planner.report.messages import remarks_text
-from planner.specs.ledger import ENGINES, DataFile, Ledger
+from planner.specs.files.ledger import ENGINES, DataFile, Ledger
 
 
 def used(name, replaces=""):

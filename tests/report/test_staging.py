@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from planner.report.answers.layers import rows_of
-from planner.report.answers.stages import SHADES, holds
-from planner.report.drawings.staging import _stacked
 from planner.results.staging import StagingConflict
-from planner.specs.certificates import Proof
+from planner.specs.records.certificates import Proof
+from planner.tools.staging.drawing import _stacked
+from planner.tools.staging.layers_report import rows_of
+from planner.tools.staging.stages_report import SHADES, holds
 from tests.report.rendering import report_line, report_page, report_text
 from tests.report.staging import PLACEMENT, STAGES
 

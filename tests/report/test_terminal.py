@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from planner.report.paint import write
-from planner.results import Division, LimitUse
-from planner.specs.records import Link, LinkedFabric, Provenance, Workload
-from planner.specs.request import Targets
+from planner.results.deployments import Division
+from planner.results.plans import LimitUse
+from planner.specs.ask.request import Targets
+from planner.specs.records.devices import Link, LinkedFabric, Provenance, Workload
 from tests.report.examples import CERTIFICATE, DECODE, DEPLOYMENT, MESH, PLAN, PREFILL, REQUEST
 from tests.report.rendering import report_line, report_text
 

@@ -8,10 +8,10 @@ import pytest
 
 from planner.report.as_json import answer_json
 from planner.report.times import times_notes, times_of
-from planner.specs.pools import GroupSpec, PoolSpec
-from planner.specs.reading import load_cluster
-from planner.specs.request import repriced
-from planner.specs.runtimes import judged_on
+from planner.specs.ask.request import repriced
+from planner.specs.files.pools import GroupSpec, PoolSpec
+from planner.specs.files.reading import load_cluster
+from planner.specs.records.runtimes import judged_on
 from tests.report import (
     economics_examples,
     engines,

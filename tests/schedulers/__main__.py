@@ -21,7 +21,7 @@ import numpy as np
 
 from planner.estimates.simulation.arrays import PoolOfReplicas, Routes, Sent, serve
 from planner.estimates.simulation.core import is_compiled
-from planner.specs.roles import LEAST_PRESENT
+from planner.specs.records.roles import LEAST_PRESENT
 from tests.schedulers.recorded import SOURCES, differing, driven, file_of
 from tests.schedulers.stations import differs, readme_station
 from tests.schedulers.workloads import ENGINES, N_REQUESTS, by_arrays, by_verifier, workload

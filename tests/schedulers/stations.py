@@ -12,16 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from planner.estimates.queues.loads import Load
+from planner.estimates.queues.rates import Load
 from planner.runtimes.simulation import simulate
-from planner.specs.roles import TOGETHER
-from planner.specs.stations import DecodeTimes, ReadingTimes, Station
+from planner.specs.records.roles import TOGETHER, DecodeTimes, ReadingTimes, Station
 from planner.specs.traffic.percentiles import GoodputTarget
 from planner.specs.traffic.records import Arriving
 from planner.verifier.simulation.fleets import simulate as judge
-from planner.verifier.simulation.loads import ClassLoad, ListedRequests, Route
 from planner.verifier.simulation.outcomes import FleetOutcome
-from planner.verifier.simulation.pools import Pool
+from planner.verifier.simulation.pools import ClassLoad, ListedRequests, Pool, Route
 from tests.estimates.queues.situations import situation
 
 ROUTERS = ("least", "round-robin", "random")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from planner.estimates.simulation.arrays import PoolOfReplicas, Routes, Sent, serve
-from planner.specs.stations import DecodeTimes, ReadingTimes, Station
+from planner.specs.records.roles import DecodeTimes, ReadingTimes, Station
 from planner.verifier.simulation.log import Gaps, Log
 from planner.verifier.simulation.pools import rank_of
 

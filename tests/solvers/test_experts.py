@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.programs.experts import (
+from planner.solvers.solution import Effort
+from planner.tools.experts.loads import zipf_loads
+from planner.tools.experts.program import (
     ExpertProgram,
     copies_bound,
     equal_placement,
@@ -19,16 +21,20 @@ from planner.programs.experts import (
     traffic,
     violations,
 )
-from planner.solvers.experts.exhaustive import solve_exhaustive
-from planner.solvers.experts.flat import greedy, race, replicate
-from planner.solvers.experts.grouped import Divided
-from planner.solvers.experts.joint import rows_word, solve_cpsat
-from planner.solvers.experts.pairs import pair_rows, pair_slots, paired, pairs_refuted, pairs_within
-from planner.solvers.experts.patterns import refutes
-from planner.solvers.experts.solving import greedy_placement, solve_experts
-from planner.solvers.experts.weighted import best_shares, improve
-from planner.solvers.solution import Effort
-from planner.specs.expert_loads import zipf_loads
+from planner.tools.experts.solvers.exhaustive import solve_exhaustive
+from planner.tools.experts.solvers.flat import greedy, race, replicate
+from planner.tools.experts.solvers.grouped import Divided
+from planner.tools.experts.solvers.joint import rows_word, solve_cpsat
+from planner.tools.experts.solvers.pairs import (
+    pair_rows,
+    pair_slots,
+    paired,
+    pairs_refuted,
+    pairs_within,
+)
+from planner.tools.experts.solvers.patterns import refutes
+from planner.tools.experts.solvers.solving import greedy_placement, solve_experts
+from planner.tools.experts.solvers.weighted import best_shares, improve
 
 
 def tiny(seed: int, **asked: object) -> ExpertProgram:

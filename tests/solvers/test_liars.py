@@ -7,16 +7,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from planner.programs.experts import ExpertProgram
 from planner.programs.layout import objective
 from planner.programs.posed import InMemory
 from planner.solvers import search, solve
-from planner.solvers.experts.exhaustive import solve_exhaustive
-from planner.solvers.experts.solving import solve_experts
 from planner.solvers.placement import solve_placement
 from planner.solvers.solution import Status
-from planner.solvers.stages import cut
-from planner.specs.request import SolverOptions
+from planner.specs.ask.request import SolverOptions
+from planner.tools.experts.program import ExpertProgram
+from planner.tools.experts.solvers.exhaustive import solve_exhaustive
+from planner.tools.experts.solvers.solving import solve_experts
+from planner.tools.staging.cuts import cut
 from tests.planning.test_search import posed
 from tests.programs.chains import by_enumeration
 from tests.programs.instances import knapsack, random_program

@@ -9,22 +9,22 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from planner.programs.flow_program import flow_program
-from planner.programs.layer_prices import priced_bound
-from planner.programs.machines import classes, regions
-from planner.programs.patterns import patterns
 from planner.programs.proofs import ENUMERATION
-from planner.programs.spans import spans
-from planner.programs.sweeps import sweep_program
-from planner.solvers import machines
-from planner.solvers.machines import EVEN_PRICES, PlacementSolution, enumeration, place
-from planner.solvers.machines.covers import CoverSearch
-from planner.solvers.machines.known import Known, Tries
-from planner.solvers.machines.rows import best_row, seated
-from planner.solvers.machines.sweep import Sweep, sweep
-from planner.solvers.machines.tree import Tree
 from planner.solvers.mixed import solver_of
 from planner.solvers.solution import Effort, Status
+from planner.tools.staging import machines
+from planner.tools.staging.machines import EVEN_PRICES, PlacementSolution, enumeration, place
+from planner.tools.staging.machines.covers import CoverSearch
+from planner.tools.staging.machines.flow import flow_program
+from planner.tools.staging.machines.known import Known, Tries
+from planner.tools.staging.machines.layer_prices import priced_bound
+from planner.tools.staging.machines.patterns import patterns
+from planner.tools.staging.machines.program import classes, regions
+from planner.tools.staging.machines.rows import best_row, seated
+from planner.tools.staging.machines.spans import spans
+from planner.tools.staging.machines.sweep import Sweep, sweep
+from planner.tools.staging.machines.sweep_program import sweep_program
+from planner.tools.staging.machines.tree import Tree
 from tests.benchmarks.layers import best_of_all, compared, drawn
 from tests.benchmarks.plain_flow import placement_of, plain_flow
 from tests.programs.pools import pool
@@ -323,7 +323,7 @@ FEW = list(
 
 def by_solvers_alone(monkeypatch):
     """Leave the proofs to solvers: no enumeration, no covers, no sweep; and few rows."""
-    monkeypatch.setattr("planner.solvers.machines.rows.MOST_ROWS", 2)
+    monkeypatch.setattr("planner.tools.staging.machines.rows.MOST_ROWS", 2)
     for step in ("dive", "enumerate_all", "lower_bound", "sweep", "improve", "_cover"):
         monkeypatch.setattr(machines, step, lambda *_, **__: None)
 

@@ -28,7 +28,7 @@ from planner.programs.placement import (
 from planner.solvers.placement import solve_placement
 from planner.solvers.placement.highs import build
 from planner.solvers.solution import Status
-from planner.specs.targets import SolverOptions
+from planner.specs.ask.targets import SolverOptions
 
 GOLDEN = Path(__file__).parent.parent / "programs" / "rows" / "sorts" / "sorts.mps"
 N_RANDOM = 40

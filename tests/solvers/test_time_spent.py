@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from ortools.sat.python import cp_model
 
-from planner.solvers import cpsat, highs, proving, solution, stages
+from planner.solvers import cpsat, highs, proving, solution
 from planner.solvers.proving import FIRST_SHARE, prove
 from planner.solvers.solution import Effort, Word
-from planner.specs.certificates import Proof
+from planner.specs.records.certificates import Proof
+from planner.tools.staging import cuts as stages
 from tests.programs.chains import chain
 from tests.programs.instances import knapsack
 

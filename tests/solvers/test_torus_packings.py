@@ -23,7 +23,7 @@ from planner.programs.placement import (
 from planner.solvers.placement import PLACEMENT_SOLVERS, narrowing, solve_placement
 from planner.solvers.placement.starting import greedy
 from planner.solvers.solution import Effort, Status
-from planner.specs.records import TorusFabric
+from planner.specs.records.devices import TorusFabric
 from planner.topology.openings import Openings, TorusState, all_free, opening_meshes, openings
 
 POOLS = ((2, 2, 3), (1, 3, 4), (1, 1, 12), (1, 2, 6), (2, 2, 2), (1, 3, 3), (3, 2, 2), (1, 4, 3))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planner.specs.acceptance import acceptance_of
-from planner.units import UnitError
+from planner.quantities.units import UnitError
+from planner.specs.files.acceptance import acceptance_of
 
 HEAD = "context,token,target,draft\n"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from planner.errors import SpecError
-from planner.specs.deployment_tables import load_table
-from planner.specs.ledger import recording
-from planner.specs.texts import csv_of
+from planner.specs.files.deployment_tables import load_table
+from planner.specs.files.ledger import recording
+from planner.specs.files.texts import csv_of
 
 DATA = Path(__file__).parents[1] / "placing" / "aiconfigurator"
 

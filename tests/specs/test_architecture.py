@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from planner.specs.architecture import Experts
-from planner.specs.mixers import GroupedAttention, Indexer, LatentAttention
-from planner.specs.reading import load_architecture
+from planner.specs.files.reading import load_architecture
+from planner.specs.records.architecture import Experts
+from planner.specs.records.mixers import GroupedAttention, Indexer, LatentAttention
 
 NAMES = ("llama-3.1-8b", "deepseek-v3", "gpt-oss-120b", "qwen3-30b-a3b")
 N_MORE = 7

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.specs.reading import load_cluster, load_device, load_model
+from planner.specs.files.reading import load_cluster, load_device, load_model
 
 
 def test_query_heads_divide_over_key_value_heads(folder, only_problem):

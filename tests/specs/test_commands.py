@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from planner.specs.defaults import command_of, reached_options
-from planner.specs.reading import load_model
-from planner.specs.request import Speculation, Targets
+from planner.specs.ask.defaults import command_of, reached_options
+from planner.specs.ask.request import Speculation, Targets
+from planner.specs.files.reading import load_model
 from tests.verifier.answers import answer
 
 REQUEST = answer("plan on a torus").request

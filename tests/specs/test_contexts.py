@@ -6,14 +6,14 @@ import pytest
 
 from planner import Targets, place, plan
 from planner.errors import RequestError
-from planner.placing.staging.asking import cut_stages
 from planner.planning.pareto import frontier
 from planner.runtimes.predicting import impossible
-from planner.specs.ledger import recording
-from planner.specs.reading import load_architecture, load_cluster, load_model
-from planner.specs.records import Workload
-from planner.specs.request import Speculation
-from planner.specs.variants import Variant, context_problems
+from planner.specs.ask.request import Speculation
+from planner.specs.files.ledger import recording
+from planner.specs.files.reading import load_architecture, load_cluster, load_model
+from planner.specs.records.devices import Workload
+from planner.specs.records.variants import Variant, context_problems
+from planner.tools.staging.asking import cut_stages
 from tests.requests import MODEL, torus
 
 SHORT = replace(MODEL, name="short", n_context_tokens=1000)

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from planner.errors import SpecError
-from planner.specs.correspondence import architecture_of, model_spec_of
-from planner.specs.listing import list_models
-from planner.specs.reading import load_model
+from planner.specs.files.listing import list_models
+from planner.specs.files.reading import load_model
+from planner.specs.records.correspondence import architecture_of, model_spec_of
 from tests.specs.huggingface.published import read
 
 SHIPPED = [listing.name for listing in list_models()]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from planner.errors import SpecError
-from planner.specs.deployment_tables import COLUMNS, MOST_TOLD, load_table
-from planner.specs.ledger import recording
+from planner.specs.files.deployment_tables import COLUMNS, MOST_TOLD, load_table
+from planner.specs.files.ledger import recording
 
 HEADER = (
     "name,model,kind,devices,role,engine,rate_req_s,ttft_ms,tpot_ms,batch,weights,kv,"

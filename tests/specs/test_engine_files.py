@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import SpecError
-from planner.specs.engines.files import (
+from planner.specs.files.engines import (
     engine_memory,
     load_engine,
     memory_as_in,

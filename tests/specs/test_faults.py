@@ -3,7 +3,7 @@
 
 import pytest
 
-from planner.specs.reading import load_cluster, load_device, load_model
+from planner.specs.files.reading import load_cluster, load_device, load_model
 
 POSITIVE = "write a positive whole number"
 NO_SOURCE = 'name where the value comes from, or write source = "assumed"'

@@ -4,13 +4,13 @@ import os
 
 import pytest
 
-from planner.estimates.calibration.kernel_files import load_kernels
-from planner.specs import places
-from planner.specs.engines.files import load_engine
-from planner.specs.finding import find
-from planner.specs.places import Kind, files
-from planner.specs.pools import load_pool
-from planner.specs.reading import load_cluster, load_device, load_model
+from planner.estimates.kernel_files import load_kernels
+from planner.specs.files import places
+from planner.specs.files.engines import load_engine
+from planner.specs.files.finding import find
+from planner.specs.files.places import Kind, files
+from planner.specs.files.pools import load_pool
+from planner.specs.files.reading import load_cluster, load_device, load_model
 
 
 def test_a_name_is_looked_up_in_the_working_folder_first(folder):
@@ -165,7 +165,7 @@ def test_a_spoilt_pattern_is_passed_over_when_others_are_looked_up(folder, refus
 
 def test_shipped_files_lie_inside_an_installed_package(folder, monkeypatch):
     """A wheel has `planner/_data/models`; there is no `models` beside the package."""
-    monkeypatch.setattr(places, "__file__", str(folder.path / "planner/specs/places.py"))
+    monkeypatch.setattr(places, "__file__", str(folder.path / "planner/specs/files/places.py"))
     folder.write("planner/_data/models/packed.toml", "")
     assert "packed" in [path.stem for path in files(Kind.MODEL)]
 

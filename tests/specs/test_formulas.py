@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.specs.papers.formulas import FormulaError, names_in, value_of
+from planner.specs.files.formulas import FormulaError, names_in, value_of
 
 NAMES = {
     "batch": 4.0,

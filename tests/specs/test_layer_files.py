@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import SpecError
-from planner.specs.layer_files import load_layers
+from planner.specs.files.layer_files import load_layers
 
 SHIPPED = sorted((Path(__file__).parents[2] / "examples" / "machines").glob("*.toml"))
 

@@ -6,10 +6,10 @@ from threading import Barrier, Thread
 import pytest
 
 from planner.errors import Problem
-from planner.specs.ledger import files_used, recording, remark, used_if_read
-from planner.specs.places import shipped_file
-from planner.specs.reading import load_cluster, load_device, load_model
-from planner.specs.state import load_state
+from planner.specs.files.ledger import files_used, recording, remark, used_if_read
+from planner.specs.files.places import shipped_file
+from planner.specs.files.reading import load_cluster, load_device, load_model
+from planner.specs.files.state import load_state
 
 
 def test_files_are_entered_as_they_are_read_with_the_digest_of_their_bytes(folder):

@@ -1,7 +1,7 @@
 """Lists name what can be planned with, and never fail on a file that cannot."""
 
-from planner.specs.listing import list_clusters, list_models
-from planner.specs.reading import load_cluster, load_model
+from planner.specs.files.listing import list_clusters, list_models
+from planner.specs.files.reading import load_cluster, load_model
 
 
 def test_models_of_the_working_folder_come_before_those_shipped(folder):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.specs.reading import load_cluster, load_device
+from planner.specs.files.reading import load_cluster, load_device
 
 GB = 1e9
 

@@ -6,8 +6,8 @@
 
 import pytest
 
-from planner.specs.models import MlaShape, MoeShape, WindowShape
-from planner.specs.reading import load_model
+from planner.specs.files.reading import load_model
+from planner.specs.records.models import MlaShape, MoeShape, WindowShape
 
 POSITIVE = "write a positive whole number"
 FILE = "models/mixed.toml"

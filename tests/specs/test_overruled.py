@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from planner.specs.ledger import ECONOMICS, ENGINES, LAYOUTS, recording, timed_by
-from planner.specs.pools import load_pool
-from planner.specs.reading import load_cluster, load_device, load_model
+from planner.specs.files.ledger import ECONOMICS, ENGINES, LAYOUTS, recording, timed_by
+from planner.specs.files.pools import load_pool
+from planner.specs.files.reading import load_cluster, load_device, load_model
 
 ROOT = Path(__file__).parents[2]
 MINE = "# mine\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.specs.patterns import Pattern, read_pattern, substitute
+from planner.specs.files.patterns import Pattern, read_pattern, substitute
 
 BOX = Pattern(name="box-{x}x{y}", allowed={"x": (1, 2), "y": (4, 8)})
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from planner.errors import SpecError
-from planner.specs.pools import load_pool, load_site, pool_of
-from planner.specs.reading import load_cluster
+from planner.specs.files.pools import load_pool, load_site, pool_of
+from planner.specs.files.reading import load_cluster
 
 FABRICS = Path(__file__).parents[2] / "topologies" / "fabrics"
 

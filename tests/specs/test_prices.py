@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.specs.pools import load_pool
-from planner.specs.prices import ALL, kinds_of, priced, unknown_kinds
-from planner.specs.reading import load_cluster
+from planner.specs.ask.prices import ALL, kinds_of, priced, unknown_kinds
+from planner.specs.files.pools import load_pool
+from planner.specs.files.reading import load_cluster
 
 POOL = load_pool("h100-a100-x64")
 FIRST, SECOND = POOL.groups

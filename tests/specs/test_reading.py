@@ -2,9 +2,9 @@
 
 import pytest
 
-from planner.specs.ledger import recording
-from planner.specs.reading import cluster_examples, load_cluster, load_device, load_model
-from planner.specs.records import Link, NodesFabric, Provenance, TorusFabric
+from planner.specs.files.ledger import recording
+from planner.specs.files.reading import cluster_examples, load_cluster, load_device, load_model
+from planner.specs.records.devices import Link, NodesFabric, Provenance, TorusFabric
 
 
 def test_a_model_is_read_with_its_shape_and_counted(folder):

@@ -8,13 +8,13 @@ from dataclasses import fields, is_dataclass, replace
 import pytest
 
 from planner import RequestError, load_architecture, load_cluster, load_model, plan
-from planner.specs.checking import (
+from planner.specs.ask.checking import (
     architecture_problems,
     cluster_problems,
     model_problems,
 )
-from planner.specs.listing import list_clusters, list_models
-from planner.specs.records import NodesFabric
+from planner.specs.files.listing import list_clusters, list_models
+from planner.specs.records.devices import NodesFabric
 
 MODELS = tuple(one.name for one in list_models())
 CLUSTERS = tuple((one.examples or (one.name,))[0] for one in list_clusters())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planner.specs.engines.files import load_engine
-from planner.specs.places import Kind, files
-from planner.specs.runtimes import INTERLEAVED, RUNTIMES, TURNS, runtime_of
+from planner.specs.files.engines import load_engine
+from planner.specs.files.places import Kind, files
+from planner.specs.records.runtimes import INTERLEAVED, RUNTIMES, TURNS, runtime_of
 
 ENGINES = [path.stem for path in files(Kind.ENGINE)]
 

@@ -5,10 +5,16 @@ from dataclasses import replace
 import pytest
 
 from planner.errors import Problem
-from planner.specs.checking import architecture_problems, model_problems
-from planner.specs.engines.files import load_engine
-from planner.specs.reading import load_architecture, load_model
-from planner.specs.served_formats import KNOWN_FORMATS, RUN, ServedFormats, as_run, unpublished
+from planner.specs.ask.checking import architecture_problems, model_problems
+from planner.specs.files.engines import load_engine
+from planner.specs.files.reading import load_architecture, load_model
+from planner.specs.records.served_formats import (
+    KNOWN_FORMATS,
+    RUN,
+    ServedFormats,
+    as_run,
+    unpublished,
+)
 from planner.verifier.serving.evaluation import loaded
 
 MODELS = ("deepseek-v3", "gpt-oss-120b", "qwen3-235b-a22b", "llama-3.1-70b", "mixtral-8x7b")

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from planner.specs.finding import patterns
-from planner.specs.listing import variants_of
-from planner.specs.patterns import name_of
-from planner.specs.places import Kind, files
-from planner.specs.reading import load_architecture, load_cluster, load_device, load_model
-from planner.specs.records import FORMAT_BYTES
-from planner.specs.tables import read_table
+from planner.specs.files.finding import patterns
+from planner.specs.files.listing import variants_of
+from planner.specs.files.patterns import name_of
+from planner.specs.files.places import Kind, files
+from planner.specs.files.reading import load_architecture, load_cluster, load_device, load_model
+from planner.specs.files.tables import read_table
+from planner.specs.records.devices import FORMAT_BYTES
 
 ROOT = Path(__file__).parents[2]
 MODELS = sorted(path.stem for path in (ROOT / "models").glob("*.toml"))

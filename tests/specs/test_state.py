@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from planner.errors import SpecError
-from planner.specs.naming import resolve_state
-from planner.specs.state import State, load_state
+from planner.specs.files.naming import resolve_state
+from planner.specs.files.state import State, load_state
 
 DEVICES = [f"node{n}/gpu{i}" for n in range(12) for i in range(2)]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.specs.tables import literal, read_table
+from planner.specs.files.tables import literal, read_table
 
 
 def problem_of(tmp_path, content: bytes):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.specs.ledger import Use, recording
-from planner.specs.texts import (
+from planner.specs.files.ledger import Use, recording
+from planner.specs.files.texts import (
     MOST_DEPTH,
     UnreadError,
     csv_of,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.specs.texts import visible
+from planner.specs.files.texts import visible
 
 
 @pytest.mark.parametrize(

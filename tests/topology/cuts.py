@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.specs.records import TorusFabric
+from planner.specs.records.devices import TorusFabric
 from planner.topology.slices import Shape, axis_offsets, orientations
 
 IntArray = NDArray[np.int64]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from planner.specs.records import (
+from planner.specs.records.devices import (
     ClusterSpec,
     DeviceSpec,
     Fabric,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.specs.pools import load_pool
-from planner.specs.state import LinkState, SlowDevices, State
+from planner.specs.files.pools import load_pool
+from planner.specs.files.state import LinkState, SlowDevices, State
 from planner.topology.inventory import inventory
 from planner.topology.pools import pool_graph, with_state
 from planner.topology.widest import bottleneck, group_bytes_per_s

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from planner.specs.records import TorusFabric
+from planner.specs.records.devices import TorusFabric
 from planner.topology.openings import (
     Openings,
     TorusState,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.specs.records import TorusFabric
+from planner.specs.records.devices import TorusFabric
 from planner.topology.slices import (
     axis_wraps,
     n_positions,

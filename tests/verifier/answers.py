@@ -11,34 +11,34 @@ from typing import Any
 import networkx as nx
 
 from planner import place, place_experts, plan, repair
+from planner.placing.fleets.choosing.staircase import staircase
 from planner.placing.fleets.planning import fleet
-from planner.placing.fleets.staircase import staircase
-from planner.placing.staging.asking import cut_stages
-from planner.placing.staging.placing import place_layers
 from planner.planning.audit import audit
 from planner.planning.comparing import compare, frontiers
 from planner.planning.engine_audit import audit_engine
 from planner.planning.pareto import frontier
 from planner.report.as_json import Json, answer_json
 from planner.results.surveys import Case, Curve, Curves
-from planner.specs.architecture import Architecture
-from planner.specs.engine_request import OVERLAPS, AskedDrafting
-from planner.specs.layer_files import LayersSpec, MachineType, load_layers
-from planner.specs.placement_request import Serve
-from planner.specs.pools import load_pool
-from planner.specs.reading import load_architecture, load_cluster, load_connector, load_model
-from planner.specs.records import (
+from planner.specs.ask.engine import OVERLAPS, AskedDrafting
+from planner.specs.ask.placement import Serve
+from planner.specs.ask.request import Degrees, Speculation, Targets
+from planner.specs.files.layer_files import LayersSpec, MachineType, load_layers
+from planner.specs.files.pools import load_pool
+from planner.specs.files.reading import load_architecture, load_cluster, load_connector, load_model
+from planner.specs.files.state import LinkState, SlowDevices, State
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.devices import (
     ClusterSpec,
     Link,
     LinkedFabric,
     ModelSpec,
     Workload,
 )
-from planner.specs.request import Degrees, Speculation, Targets
-from planner.specs.roles import AskedRoles
-from planner.specs.state import LinkState, SlowDevices, State
+from planner.specs.records.roles import AskedRoles
+from planner.tools.staging.asking import cut_stages
+from planner.tools.staging.placing import place_layers
 from planner.topology.pools import pool_graph
-from planner.verifier.layout_predictions import layout_prediction
+from planner.verifier.layouts.predictions import layout_prediction
 from tests.report.fleets import asked, chat
 from tests.report.predictions import predicted
 

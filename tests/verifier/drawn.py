@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from planner.layouts.geometry import Pass
-from planner.specs.models import MlaShape, MoeShape, WindowShape
-from planner.specs.records import (
+from planner.specs.records.devices import (
     DeviceSpec,
     MeasuredCollectives,
     ModelSpec,
@@ -18,7 +17,8 @@ from planner.specs.records import (
     TorusFabric,
     TwoRegimes,
 )
-from planner.verifier.scalar import ScalarMesh
+from planner.specs.records.models import MlaShape, MoeShape, WindowShape
+from planner.verifier.scalar.shapes import ScalarMesh
 
 BATCHES = st.lists(
     st.sampled_from([1, 2, 3, 4, 5, 7, 8, 13, 16, 31, 64, 97, 128, 500, 512, 1024]),

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from planner import plan, verify
-from planner.specs.engine_request import AskedDrafting
-from planner.specs.reading import load_architecture, load_cluster
-from planner.specs.records import Workload
-from planner.specs.request import Degrees, Targets
+from planner.specs.ask.engine import AskedDrafting
+from planner.specs.ask.request import Degrees, Targets
+from planner.specs.files.reading import load_architecture, load_cluster
+from planner.specs.records.devices import Workload
 from planner.verifier.runtimes.engines import _unoffered
 from tests.verifier.answers import answer
 

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner import place_experts
-from planner.programs.experts import ExpertProgram, simple_bound
-from planner.solvers.experts.flat import greedy
-from planner.solvers.experts.weighted import best_shares
-from planner.specs.stages_request import ExpertsRequest
+from planner.specs.ask.stages import ExpertsRequest
+from planner.tools.experts.program import ExpertProgram, simple_bound
+from planner.tools.experts.solvers.flat import greedy
+from planner.tools.experts.solvers.weighted import best_shares
+from planner.tools.experts.verifier import judge_experts
 from planner.verifier.expert_copies import (
     counted,
     counting_bound,
@@ -22,7 +23,6 @@ from planner.verifier.expert_copies import (
     least_fullest,
     unserved,
 )
-from planner.verifier.expert_plans import judge_experts
 
 LOADS = st.lists(st.sampled_from([0.0, 0.5, 1.0, 1.0, 3.0, 7.25]), min_size=4, max_size=8)
 

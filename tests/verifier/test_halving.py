@@ -8,9 +8,10 @@ import pytest
 
 from planner import plan
 from planner.errors import SolverError
-from planner.specs.reading import load_cluster, load_model
-from planner.specs.request import Speculation, Targets
-from planner.verifier import deployments, phases, quantities
+from planner.specs.ask.request import Speculation, Targets
+from planner.specs.files.reading import load_cluster, load_model
+from planner.verifier import quantities
+from planner.verifier.layouts import deployments, phases
 from planner.verifier.runtimes import erdil2025
 
 PARTS = ("compute_s", "weights_s", "attention_s", "network_s", "overhead_s")

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from planner import plan, quantities, verify
+from planner import plan, verify
 from planner.errors import NoPlanError, SolverError
-from planner.quantities import MEMORY, QUANTITIES
-from planner.specs import model_errors
-from planner.specs.correspondence import architecture_of
-from planner.specs.quality import quality_words, usual_formats, with_variants
-from planner.specs.reading import load_architecture, load_cluster, load_model
-from planner.specs.request import Targets
+from planner.quantities import table as quantities
+from planner.quantities.table import MEMORY, QUANTITIES
+from planner.specs.ask.quality import quality_words, usual_formats, with_variants
+from planner.specs.ask.request import Targets
+from planner.specs.files.reading import load_architecture, load_cluster, load_model
+from planner.specs.records import model_errors
+from planner.specs.records.correspondence import architecture_of
 from planner.verifier import quantities as judged
 from planner.verifier.model_errors import deviation, roofline_deviation
 from planner.verifier.quantities import HBM, MEASURES, limits_of

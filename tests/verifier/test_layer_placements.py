@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.placing.staging.placing import place_layers, pool_of
-from planner.programs.machines import Held
 from planner.results.staging import MachineLine
-from planner.solvers.machines.known import replayed_rate
-from planner.specs.stages_request import LayersRequest
-from planner.verifier.layer_placements import Network, judge_layers
+from planner.specs.ask.stages import LayersRequest
+from planner.tools.staging.layers_verifier import Network, judge_layers
+from planner.tools.staging.machines.known import replayed_rate
+from planner.tools.staging.machines.program import Held
+from planner.tools.staging.placing import place_layers, pool_of
 from tests.verifier.answers import machines
 
 EDGES = st.lists(

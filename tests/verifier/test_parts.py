@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.verifier.parts import Parts
+from planner.verifier.placing.parts import Parts
 
 ROWS = ((("a", "b"), ("c", "d")), (("e", "f"), ("g", "h")))
 """Two stages of two rows of two devices."""

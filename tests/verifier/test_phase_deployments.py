@@ -9,10 +9,10 @@ import pytest
 
 from planner.placing.fabrics.patterns import Beaten
 from planner.placing.runtimes import Roofline
-from planner.specs.request import Targets
-from planner.specs.roles import DECODE, PREFILL
-from planner.verifier.deployments import Ground
+from planner.specs.ask.request import Targets
+from planner.specs.records.roles import DECODE, PREFILL
 from planner.verifier.findings import with_differences
+from planner.verifier.layouts.deployments import Ground
 from planner.verifier.runtimes.layouts import counted_single_phase
 from tests.placing.test_phase_configurations import _domains, _request, _site
 

@@ -11,15 +11,15 @@ import pytest
 from planner import place, verify
 from planner.report.as_json import Json, answer_json
 from planner.runtimes.describe import mesh_of
-from planner.specs.placement_request import Serve
-from planner.specs.pools import load_pool
-from planner.specs.reading import load_cluster, load_model
-from planner.specs.state import LinkState, State
+from planner.specs.ask.placement import Serve
+from planner.specs.files.pools import load_pool
+from planner.specs.files.reading import load_cluster, load_model
+from planner.specs.files.state import LinkState, State
 from planner.topology.meshes import mesh_table
-from planner.verifier.grounds import Ground
-from planner.verifier.meshes import in_nodes, is_counted_off_twice
-from planner.verifier.sites import site_of
-from planner.verifier.tori import Laid, TorusStand
+from planner.verifier.layouts.meshes import in_nodes, is_counted_off_twice
+from planner.verifier.placing.grounds import Ground
+from planner.verifier.placing.sites import site_of
+from planner.verifier.placing.tori import Laid, TorusStand
 from tests.verifier.answers import PLACED, envelope
 
 

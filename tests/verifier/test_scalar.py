@@ -17,10 +17,11 @@ from planner.estimates.steps import Machine
 from planner.layouts.geometry import ATTENTION_NAMES, LayoutTable, geometry
 from planner.layouts.layer import residence
 from planner.layouts.work import Residence
-from planner.specs.records import FORMAT_BYTES, ModelSpec
+from planner.specs.records.devices import FORMAT_BYTES, ModelSpec
 from planner.topology.meshes import MeshTable
-from planner.verifier.scalar import ScalarMesh, held_bytes, step_time
-from planner.verifier.scalar.shapes import Layout
+from planner.verifier.scalar.memory import held_bytes
+from planner.verifier.scalar.shapes import Layout, ScalarMesh
+from planner.verifier.scalar.times import step_time
 from tests.estimates.step_times import StepTimes, step_times
 from tests.verifier.drawn import (
     BATCHES,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.specs.models import MlaShape, MoeShape, WindowShape
-from planner.specs.records import DeviceSpec, ModelSpec
-from planner.verifier.scalar import ScalarMesh, held_bytes, step_time
-from planner.verifier.scalar.shapes import Layout
+from planner.specs.records.devices import DeviceSpec, ModelSpec
+from planner.specs.records.models import MlaShape, MoeShape, WindowShape
+from planner.verifier.scalar.memory import held_bytes
+from planner.verifier.scalar.shapes import Layout, ScalarMesh
+from planner.verifier.scalar.times import step_time
 from tests.verifier.drawn import fabric_like
 
 TINY = ModelSpec(

@@ -12,7 +12,7 @@ from planner import verify
 from planner.errors import NoPlanError
 from planner.planning.comparing import frontiers
 from planner.results.surveys import Curves
-from planner.specs.reading import load_cluster, load_model
+from planner.specs.files.reading import load_cluster, load_model
 from tests.verifier.alterations import at, leaves, tried
 from tests.verifier.answers import FEW, answer, envelope
 

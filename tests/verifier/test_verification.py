@@ -14,7 +14,7 @@ from planner import verify
 from planner.errors import SpecError
 from planner.report.as_json import answer_json
 from planner.report.saved import answer_of
-from planner.specs import finding
+from planner.specs.files import finding
 from planner.verifier import loads
 from planner.verifier.findings import judge_of
 from planner.verifier.rules import PROVED, UNVERIFIED

@@ -6,15 +6,15 @@ from random import Random
 
 import pytest
 
-from planner.specs.pools import load_pool, pool_of
-from planner.specs.reading import load_cluster
-from planner.specs.state import LinkState, State
+from planner.specs.files.pools import load_pool, pool_of
+from planner.specs.files.reading import load_cluster
+from planner.specs.files.state import LinkState, State
 from planner.topology.graph import SCALE_OUT, SPINE
 from planner.topology.pools import pool_graph, with_state
 from planner.topology.widest import bottleneck
-from planner.verifier.grounds import Ground
-from planner.verifier.parts import Widths
-from planner.verifier.sites import site_of
+from planner.verifier.placing.grounds import Ground
+from planner.verifier.placing.parts import Widths
+from planner.verifier.placing.sites import site_of
 
 NARROW = LinkState(part="nic", names=("node0/gpu1",), bandwidth_fraction=0.5)
 STATES = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from planner.quantities import placed
+from planner.quantities.table import placed
 from planner.specs.options.meanings import OF_DRAFTS, refused_by
 from planner.specs.options.option import Option
 from planner.specs.options.table import HEADINGS, named, option_of

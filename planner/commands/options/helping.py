@@ -8,8 +8,8 @@ from pathlib import Path
 
 from planner.commands.options.commands import COMMANDS, Command, called, options_of
 from planner.errors import Problem, RequestError
-from planner.report.lines import wrapped
 from planner.report.paint import width
+from planner.report.words import wrapped
 from planner.specs.options.option import Option
 from planner.specs.options.table import HEADINGS
 from planner.specs.traffic.percentiles import DEFINITIONS, GOODPUT

@@ -8,22 +8,22 @@ from functools import partial
 from typing import Any
 
 from planner.commands.options.said import Said
-from planner.quantities import QUANTITIES, Quantity, limited
-from planner.specs.architecture import Architecture
-from planner.specs.defaults import USUAL_UTILISATION
-from planner.specs.engine_request import LOOKAHEADS, AskedDrafting
-from planner.specs.options.readers import acceptance, acceptances, one_of
-from planner.specs.places import is_path
-from planner.specs.records import Workload
-from planner.specs.request import (
+from planner.quantities.table import QUANTITIES, Quantity, limited
+from planner.quantities.units import UnitError, parse
+from planner.specs.ask.defaults import USUAL_UTILISATION
+from planner.specs.ask.engine import LOOKAHEADS, AskedDrafting
+from planner.specs.ask.request import (
     USUAL_ACCEPTANCE,
     Degrees,
     SolverOptions,
     Speculation,
     Targets,
 )
-from planner.specs.texts import is_number
-from planner.units import UnitError, parse
+from planner.specs.files.places import is_path
+from planner.specs.files.texts import is_number
+from planner.specs.options.readers import acceptance, acceptances, one_of
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.devices import Workload
 
 
 def read_layouts(said: Said) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def read_layouts(said: Said) -> dict[str, Any]:
 
 def read_engines(said: Said, runtimes: Sequence[str]) -> dict[str, Any]:
     """Arguments of plans of engines, whose kernels know more formats than layouts do."""
-    from planner.specs.engines.files import load_engine
+    from planner.specs.files.engines import load_engine
     from planner.specs.options.meanings import ENGINES, family_of
 
     asked = read_request(said)
@@ -104,7 +104,7 @@ def refuse_unsaid_lengths(said: Said) -> None:
 
 def read_speculation(said: Said) -> Speculation | None:
     """A draft model that decode may use."""
-    from planner.specs.reading import load_model
+    from planner.specs.files.reading import load_model
 
     accepted = said.read_as("--acceptance", acceptance)
     draft = said.load("--draft", partial(load_model, asked_by="--draft"))
@@ -117,7 +117,7 @@ def read_speculation(said: Said) -> Speculation | None:
 def _drafting(said: Said) -> AskedDrafting | None:
     """Drafts that a deployment of an engine may use."""
     from planner.estimates.serving.drafting import KINDS
-    from planner.specs.acceptance import PUBLISHED
+    from planner.specs.files.acceptance import PUBLISHED
 
     what = "drafter of an engine (models draft with `--engine roofline`)"
     kind = said.read_as("--draft", one_of(what, KINDS))
@@ -136,7 +136,7 @@ def read_roles(said: Said) -> dict[str, Any]:
     asked = said.sets("AskedRoles")
     name = said.values.get("connector")
     if name is not None:
-        from planner.specs.reading import load_connector
+        from planner.specs.files.reading import load_connector
 
         connector = said.collect(lambda: load_connector(name))
         asked |= {} if connector is None else {"connector": connector}
@@ -179,7 +179,7 @@ def with_expert_loads(model: Architecture | None, said: Said) -> Architecture | 
     text = said.expert_loads
     if model is None or text is None:
         return model
-    from planner.specs.expert_loads import zipf_loads
+    from planner.tools.experts.loads import zipf_loads
 
     counts = model.expert_counts
     if not counts:
@@ -208,7 +208,7 @@ def _exponent(text: str) -> float:
 
 
 def _of_file(model: Architecture, path: str, said: Said) -> Architecture:
-    from planner.specs.expert_loads import load_loads
+    from planner.tools.experts.loads import load_loads
 
     loads = said.collect(lambda: load_loads(path, asked_by=OPTION, one_layer=ONE_LAYER))
     if loads is None:

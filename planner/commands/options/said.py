@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from planner.commands.options.commands import COMMANDS, options_of
 from planner.errors import Problem, RequestError
+from planner.quantities.units import UnitError
 from planner.specs.options.meanings import misplaced
 from planner.specs.options.option import Option, Read
-from planner.units import UnitError
 
 if TYPE_CHECKING:
-    from planner.specs.placement_request import SiteSpec
+    from planner.specs.ask.placement import SiteSpec
 
 _T = TypeVar("_T")
 _S = TypeVar("_S", bound="SiteSpec")
@@ -151,7 +151,7 @@ class Said:
         """Sites at the rents that are asked for; a kind that none of them has is a problem."""
         if not self.price:
             return list(sites)
-        from planner.specs.prices import priced, unknown_kinds
+        from planner.specs.ask.prices import priced, unknown_kinds
 
         self.problems += unknown_kinds(self.price, sites)
         return [priced(site, self.price) for site in sites]

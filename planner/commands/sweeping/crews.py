@@ -1,8 +1,8 @@
 """Workers of a sweep: tasks in chunks, as many at once as keep all of them busy; none is lost.
 
 A chunk takes about half a second, by what those before it took. Where a worker dies its chunk is
-tried again in single tasks; a task that was lost twice is tried alone, and given up where its worker
-dies twice so: one death is chance, and what was lost beside another may never have begun.
+tried again in single tasks; a task that was lost twice is tried alone, and given up where its
+worker dies twice so: one death is chance, and what was lost beside another may never have begun.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from typing import Any
 
 from planner.commands.options.commands import typed
 from planner.errors import Problem, RequestError, SpecError
-from planner.specs.tables import literal, read_table
+from planner.specs.files.tables import literal, read_table
 from planner.specs.validation.problems import did_you_mean
 
 SWEPT = ("plan", "place", "fleet")

@@ -111,7 +111,7 @@ def _reading(task: Task) -> Reading:
     from planner.commands.options.said import Said
     from planner.commands.placements import read_place
     from planner.commands.plan import read_plan
-    from planner.specs.ledger import recording
+    from planner.specs.files.ledger import recording
 
     readers: dict[str, Callable[[Said], object]] = {"place": read_place, "fleet": read_fleet}
     readers["plan"] = read_plan

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
-from planner.specs.economics.records import (
+from planner.specs.records.economics import (
     EconomicsDevice,
     Protocol,
     RingCollectives,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
-from planner.specs.economics.records import DecodePass
+from planner.specs.records.economics import DecodePass
 
 ROUNDING = 1e-12
 """Relative slack where a real-valued degree meets a bound: 8 × (1 + an ulp) fills one node."""

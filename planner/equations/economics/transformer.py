@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
-from planner.specs.economics.records import DecodePass, EconomicsModel
+from planner.specs.records.economics import DecodePass, EconomicsModel
 
 
 def n_attention_params(model: EconomicsModel) -> float:

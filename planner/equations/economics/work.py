@@ -27,7 +27,7 @@ from planner.equations.economics.transformer import (
     pass_flop,
     touched_fraction,
 )
-from planner.specs.economics.records import DecodePass, EconomicsModel
+from planner.specs.records.economics import DecodePass, EconomicsModel
 
 
 def kv_bytes(decode: DecodePass, n_requests: FloatArray) -> FloatArray:

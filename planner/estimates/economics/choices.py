@@ -18,7 +18,7 @@ from planner.equations.speculation import expected_tokens, n_scored
 from planner.estimates.economics.passes import Ways, joined_ways, pass_latency_s, runs
 from planner.estimates.economics.tables import PassTable, draft_table, pass_table, staircase
 from planner.running.deadlines import check
-from planner.specs.economics.records import EconomicsRequest, Served
+from planner.specs.records.economics import EconomicsRequest, Served
 
 ABSENT = -1
 """The draft's row of a choice without one."""

@@ -30,7 +30,7 @@ import numpy as np
 from planner.equations.arrays import FloatArray, IntArray, divisors
 from planner.equations.economics.collectives import ALL_REDUCE, collective_s
 from planner.equations.economics.degrees import Degrees
-from planner.specs.economics.records import DecodePass, EconomicsModel
+from planner.specs.records.economics import DecodePass, EconomicsModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

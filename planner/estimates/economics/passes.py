@@ -40,7 +40,7 @@ from planner.estimates.economics.degrees import (
     stage_counts,
     tensor_degrees,
 )
-from planner.specs.economics.records import DecodePass
+from planner.specs.records.economics import DecodePass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -21,8 +21,8 @@ from planner.equations.economics.transformer import (
 )
 from planner.estimates.economics.degrees import ffn_padding
 from planner.estimates.economics.passes import Ways, all_ways, joined_ways, pass_latency_s
-from planner.specs.economics.records import DecodePass, EconomicsModel, EconomicsRequest
-from planner.specs.targets import FREE, Degrees
+from planner.specs.ask.targets import FREE, Degrees
+from planner.specs.records.economics import DecodePass, EconomicsModel, EconomicsRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

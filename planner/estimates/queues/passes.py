@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
-from planner.specs.stations import Row, Station
+from planner.specs.records.roles import Row, Station
 
 _Cells = tuple[IntArray, IntArray, FloatArray]
 

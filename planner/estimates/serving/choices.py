@@ -17,10 +17,10 @@ from planner.estimates.serving.popularity import with_copies
 from planner.estimates.serving.rules import Ground, is_valid
 from planner.estimates.serving.times import place_s
 from planner.estimates.serving.traffic import Traffic
-from planner.specs.architecture import Architecture
-from planner.specs.engine_request import EngineRequest
+from planner.specs.ask.engine import EngineRequest
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.roles import TOGETHER
 from planner.specs.region import INSIDE, MEDIAN
-from planner.specs.roles import TOGETHER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

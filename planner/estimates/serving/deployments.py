@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
-from planner.specs.architecture import Architecture, Experts
-from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
-from planner.specs.runtimes import ModelKind
-from planner.specs.served_formats import ServedFormats
+from planner.specs.records.architecture import Architecture, Experts
+from planner.specs.records.mixers import GroupedAttention, LatentAttention, Recurrence
+from planner.specs.records.runtimes import ModelKind
+from planner.specs.records.served_formats import ServedFormats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from planner.equations.speculation import tokens_by_position
 from planner.estimates.serving.traffic import Drafts
-from planner.specs.architecture import Architecture, FeedForward, LayerClass
+from planner.specs.records.architecture import Architecture, FeedForward, LayerClass
 
 KINDS = ("mtp", "eagle", "medusa")
 

@@ -26,8 +26,8 @@ from planner.estimates.serving.operations import (
     number_bytes,
 )
 from planner.estimates.serving.popularity import reached
-from planner.specs.architecture import Experts, FeedForward, Ffn
-from planner.specs.served_formats import ServedFormats
+from planner.specs.records.architecture import Experts, FeedForward, Ffn
+from planner.specs.records.served_formats import ServedFormats
 
 
 def ffn_operations(

@@ -11,8 +11,8 @@ import numpy as np
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.serving.deployments import DeploymentTable, deployments
 from planner.estimates.serving.traffic import Traffic, parts_of
-from planner.specs.engine_request import CHUNKS, OVERLAPS, SMALL_CHUNKS, EngineRequest
-from planner.specs.roles import DECODE, PREFILL
+from planner.specs.ask.engine import CHUNKS, OVERLAPS, SMALL_CHUNKS, EngineRequest
+from planner.specs.records.roles import DECODE, PREFILL
 
 ROWS_AT_ONCE = 1 << 15
 """Rows timed at once: arrays of a pass then fit a processor's cache; found by trying."""

@@ -17,12 +17,12 @@ from planner.errors import Problem
 from planner.estimates.serving.networks import COLLECTIVES, ServingNetwork
 from planner.estimates.serving.operations import INPUT_BYTES, Operation
 from planner.estimates.serving.passes import Grouping
-from planner.specs.architecture import Architecture
-from planner.specs.kernels import EngineSpec, Kernel, KernelTable
-from planner.specs.ledger import remark
-from planner.specs.mixers import GroupedAttention, LatentAttention
-from planner.specs.records import DeviceSpec
-from planner.specs.served_formats import STATIC
+from planner.specs.files.ledger import remark
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.devices import DeviceSpec
+from planner.specs.records.kernels import EngineSpec, Kernel, KernelTable
+from planner.specs.records.mixers import GroupedAttention, LatentAttention
+from planner.specs.records.served_formats import STATIC
 
 BACKEND = "--experts-backend"
 

@@ -16,10 +16,10 @@ from planner.estimates.serving.deployments import (
 from planner.estimates.serving.operations import number_bytes
 from planner.estimates.serving.passes import layer_bytes, parameter_bytes
 from planner.estimates.serving.traffic import Drafts
-from planner.specs.architecture import Architecture, LayerClass
-from planner.specs.kernels import EngineSpec
-from planner.specs.mixers import GroupedAttention, Recurrence
-from planner.specs.served_formats import ServedFormats, as_run
+from planner.specs.records.architecture import Architecture, LayerClass
+from planner.specs.records.kernels import EngineSpec
+from planner.specs.records.mixers import GroupedAttention, Recurrence
+from planner.specs.records.served_formats import ServedFormats, as_run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

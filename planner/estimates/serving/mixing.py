@@ -19,8 +19,14 @@ from planner.estimates.serving.operations import (
     kernel,
     number_bytes,
 )
-from planner.specs.mixers import GroupedAttention, Indexer, LatentAttention, Mixer, Recurrence
-from planner.specs.served_formats import ServedFormats
+from planner.specs.records.mixers import (
+    GroupedAttention,
+    Indexer,
+    LatentAttention,
+    Mixer,
+    Recurrence,
+)
+from planner.specs.records.served_formats import ServedFormats
 
 AFTER_MIXING = "all-reduce after mixing"
 

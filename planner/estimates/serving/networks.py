@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from planner.equations.arrays import FloatArray, IntArray
 from planner.equations.collectives import transferred_fraction
 from planner.equations.nccl import group_latency_s, group_s_per_byte
-from planner.specs.ledger import ENGINES, timed_by
-from planner.specs.records import Fabric, NodesFabric, TorusFabric, TwoRegimes
+from planner.specs.files.ledger import ENGINES, timed_by
+from planner.specs.records.devices import Fabric, NodesFabric, TorusFabric, TwoRegimes
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter")
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
-from planner.specs.served_formats import STATIC, STORED_BYTES
+from planner.specs.records.served_formats import STATIC, STORED_BYTES
 
 Part = Literal["project", "attend", "feed", "share", "dispatch", "combine", "reduce", "model"]
 """What an operation belongs to, for the phases that overlap:

@@ -18,8 +18,8 @@ from planner.estimates.serving.popularity import with_copies
 from planner.estimates.serving.refusals import DEGREES
 from planner.estimates.serving.rules import Ground, is_valid
 from planner.estimates.serving.traffic import Drafts, Traffic
-from planner.specs.architecture import Architecture
-from planner.specs.kernels import EngineSpec
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.kernels import EngineSpec
 
 LEAST_CHUNK, LEAST_TOKENS = 1.0, 2.0
 """What no pass and no sequence goes below."""

@@ -28,9 +28,9 @@ from planner.estimates.serving.operations import (
     message,
     number_bytes,
 )
-from planner.specs.architecture import Architecture, FeedForward, LayerClass
-from planner.specs.mixers import GroupedAttention, LatentAttention
-from planner.specs.served_formats import STATIC, ServedFormats
+from planner.specs.records.architecture import Architecture, FeedForward, LayerClass
+from planner.specs.records.mixers import GroupedAttention, LatentAttention
+from planner.specs.records.served_formats import STATIC, ServedFormats
 
 
 def pass_operations(

@@ -17,8 +17,8 @@ from planner.equations.routing import (
 )
 from planner.estimates.serving.deployments import DeploymentTable, runs
 from planner.estimates.serving.rules import Ground, starts
-from planner.specs.architecture import Architecture, Experts
-from planner.specs.kernels import EngineSpec
+from planner.specs.records.architecture import Architecture, Experts
+from planner.specs.records.kernels import EngineSpec
 
 _NONE = np.zeros(0)
 

@@ -16,10 +16,10 @@ from planner.errors import Problem
 from planner.estimates.serving.deployments import DeploymentTable, deployments, has_experts
 from planner.estimates.serving.rules import Ground, cut_rules, faults
 from planner.estimates.serving.traffic import Drafts, Traffic, has_room
-from planner.specs.architecture import Architecture
-from planner.specs.engines.rules import names_in
-from planner.specs.kernels import EngineSpec
-from planner.specs.roles import DECODE, PREFILL, ROLES, TOGETHER
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.engine_rules import names_in
+from planner.specs.records.kernels import EngineSpec
+from planner.specs.records.roles import DECODE, PREFILL, ROLES, TOGETHER
 
 MOST_DEGREE = 4096
 """Degrees up to which the nearest possible one is looked for."""

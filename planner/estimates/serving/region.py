@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.serving.deployments import DeploymentTable, runs
 from planner.estimates.serving.traffic import Traffic
+from planner.specs.records.runtimes import ModelKind
+from planner.specs.records.served_formats import STATIC, ServedFormats
 from planner.specs.region import (
     FACTOR,
     LEAST_ROWS,
@@ -27,8 +29,6 @@ from planner.specs.region import (
     measured,
     region_errors,
 )
-from planner.specs.runtimes import ModelKind
-from planner.specs.served_formats import STATIC, ServedFormats
 
 UNKNOWN, FAR, OFF, INSIDE = range(4)
 

@@ -18,12 +18,12 @@ import numpy as np
 from planner.equations.arrays import BoolArray, FloatArray
 from planner.estimates.serving.deployments import DeploymentTable, has_experts
 from planner.estimates.serving.traffic import Drafts
-from planner.specs.architecture import Architecture, Experts, FeedForward
-from planner.specs.engines.files import CUTS, load_rules
-from planner.specs.engines.rules import LAYER, EngineRule, parsed
-from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
-from planner.specs.records import DeviceSpec
-from planner.specs.served_formats import STATIC, ServedFormats
+from planner.specs.files.engines import CUTS, load_rules
+from planner.specs.records.architecture import Architecture, Experts, FeedForward
+from planner.specs.records.devices import DeviceSpec
+from planner.specs.records.engine_rules import LAYER, EngineRule, parsed
+from planner.specs.records.mixers import GroupedAttention, LatentAttention, Recurrence
+from planner.specs.records.served_formats import STATIC, ServedFormats
 
 Values = Mapping[str, Any]
 """Quantities by name: a number or a word that all deployments have, or an array of them (N,)."""

@@ -70,10 +70,10 @@ from planner.estimates.serving.traffic import (
     room_for_prompts,
     tokens_of_each,
 )
-from planner.specs.architecture import Architecture
-from planner.specs.kernels import EngineSpec
-from planner.specs.roles import DECODE, PREFILL
-from planner.specs.served_formats import ServedFormats, as_run
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.kernels import EngineSpec
+from planner.specs.records.roles import DECODE, PREFILL
+from planner.specs.records.served_formats import ServedFormats, as_run
 
 NEAR = 1.05
 """Numbers of prompts that are taken for the same in a bound."""

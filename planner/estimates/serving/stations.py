@@ -17,8 +17,14 @@ from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.serving import Serving, drafting_s
 from planner.estimates.serving.traffic import Drafts, tokens_of_each
-from planner.specs.roles import DECODE, PREFILL, TOGETHER
-from planner.specs.stations import DecodeTimes, ReadingTimes, Station
+from planner.specs.records.roles import (
+    DECODE,
+    PREFILL,
+    TOGETHER,
+    DecodeTimes,
+    ReadingTimes,
+    Station,
+)
 from planner.specs.validation.hints import from_fields
 
 _CONTEXTS, _SPANS, _BESIDE = 6, 5, 4

@@ -26,10 +26,10 @@ from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.kernels import Timing
 from planner.estimates.serving.operations import Operation, Part, PassShape
 from planner.estimates.serving.passes import Grouping, grouping_of, pass_operations
-from planner.specs.architecture import Architecture, Experts, LayerClass
-from planner.specs.kernels import EngineSpec
-from planner.specs.mixers import LatentAttention, Recurrence
-from planner.specs.served_formats import ServedFormats
+from planner.specs.records.architecture import Architecture, Experts, LayerClass
+from planner.specs.records.kernels import EngineSpec
+from planner.specs.records.mixers import LatentAttention, Recurrence
+from planner.specs.records.served_formats import ServedFormats
 
 OUTSIDE = "model"
 """What operations outside of all layers have as their layer."""

@@ -31,11 +31,11 @@ from planner.estimates.serving.serving import decode_s as token_s
 from planner.estimates.serving.times import least_errors, serving_errors
 from planner.estimates.serving.traffic import Drafts, Traffic, has_room
 from planner.running.deadlines import is_over
-from planner.specs.architecture import Architecture
-from planner.specs.engine_request import EngineRequest
-from planner.specs.engines.rules import EngineRule
-from planner.specs.roles import PREFILL, TOGETHER
-from planner.specs.served_formats import ServedFormats, as_run
+from planner.specs.ask.engine import EngineRequest
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.engine_rules import EngineRule
+from planner.specs.records.roles import PREFILL, TOGETHER
+from planner.specs.records.served_formats import ServedFormats, as_run
 
 FIRST_ROWS = 1 << 11
 """Of the first block: what is met there rejects much of what comes."""

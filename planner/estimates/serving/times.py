@@ -15,10 +15,10 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.estimates.serving.steps import OUTSIDE, PassTime, added
 from planner.estimates.serving.traffic import Traffic
-from planner.specs.kernels import EngineSpec
-from planner.specs.model_errors import QUANTITIES, model_error
-from planner.specs.roles import DECODE, PREFILL
-from planner.specs.runtimes import ModelKind
+from planner.specs.records.kernels import EngineSpec
+from planner.specs.records.model_errors import QUANTITIES, model_error
+from planner.specs.records.roles import DECODE, PREFILL
+from planner.specs.records.runtimes import ModelKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,9 @@ import numpy as np
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.operations import PassShape
-from planner.specs.architecture import Architecture
-from planner.specs.kernels import EngineSpec
-from planner.specs.roles import DECODE, PREFILL, TOGETHER
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.kernels import EngineSpec
+from planner.specs.records.roles import DECODE, PREFILL, TOGETHER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,13 @@ from functools import lru_cache
 from pathlib import Path
 
 from planner.errors import SpecError
-from planner.specs.architecture import Architecture
-from planner.specs.finding import patterns
-from planner.specs.ledger import recording
-from planner.specs.models import ModelSpec
-from planner.specs.places import Kind
-from planner.specs.records import ClusterSpec, NodesFabric, TorusFabric
-from planner.specs.runtimes import ENGINES
+from planner.specs.files.finding import patterns
+from planner.specs.files.ledger import recording
+from planner.specs.files.places import Kind
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.devices import ClusterSpec, NodesFabric, TorusFabric
+from planner.specs.records.models import ModelSpec
+from planner.specs.records.runtimes import ENGINES
 
 
 def engines_of(model: ModelSpec | Architecture, cluster: ClusterSpec) -> tuple[str, ...]:
@@ -28,7 +28,7 @@ def engines_on(cluster: ClusterSpec) -> tuple[str, ...]:
     """The engines whose kernels were measured on the device of a pool that is made of nodes."""
     if not isinstance(cluster.fabric, NodesFabric):
         return ()
-    from planner.estimates.calibration.kernel_files import files_of_device
+    from planner.estimates.kernel_files import files_of_device
 
     device = cluster.device.name
     with recording():  # only a look: no figure of an answer rests on it
@@ -72,7 +72,7 @@ def _measured_on(
 
 def _has_own(device: str, engine: str) -> bool:
     """Whether a table of the engine's own has measured kernels of the device."""
-    from planner.estimates.calibration.kernel_files import ASSUMED, kernel_table
+    from planner.estimates.kernel_files import ASSUMED, kernel_table
 
     try:
         table = kernel_table(device, engine)

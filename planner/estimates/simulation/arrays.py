@@ -11,8 +11,7 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.simulation.core import FIELDS, NOBODY, core, is_compiled
-from planner.specs.roles import AT_RANDOM, LEAST_PRESENT, PREFILL, ROUTERS
-from planner.specs.stations import Station
+from planner.specs.records.roles import AT_RANDOM, LEAST_PRESENT, PREFILL, ROUTERS, Station
 
 N_BINS = 5200
 """Of gaps between tokens, 400 a decade from 10⁻⁸ s on."""
@@ -50,7 +49,7 @@ class PoolOfReplicas:
 
     Args:
         station: one rank of a replica.
-        router: of `planner.specs.roles`.
+        router: of `planner.specs.records.roles`.
         chances: that a router which chooses at random takes, (N,); empty of others.
     """
 

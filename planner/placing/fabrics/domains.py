@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 
 from planner.placing.fabrics.patterns import LEAF, NODE, POOL, SPANS, STAGE
-from planner.specs.records import (
+from planner.specs.records.devices import (
     ClusterSpec,
     DeviceSpec,
     MeasuredCollectives,

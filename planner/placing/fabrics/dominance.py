@@ -10,7 +10,7 @@ from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.placing.fabrics.patterns import LEAF, NODE, POOL, SPANS, STAGE, NodeConfiguration
 from planner.placing.handing import may_hand_over
 from planner.programs.layout import RELATIVE_TOLERANCE, ceiling
-from planner.specs.roles import ROLES, TOGETHER
+from planner.specs.records.roles import ROLES, TOGETHER
 from planner.topology.inventory import Kind
 
 Known = dict[tuple[int, Kind], tuple[Sequence[NodeConfiguration], BoolArray]]

@@ -31,8 +31,8 @@ from planner.placing.handing import Uplink, network_of
 from planner.placing.program import Aim, Columns, Rooms, placement_program
 from planner.programs.handover import Handover
 from planner.programs.placement import Counts, PlacementProgram, Uses
-from planner.specs.defaults import NEAR_SHARE
-from planner.specs.roles import TOGETHER
+from planner.specs.ask.defaults import NEAR_SHARE
+from planner.specs.records.roles import TOGETHER
 from planner.topology.inventory import Inventory
 
 

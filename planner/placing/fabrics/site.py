@@ -34,12 +34,12 @@ from planner.placing.runtimes import Runtime
 from planner.placing.sites import Considered, Served
 from planner.programs.placement import Counts, PlacementProgram
 from planner.running.deadlines import is_over, share
-from planner.specs.graphs import GraphSpec
-from planner.specs.pools import PoolSpec
-from planner.specs.records import ClusterSpec, DeviceSpec, NodesFabric
+from planner.specs.files.pools import PoolSpec
+from planner.specs.files.state import State
+from planner.specs.records.devices import ClusterSpec, DeviceSpec, NodesFabric
+from planner.specs.records.graphs import GraphSpec
+from planner.specs.records.roles import TOGETHER, AskedRoles
 from planner.specs.region import BELIEFS
-from planner.specs.roles import TOGETHER, AskedRoles
-from planner.specs.state import State
 from planner.topology.costs import CostTable, GroupCosts, recosted
 from planner.topology.graph import graph_of
 from planner.topology.inventory import Inventory, Kind, inventory

@@ -10,8 +10,8 @@ from planner.placing.fabrics.domains import Ground
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.handing import Uplink, Wire
 from planner.placing.program import Aim
-from planner.specs.records import NodesFabric
-from planner.specs.roles import DECODE, PREFILL, TOGETHER
+from planner.specs.records.devices import NodesFabric
+from planner.specs.records.roles import DECODE, PREFILL, TOGETHER
 from planner.topology.graph import SCALE_OUT, SPINE
 from planner.topology.inventory import Ability, Inventory, Kind
 

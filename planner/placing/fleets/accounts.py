@@ -20,15 +20,14 @@ from planner.placing.tables import Table, table_runtime
 from planner.placing.tori.slices import OfferedOnTorus
 from planner.results.deployments import Deployment
 from planner.results.placements import AnyDeployment
-from planner.specs.kernels import EngineTables
-from planner.specs.placement_request import DeploymentRow, PlacementRequest, Serve, layout_request
-from planner.specs.records import ClusterSpec, DeviceSpec, Workload
-from planner.specs.roles import TOGETHER
-from planner.specs.runtimes import ROOFLINE
-from planner.specs.stations import Station
+from planner.specs.ask.placement import DeploymentRow, PlacementRequest, Serve, layout_request
+from planner.specs.records.devices import ClusterSpec, DeviceSpec, Workload
+from planner.specs.records.kernels import EngineTables
+from planner.specs.records.roles import TOGETHER, Station
+from planner.specs.records.runtimes import ROOFLINE
 from planner.specs.traffic.percentiles import ITL, TPOT
 from planner.topology.openings import Openings
-from planner.verifier.layout_stations import layout_station, table_station
+from planner.verifier.layouts.stations import layout_station, table_station
 
 StationOf = Callable[[NodeConfiguration, Domain], Station]
 

@@ -10,7 +10,7 @@ from planner.placing.asking import AnySite
 from planner.placing.fleets.asking import fleet_request
 from planner.placing.fleets.planning import fleet as find
 from planner.results.fleets import FleetPlan, FleetStaircase, Round, Step
-from planner.specs.fleet_request import FleetRequest
+from planner.specs.ask.fleet import FleetRequest
 from planner.specs.traffic.reading import load_traffic
 from planner.specs.traffic.records import FleetTraffic, TrafficClass
 from planner.specs.validation.arguments import arguments_checked, conformed
@@ -71,7 +71,7 @@ def fleet_staircase(
     Raises:
         RequestError: it cannot be asked; every problem is listed.
     """
-    from planner.placing.fleets.staircase import staircase
+    from planner.placing.fleets.choosing.staircase import staircase
 
     return staircase(
         _request(traffic, cluster, engine, asked),

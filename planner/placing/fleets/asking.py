@@ -15,21 +15,28 @@ from planner.placing.fleets.fitting import Fitting, unserved, usual_engines
 from planner.placing.fleets.supply import MergedSupply, merged
 from planner.placing.roles import asked_roles
 from planner.placing.table_rows import asked_rows
-from planner.quantities import lacking
-from planner.specs.defaults import N_SIMULATED
-from planner.specs.deployment_tables import load_table
-from planner.specs.engines.files import load_engine
-from planner.specs.fleet_request import FleetRequest
-from planner.specs.graphs import GraphSpec
+from planner.quantities.table import lacking
+from planner.specs.ask.defaults import N_SIMULATED
+from planner.specs.ask.fleet import FleetRequest
+from planner.specs.ask.placement import DeploymentTable, Limits, PlacementRequest, Role, Serve
+from planner.specs.ask.prices import priced, unknown_kinds
+from planner.specs.ask.request import SolverOptions
+from planner.specs.files.deployment_tables import load_table
+from planner.specs.files.engines import load_engine
+from planner.specs.files.pools import PoolSpec
+from planner.specs.files.state import State
 from planner.specs.options.meanings import ENGINES, OF_FLEETS, family_of, misplaced
-from planner.specs.placement_request import DeploymentTable, Limits, PlacementRequest, Role, Serve
-from planner.specs.pools import PoolSpec
-from planner.specs.prices import priced, unknown_kinds
-from planner.specs.records import ClusterSpec, DeviceSpec
-from planner.specs.request import SolverOptions
-from planner.specs.roles import FREE, LEAST_PRESENT, ROUTERS, TOGETHER, AskedRoles, Connector
-from planner.specs.runtimes import is_table
-from planner.specs.state import State
+from planner.specs.records.devices import ClusterSpec, DeviceSpec
+from planner.specs.records.graphs import GraphSpec
+from planner.specs.records.roles import (
+    FREE,
+    LEAST_PRESENT,
+    ROUTERS,
+    TOGETHER,
+    AskedRoles,
+    Connector,
+)
+from planner.specs.records.runtimes import is_table
 from planner.specs.traffic.records import FleetTraffic
 from planner.specs.validation.arguments import arguments_checked, heed
 from planner.specs.validation.problems import Collected, did_you_mean
@@ -84,7 +91,7 @@ def fleet_request(
         roles, connector, prefill_devices, decode_devices: as `place` takes them; where `traffic`
             names a connector the program chooses roles.
         sharing: whether classes of one model may share replicas.
-        router: which replica of a pool gets a request, of `planner.specs.roles`.
+        router: which replica of a pool gets a request, of `planner.specs.records.roles`.
         weights_formats, kv_formats, batches, chunks: to choose from; None leaves them usual.
         most_devices: of one replica; None for the usual most.
         limits: most `rent` [USD/h], `devices` and `power` [W], of all replicas together.

@@ -24,12 +24,15 @@ from planner.estimates.simulation.drawing import merged, seeds_of
 from planner.placing.fleets.outcomes import Goal, Run, Sample, edges_of
 from planner.placing.fleets.streams import Stream
 from planner.running.deadlines import is_over
-from planner.specs.roles import AT_RANDOM, DECODE
-from planner.specs.stations import Station
+from planner.specs.records.roles import AT_RANDOM, DECODE, Station
 from planner.specs.traffic.percentiles import ITL
 from planner.specs.traffic.records import TrafficClass
-from planner.verifier.simulation.fleets import WARM_UP_SHARE, WIND_DOWN_SHARE
-from planner.verifier.simulation.steady import MOST_REQUESTS, N_STAYS
+from planner.verifier.simulation.fleets import (
+    MOST_REQUESTS,
+    N_STAYS,
+    WARM_UP_SHARE,
+    WIND_DOWN_SHARE,
+)
 
 PRECISION = 0.01
 """Of a rate, as a share of it; what is found is within the targets."""

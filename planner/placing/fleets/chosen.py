@@ -10,17 +10,16 @@ from planner.placing.configurations import AnyConfiguration
 from planner.placing.fabrics.patterns import NodeConfiguration, NodePattern
 from planner.placing.fabrics.posing import PosedOnNodes
 from planner.placing.fabrics.site import OfferedOnNodes
+from planner.placing.fleets.choosing.program import choice_of
 from planner.placing.fleets.market import Market
 from planner.placing.fleets.offering import source_of
-from planner.placing.fleets.program import choice_of
 from planner.placing.fleets.streams import Stream
 from planner.placing.program import KTOKEN
 from planner.placing.sorting import Step
 from planner.programs.handover import Handover
 from planner.programs.placement import Counts, PlacementProgram
 from planner.solvers.placement import PlacementSolution
-from planner.specs.roles import TOGETHER
-from planner.specs.stations import Station
+from planner.specs.records.roles import TOGETHER, Station
 from planner.specs.traffic.records import TrafficClass
 
 N_PARTS = 10
@@ -107,7 +106,7 @@ class PlannedPool:
         share: that is sent to all of them of the requests of the stream, relative to those of other
             pools for the same requests.
         rates_per_s: of these, by class.
-        router: before them, of `planner.specs.roles`.
+        router: before them, of `planner.specs.records.roles`.
     """
 
     name: str

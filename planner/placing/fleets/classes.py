@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from planner.errors import Problem
-from planner.specs.placement_request import AnyModel
+from planner.quantities.units import RANGES
+from planner.specs.ask.placement import AnyModel
 from planner.specs.traffic.arrivals import REPLAYED
 from planner.specs.traffic.distributions import MOST_TOKENS
 from planner.specs.traffic.lengths import Lengths
@@ -21,7 +22,6 @@ from planner.specs.traffic.reading import length_problems
 from planner.specs.traffic.records import FREE_CUTS, TrafficClass
 from planner.specs.traffic.target_texts import target_problems
 from planner.specs.traffic.texts import LARGEST_CV2
-from planner.units import RANGES
 
 OPTIONS = ""
 """Where traffic comes from that options of the command say; else it is the name of a file."""

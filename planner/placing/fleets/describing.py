@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from planner.placing.describing import Chosen as Placed
 from planner.placing.describing import certificate_of, recipe_of, replica_of
 from planner.placing.fabrics.locating import LocatedOnNodes
+from planner.placing.fleets.choosing.searching import RENT
+from planner.placing.fleets.choosing.simulating import handover_of
 from planner.placing.fleets.chosen import PlannedFleet, PlannedPool
 from planner.placing.fleets.market import alike_names
 from planner.placing.fleets.offering import source_of
-from planner.placing.fleets.searching import RENT
-from planner.placing.fleets.simulating import handover_of
 from planner.placing.fleets.streams import Stream
 from planner.results.arrivals import Percentile
 from planner.results.fleets import (
@@ -27,7 +27,7 @@ from planner.results.fleets import (
     ServedClass,
 )
 from planner.results.placements import Replica
-from planner.specs.fleet_request import FleetRequest
+from planner.specs.ask.fleet import FleetRequest
 from planner.specs.traffic.percentiles import TPOT, TTFT, PercentileTarget
 from planner.specs.traffic.records import TrafficClass
 from planner.verifier.simulation.outcomes import ClassOutcome, FleetOutcome

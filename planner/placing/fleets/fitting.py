@@ -15,20 +15,20 @@ from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.usual_engines import engines_of
 from planner.placing.fabrics.site import MOST_DEVICES, Fabric
 from planner.placing.fleets.classes import Spoken
+from planner.quantities.units import show
 from planner.runtimes.engine_requests import engine_request, machines_of
 from planner.runtimes.predicting import Machines
 from planner.runtimes.registry import layers_of
-from planner.specs.architecture import Architecture
-from planner.specs.engine_request import EngineRequest
-from planner.specs.fleet_request import FleetRequest
-from planner.specs.ledger import remark
-from planner.specs.records import NodesFabric, Workload
-from planner.specs.runtimes import ENGINES
-from planner.specs.targets import Targets
+from planner.specs.ask.engine import EngineRequest
+from planner.specs.ask.fleet import FleetRequest
+from planner.specs.ask.targets import Targets
+from planner.specs.files.ledger import remark
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.devices import NodesFabric, Workload
+from planner.specs.records.runtimes import ENGINES
 from planner.specs.traffic.records import TrafficClass
 from planner.specs.validation.problems import Collected
 from planner.topology.inventory import Kind
-from planner.units import show
 
 _NO_CUT = "cannot be cut over the devices that are free"
 _SHORTEST = Workload(n_input_tokens=1, n_output_tokens=2)

@@ -14,8 +14,8 @@ from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fabrics.site import Fabric, OfferedOnNodes
 from planner.placing.fabrics.wires import wire_of
 from planner.placing.fleets.accounts import accounts_of
-from planner.placing.fleets.book import Book
 from planner.placing.fleets.capacity import Capacities
+from planner.placing.fleets.choosing.book import Book
 from planner.placing.fleets.offering import (
     BATCHES,
     CHUNKS,
@@ -29,12 +29,12 @@ from planner.placing.fleets.ways import ways_of
 from planner.placing.handing import handed
 from planner.placing.runtimes import Runtime
 from planner.placing.sites import Served
-from planner.specs.fleet_request import FleetRequest
+from planner.specs.ask.fleet import FleetRequest
+from planner.specs.ask.placement import PlacementRequest, Serve
+from planner.specs.ask.targets import Targets
 from planner.specs.options.meanings import ENGINES, family_of
-from planner.specs.placement_request import PlacementRequest, Serve
-from planner.specs.records import Workload
+from planner.specs.records.devices import Workload
 from planner.specs.region import MEDIAN
-from planner.specs.targets import Targets
 from planner.specs.traffic.arrivals import POISSON
 from planner.specs.traffic.records import TrafficClass
 

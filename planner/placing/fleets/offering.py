@@ -29,11 +29,10 @@ from planner.placing.fleets.streams import Stream
 from planner.placing.fleets.ways import Key, Stationed, Ways
 from planner.placing.tori.slices import OfferedOnTorus
 from planner.results.placements import AnyDeployment
-from planner.specs.kernels import EngineTables
-from planner.specs.records import DeviceSpec, Workload
+from planner.specs.records.devices import DeviceSpec, Workload
+from planner.specs.records.kernels import EngineTables
+from planner.specs.records.roles import TOGETHER, Station
 from planner.specs.region import INSIDE
-from planner.specs.roles import TOGETHER
-from planner.specs.stations import Station
 from planner.topology.openings import Openings
 
 if TYPE_CHECKING:

@@ -13,23 +13,23 @@ from planner.placing.configurations import Sort, sort_of
 from planner.placing.describing import LAID
 from planner.placing.engines import EngineSource
 from planner.placing.fabrics.site import Fabric, graph_in
-from planner.placing.fleets.alternatives import alternatives_of, most_factor
+from planner.placing.fleets.choosing.alternatives import alternatives_of, most_factor
+from planner.placing.fleets.choosing.fluid import fluid_bound
+from planner.placing.fleets.choosing.searching import RENT, as_offered, settled
+from planner.placing.fleets.choosing.shortage import shared_out, unreachable
+from planner.placing.fleets.choosing.trying import LESS, Confirmed, OnRound, Tries, weighed
 from planner.placing.fleets.chosen import PlannedFleet, usd_per_hour
 from planner.placing.fleets.describing import Answered, fleet_plan
-from planner.placing.fleets.fluid import fluid_bound
 from planner.placing.fleets.market import Market, market_believing, market_of, with_alike
 from planner.placing.fleets.offering import is_measured, source_of
-from planner.placing.fleets.searching import RENT, as_offered, settled
-from planner.placing.fleets.shortage import shared_out, unreachable
 from planner.placing.fleets.streams import streams_of
-from planner.placing.fleets.trying import LESS, Confirmed, OnRound, Tries, weighed
 from planner.report.launch.telling import with_commands_of
 from planner.results.fleets import FleetPlan, OtherFleet, Round
 from planner.running.deadlines import out_of_time, share, timed
-from planner.specs.fleet_request import FleetRequest
-from planner.specs.kernels import EngineTables
-from planner.specs.pools import pool_of
-from planner.specs.records import ClusterSpec
+from planner.specs.ask.fleet import FleetRequest
+from planner.specs.files.pools import pool_of
+from planner.specs.records.devices import ClusterSpec
+from planner.specs.records.kernels import EngineTables
 from planner.specs.region import INSIDE, MEDIAN
 from planner.verifier.findings import written
 from planner.verifier.fleets.judging import recounted

@@ -14,8 +14,8 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from planner.equations.arrays import IntArray
-from planner.estimates.queues.loads import Load
-from planner.specs.placement_request import AnyModel
+from planner.estimates.queues.rates import Load
+from planner.specs.ask.placement import AnyModel
 from planner.specs.traffic.percentiles import E2E, TPOT, TTFT, PercentileTarget
 from planner.specs.traffic.records import FREE_CUTS, TrafficClass
 

@@ -15,13 +15,13 @@ from typing import Any
 
 from planner.errors import Problem, RequestError
 from planner.placing.fabrics.site import graph_in
-from planner.specs.graphs import GraphSpec
-from planner.specs.ledger import recording
-from planner.specs.placement_request import SiteSpec
-from planner.specs.pools import GroupSpec, PoolSpec, pool_of
-from planner.specs.records import ClusterSpec, NodesFabric
-from planner.specs.state import FREE, State
-from planner.specs.tables import Provenance
+from planner.specs.ask.placement import SiteSpec
+from planner.specs.files.ledger import recording
+from planner.specs.files.pools import GroupSpec, PoolSpec, pool_of
+from planner.specs.files.state import FREE, State
+from planner.specs.files.tables import Provenance
+from planner.specs.records.devices import ClusterSpec, NodesFabric
+from planner.specs.records.graphs import GraphSpec
 from planner.specs.traffic.records import SuppliedKind, Supply
 from planner.specs.validation.problems import Collected
 from planner.topology.graph import device_names

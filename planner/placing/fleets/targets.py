@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from planner.placing.fleets.outcomes import Goal
 from planner.placing.fleets.streams import Stream
-from planner.specs.roles import DECODE, PREFILL, TOGETHER
+from planner.specs.records.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.traffic.percentiles import ITL, TPOT, TTFT, PercentileTarget
 
 READ_SHARE, LINK_SHARE = 0.75, 0.5

@@ -16,9 +16,8 @@ from planner.placing.engines import EngineSource, configurations_of
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fleets.streams import Stream
+from planner.specs.records.roles import PREFILL, TOGETHER, Station
 from planner.specs.region import MEDIAN
-from planner.specs.roles import PREFILL, TOGETHER
-from planner.specs.stations import Station
 from planner.specs.traffic.percentiles import ITL, TPOT
 
 STAGES = tuple(1 << k for k in range(10))

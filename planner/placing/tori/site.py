@@ -25,9 +25,9 @@ from planner.placing.tori.slices import (
 )
 from planner.programs.placement import Counts
 from planner.running.deadlines import is_over
-from planner.specs.records import ClusterSpec, TorusFabric
-from planner.specs.roles import AskedRoles
-from planner.specs.state import State
+from planner.specs.files.state import State
+from planner.specs.records.devices import ClusterSpec, TorusFabric
+from planner.specs.records.roles import AskedRoles
 from planner.topology.graph import build_graph
 from planner.topology.inventory import Kind
 from planner.topology.openings import Openings, openings

@@ -29,11 +29,11 @@ from planner.programs.cells import cell_rows
 from planner.programs.handover import Handover
 from planner.programs.placement import Counts, PlacementProgram
 from planner.running.deadlines import is_over
-from planner.specs.defaults import NEAR_SHARE
-from planner.specs.records import TorusFabric
-from planner.specs.request import Request
-from planner.specs.roles import TOGETHER, AskedRoles
-from planner.specs.state import FREE
+from planner.specs.ask.defaults import NEAR_SHARE
+from planner.specs.ask.request import Request
+from planner.specs.files.state import FREE
+from planner.specs.records.devices import TorusFabric
+from planner.specs.records.roles import TOGETHER, AskedRoles
 from planner.topology.meshes import AXES, MeshTable
 from planner.topology.openings import MOST_ADDRESSES, Openings, TorusState, all_free, opening_meshes
 from planner.topology.slices import Shape, slice_wraps, torus_device

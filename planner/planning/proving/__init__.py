@@ -44,10 +44,10 @@ from planner.results.fleets import FleetPlan, FleetStaircase
 from planner.results.layout_predictions import LayoutPrediction
 from planner.results.predictions import Prediction
 from planner.results.repairs import Repair
-from planner.specs.certificates import OPTIMAL
-from planner.specs.engines.files import memory_as_in
-from planner.specs.fleet_request import FleetRequest
-from planner.specs.kernels import engines_in
+from planner.specs.ask.fleet import FleetRequest
+from planner.specs.files.engines import memory_as_in
+from planner.specs.records.certificates import OPTIMAL
+from planner.specs.records.kernels import engines_in
 
 
 def fleet_again(says: FleetPlan) -> Again:
@@ -96,7 +96,7 @@ def _subsets(says: FleetPlan) -> Iterator[tuple[str, FleetRequest]]:
 
 def staircase_again(says: FleetStaircase) -> Again:
     """Every step, from the least traffic to the most."""
-    from planner.placing.fleets.staircase import staircase
+    from planner.placing.fleets.choosing.staircase import staircase
 
     if not says.steps:
         return Again(findings=(), proofs=())

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+from planner.quantities.units import show
 from planner.running.deadlines import is_set, left_s
-from planner.specs.certificates import OPTIMAL, Certificate, Proof
-from planner.units import show
+from planner.specs.records.certificates import OPTIMAL, Certificate, Proof
 from planner.verifier.findings import Finding, Path
-from planner.verifier.placements import RATES
+from planner.verifier.placing.placements import RATES
 from planner.verifier.rules import ASKED, PROVED, UNVERIFIED, rule_of
 
 CLOSE = 1e-7

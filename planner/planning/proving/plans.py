@@ -23,16 +23,16 @@ from planner.planning.proving.comparing import (
     subset_findings,
     unanswered,
 )
-from planner.results import AnyDeployment, AnyPlan, AnyRequest
 from planner.results.engines import EngineDeployment
 from planner.results.experts import ExpertPlan
 from planner.results.placements import Placement
+from planner.results.plans import AnyDeployment, AnyPlan, AnyRequest
 from planner.results.repairs import Repair
 from planner.results.staging import LayerPlacement, StagePlan
 from planner.running.deadlines import is_over, within
-from planner.specs.certificates import OPTIMAL
-from planner.specs.placement_request import PlacementRequest
-from planner.specs.targets import Degrees, Targets
+from planner.specs.ask.placement import PlacementRequest
+from planner.specs.ask.targets import Degrees, Targets
+from planner.specs.records.certificates import OPTIMAL
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Finding
 from planner.verifier.quantities import MEASURES, limits_of, measure_of
@@ -242,7 +242,7 @@ def repair_again(says: Repair) -> Again:
 
 
 def experts_again(says: ExpertPlan) -> Again:
-    from planner.placing.expert_placing import place_experts
+    from planner.tools.experts.placing import place_experts
 
     asked = says.request
     found = from_fields(place_experts, asked)
@@ -254,7 +254,7 @@ def experts_again(says: ExpertPlan) -> Again:
 
 
 def stages_again(says: StagePlan) -> Again:
-    from planner.placing.staging.cutting import cut_groups
+    from planner.tools.staging.cutting import cut_groups
 
     try:
         with within(says.request.time_limit_s):
@@ -267,7 +267,7 @@ def stages_again(says: StagePlan) -> Again:
 
 
 def layers_again(says: LayerPlacement) -> Again:
-    from planner.placing.staging.placing import place_layers
+    from planner.tools.staging.placing import place_layers
 
     asked = says.request
     try:

@@ -20,8 +20,8 @@ from planner.results.audits import Audit
 from planner.results.engines import EngineAudit
 from planner.results.surveys import Comparison, Curve, Curves, Frontier, Row
 from planner.running.deadlines import within
-from planner.specs.certificates import OPTIMAL
-from planner.specs.placement_request import PlacementRequest
+from planner.specs.ask.placement import PlacementRequest
+from planner.specs.records.certificates import OPTIMAL
 from planner.verifier.findings import Finding
 from planner.verifier.quantities import measure_of
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from planner.quantities.units import show
 from planner.report.documents.blocks import (
     Bar,
     Block,
@@ -25,10 +26,9 @@ from planner.report.documents.blocks import (
 from planner.report.drawings.chart import Line, Mark, frontiers_drawing
 from planner.report.times import times_notes
 from planner.report.words import percent, plural, user_speed
-from planner.results import Deployment
 from planner.results.audits import Audit
+from planner.results.deployments import Deployment
 from planner.results.surveys import Curve
-from planner.units import show
 
 _CLOSE = 0.05  # a share that measurements do not tell apart
 _LEAST_SAVING = 0.005

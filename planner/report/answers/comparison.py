@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import cast
 
-from planner.quantities import objective_of
+from planner.quantities.table import objective_of
+from planner.quantities.units import show
 from planner.report.answers import economics, layouts
 from planner.report.answers.placement import line_of as placement_line
 from planner.report.answers.plan_parts import start_section, wish_rows
@@ -15,14 +16,13 @@ from planner.report.engine_requests import engine_rows
 from planner.report.outlines import case_label, cases_text, cell, headline_of, run_heads
 from planner.report.times import times_notes
 from planner.report.words import limit_label, percent
-from planner.results import AnyPlan, ErdilPlan
 from planner.results.engines import EngineDeployment
 from planner.results.placements import Placement
+from planner.results.plans import AnyPlan, ErdilPlan
 from planner.results.surveys import Comparison, Row
-from planner.specs.engine_request import EngineRequest
-from planner.specs.request import Request
-from planner.specs.roles import PREFILL, ROLES, TOGETHER
-from planner.units import show
+from planner.specs.ask.engine import EngineRequest
+from planner.specs.ask.request import Request
+from planner.specs.records.roles import PREFILL, ROLES, TOGETHER
 
 _DOES = ("TPOT", "TTFT", "cost", "tokens/s")
 _LIMITS = ("binds", "loses")

@@ -12,16 +12,16 @@ hint: this has a plan: `plan --latency-target 20ms`
 
 from __future__ import annotations
 
-from planner.quantities import MEMORY, QUANTITIES, limited_text
+from planner.quantities.table import MEMORY, QUANTITIES, limited_text
+from planner.quantities.units import show
 from planner.report.documents.blocks import Document, Note, Section, Table, hint, notes, section
 from planner.report.outlines import headline_of
 from planner.report.times import times_notes
 from planner.report.words import limit_label, limit_text
-from planner.results import Conflict, Obstacle
-from planner.results.obstacles import PlacementConflict
+from planner.results.obstacles import Obstacle, PlacementConflict
+from planner.results.plans import Conflict
 from planner.results.staging import StagingConflict
-from planner.specs.economics.records import EconomicsRequest
-from planner.units import show
+from planner.specs.records.economics import EconomicsRequest
 
 _FAILS = {MEMORY: "nothing fits", "prefill_batch": "the limits cannot hold together"}
 _SEVERAL = "no plan serves {model} on {pool} within {limits}"

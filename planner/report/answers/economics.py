@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from planner.quantities.units import show
 from planner.report.answers.plan_parts import limits_section, load_section
 from planner.report.documents.blocks import Bar, Pairs, Row, Section, Table, section
 from planner.report.outlines import ECONOMICS_WORDS
 from planner.report.words import amount, percent, plural, target_texts, user_speed
-from planner.results import ErdilPlan
 from planner.results.erdil2025 import EconomicsDeployment, PassCount, Way
-from planner.specs.economics.records import EconomicsRequest
-from planner.units import show
+from planner.results.plans import ErdilPlan
+from planner.specs.records.economics import EconomicsRequest
 
 _MEMORY = {
     "in-flight": "weights and caches of all requests in flight, of a draft too",

@@ -5,12 +5,12 @@ llama-3.1-70b under vllm: 12 % slower than predicted, and 1.4 times the cost of 
 
 from __future__ import annotations
 
+from planner.quantities.units import show
 from planner.report.answers.plan_parts import start_section
 from planner.report.documents.blocks import Document, Note, Pairs, Table, hint, section
 from planner.report.times import times_notes
 from planner.report.words import between, percent, user_speed
 from planner.results.engines import EngineAudit, EngineDeployment
-from planner.units import show
 
 _CLOSE = 0.05  # a share that measurements do not tell apart
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from planner.quantities.units import show
 from planner.report.answers.plan_parts import limits_section, load_section, start_section
 from planner.report.documents.blocks import Block, Pairs, Row, Section, Table, hint, notes, section
 from planner.report.engine_requests import engine_rows, loaded_words
 from planner.report.region import region_rows
 from planner.report.words import balance_words, between, percent, plural
-from planner.results import EnginePlan, Rival
 from planner.results.engines import EngineDeployment
+from planner.results.plans import EnginePlan, Rival
 from planner.results.predictions import Interval
-from planner.specs.engine_request import EngineRequest
+from planner.specs.ask.engine import EngineRequest
+from planner.specs.records.runtimes import runtime_of
 from planner.specs.region import CONFIDENCE
-from planner.specs.runtimes import runtime_of
-from planner.units import show
 
 
 def summary_of(plan: EnginePlan) -> str:

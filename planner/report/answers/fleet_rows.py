@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from planner.quantities.units import show
 from planner.report.answers.fleet_words import (
     ROUTER_WORDS,
     defined,
@@ -19,7 +20,6 @@ from planner.report.documents.blocks import Table
 from planner.report.proof import objective_text
 from planner.report.words import percent, plural
 from planner.results.fleets import FleetAlternative, FleetPlan, Refuted, Round, ServedClass
-from planner.units import show
 
 _MET = {True: "yes", False: "no", None: "–"}
 

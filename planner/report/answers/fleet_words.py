@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from planner.quantities.units import show
 from planner.report.words import percent
 from planner.results.arrivals import Percentile
 from planner.results.fleets import FleetPlan, FleetPool, ServedClass
 from planner.results.placements import Recipe
-from planner.specs.roles import AT_RANDOM, LEAST_PRESENT, ROUND_ROBIN, role_words
-from planner.specs.runtimes import runtime_of
+from planner.specs.records.roles import AT_RANDOM, LEAST_PRESENT, ROUND_ROBIN, role_words
+from planner.specs.records.runtimes import runtime_of
 from planner.specs.traffic.arrivals import BURSTS, CONSTANT, POISSON, REPLAYED, Arrivals
 from planner.specs.traffic.percentiles import GOODPUT, GoodputTarget
 from planner.specs.traffic.records import TrafficClass
-from planner.units import show
 
 ROUTER_WORDS = {
     LEAST_PRESENT: "each request to the replica with the fewest",

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from planner.quantities.units import show
 from planner.report.answers.fleet_rows import (
     alternatives,
     bound_rows,
@@ -59,7 +60,6 @@ from planner.report.words import plural
 from planner.results.engines import EngineDeployment
 from planner.results.fleets import FleetPlan, FleetPool, FleetStaircase
 from planner.results.floorplans import FloorPlan
-from planner.units import show
 
 BEST_FLEET = "no cheaper fleet meets the targets in simulation"
 

@@ -48,9 +48,9 @@ from planner.report.words import percent, plural, target_texts
 from planner.results.engines import EngineDeployment
 from planner.results.predictions import Launch
 from planner.results.surveys import OWN, Curve, Curves, Frontier
-from planner.specs.engine_request import EngineRequest
+from planner.specs.ask.engine import EngineRequest
+from planner.specs.ask.request import Request
 from planner.specs.options.counts import span_text
-from planner.specs.request import Request
 
 MOST_POINTS = 20  # of all curves together
 FEWEST_POINTS = 6  # of one of many

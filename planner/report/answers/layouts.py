@@ -8,17 +8,18 @@ from collections.abc import Collection
 from math import prod
 
 from planner.estimates.phases import NONE, margins_of
-from planner.quantities import objective_of
+from planner.quantities.table import objective_of
+from planner.quantities.units import show
 from planner.report.answers.plan_parts import limits_section, load_section
 from planner.report.documents.blocks import Bar, Block, Cell, Pairs, Section, Table, section
 from planner.report.proof import constant_rows
 from planner.report.words import PREFILL_WORDS, amount, headline, percent, plural, target_texts
-from planner.results import Deployment, Division, LayoutPlan, Memory, Mesh, PhasePlan, served_by
+from planner.results.deployments import Deployment, Division, Memory, Mesh, PhasePlan
+from planner.results.plans import LayoutPlan, served_by
+from planner.specs.ask.quality import quality_words
+from planner.specs.ask.request import Request, SolverOptions, default_prefill_batches
 from planner.specs.options.counts import span_text
-from planner.specs.quality import quality_words
-from planner.specs.records import LinkedFabric
-from planner.specs.request import Request, SolverOptions, default_prefill_batches
-from planner.units import show
+from planner.specs.records.devices import LinkedFabric
 
 _NOTES = (
     ("overlap", "compute and weights run at once; the longer is charged for most of both"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from planner.quantities import QUANTITIES
+from planner.quantities.table import QUANTITIES
+from planner.quantities.units import show
 from planner.report.answers.plan_parts import recipes_section, wish_rows
 from planner.report.documents.blocks import (
     Block,
@@ -25,11 +26,10 @@ from planner.report.times import times_notes
 from planner.report.words import percent, plural
 from planner.results.floorplans import FloorPlan
 from planner.results.placements import Channel, Handover, Placed, Placement, Recipe, Replica
-from planner.specs.placement_request import AnyModel
-from planner.specs.quality import quality_words
-from planner.specs.roles import DECODE, PREFILL, role_words
-from planner.specs.runtimes import ROOFLINE, runtime_of
-from planner.units import show
+from planner.specs.ask.placement import AnyModel
+from planner.specs.ask.quality import quality_words
+from planner.specs.records.roles import DECODE, PREFILL, role_words
+from planner.specs.records.runtimes import ROOFLINE, runtime_of
 
 MOST_LISTED = 12
 """Replicas that are listed one by one; the others are in the JSON, and with `--ranks`."""

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from planner.quantities import QUANTITIES, limited_text
+from planner.quantities.table import QUANTITIES, limited_text
+from planner.quantities.units import show
 from planner.report.documents.blocks import Block, Command, Note, Pairs, Section, Table, section
 from planner.report.proof import status_text
 from planner.report.region import planned_words
 from planner.report.words import limit_label, limit_text, percent, plural, target_texts
-from planner.results import AnyPlan, LimitUse, runtime_name
 from planner.results.engines import EngineDeployment
-from planner.specs.certificates import UNCONFIRMED
+from planner.results.plans import AnyPlan, LimitUse, runtime_name
 from planner.specs.options.counts import span_text
-from planner.specs.runtimes import ROOFLINE
+from planner.specs.records.certificates import UNCONFIRMED
+from planner.specs.records.runtimes import ROOFLINE
 from planner.specs.traffic.percentiles import TPOT, TTFT
-from planner.units import show
 
 if TYPE_CHECKING:
     from planner.results.arrivals import Load
     from planner.results.placements import Placement, Recipe
     from planner.results.predictions import Launch
-    from planner.specs.placement_request import PlacementRequest, Serve
+    from planner.specs.ask.placement import PlacementRequest, Serve
 
 
 def load_section(load: Load | None) -> Section:

@@ -9,10 +9,10 @@ from planner.report.answers.plan_parts import alternatives, mix_head, mix_sectio
 from planner.report.documents.blocks import Document, Note, Pairs, section
 from planner.report.proof import certificate_section
 from planner.report.times import times_notes
-from planner.results import AnyPlan
 from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
-from planner.specs.economics.records import EconomicsRequest
+from planner.results.plans import AnyPlan
+from planner.specs.records.economics import EconomicsRequest
 
 
 def document(plan: AnyPlan) -> Document:

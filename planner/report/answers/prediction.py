@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.estimates.serving.traffic import LENGTHS_VARY
+from planner.quantities.units import show
 from planner.report.answers.plan_parts import load_section, start_section
 from planner.report.documents.blocks import (
     Bar,
@@ -30,8 +31,7 @@ from planner.report.times import times_notes
 from planner.report.words import BOUND_WORDS, balance_words, between, percent, plural
 from planner.results.arrivals import Load, Waves
 from planner.results.predictions import OperationLine, PassLine, Prediction
-from planner.specs.roles import DECODE, PREFILL, role_words
-from planner.units import show
+from planner.specs.records.roles import DECODE, PREFILL, role_words
 
 _BAR = 16
 _DEGREES = {"tensor": "TP", "data": "DP", "pipeline": "PP", "expert": "EP"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from planner.quantities.units import show
 from planner.report.answers.placement import line_of as placement_line
 from planner.report.answers.placement import placed_sections
 from planner.report.answers.plan_parts import wish_rows
@@ -13,7 +14,6 @@ from planner.report.times import times_notes
 from planner.report.words import percent, plural
 from planner.results.floorplans import FloorPlan
 from planner.results.repairs import Change, Move, Repair
-from planner.units import show
 
 MOST_LISTED = 12
 

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import groupby
 from statistics import fmean, median
 
+from planner.quantities.units import RANGES, show
 from planner.report.documents.as_text import columns
 from planner.report.documents.blocks import (
     Data,
@@ -22,11 +23,9 @@ from planner.report.documents.blocks import (
 )
 from planner.report.drawings.axes import Axis, Frame, axis, tick_text
 from planner.report.drawings.chart import BOTTOM, HEIGHT, LEFT, N_COLOURS, RIGHT, TOP, WIDTH
-from planner.report.lines import escape, wrapped
-from planner.report.words import percent, plural
-from planner.results.reproductions import ReproducedRow, ReproducedTable
-from planner.specs.papers.tables import NO_PLAN, PaperTable, PublishedRow
-from planner.units import RANGES, show
+from planner.report.words import escape, percent, plural, wrapped
+from planner.results.listings import ReproducedRow, ReproducedTable
+from planner.specs.files.papers import NO_PLAN, PaperTable, PublishedRow
 
 _HEADS = ("table", "rows", "mean error", "median", "largest", "disagree")
 _DATA = (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
+from planner.quantities.units import show
 from planner.report.answers.fleet_words import rate
 from planner.report.documents.blocks import Block, Data, Document, Drawing, Note, Table, section
 from planner.report.drawings.fleets import rents
 from planner.report.words import percent, plural
 from planner.results.fleets import FleetStaircase, Step
-from planner.units import show
 
 
 def line_of(staircase: FleetStaircase) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from planner.quantities import axis_of
+from planner.quantities.table import axis_of
+from planner.quantities.units import show
 from planner.report.documents.blocks import (
     Cell,
     Document,
@@ -33,7 +34,6 @@ from planner.report.drawings.chart import (
     two_charts,
 )
 from planner.report.words import plural
-from planner.units import show
 
 Row = Mapping[str, Any]
 Series = tuple[str, list[Row]]

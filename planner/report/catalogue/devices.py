@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from planner.quantities.units import show
 from planner.report.catalogue.figures import assumed_text, described, figures
 from planner.report.catalogue.topologies import device_figures
 from planner.report.documents.blocks import Document, Note, Table, hint, section
 from planner.report.words import plural
 from planner.results.listings import Devices
-from planner.specs.records import DeviceSpec
-from planner.units import show
+from planner.specs.records.devices import DeviceSpec
 
 _PEAKS = {"16 bits": ("bf16", "fp16"), "fp8": ("fp8",), "int8": ("int8",), "fp4": ("fp4", "nvfp4")}
 """Columns of peaks, and the formats that fill them; others are in the text of one device."""

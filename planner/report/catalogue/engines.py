@@ -9,8 +9,8 @@ from planner.report.documents.blocks import Document, Note, Pairs, Table, hint, 
 from planner.report.engine_requests import changed_words
 from planner.report.words import plural
 from planner.results.listings import Engines
-from planner.specs.engines.rules import EngineRule
-from planner.specs.kernels import EngineSpec
+from planner.specs.records.engine_rules import EngineRule
+from planner.specs.records.kernels import EngineSpec
 
 _HEAD = ("", "times of", "flags and rules of", "rules", "")
 

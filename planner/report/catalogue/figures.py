@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from planner.quantities.units import show
 from planner.report.documents.blocks import Document, Note, Section, Table, section
 from planner.report.words import amount, plural
-from planner.specs.listing import Listing
-from planner.specs.pools import GroupSpec, PoolSpec
-from planner.specs.records import ClusterSpec, LinkedFabric, ModelSpec, NodesFabric, Provenance
-from planner.units import show
+from planner.specs.files.listing import Listing
+from planner.specs.files.pools import GroupSpec, PoolSpec
+from planner.specs.records.devices import (
+    ClusterSpec,
+    LinkedFabric,
+    ModelSpec,
+    NodesFabric,
+    Provenance,
+)
 
 Figures = Sequence[tuple[str, str, str]]  # label, value, key of its source
 

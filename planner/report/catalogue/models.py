@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from planner.quantities.units import show
 from planner.report.catalogue.figures import Figures, assumed_text, described, figures
 from planner.report.documents.blocks import Document, Section, Table, section
 from planner.report.words import amount, percent, plural
-from planner.specs.architecture import Architecture, Experts, Ffn, LayerClass
-from planner.specs.mixers import GroupedAttention, LatentAttention, Mixer, Recurrence
-from planner.specs.records import FORMAT_BYTES, ModelSpec
-from planner.units import show
+from planner.specs.records.architecture import Architecture, Experts, Ffn, LayerClass
+from planner.specs.records.devices import FORMAT_BYTES, ModelSpec
+from planner.specs.records.mixers import GroupedAttention, LatentAttention, Mixer, Recurrence
 
 _SHAPE = (
     ("layers", "{model.n_layers}", "shape.n_layers"),

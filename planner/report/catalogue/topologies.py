@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from planner.quantities.units import show
 from planner.report.catalogue.figures import Figures, assumed_text, described, figures
 from planner.report.documents.blocks import Document, Pairs, Section, section
-from planner.report.lines import TIED
-from planner.report.words import percent, plural
-from planner.specs.pools import GroupSpec, PoolSpec
-from planner.specs.records import (
+from planner.report.words import TIED, percent, plural
+from planner.specs.files.pools import GroupSpec, PoolSpec
+from planner.specs.records.devices import (
     ClusterSpec,
     DeviceSpec,
     LinkedFabric,
@@ -15,7 +15,6 @@ from planner.specs.records import (
     TorusFabric,
     TwoRegimes,
 )
-from planner.units import show
 
 _MEASURED = "nodes.scale_up.measured"
 

@@ -27,7 +27,7 @@ from planner.report.documents.blocks import (
     Section,
     Table,
 )
-from planner.report.lines import escape
+from planner.report.words import escape
 
 _LONGEST_IN_LINE = 40
 """Letters of a cell that is not to be broken."""

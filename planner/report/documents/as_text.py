@@ -17,7 +17,7 @@ from planner.report.documents.blocks import (
     Section,
     Table,
 )
-from planner.report.lines import labelled, wrapped
+from planner.report.words import labelled, wrapped
 
 _LEAST_WORDS = 20
 """Columns of words beside figures, however narrow the text."""

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from planner.report.lines import bar
-from planner.specs.texts import visible
+from planner.report.words import bar
+from planner.specs.files.texts import visible
 
 
 @dataclass(frozen=True, slots=True)

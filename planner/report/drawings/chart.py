@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import hypot
 
-from planner.quantities import axis_of
+from planner.quantities.table import axis_of
+from planner.quantities.units import show
 from planner.report.drawings.axes import END, MIDDLE, Axis, Frame, axis, tick_text
-from planner.report.lines import escape
 from planner.report.outlines import (
     at_target,
     axis_targets,
@@ -24,9 +24,8 @@ from planner.report.outlines import (
     preferred_text,
     speed_text,
 )
-from planner.report.words import plural
+from planner.report.words import escape, plural
 from planner.results.surveys import Frontier
-from planner.units import show
 
 WIDTH, HEIGHT = 960, 560
 LEFT, RIGHT, TOP, BOTTOM = 76, 24, 52, 56

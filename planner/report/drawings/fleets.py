@@ -10,14 +10,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from planner.quantities.units import show
 from planner.report.answers.fleet_words import finite, rate
 from planner.report.drawings.axes import END, Axis, Frame, axis, tick_text
-from planner.report.lines import escape
-from planner.report.words import percent, plural
+from planner.report.words import escape, percent, plural
 from planner.results.arrivals import Percentile
 from planner.results.fleets import CURVE, FleetStaircase, ServedClass, Step
 from planner.specs.traffic.percentiles import TPOT, TTFT
-from planner.units import show
 
 WIDTH, HEIGHT = 960, 300
 N_COLOURS = 7

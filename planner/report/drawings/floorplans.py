@@ -15,11 +15,10 @@ from itertools import groupby
 from math import ceil, sqrt
 from pathlib import Path
 
-from planner.report.lines import escape
-from planner.report.words import plural
+from planner.quantities.units import show
+from planner.report.words import escape, plural
 from planner.results.floorplans import Box, FloorPlan, Spot
 from planner.results.placements import Placed, Rank, Replica
-from planner.units import show
 
 WIDTH = 960.0
 MARGIN, GAP = 12.0, 10.0

@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from planner.quantities.units import show
 from planner.report.drawings.axes import Axis, Frame
-from planner.report.lines import escape
-from planner.report.words import BOUND_WORDS, percent
+from planner.report.words import BOUND_WORDS, escape, percent
 from planner.results.predictions import OperationLine, PassLine, Prediction
-from planner.units import show
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 880, 440, 120, 48, 18, 16
 _COLOURS = {

@@ -16,7 +16,7 @@ from planner.report.launch.words import (
     made,
 )
 from planner.results.predictions import Launch
-from planner.specs.roles import TOGETHER
+from planner.specs.records.roles import TOGETHER
 
 MOST_PROMPT_TOKENS = 16_384
 """Default of `--max-prefill-tokens`, beyond which a larger chunk says nothing."""

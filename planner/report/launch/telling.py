@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from planner.report.launch import launch_of
 from planner.report.launch.words import Started
-from planner.results import AnyDeployment, AnyPlan, AnyRequest, Plan
 from planner.results.engines import EngineAudit, EngineDeployment
+from planner.results.plans import AnyDeployment, AnyPlan, AnyRequest, Plan
 from planner.results.predictions import Launch, Prediction
-from planner.specs.acceptance import acceptance_text
-from planner.specs.architecture import Architecture, Experts
-from planner.specs.correspondence import architecture_of
-from planner.specs.engine_request import OVERLAPS, EngineRequest, PredictionRequest, ServingRecords
-from planner.specs.engines.files import memory_options
-from planner.specs.kernels import EngineTables
-from planner.specs.records import NodesFabric
-from planner.specs.roles import TOGETHER
-from planner.specs.served_formats import as_run, checkpoint_of
+from planner.specs.ask.engine import OVERLAPS, EngineRequest, PredictionRequest, ServingRecords
+from planner.specs.files.acceptance import acceptance_text
+from planner.specs.files.engines import memory_options
+from planner.specs.records.architecture import Architecture, Experts
+from planner.specs.records.correspondence import architecture_of
+from planner.specs.records.devices import NodesFabric
+from planner.specs.records.kernels import EngineTables
+from planner.specs.records.roles import TOGETHER
+from planner.specs.records.served_formats import as_run, checkpoint_of
 from planner.specs.validation.hints import from_fields
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from planner.report.launch.words import (
     made,
 )
 from planner.results.predictions import Launch
-from planner.specs.roles import PREFILL, TOGETHER
+from planner.specs.records.roles import PREFILL, TOGETHER
 
 FILE = "trtllm.yaml"
 """What is written where keys have no flag; nodes of one server have to see it."""

@@ -16,7 +16,7 @@ from planner.report.launch.words import (
     made,
 )
 from planner.results.predictions import Launch
-from planner.specs.roles import DECODE, PREFILL
+from planner.specs.records.roles import DECODE, PREFILL
 
 CACHES: Mapping[str, str] = {"bf16": "bfloat16", "fp16": "float16", "fp8": "fp8"}
 """`--kv-cache-dtype` by format (vllm.config.cache: CacheDType)."""

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from planner.results.predictions import Launch
-from planner.specs.roles import DECODE, PREFILL, TOGETHER
-from planner.specs.served_formats import STATIC, ServedFormats
+from planner.specs.records.roles import DECODE, PREFILL, TOGETHER
+from planner.specs.records.served_formats import STATIC, ServedFormats
 
 _SHELL = re.compile(r"\$[A-Z_]+(:\d+)?|\$\(.*\)")
 """Words that a shell has to read: a variable, what a command says or a sum."""

@@ -19,8 +19,8 @@ from planner.programs.mixed import MixedProgram, mixed_objective, mixed_violatio
 from planner.programs.proofs import refusal
 from planner.solvers.proving import Proved, Prover, prove
 from planner.solvers.solution import Effort, Stop, Word
-from planner.specs.certificates import Outcome, Proof
-from planner.specs.targets import Wanted
+from planner.specs.ask.targets import Wanted
+from planner.specs.records.certificates import Outcome, Proof
 
 MIXED_SOLVERS = {
     "highs": "planner.solvers.mixed.highs",

@@ -32,8 +32,8 @@ from planner.programs.placement import (
 from planner.programs.proofs import is_closed, refusal
 from planner.solvers.proving import Proved, Prover, prove
 from planner.solvers.solution import Effort, Word
-from planner.specs.certificates import Outcome, Proof
-from planner.specs.targets import Wanted
+from planner.specs.ask.targets import Wanted
+from planner.specs.records.certificates import Outcome, Proof
 
 PLACEMENT_SOLVERS = ("highs", "cpsat", "narrowing", "exhaustive")
 """Not to be asked for by itself: `branching`, which proves packings only, and finds no others."""

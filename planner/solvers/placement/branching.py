@@ -31,7 +31,7 @@ from planner.programs.relaxation import Relaxation, priced, relaxation, whole_co
 from planner.solvers.placement.pricing import Vertices
 from planner.solvers.placement.starting import greedy
 from planner.solvers.solution import Clock, Effort, Stop, Word
-from planner.specs.certificates import Outcome, Proof
+from planner.specs.records.certificates import Outcome, Proof
 
 MOST_ENTRIES = 200_000
 """Uses of resources of a program that branches are tried on."""

@@ -35,7 +35,7 @@ from planner.solvers.placement.flows import ENOUGH, Flow, best_flow, fullest
 from planner.solvers.placement.pricing import AT_ONCE, Vertices
 from planner.solvers.placement.starting import few_sorts, restricted, spread
 from planner.solvers.solution import Clock, Effort, Status
-from planner.specs.targets import Wanted
+from planner.specs.ask.targets import Wanted
 
 MOST_RELAXED = 300
 """Rounds of the relaxation."""

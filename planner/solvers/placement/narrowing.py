@@ -32,7 +32,7 @@ from planner.solvers.placement import judged, swapping
 from planner.solvers.placement.pricing import prices_of
 from planner.solvers.placement.starting import greedy
 from planner.solvers.solution import Clock, Effort, Stop, Word
-from planner.specs.certificates import Outcome, Proof
+from planner.specs.records.certificates import Outcome, Proof
 
 FIRST_COLUMNS = 300
 """Columns that a first packing is looked for among; doubled while there is none."""

@@ -28,7 +28,7 @@ from planner.programs.placement import (
 from planner.programs.proofs import MULTIPLIERS
 from planner.programs.relaxation import even_bound
 from planner.solvers.solution import Clock, Word
-from planner.specs.certificates import Proof
+from planner.specs.records.certificates import Proof
 
 N_TEAMS = (1, 2, 4, 8)
 """Of each model, the most promising, until they do."""

@@ -11,10 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from planner.specs.places import Kind, exists, files
-from planner.specs.records import ModelSpec
-from planner.specs.served_formats import Checkpoint
-from planner.specs.tables import read_table
+from planner.specs.files.places import Kind, exists, files
+from planner.specs.files.tables import read_table
+from planner.specs.records.devices import ModelSpec
+from planner.specs.records.served_formats import Checkpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from planner.errors import Problem
+from planner.specs.files.tables import Provenance
+from planner.specs.files.texts import visible
 from planner.specs.huggingface.names import MEANINGS, is_irrelevant, is_shapely
-from planner.specs.tables import Provenance
-from planner.specs.texts import visible
 
 _MAX_COUNT = 10**9
 _MAX_OF = {"n_layers": 10_000}  # they are listed one by one

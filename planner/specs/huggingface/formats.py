@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.errors import Problem
+from planner.specs.files.tables import is_count, literal
 from planner.specs.huggingface.excluded import ATTENTION, EXPERTS, FFNS, excluded, unread
-from planner.specs.served_formats import STATIC, Checkpoint
-from planner.specs.tables import is_count, literal
+from planner.specs.records.served_formats import STATIC, Checkpoint
 
 Table = dict[str, Any]
 

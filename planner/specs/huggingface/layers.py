@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.specs.architecture import Experts, Ffn, LayerClass
-from planner.specs.mixers import GroupedAttention, LatentAttention, Mixer
+from planner.specs.records.architecture import Experts, Ffn, LayerClass
+from planner.specs.records.mixers import GroupedAttention, LatentAttention, Mixer
 from planner.specs.validation.hints import from_fields
 
 _RECURRENCES = {

@@ -24,14 +24,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.errors import Problem, SpecError
-from planner.specs.file_layouts import with_source
-from planner.specs.ledger import Use
-from planner.specs.model_coherence import variant_faults
-from planner.specs.tables import Provenance, read_table
-from planner.specs.texts import UnreadError, read_text, visible
+from planner.specs.files.file_layouts import with_source
+from planner.specs.files.ledger import Use
+from planner.specs.files.model_coherence import variant_faults
+from planner.specs.files.tables import Provenance, read_table
+from planner.specs.files.texts import UnreadError, read_text, visible
+from planner.specs.records.variants import Variant
 from planner.specs.validation.files import validate
 from planner.specs.validation.layouts import Section, lay_out
-from planner.specs.variants import Variant
 
 CONFIG = "config.json"
 

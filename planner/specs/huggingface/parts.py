@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.specs.architecture import Experts, FeedForward, Ffn
 from planner.specs.huggingface.fields import Fields
-from planner.specs.mixers import GroupedAttention, Span
+from planner.specs.records.architecture import Experts, FeedForward, Ffn
+from planner.specs.records.mixers import GroupedAttention, Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

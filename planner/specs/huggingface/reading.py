@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import Problem, SpecError
-from planner.specs.architecture import Architecture, Experts
+from planner.specs.ask.quality import UNSERVED
+from planner.specs.files.ledger import Use
+from planner.specs.files.texts import UnreadError, json_of, read_text
 from planner.specs.huggingface.families import FAMILIES
 from planner.specs.huggingface.fields import Fields
 from planner.specs.huggingface.formats import Quantised, format_of_dtype, quantised, together
 from planner.specs.huggingface.layers import Body, class_of, classes_of, name_of
 from planner.specs.huggingface.locating import Located, locate, read_variant
 from planner.specs.huggingface.parts import Traits
-from planner.specs.ledger import Use
-from planner.specs.models import FORMAT_BYTES
-from planner.specs.quality import UNSERVED
-from planner.specs.texts import UnreadError, json_of, read_text
+from planner.specs.records.architecture import Architecture, Experts
+from planner.specs.records.models import FORMAT_BYTES
 
 _INNER = ("text_config", "language_config", "llm_config")
 _OF_THE_WRAPPER = ("tie_word_embeddings", "dtype", "torch_dtype")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.specs.architecture import Experts, FeedForward, Ffn
 from planner.specs.huggingface import states
 from planner.specs.huggingface.fields import Fields
 from planner.specs.huggingface.layers import Body, Layer
 from planner.specs.huggingface.parts import Traits, dense, experts, ffns, grouped
 from planner.specs.huggingface.softmax import joined
-from planner.specs.mixers import Mixer, Recurrence
+from planner.specs.records.architecture import Experts, FeedForward, Ffn
+from planner.specs.records.mixers import Mixer, Recurrence
 
 _QWEN_ATTENTION_EVERY = 4
 _JAMBA_PERIODS = {"attention_period": 8, "attention_offset": 4,

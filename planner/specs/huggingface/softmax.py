@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from planner.specs.architecture import Experts, FeedForward
 from planner.specs.huggingface.fields import Fields
 from planner.specs.huggingface.layers import Body, Layer
 from planner.specs.huggingface.parts import (
@@ -18,7 +17,8 @@ from planner.specs.huggingface.parts import (
     heads,
     reaches,
 )
-from planner.specs.mixers import GroupedAttention
+from planner.specs.records.architecture import Experts, FeedForward
+from planner.specs.records.mixers import GroupedAttention
 
 _LLAMA4_FULL_EVERY = 4  # Llama4TextConfig: `no_rope_layers` of each fourth layer
 _FALCON_EXPANSION = 4

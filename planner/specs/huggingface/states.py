@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.specs.huggingface.fields import Fields
-from planner.specs.mixers import Recurrence
+from planner.specs.records.mixers import Recurrence
 
 _STATE_BYTES = {"float32": 4.0, "float16": 2.0, "bfloat16": 2.0}
 

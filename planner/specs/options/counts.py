@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from planner.units import UnitError
+from planner.quantities.units import UnitError
 
 MOST = 10**9
 MOST_BATCHES = 4096

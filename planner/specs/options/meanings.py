@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.errors import Problem
-from planner.quantities import QUANTITIES, limited
+from planner.quantities.table import QUANTITIES, limited
 from planner.specs.options.table import deployed, named, serving
-from planner.specs.runtimes import ERDIL2025, LAYOUT_RUNTIMES, ROOFLINE, TABLE, is_table
+from planner.specs.records.runtimes import ERDIL2025, LAYOUT_RUNTIMES, ROOFLINE, TABLE, is_table
 
 ENGINES = "engines"
 """The family of all runtimes that are serving engines."""

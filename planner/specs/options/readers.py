@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
+from planner.quantities.units import UnitError, parse
 from planner.specs.options import counts
 from planner.specs.options.option import Gather, Read
-from planner.units import UnitError, parse
 
 LARGEST_ALPHA = 100.0
 OF_THE_MODEL = -1
@@ -101,7 +101,7 @@ def one_of(what: str, allowed: Sequence[str]) -> Callable[[str], str]:
 
 
 def word_of(what: str, known: str) -> Callable[[str], str]:
-    """A reader of one of the words that a constant of the planner lists: `specs.targets.PROOFS`."""
+    """A reader of a word that a constant of the planner lists: `specs.ask.targets.PROOFS`."""
     module, _, constant = known.rpartition(".")
 
     def read(text: str) -> str:
@@ -110,7 +110,7 @@ def word_of(what: str, known: str) -> Callable[[str], str]:
     return read
 
 
-number_format = word_of("number format", "specs.served_formats.KNOWN_FORMATS")
+number_format = word_of("number format", "specs.records.served_formats.KNOWN_FORMATS")
 
 
 def closest(word: str, known: Sequence[str], *, cutoff: float) -> str:
@@ -135,14 +135,14 @@ def engines(text: str) -> tuple[str, ...]:
 
 def roles(text: str) -> tuple[str, ...]:
     """Choices of roles that commas divide, each once."""
-    read = word_of("choice of roles", "specs.roles.ASKED_ROLES")
+    read = word_of("choice of roles", "specs.records.roles.ASKED_ROLES")
     return tuple(dict.fromkeys(read(word) for word in text.split(",")))
 
 
 def acceptances(text: str) -> tuple[float, ...]:
     """Probabilities by position of a draft: `0.8`, `0.85,0.5`, or a CSV of two models' own."""
     if text.endswith(".csv"):
-        from planner.specs.acceptance import acceptance_of
+        from planner.specs.files.acceptance import acceptance_of
 
         return acceptance_of(text)
     return tuple(parse(part, "1", example="0.85,0.5", allow_zero=True) for part in text.split(","))
@@ -216,7 +216,7 @@ def words_of(what: str, known: str) -> Gather:
     return gather
 
 
-number_formats = words_of("number format", "specs.served_formats.KNOWN_FORMATS")
+number_formats = words_of("number format", "specs.records.served_formats.KNOWN_FORMATS")
 
 
 def by_name(reads: Read, *, what: str, divided: bool = False) -> Gather:

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from planner.specs.runtimes import ModelKind, packaged_rows
+from planner.specs.records.runtimes import ModelKind, packaged_rows
 
 PROPERTIES = (
     "tp",

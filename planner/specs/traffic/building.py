@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from planner.errors import Problem
-from planner.specs.placement_request import AnyModel
+from planner.quantities.units import UnitError
+from planner.specs.ask.placement import AnyModel
 from planner.specs.traffic.arrivals import Arrivals, Trace, arriving
 from planner.specs.traffic.distributions import TokenDistribution
 from planner.specs.traffic.lengths import AnyLengths, lengths_of
@@ -18,7 +19,6 @@ from planner.specs.traffic.texts import arrivals_of, tokens_of
 from planner.specs.traffic.trace_files import load_trace
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.problems import Collected
-from planner.units import UnitError
 
 _T = TypeVar("_T")
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from planner.errors import Problem, SpecError
-from planner.specs.finding import patterns
-from planner.specs.places import Kind, exists
-from planner.specs.pools import PoolSpec, load_site, pool_of
-from planner.specs.prices import ALL, priced
-from planner.specs.reading import load_cluster, load_device
-from planner.specs.records import ClusterSpec, NodesFabric
-from planner.specs.state import State, load_state
-from planner.specs.tables import read_table, value_at
+from planner.specs.ask.prices import ALL, priced
+from planner.specs.files.finding import patterns
+from planner.specs.files.places import Kind, exists
+from planner.specs.files.pools import PoolSpec, load_site, pool_of
+from planner.specs.files.reading import load_cluster, load_device
+from planner.specs.files.state import State, load_state
+from planner.specs.files.tables import read_table, value_at
+from planner.specs.records.devices import ClusterSpec, NodesFabric
 from planner.specs.traffic.arrivals import Arrivals
 from planner.specs.traffic.distributions import AnyTokens
 from planner.specs.traffic.records import FREE_CUTS, SuppliedKind

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from planner.specs.records import Workload
+from planner.specs.records.devices import Workload
 from planner.specs.traffic.arrivals import Trace
 from planner.specs.traffic.distributions import AnyTokens
 from planner.specs.traffic.strata import Cells, strata_of

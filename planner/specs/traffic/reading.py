@@ -42,11 +42,12 @@ from functools import partial
 from pathlib import Path
 
 from planner.errors import Problem, SpecError
-from planner.specs.ledger import Use, remark
-from planner.specs.placement_request import AnyModel
-from planner.specs.reading import load_architecture, load_connector, record_of
-from planner.specs.roles import Connector
-from planner.specs.tables import read_table
+from planner.specs.ask.placement import AnyModel
+from planner.specs.files.ledger import Use, remark
+from planner.specs.files.reading import load_architecture, load_connector, record_of
+from planner.specs.files.tables import read_table
+from planner.specs.records.roles import Connector
+from planner.specs.records.variants import context_problems
 from planner.specs.traffic.arrivals import REPLAYED, Trace, arriving
 from planner.specs.traffic.kinds import ClassEntry, TrafficFile, beside, name_of, read_kind
 from planner.specs.traffic.lengths import AnyLengths, DividedLengths, lengths_of
@@ -55,7 +56,6 @@ from planner.specs.traffic.target_texts import read_targets
 from planner.specs.traffic.trace_files import load_parts
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.problems import Collected
-from planner.specs.variants import context_problems
 
 _LENGTHS = 'write `input = 1500` and `output = 300`, or `trace = "code.csv"`'
 

@@ -6,9 +6,9 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from planner.specs.placement_request import AnyModel, SiteSpec
-from planner.specs.roles import Connector
-from planner.specs.state import State
+from planner.specs.ask.placement import AnyModel, SiteSpec
+from planner.specs.files.state import State
+from planner.specs.records.roles import Connector
 from planner.specs.traffic.arrivals import POISSON_ARRIVALS, Arrivals
 from planner.specs.traffic.lengths import AnyLengths, TraceLengths
 from planner.specs.traffic.percentiles import GoodputTarget, PercentileTarget

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from planner.errors import Problem
-from planner.specs.tables import literal
+from planner.quantities.units import UnitError, parse
+from planner.specs.files.tables import literal
 from planner.specs.traffic.percentiles import (
     DEFINITIONS,
     E2E,
@@ -28,7 +29,6 @@ from planner.specs.traffic.percentiles import (
     PercentileTarget,
     percentile_named,
 )
-from planner.units import UnitError, parse
 
 _GOODPUT = "goodput"
 _LIMITED = (TTFT, TPOT, E2E)

@@ -22,10 +22,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from planner.specs.ledger import Use
+from planner.quantities.units import UnitError, parse
+from planner.specs.files.ledger import Use
+from planner.specs.files.tables import literal
+from planner.specs.files.texts import UnreadError, json_of, read_text
 from planner.specs.options.counts import at_least
-from planner.specs.tables import literal
-from planner.specs.texts import UnreadError, json_of, read_text
 from planner.specs.traffic.arrivals import CONSTANT, POISSON, REPLAYED, Arrivals, in_bursts
 from planner.specs.traffic.distributions import (
     MOST_TOKENS,
@@ -38,7 +39,6 @@ from planner.specs.traffic.distributions import (
     lognormal_by_percentile,
 )
 from planner.specs.traffic.records import FREE_CUTS
-from planner.units import UnitError, parse
 
 MOST_CV = 100.0
 LARGEST_CV2 = 1e5

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import Problem, SpecError
-from planner.specs.ledger import Use, enter
-from planner.specs.tables import literal
-from planner.specs.texts import UnreadError, read_bytes
+from planner.specs.files.ledger import Use, enter
+from planner.specs.files.tables import literal
+from planner.specs.files.texts import UnreadError, read_bytes
 from planner.specs.traffic.arrivals import Trace
 from planner.specs.traffic.distributions import MOST_TOKENS
 from planner.specs.traffic.trace_rows import (

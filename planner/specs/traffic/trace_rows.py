@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import Problem
-from planner.specs.ledger import remark
-from planner.specs.tables import literal
+from planner.specs.files.ledger import remark
+from planner.specs.files.tables import literal
 from planner.specs.traffic.arrivals import Counts, Floats, Trace
 from planner.specs.traffic.distributions import MOST_TOKENS
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args
 from pydantic_core import CoreSchema, ValidationError, core_schema
 
 from planner.errors import Problem
-from planner.quantities import limited
+from planner.quantities.table import limited
 from planner.specs.options.table import set_by
 from planner.specs.validation.borders import Border
 from planner.specs.validation.hints import (

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar, cast, get_args
 from pydantic_core import CoreSchema, ValidationError, core_schema
 
 from planner.errors import Problem
-from planner.specs.tables import Table, literal
+from planner.specs.files.tables import Table, literal
 from planner.specs.validation.borders import Border
 from planner.specs.validation.hints import hints_of, is_list, is_mapping, kind_of
 from planner.specs.validation.layouts import (

@@ -14,7 +14,7 @@ from functools import cache
 from types import UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args
 
-from planner.specs.tables import Provenance, Table
+from planner.specs.files.tables import Provenance, Table
 from planner.specs.validation.hints import hints_of, is_mapping, kind_of
 from planner.specs.validation.values import FaultError
 

@@ -12,8 +12,8 @@ from functools import cache
 from typing import Annotated, Any
 
 from planner.errors import FactError
+from planner.quantities.units import RANGES, examples, parse, show
 from planner.specs.validation.problems import did_you_mean
-from planner.units import RANGES, examples, parse, show
 
 MOST_TEXT = 300
 MOST_COUNT = 10**9

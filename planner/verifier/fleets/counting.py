@@ -11,19 +11,19 @@ from planner.results.engines import EngineDeployment
 from planner.results.fleets import FleetHandover, FleetPlan, FleetPool, Round, ServedClass
 from planner.results.phase_deployments import PhaseDeployment, TableDeployment
 from planner.results.placements import Recipe, Replica
-from planner.specs.placement_request import PlacementRequest, Serve, layout_request
-from planner.specs.stations import Station
-from planner.specs.tables import Provenance
+from planner.specs.ask.placement import PlacementRequest, Serve, layout_request
+from planner.specs.files.tables import Provenance
+from planner.specs.records.roles import Station
 from planner.verifier.engines import asked_of, n_block_tokens
 from planner.verifier.findings import Finding, Path, Refused
 from planner.verifier.fleets.routes import sent_per_s
 from planner.verifier.fleets.stations import Ground, counted_station
-from planner.verifier.layout_stations import layout_station, table_station
-from planner.verifier.placements import Stand, counted_recipe
+from planner.verifier.layouts.stations import layout_station, table_station
+from planner.verifier.placing.placements import Stand, counted_recipe
+from planner.verifier.placing.table_rows import row_of
 from planner.verifier.serving.evaluation import layers_of, rank_of, served_by
 from planner.verifier.serving.held import handed_bytes
 from planner.verifier.serving.starting import unpaired
-from planner.verifier.table_rows import row_of
 
 FAR_BLOCKS = 1024
 """Up to which many blocks the cache that is handed over is a line."""

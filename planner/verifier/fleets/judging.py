@@ -15,10 +15,10 @@ from itertools import product
 from planner.results.deployments import Deployment
 from planner.results.fleets import FleetPlan, FleetPool, FleetStaircase, ServedClass, Step
 from planner.results.phase_deployments import PhaseDeployment
-from planner.specs.placement_request import PlacementRequest, Serve
-from planner.specs.pools import pool_of
-from planner.specs.records import ClusterSpec
-from planner.specs.targets import Targets
+from planner.specs.ask.placement import PlacementRequest, Serve
+from planner.specs.ask.targets import Targets
+from planner.specs.files.pools import pool_of
+from planner.specs.records.devices import ClusterSpec
 from planner.specs.traffic.percentiles import TPOT, TTFT
 from planner.specs.traffic.records import TrafficClass
 from planner.specs.validation.hints import from_fields
@@ -38,14 +38,14 @@ from planner.verifier.fleets.counting import (
 from planner.verifier.fleets.references import dangling
 from planner.verifier.fleets.routes import misrouted
 from planner.verifier.fleets.trials import missed_elsewhere, tried_again
-from planner.verifier.placements import (
+from planner.verifier.placing.placements import (
     checks_of,
     devices_used,
     further_used,
     misplaced_devices,
     stand_of,
 )
-from planner.verifier.sorts import judged_sorts
+from planner.verifier.placing.sorts import judged_sorts
 
 RENT = "rent"
 USUAL = (0.5, 0.95, 0.99)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from planner.results.fleets import CURVE, FleetPlan, FleetPool
-from planner.specs.roles import PREFILL
+from planner.specs.records.roles import PREFILL
 from planner.verifier.findings import Finding, Path
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from planner.results.fleets import FleetPlan, FleetPool
-from planner.specs.roles import DECODE
+from planner.specs.records.roles import DECODE
 from planner.specs.traffic.records import TrafficClass
 from planner.verifier.findings import Finding, Path
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from planner.specs.roles import DECODE, PREFILL
-from planner.specs.stations import DecodeTimes, ReadingTimes, Row, Station
+from planner.specs.records.roles import DECODE, PREFILL, DecodeTimes, ReadingTimes, Row, Station
 from planner.verifier.findings import Finding, Path
 from planner.verifier.serving.held import (
     activation_bytes,

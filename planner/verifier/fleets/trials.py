@@ -14,17 +14,16 @@ from planner.results.fleets import (
     Goodput,
     ServedClass,
 )
-from planner.specs.roles import DECODE, PREFILL
+from planner.specs.records.roles import DECODE, PREFILL
 from planner.specs.traffic.arrivals import POISSON
 from planner.specs.traffic.percentiles import TPOT, TTFT
 from planner.specs.traffic.records import TrafficClass
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Finding, Path
+from planner.verifier.simulation.fleets import simulate_steady
 from planner.verifier.simulation.intervals import SHARES, Estimate
-from planner.verifier.simulation.loads import ClassLoad, Route
 from planner.verifier.simulation.outcomes import ClassOutcome, FleetOutcome
-from planner.verifier.simulation.pools import Handover, Pool
-from planner.verifier.simulation.steady import simulate_steady
+from planner.verifier.simulation.pools import ClassLoad, Handover, Pool, Route
 
 
 def tried_again(plan: FleetPlan) -> FleetPlan:

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
-from planner.results import AnyDeployment, AnyRequest, Considered, runtime_name
-from planner.specs.engine_request import EngineRequest
-from planner.specs.request import Request
-from planner.specs.tables import Provenance
+from planner.results.plans import AnyDeployment, AnyRequest, Considered, runtime_name
+from planner.specs.ask.engine import EngineRequest
+from planner.specs.ask.request import Request
+from planner.specs.files.tables import Provenance
 from planner.verifier.findings import Finding, Path, differences
 
 

@@ -10,12 +10,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from planner.results import Considered
 from planner.results.engines import EngineDeployment
-from planner.specs.architecture import Architecture
-from planner.specs.engine_request import EngineRequest, PredictionRequest
-from planner.specs.roles import TOGETHER
-from planner.specs.tables import Provenance
+from planner.results.plans import Considered
+from planner.specs.ask.engine import EngineRequest, PredictionRequest
+from planner.specs.files.tables import Provenance
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.roles import TOGETHER
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
 from planner.verifier.model_errors import deviation

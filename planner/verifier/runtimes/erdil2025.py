@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
 
-from planner.results import Considered
 from planner.results.erdil2025 import EconomicsChoice, EconomicsDeployment, EconomicsDraft, Way
-from planner.specs.economics.records import DecodePass, EconomicsRequest, Served
-from planner.specs.runtimes import ERDIL2025
-from planner.specs.tables import Provenance
+from planner.results.plans import Considered
+from planner.specs.files.tables import Provenance
+from planner.specs.records.economics import DecodePass, EconomicsRequest, Served
+from planner.specs.records.runtimes import ERDIL2025
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
 from planner.verifier.quantities import further_of, limits_of
 from planner.verifier.runtimes.erdil_passes import count_bytes, count_pass

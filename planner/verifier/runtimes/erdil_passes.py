@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import ceil, inf, log2, sqrt
 
 from planner.results.erdil2025 import PassCount, Way
-from planner.specs.economics.records import (
+from planner.specs.records.economics import (
     DecodePass,
     EconomicsDevice,
     EconomicsModel,

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from planner.results import AnyDeployment, Considered, Deployment
+from planner.results.deployments import Deployment
 from planner.results.phase_deployments import PhaseDeployment
-from planner.specs.request import Request
-from planner.specs.runtimes import ROOFLINE
-from planner.specs.tables import Provenance
-from planner.specs.targets import Targets
+from planner.results.plans import AnyDeployment, Considered
+from planner.specs.ask.request import Request
+from planner.specs.ask.targets import Targets
+from planner.specs.files.tables import Provenance
+from planner.specs.records.runtimes import ROOFLINE
 from planner.specs.validation.hints import from_fields
-from planner.verifier.deployments import Ground, layout_deployment
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
-from planner.verifier.meshes import is_counted_off_twice
-from planner.verifier.phase_deployments import phase_deployment
+from planner.verifier.layouts.deployments import Ground, layout_deployment
+from planner.verifier.layouts.meshes import is_counted_off_twice
+from planner.verifier.layouts.phase_deployments import phase_deployment
 from planner.verifier.quantities import broken_limits, served_requests
 
 CHECKS = (

@@ -11,18 +11,3 @@ Axes are numbered 0, 1, 2; a set of axes is a bit mask (1, 2, 4). Everything is 
 the busiest device. Source: [Pope2022] §2-3 and appendix A; pipelines: [Huang2019]; latents
 and dispatch: [DeepSeek2024] §2-3; experts that a batch touches: [Erdil2025] Eq. 22.
 """
-
-from planner.verifier.scalar.memory import ScalarBytes, held_bytes
-from planner.verifier.scalar.replicas import fleet_usd_per_token, places
-from planner.verifier.scalar.shapes import ScalarMesh
-from planner.verifier.scalar.times import ScalarTime, step_time
-
-__all__ = [
-    "ScalarBytes",
-    "ScalarMesh",
-    "ScalarTime",
-    "fleet_usd_per_token",
-    "held_bytes",
-    "places",
-    "step_time",
-]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from planner.specs.records import ModelSpec, MoeShape
+from planner.specs.records.devices import ModelSpec, MoeShape
 from planner.verifier.scalar.shapes import N_AXES, Layout, attention_params
 
 

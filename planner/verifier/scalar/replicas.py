@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import permutations, product
 from math import prod
 
-from planner.specs.records import Fabric, LinkedFabric, NodesFabric, TorusFabric
+from planner.specs.records.devices import Fabric, LinkedFabric, NodesFabric, TorusFabric
 from planner.verifier.scalar.shapes import ScalarMesh
 
 Place = frozenset[tuple[int, ...]]

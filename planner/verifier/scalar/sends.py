@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from planner.specs.records import FORMAT_BYTES
+from planner.specs.records.devices import FORMAT_BYTES
 from planner.verifier.scalar import shapes
 from planner.verifier.scalar.experts import (
     common_params,

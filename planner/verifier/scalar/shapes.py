@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from math import ceil, inf, prod
 
-from planner.specs.records import FORMAT_BYTES, ModelSpec
+from planner.specs.records.devices import FORMAT_BYTES, ModelSpec
 
 OVER_HEADS = "heads"  # any other attention is over the batch
 N_AXES = 3

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import log2, prod
 
-from planner.specs.records import NcclProtocol, NodesFabric, TwoRegimes
+from planner.specs.records.devices import NcclProtocol, NodesFabric, TwoRegimes
 from planner.verifier.scalar.sends import HALF, Send
 from planner.verifier.scalar.shapes import ScalarMesh
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import ceil, inf, prod
 
-from planner.specs.records import FORMAT_BYTES, DeviceSpec, Fabric, NodesFabric
+from planner.specs.records.devices import FORMAT_BYTES, DeviceSpec, Fabric, NodesFabric
 from planner.verifier.scalar.experts import (
     common_params,
     dense_layer_params,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from planner.specs.architecture import Architecture, FeedForward, LayerClass
+from planner.specs.records.architecture import Architecture, FeedForward, LayerClass
 from planner.verifier.findings import Refused
 
 

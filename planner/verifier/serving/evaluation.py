@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from planner.specs.architecture import Architecture, Experts, FeedForward, Ffn, LayerClass
-from planner.specs.engine_request import PredictionRequest
-from planner.specs.mixers import GroupedAttention, LatentAttention, Mixer
-from planner.specs.models import ModelSpec
+from planner.specs.ask.engine import PredictionRequest
+from planner.specs.records.architecture import Architecture, Experts, FeedForward, Ffn, LayerClass
+from planner.specs.records.mixers import GroupedAttention, LatentAttention, Mixer
+from planner.specs.records.models import ModelSpec
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Refused
 from planner.verifier.serving.drafts import draft_of

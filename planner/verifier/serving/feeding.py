@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean
 
-from planner.specs.architecture import Experts, FeedForward
+from planner.specs.records.architecture import Experts, FeedForward
 from planner.verifier.serving.kernels import (
     READ,
     Run,

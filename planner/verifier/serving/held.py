@@ -6,9 +6,9 @@ from dataclasses import replace
 from math import ceil, fsum
 
 from planner.results.experts import RedundantExperts
-from planner.specs.architecture import Architecture, Experts, FeedForward, LayerClass
-from planner.specs.kernels import EngineSpec
-from planner.specs.mixers import GroupedAttention, Recurrence
+from planner.specs.records.architecture import Architecture, Experts, FeedForward, LayerClass
+from planner.specs.records.kernels import EngineSpec
+from planner.specs.records.mixers import GroupedAttention, Recurrence
 from planner.verifier.serving.drafts import Draft
 from planner.verifier.serving.feeding import levelled
 from planner.verifier.serving.kernels import stored_bytes

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.families import arguments_of
-from planner.specs.kernels import EngineSpec, Kernel, KernelTable
-from planner.specs.records import DeviceSpec
+from planner.specs.records.devices import DeviceSpec
+from planner.specs.records.kernels import EngineSpec, Kernel, KernelTable
 
 STATIC = "_static"
 """Ending of a format whose inputs the norm before has quantised."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from planner.specs.architecture import Architecture, LayerClass
-from planner.specs.kernels import EngineSpec
-from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
-from planner.specs.stages_request import StageGroup, StagesRequest
+from planner.specs.ask.stages import StageGroup, StagesRequest
+from planner.specs.records.architecture import Architecture, LayerClass
+from planner.specs.records.kernels import EngineSpec
+from planner.specs.records.mixers import GroupedAttention, LatentAttention, Recurrence
 from planner.verifier.serving.feeding import feeding_runs
 from planner.verifier.serving.kernels import (
     READ,

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from planner.specs.mixers import GroupedAttention, Indexer, LatentAttention, Mixer, Recurrence
-from planner.specs.served_formats import ServedFormats
-from planner.specs.stages_request import StagesRequest
+from planner.specs.ask.stages import StagesRequest
+from planner.specs.records.mixers import (
+    GroupedAttention,
+    Indexer,
+    LatentAttention,
+    Mixer,
+    Recurrence,
+)
+from planner.specs.records.served_formats import ServedFormats
 from planner.verifier.serving.kernels import Run, grouped_product, product, stored_bytes
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, log2
 
-from planner.specs.architecture import Architecture, Experts
-from planner.specs.kernels import EngineSpec
-from planner.specs.records import Fabric, NodesFabric, TorusFabric
-from planner.specs.runtimes import ModelKind
-from planner.specs.served_formats import ServedFormats
-from planner.specs.stages_request import StageGroup, StagesRequest
+from planner.specs.ask.stages import StageGroup, StagesRequest
+from planner.specs.records.architecture import Architecture, Experts
+from planner.specs.records.devices import Fabric, NodesFabric, TorusFabric
+from planner.specs.records.kernels import EngineSpec
+from planner.specs.records.runtimes import ModelKind
+from planner.specs.records.served_formats import ServedFormats
 from planner.verifier.findings import Refused
 from planner.verifier.scalar.tiers import fitted_s
 from planner.verifier.serving.kernels import STATIC, Kernels

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from planner.specs.kernels import EngineSpec
+from planner.specs.records.kernels import EngineSpec
 from planner.specs.region import Outside
 from planner.verifier.model_errors import deviation, deviations
 from planner.verifier.serving.drafts import Draft

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from planner.specs.engines.rules import EngineRule
-from planner.specs.kernels import EngineSpec
-from planner.specs.places import shipped_file
-from planner.specs.texts import toml_of
+from planner.specs.files.places import shipped_file
+from planner.specs.files.texts import toml_of
+from planner.specs.records.engine_rules import EngineRule
+from planner.specs.records.kernels import EngineSpec
 from planner.verifier.findings import Finding, differences
 
 

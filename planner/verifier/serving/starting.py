@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import add, floordiv, ge, gt, le, lt, mod, mul, sub
 
 from planner.results.engines import EngineDeployment
-from planner.specs.architecture import Architecture, Experts, FeedForward
-from planner.specs.engine_request import PredictionRequest
-from planner.specs.engines.rules import EngineRule, parsed
-from planner.specs.kernels import EngineSpec
-from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
-from planner.specs.records import ClusterSpec, NodesFabric
-from planner.specs.served_formats import ServedFormats
+from planner.specs.ask.engine import PredictionRequest
+from planner.specs.records.architecture import Architecture, Experts, FeedForward
+from planner.specs.records.devices import ClusterSpec, NodesFabric
+from planner.specs.records.engine_rules import EngineRule, parsed
+from planner.specs.records.kernels import EngineSpec
+from planner.specs.records.mixers import GroupedAttention, LatentAttention, Recurrence
+from planner.specs.records.served_formats import ServedFormats
 from planner.verifier.findings import Finding
 from planner.verifier.serving.kernels import STATIC
 from planner.verifier.serving.ranks import has_experts, usual_copies

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from planner.specs.stations import Station
+from planner.specs.records.roles import Station
 
 
 @dataclass(slots=True)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 
 from planner.verifier.simulation.intervals import SHARES, estimate
-from planner.verifier.simulation.loads import ClassLoad
 from planner.verifier.simulation.outcomes import (
     ClassOutcome,
     FleetOutcome,
     PoolOutcome,
     class_outcome,
 )
-from planner.verifier.simulation.pools import Pool, Ranks
+from planner.verifier.simulation.pools import ClassLoad, Pool, Ranks
 from planner.verifier.simulation.runs import Run
 from planner.verifier.simulation.workers import Workers
 
@@ -113,3 +112,57 @@ def _pool_outcome(workers: Workers, ranks: Ranks) -> PoolOutcome:
         utilisation=estimate((busy[-1] - busy[0]) / whole if whole else math.nan, shares),
         n_begun_again=sum(one.n_begun_again for one in ranks.ranks),
     )
+
+
+N_STAYS = 2.0
+"""Mean stays of the requests that stay longest, which are not counted at first; one at last."""
+
+MOST_REQUESTS = 1_000_000
+"""That a run is lengthened to."""
+
+_MOST_RUNS = 4
+
+Simulation = Callable[..., FleetOutcome]
+
+
+def simulate_steady(
+    pools: Sequence[Pool],
+    classes: Sequence[ClassLoad],
+    *,
+    n_requests: int,
+    seed: int,
+    shares: Sequence[float],
+    simulation: Simulation = simulate,
+) -> FleetOutcome:
+    """Serve requests, and as many more as fill the fleet before the first that is counted.
+
+    Args:
+        pools, classes, seed, shares: as `simulate` takes them.
+        n_requests: at least; of those that are counted there are never fewer.
+        simulation: `simulate`, or what answers as it does.
+    """
+    n_counted = n_requests - int(n_requests * WARM_UP_SHARE) - int(n_requests * WIND_DOWN_SHARE)
+    outcome = simulation(pools, classes, n_requests=n_requests, seed=seed, shares=shares)
+    for _ in range(_MOST_RUNS - 1):
+        stay = _requests_of_a_stay(classes, outcome)
+        n_first, n_last = math.ceil(N_STAYS * stay), math.ceil(stay)
+        whole = n_first + n_counted + n_last
+        if outcome.n_warm_up >= n_first or not outcome.n_requests < whole <= MOST_REQUESTS:
+            break
+        outcome = simulation(
+            pools,
+            classes,
+            n_requests=whole,
+            seed=seed,
+            warm_up_share=n_first / whole,
+            wind_down_share=n_last / whole,
+            shares=shares,
+        )
+    return outcome
+
+
+def _requests_of_a_stay(classes: Sequence[ClassLoad], outcome: FleetOutcome) -> float:
+    """Requests of all classes that come while one stays, of the class that stays longest."""
+    stays = [outcome.of(one.name).e2e.mean_s.value for one in classes]
+    longest = max((stay for stay in stays if math.isfinite(stay)), default=0.0)
+    return longest * outcome.n_requests / outcome.duration_s if outcome.duration_s else 0.0

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from planner.specs.stations import DecodeTimes, ReadingTimes, Row
+from planner.specs.records.roles import DecodeTimes, ReadingTimes, Row
 
 
 def _cell(points: Row | tuple[int, ...], x: float) -> tuple[int, float]:

@@ -30,8 +30,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from planner.specs.roles import PREFILL
-from planner.specs.stations import Station
+from planner.specs.records.roles import PREFILL, Station
 from planner.verifier.simulation.blocks import Blocks
 from planner.verifier.simulation.log import Gaps, Log
 from planner.verifier.simulation.passes import DecodeLookup, DecodeRun, ReadingLookup

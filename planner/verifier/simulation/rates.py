@@ -8,17 +8,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.results.arrivals import Load, Percentile
-from planner.specs.roles import LEAST_PRESENT, PREFILL
-from planner.specs.stations import Station
+from planner.specs.records.roles import LEAST_PRESENT, PREFILL, Station
 from planner.specs.traffic.distributions import FixedTokens
 from planner.specs.traffic.lengths import IndependentLengths
 from planner.specs.traffic.percentiles import TPOT, TTFT
 from planner.specs.traffic.records import Arriving, TrafficClass
-from planner.verifier.simulation.fleets import simulate
-from planner.verifier.simulation.loads import ClassLoad, ListedRequests, Requests, Route
+from planner.verifier.simulation.fleets import Simulation, simulate, simulate_steady
 from planner.verifier.simulation.outcomes import FleetOutcome
-from planner.verifier.simulation.pools import Pool
-from planner.verifier.simulation.steady import Simulation, simulate_steady
+from planner.verifier.simulation.pools import ClassLoad, ListedRequests, Pool, Requests, Route
 
 SHARES = (0.5, 0.95, 0.99)
 """Percentiles that are told."""

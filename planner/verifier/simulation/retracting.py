@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from heapq import heappop, nsmallest
 
-from planner.specs.stations import Station
+from planner.specs.records.roles import Station
 from planner.verifier.simulation.blocks import Node, Radix
 from planner.verifier.simulation.log import Log
 from planner.verifier.simulation.rank import Parts, Prompt, Rank

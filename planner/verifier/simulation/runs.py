@@ -7,8 +7,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 
 from planner.specs.traffic.records import Arriving
-from planner.verifier.simulation.loads import ClassLoad, Route
-from planner.verifier.simulation.pools import Links, Pool
+from planner.verifier.simulation.pools import ClassLoad, Links, Pool, Route
 from planner.verifier.simulation.workers import ARRIVES, ENDS, RUNS, STANDS, Events, Workers
 
 

@@ -11,7 +11,7 @@ import random
 from collections.abc import Sequence
 from heapq import heappop, heappush
 
-from planner.specs.roles import PREFILL
+from planner.specs.records.roles import PREFILL
 from planner.verifier.simulation.log import Gaps, Log
 from planner.verifier.simulation.pools import Pool, Ranks
 from planner.verifier.simulation.rank import Rank

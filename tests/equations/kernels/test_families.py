@@ -7,8 +7,8 @@ import pytest
 
 from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.families import arguments_of
-from planner.estimates.calibration.kernel_files import load_kernels
-from planner.specs.places import Kind, files
+from planner.estimates.kernel_files import load_kernels
+from planner.specs.files.places import Kind, files
 
 RATES = {"peak_flop_per_s": 1e15, "hbm_bytes_per_s": 3e12}
 SIZES = {

@@ -7,9 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.estimates.queues.loads import Load
-from planner.specs.roles import DECODE, PREFILL, TOGETHER
-from planner.specs.stations import DecodeTimes, ReadingTimes, Station
+from planner.estimates.queues.rates import Load
+from planner.specs.records.roles import (
+    DECODE,
+    PREFILL,
+    TOGETHER,
+    DecodeTimes,
+    ReadingTimes,
+    Station,
+)
 from tests.fleets.stationed import fluid_rate
 
 N_CELLS = 60

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from planner.equations.kernels import FAMILIES
 from planner.estimates.serving.kernels import KernelClock
-from planner.specs.architecture import Architecture, Experts
-from planner.specs.mixers import GroupedAttention
+from planner.specs.records.architecture import Architecture, Experts
+from planner.specs.records.mixers import GroupedAttention
 
 BYTES = {"bf16": 2.0, "fp8": 1.0}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from planner.estimates.calibration.kernel_files import kernel_table
+from planner.estimates.kernel_files import kernel_table
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import holding
@@ -12,10 +12,10 @@ from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.times import ServingTimes
 from planner.estimates.serving.traffic import Traffic
-from planner.specs.architecture import Architecture
-from planner.specs.engines.files import load_engine
-from planner.specs.reading import load_architecture, load_cluster
-from planner.specs.served_formats import ServedFormats
+from planner.specs.files.engines import load_engine
+from planner.specs.files.reading import load_architecture, load_cluster
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.served_formats import ServedFormats
 
 BF16 = ServedFormats(weights="bf16", experts="bf16", cache="bf16")
 FP8 = ServedFormats(weights="fp8", experts="fp8", cache="bf16")

@@ -21,7 +21,7 @@ from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.traffic import WAVES_APART, Traffic, bursts
-from planner.specs.engines.files import load_engine
+from planner.specs.files.engines import load_engine
 from tests.estimates.serving.situations import BF16, clock, model, served
 
 CHAT = Traffic(n_input_tokens=1024, n_output_tokens=512)

@@ -17,8 +17,8 @@ from planner.estimates.serving.memory import (
     state_bytes,
 )
 from planner.estimates.serving.passes import parameter_bytes
-from planner.specs.engines.files import load_engine
-from planner.specs.variants import Variant
+from planner.specs.files.engines import load_engine
+from planner.specs.records.variants import Variant
 from tests.estimates.serving.situations import BF16, model
 
 CONFIGS = "tests/specs/huggingface/configs/"

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from planner.equations.routing import chances, expected_highest, fullest_balanced
-from planner.estimates.calibration.silicon_experts import routed
 from planner.estimates.serving import popularity
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.operations import PassShape
@@ -17,12 +16,13 @@ from planner.estimates.serving.passes import parameter_bytes
 from planner.estimates.serving.popularity import imbalance, with_copies
 from planner.estimates.serving.rules import Ground, Run
 from planner.estimates.serving.steps import pass_time
-from planner.programs.experts import ExpertProgram
-from planner.solvers.experts.flat import greedy, race
-from planner.specs.architecture import EXPONENT, Experts
-from planner.specs.engines.files import load_engine
-from planner.specs.expert_loads import zipf_loads
-from planner.specs.served_formats import ServedFormats
+from planner.specs.files.engines import load_engine
+from planner.specs.records.architecture import EXPONENT, Experts
+from planner.specs.records.served_formats import ServedFormats
+from planner.tools.calibration.silicon_experts import routed
+from planner.tools.experts.loads import zipf_loads
+from planner.tools.experts.program import ExpertProgram
+from planner.tools.experts.solvers.flat import greedy, race
 from tests.estimates.serving.situations import BF16, FP8, clock, model
 
 QWEN = Experts(n_experts=128, n_active=8, d_expert=768, d_shared=0, n_matrices=3)

@@ -11,8 +11,8 @@ import pytest
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.region import UNKNOWN, Settings, levels_of, outside_error, region
 from planner.estimates.serving.traffic import Traffic
+from planner.specs.records.served_formats import ServedFormats
 from planner.specs.region import region_errors, settings
-from planner.specs.served_formats import ServedFormats
 
 FORMATS = ServedFormats(weights="fp8", experts="fp8", cache="bf16")
 PLACES = [

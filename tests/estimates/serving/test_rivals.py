@@ -7,9 +7,9 @@ import pytest
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.traffic import Traffic
 from planner.runtimes.predicting import predict
-from planner.specs.ledger import recording
-from planner.specs.reading import load_architecture
-from planner.specs.served_formats import ServedFormats
+from planner.specs.files.ledger import recording
+from planner.specs.files.reading import load_architecture
+from planner.specs.records.served_formats import ServedFormats
 from tests.report.predictions import FP8, machines
 
 R1 = replace(load_architecture("deepseek-r1"), checkpoints=())

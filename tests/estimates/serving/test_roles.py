@@ -13,7 +13,7 @@ from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.steps import pass_time, prefill_gaps_s
 from planner.estimates.serving.times import place_s
 from planner.estimates.serving.traffic import Traffic
-from planner.specs.roles import DECODE, PREFILL, ROLES, TOGETHER
+from planner.specs.records.roles import DECODE, PREFILL, ROLES, TOGETHER
 from tests.estimates.serving.situations import BF16, clock, model, served
 
 CHAT = Traffic(n_input_tokens=1024, n_output_tokens=512)

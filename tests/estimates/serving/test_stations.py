@@ -10,8 +10,7 @@ from planner.estimates.serving.memory import holding
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.serving import Serving
 from planner.estimates.serving.stations import RequestShape, stations
-from planner.specs.roles import DECODE, PREFILL, TOGETHER
-from planner.specs.stations import Station
+from planner.specs.records.roles import DECODE, PREFILL, TOGETHER, Station
 from planner.verifier.simulation.passes import DecodeLookup, ReadingLookup
 from tests.estimates.serving.situations import BF16, clock, model
 

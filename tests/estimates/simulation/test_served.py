@@ -11,8 +11,7 @@ from planner.estimates.simulation import core
 from planner.runtimes.simulation import simulate
 from planner.specs.traffic.records import Arriving
 from planner.verifier.simulation.fleets import simulate as judge
-from planner.verifier.simulation.loads import ClassLoad, ListedRequests, Route
-from planner.verifier.simulation.pools import Handover, Pool
+from planner.verifier.simulation.pools import ClassLoad, Handover, ListedRequests, Pool, Route
 from tests.estimates.queues.situations import situation
 from tests.schedulers.stations import ROUTERS, outcomes, requests, same
 from tests.verifier.simulation.stations import station

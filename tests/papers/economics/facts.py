@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from planner.specs.economics.records import (
+from planner.specs.records.economics import (
     DecodePass,
     EconomicsDevice,
     EconomicsModel,

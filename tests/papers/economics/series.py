@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from planner.specs.economics.records import TreeCollectives
+from planner.specs.records.economics import TreeCollectives
 from tests.papers.economics import facts
 from tests.papers.economics.model.search import N_LATENCY_CAPS, GridOptimum
 from tests.papers.economics.rows import Row

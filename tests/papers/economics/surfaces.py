@@ -15,7 +15,7 @@ import numpy as np
 from planner.equations.arrays import BoolArray, FloatArray
 from planner.equations.economics.transformer import pass_flop
 from planner.equations.economics.work import launch_s
-from planner.specs.economics.records import Collectives, DecodePass, TreeCollectives
+from planner.specs.records.economics import Collectives, DecodePass, TreeCollectives
 from tests.papers.economics import facts
 from tests.papers.economics.model.casework import FULL, Casework, latency_s
 from tests.papers.economics.model.search import (

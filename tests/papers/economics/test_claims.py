@@ -14,7 +14,7 @@ from planner.equations.economics.transformer import (
     pass_flop,
 )
 from planner.equations.economics.work import kv_bytes
-from planner.specs.economics.records import DecodePass, EconomicsDevice, TreeCollectives
+from planner.specs.records.economics import DecodePass, EconomicsDevice, TreeCollectives
 from tests.papers.economics import facts
 from tests.papers.economics.model.casework import Layout, breakdown, latency_s
 from tests.papers.economics.model.search import paper_grid

@@ -14,12 +14,12 @@ from functools import cache
 import pytest
 
 from planner.planning.plans import decide
-from planner.results import ErdilPlan
 from planner.results.erdil2025 import EconomicsDeployment
+from planner.results.plans import ErdilPlan
 from planner.runtimes.candidates import Among
 from planner.runtimes.erdil2025 import ErdilCandidates
-from planner.specs.economics.records import Drafting, EconomicsRequest, Served
-from planner.specs.request import DEFAULT_BATCHES, SolverOptions, Targets
+from planner.specs.ask.request import DEFAULT_BATCHES, SolverOptions, Targets
+from planner.specs.records.economics import Drafting, EconomicsRequest, Served
 from tests.clocks import least_s
 from tests.papers.economics import facts, rows
 from tests.papers.economics.model.search import Draft, grid_optimum

@@ -20,7 +20,7 @@ from planner.equations.economics.transformer import (
     touched_fraction,
 )
 from planner.equations.economics.work import attention_network_s
-from planner.specs.economics.records import TreeCollectives
+from planner.specs.records.economics import TreeCollectives
 from tests.papers.economics import facts
 from tests.papers.economics.model.casework import (
     FINAL,

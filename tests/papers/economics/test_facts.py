@@ -8,7 +8,7 @@ import pytest
 
 from planner.equations.economics import transformer
 from planner.equations.economics.collectives import ALL_REDUCE, ALL_TO_ALL, POINT_TO_POINT
-from planner.specs.economics.records import EconomicsModel, TreeCollectives
+from planner.specs.records.economics import EconomicsModel, TreeCollectives
 from tests.papers.economics import facts
 
 MODELS = tuple(facts.constants()["models"])

@@ -15,7 +15,7 @@ from planner.equations.economics.collectives import (
 )
 from planner.equations.economics.transformer import touched_fraction
 from planner.equations.economics.work import matrix_bytes
-from planner.specs.economics.records import DecodePass
+from planner.specs.records.economics import DecodePass
 from tests.papers.economics import facts, rows
 from tests.papers.economics.model import toy
 from tests.papers.economics.model.casework import FINAL, FULL, best_layout, breakdown, latency_s

@@ -30,14 +30,12 @@ from itertools import combinations
 
 import numpy as np
 
-from planner.specs.reading import load_connector
-from planner.specs.roles import DECODE, PREFILL, ROUND_ROBIN, TOGETHER
-from planner.specs.stations import Station
+from planner.specs.files.reading import load_connector
+from planner.specs.records.roles import DECODE, PREFILL, ROUND_ROBIN, TOGETHER, Station
 from planner.specs.traffic.records import Arriving
 from planner.verifier.simulation.fleets import simulate
-from planner.verifier.simulation.loads import ClassLoad, ListedRequests, Route
 from planner.verifier.simulation.outcomes import FleetOutcome
-from planner.verifier.simulation.pools import Handover, Pool
+from planner.verifier.simulation.pools import ClassLoad, Handover, ListedRequests, Pool, Route
 from tests.papers.fleet.deviations import Deviation, deviation, table
 from tests.papers.fleet.replaying import (
     DATA,

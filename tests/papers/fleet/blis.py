@@ -33,7 +33,7 @@ import numpy as np
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.traffic import Traffic
 from planner.runtimes.predicting import predict
-from planner.specs.stations import Station
+from planner.specs.records.roles import Station
 from tests.papers.fleet.deviations import Deviation, deviation, table
 from tests.papers.fleet.replaying import (
     DATA,

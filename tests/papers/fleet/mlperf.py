@@ -29,7 +29,7 @@ from functools import cache
 
 import numpy as np
 
-from planner.specs.served_formats import ServedFormats
+from planner.specs.records.served_formats import ServedFormats
 from tests.papers.fleet.mlperf_results import Point, points
 from tests.papers.fleet.replaying import (
     Replayed,

@@ -14,11 +14,10 @@ import numpy.typing as npt
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.serving import Serving
 from planner.estimates.serving.stations import RequestShape, stations
-from planner.specs.architecture import Architecture
-from planner.specs.reading import load_architecture
-from planner.specs.roles import TOGETHER
-from planner.specs.served_formats import ServedFormats
-from planner.specs.stations import Station
+from planner.specs.files.reading import load_architecture
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.roles import TOGETHER, Station
+from planner.specs.records.served_formats import ServedFormats
 from planner.verifier.simulation.log import Gaps, Log
 from planner.verifier.simulation.rank import Rank
 from tests.estimates.serving.situations import BF16, clock
@@ -37,7 +36,7 @@ class Server:
     """What ran.
 
     Args:
-        role: of `planner.specs.roles`.
+        role: of `planner.specs.records.roles`.
         model: of `models`, or one of the configurations beside the rows.
         topology: whose device, kernels and links it had.
         most_running, chunk_tokens: sequences in service at once; most tokens of a pass.

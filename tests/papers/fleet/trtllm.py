@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from planner.specs.stations import Station
+from planner.specs.records.roles import Station
 from tests.papers.fleet.deviations import Deviation, deviation, table
 from tests.papers.fleet.replaying import (
     DATA,

@@ -31,7 +31,7 @@ from functools import cache
 
 import numpy as np
 
-from planner.specs.model_errors import ANY, QUANTITIES, Quantity
+from planner.specs.records.model_errors import ANY, QUANTITIES, Quantity
 from tests.papers.sets.constants import FOLDS, name_of, out_of_fold, predictions, tells
 from tests.papers.sets.folds import ALL, fold_of, stratum
 from tests.papers.sets.predicted import Compared

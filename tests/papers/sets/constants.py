@@ -12,7 +12,7 @@ from functools import cache
 
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.traffic import Traffic
-from planner.specs.model_errors import Quantity
+from planner.specs.records.model_errors import Quantity
 from tests.papers.sets import slowness
 from tests.papers.sets.folds import ALL, N_FOLDS, fold_of, rows
 from tests.papers.sets.predicted import Compared, clock, compared, traffic

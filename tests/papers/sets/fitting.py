@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
-from planner.specs.engines.files import load_engine
+from planner.specs.files.engines import load_engine
 from tests.papers.sets import slowness
 from tests.papers.sets.constants import (
     ALL,

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from planner.equations.tails import sigmas
-from planner.specs.model_errors import ANY, QUANTITIES, ModelError, Quantity
+from planner.specs.records.model_errors import ANY, QUANTITIES, ModelError, Quantity
 from tests.papers.records import as_csv
 from tests.papers.sets.constants import out_of_fold, tells
 from tests.papers.sets.folds import fold_of

@@ -24,11 +24,11 @@ from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.steps import PassTime
 from planner.estimates.serving.times import kernel_errors
 from planner.estimates.serving.traffic import Traffic
-from planner.specs.architecture import Architecture
-from planner.specs.kernels import EngineSpec
-from planner.specs.reading import load_architecture, load_cluster
-from planner.specs.records import ClusterSpec
-from planner.specs.served_formats import ServedFormats
+from planner.specs.files.reading import load_architecture, load_cluster
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.devices import ClusterSpec
+from planner.specs.records.kernels import EngineSpec
+from planner.specs.records.served_formats import ServedFormats
 from tests.estimates.serving import situations
 from tests.papers.sets.rows import MEAN_LENGTH, Served
 from tests.papers.sets.servers import n_chunk_tokens, n_polled_rounds

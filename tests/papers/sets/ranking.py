@@ -31,8 +31,8 @@ from itertools import combinations
 import numpy as np
 
 from planner.equations.tails import DECIDED, sigmas
-from planner.specs.model_errors import model_error
-from planner.specs.runtimes import ModelKind
+from planner.specs.records.model_errors import model_error
+from planner.specs.records.runtimes import ModelKind
 from tests.papers.sets.constants import out_of_fold
 from tests.papers.sets.folds import formats_of
 from tests.papers.sets.peer import peer_times

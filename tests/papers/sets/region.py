@@ -23,9 +23,9 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.specs.engines.files import load_engine
+from planner.specs.files.engines import load_engine
+from planner.specs.records.served_formats import STATIC, as_run
 from planner.specs.region import LEAST_ROWS, RegionError, Setting
-from planner.specs.served_formats import STATIC, as_run
 from tests.papers.records import as_csv
 from tests.papers.sets import folds
 from tests.papers.sets.constants import out_of_fold

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.specs.model_errors import model_errors
+from planner.specs.records.model_errors import model_errors
 from tests.papers.sets import folds, intervals, rooflines, scalars
 from tests.papers.sets.constants import out_of_fold
 from tests.papers.sets.peer import peer_times

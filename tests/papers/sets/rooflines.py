@@ -29,10 +29,10 @@ from planner.errors import SpecError
 from planner.estimates.networks import network_table
 from planner.estimates.steps import Machine
 from planner.layouts.geometry import Pass
-from planner.specs.correspondence import model_spec_of
-from planner.specs.model_errors import ANY, ModelError, Quantity, why_unmeasured
-from planner.specs.models import FORMAT_BYTES, ModelSpec
-from planner.specs.runtimes import ROOFLINE, ModelKind
+from planner.specs.records.correspondence import model_spec_of
+from planner.specs.records.model_errors import ANY, ModelError, Quantity, why_unmeasured
+from planner.specs.records.models import FORMAT_BYTES, ModelSpec
+from planner.specs.records.runtimes import ROOFLINE, ModelKind
 from planner.topology.meshes import mesh_table
 from tests.papers import rows as pope
 from tests.papers.one_pass import pass_s

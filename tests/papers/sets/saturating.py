@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.estimates.calibration.kernel_files import kernel_table
+from planner.estimates.kernel_files import kernel_table
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.times import place_s
 from planner.estimates.serving.traffic import Traffic
-from planner.specs.mixers import GroupedAttention
-from planner.specs.served_formats import ServedFormats
+from planner.specs.records.mixers import GroupedAttention
+from planner.specs.records.served_formats import ServedFormats
 from tests.papers.sets.predicted import architecture, clock
 from tests.papers.sets.rows import Saturated
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.specs.model_errors import model_errors
+from planner.specs.records.model_errors import model_errors
 from tests.papers.sets.folds import fitted_rows, rows
 
 ROOT = Path(__file__).parents[3]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from planner.specs.kernels import EngineSpec
+from planner.specs.records.kernels import EngineSpec
 from tests.papers.sets.rows import MEAN_LENGTH, Served
 
 SELDOM, OFTEN = 30, 10

@@ -15,9 +15,9 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from planner.estimates.calibration.kernel_files import ASSUMED, NEEDED, load_kernels
-from planner.estimates.calibration.kernel_schemas import kernel_file
-from planner.specs.kernels import Fit, KernelTable
+from planner.estimates.kernel_files import ASSUMED, NEEDED, load_kernels
+from planner.specs.records.kernels import Fit, KernelTable
+from planner.tools.calibration.writing import kernel_file
 
 FOLDER = Path(__file__).parents[3] / "kernels"
 DEVICES = ("mi300x", "mi325x")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planner.estimates.calibration.kernel_files import load_kernels
+from planner.estimates.kernel_files import load_kernels
 from tests.papers.sets import fitting
 from tests.papers.sets.constants import SLOWNESS, Constants, constants, source
 from tests.papers.sets.folds import fitted_rows, rows

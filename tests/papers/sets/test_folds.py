@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.specs.engines.files import load_engine
+from planner.specs.files.engines import load_engine
 from tests.papers.sets import biases, folds, slowness
 from tests.papers.sets.constants import (
     FOLDS,

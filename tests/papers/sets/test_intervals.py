@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from planner.equations.tails import DECIDED, sigmas
-from planner.specs.model_errors import (
+from planner.specs.files.reading import load_device
+from planner.specs.records.model_errors import (
     ANY,
     ModelError,
     kernels_share,
@@ -15,8 +16,7 @@ from planner.specs.model_errors import (
     roofline_error,
     why_unmeasured,
 )
-from planner.specs.reading import load_device
-from planner.specs.runtimes import ROOFLINE
+from planner.specs.records.runtimes import ROOFLINE
 from tests.papers.records import as_csv
 from tests.papers.sets import intervals, rooflines
 from tests.papers.sets.constants import out_of_fold

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.specs.engines.files import load_engine
-from planner.specs.served_formats import as_run
+from planner.specs.files.engines import load_engine
+from planner.specs.records.served_formats import as_run
 from tests.papers.sets import report
 from tests.papers.sets.constants import out_of_fold
 from tests.papers.sets.folds import exclusion, rows

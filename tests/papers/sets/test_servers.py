@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.specs.engines.files import load_engine
+from planner.specs.files.engines import load_engine
 from tests.papers.sets.rows import Served, served
 from tests.papers.sets.servers import n_chunk_tokens, n_polled_rounds
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.specs.architecture import Architecture
 from planner.specs.huggingface.reading import read_config
+from planner.specs.records.architecture import Architecture
 
 CONFIGS = Path(__file__).parent / "configs"
 

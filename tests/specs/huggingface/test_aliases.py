@@ -2,9 +2,9 @@
 
 import pytest
 
+from planner.specs.files.listing import list_models
+from planner.specs.files.reading import load_architecture, load_model
 from planner.specs.huggingface.aliases import known_checkpoint
-from planner.specs.listing import list_models
-from planner.specs.reading import load_architecture, load_model
 
 
 def test_every_checkpoint_that_a_file_names_is_that_model():

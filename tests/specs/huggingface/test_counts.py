@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from planner.specs.architecture import Architecture, FeedForward, LayerClass
 from planner.specs.huggingface.layers import Layer, classes_of
 from planner.specs.huggingface.reading import read_config
-from planner.specs.mixers import GroupedAttention, LatentAttention, Recurrence
+from planner.specs.records.architecture import Architecture, FeedForward, LayerClass
+from planner.specs.records.mixers import GroupedAttention, LatentAttention, Recurrence
 from tests.specs.huggingface.published import (
     ACTIVE,
     CACHES,

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from planner.errors import SpecError
+from planner.specs.files.reading import load_architecture, load_model
 from planner.specs.huggingface.locating import is_config
 from planner.specs.huggingface.reading import read_config
-from planner.specs.reading import load_architecture, load_model
 from tests.specs.huggingface.published import path_of
 
 _HASH = "0e9e39f249a16976918f6564b8830bc894c89659"

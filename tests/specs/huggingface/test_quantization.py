@@ -11,8 +11,8 @@ import shutil
 import pytest
 
 from planner.errors import SpecError
+from planner.specs.files.reading import load_architecture
 from planner.specs.huggingface.reading import read_config
-from planner.specs.reading import load_architecture
 from tests.specs.huggingface.published import path_of
 
 DENSE, MIXTURE = "Qwen3-8B", "Qwen3-30B-A3B"

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from planner.errors import RequestError
-from planner.specs.reading import load_architecture
+from planner.quantities.units import UnitError
+from planner.specs.files.reading import load_architecture
 from planner.specs.traffic.building import traffic_class
 from planner.specs.traffic.distributions import FixedTokens
 from planner.specs.traffic.lengths import IndependentLengths, TraceLengths
 from planner.specs.traffic.percentiles import GoodputTarget, PercentileTarget
 from planner.specs.traffic.target_texts import goodput_of
-from planner.units import UnitError
 
 TRACE = Path(__file__).parents[2] / "data" / "fleet" / "azure2023_code.csv.gz"
 MODEL = load_architecture("llama-3.1-8b")

@@ -10,6 +10,7 @@ from statistics import fmean, stdev
 
 import pytest
 
+from planner.quantities.units import UnitError
 from planner.specs.traffic.distributions import FixedTokens, TokenDistribution
 from planner.specs.traffic.lengths import (
     DividedLengths,
@@ -20,7 +21,6 @@ from planner.specs.traffic.lengths import (
 from planner.specs.traffic.strata import strata_of
 from planner.specs.traffic.texts import arrivals_of, tokens_of
 from planner.specs.traffic.trace_files import load_trace
-from planner.units import UnitError
 
 DATA = Path(__file__).parents[2] / "data" / "fleet"
 CDFS = DATA / "fleetsim_cdfs.json"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from planner.errors import SpecError
-from planner.specs.ledger import recording
-from planner.specs.pools import PoolSpec
+from planner.specs.files.ledger import recording
+from planner.specs.files.pools import PoolSpec
 from planner.specs.traffic.arrivals import REPLAYED
 from planner.specs.traffic.lengths import DividedLengths, IndependentLengths, TraceLengths
 from planner.specs.traffic.percentiles import (

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import SpecError
-from planner.specs.ledger import recording
+from planner.specs.files.ledger import recording
 from planner.specs.traffic.arrivals import percentile
 from planner.specs.traffic.trace_files import load_parts, load_trace
 from tests.clocks import least_s

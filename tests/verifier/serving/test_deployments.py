@@ -15,9 +15,9 @@ from planner.estimates.serving.rules import cut_rules, is_valid
 from planner.estimates.serving.traffic import Traffic
 from planner.results.predictions import Prediction
 from planner.runtimes.predicting import Speculating, predict
-from planner.specs.reading import load_architecture, load_cluster
-from planner.specs.roles import ROLES, TOGETHER
-from planner.specs.served_formats import ServedFormats
+from planner.specs.files.reading import load_architecture, load_cluster
+from planner.specs.records.roles import ROLES, TOGETHER
+from planner.specs.records.served_formats import ServedFormats
 from planner.verifier.predictions import judge_prediction
 from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.evaluation import loaded

@@ -11,8 +11,8 @@ from planner.errors import SolverError
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.traffic import Traffic
 from planner.runtimes.predicting import Speculating, predict
-from planner.specs.reading import load_architecture
-from planner.specs.served_formats import ServedFormats
+from planner.specs.files.reading import load_architecture
+from planner.specs.records.served_formats import ServedFormats
 from planner.verifier.serving import feeding, held, kernels, layers, passes, ranks, rounds, turns
 from planner.verifier.serving.kernels import Kernels
 from planner.verifier.serving.ranks import Links

@@ -8,20 +8,20 @@ from random import Random
 import numpy as np
 import pytest
 
-from planner.estimates.serving.stages import handing_s as found_handing_s
-from planner.estimates.serving.stages import unit_table
-from planner.placing.staging.asking import read_groups, served_formats, unfit
-from planner.specs.engines.files import load_engine
-from planner.specs.reading import load_architecture
-from planner.specs.stages_request import StagesRequest, StageWork
-from planner.verifier.serving.layers import embedding_s, head_s, layer_s
-from planner.verifier.serving.ranks import Links, handing_s
-from planner.verifier.stage_plans import (
+from planner.specs.ask.stages import StagesRequest, StageWork
+from planner.specs.files.engines import load_engine
+from planner.specs.files.reading import load_architecture
+from planner.tools.staging.asking import read_groups, served_formats, unfit
+from planner.tools.staging.groups import handing_s as found_handing_s
+from planner.tools.staging.groups import unit_table
+from planner.tools.staging.stages_verifier import (
     embedding_bytes,
     fixed_bytes,
     layer_cache_bytes,
     layer_weights_bytes,
 )
+from planner.verifier.serving.layers import embedding_s, head_s, layer_s
+from planner.verifier.serving.ranks import Links, handing_s
 
 FOLDER = Path(__file__).parents[2] / "specs" / "huggingface" / "configs"
 CONFIGS = [path for path in sorted(FOLDER.glob("*_config.json")) if "quant" not in path.name]

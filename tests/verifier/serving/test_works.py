@@ -15,9 +15,9 @@ from planner.equations.kernels.families import arguments_of
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.traffic import Traffic
 from planner.runtimes.predicting import given_deployment
-from planner.specs.architecture import Experts
-from planner.specs.mixers import GroupedAttention, Recurrence
-from planner.specs.reading import load_architecture
+from planner.specs.files.reading import load_architecture
+from planner.specs.records.architecture import Experts
+from planner.specs.records.mixers import GroupedAttention, Recurrence
 from planner.verifier.pass_lines import pass_line
 from planner.verifier.serving.evaluation import rank_of
 from planner.verifier.serving.kernels import message

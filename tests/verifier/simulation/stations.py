@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 
-from planner.specs.stations import DecodeTimes, ReadingTimes, Station
+from planner.specs.records.roles import DecodeTimes, ReadingTimes, Station
 from planner.verifier.simulation.log import Gaps, Log
 from planner.verifier.simulation.rank import Rank
 

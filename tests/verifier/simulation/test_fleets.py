@@ -9,8 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from planner.specs.roles import AT_RANDOM, DECODE, LEAST_PRESENT, PREFILL, ROUND_ROBIN
-from planner.specs.stations import Station
+from planner.specs.records.roles import (
+    AT_RANDOM,
+    DECODE,
+    LEAST_PRESENT,
+    PREFILL,
+    ROUND_ROBIN,
+    Station,
+)
 from planner.specs.traffic.arrivals import POISSON_ARRIVALS, replaying
 from planner.specs.traffic.distributions import FixedTokens
 from planner.specs.traffic.lengths import IndependentLengths, TraceLengths
@@ -21,13 +27,14 @@ from planner.specs.traffic.trace_files import load_trace
 from planner.verifier.simulation import workers
 from planner.verifier.simulation.fleets import simulate
 from planner.verifier.simulation.intervals import student_t
-from planner.verifier.simulation.loads import (
+from planner.verifier.simulation.outcomes import FleetOutcome
+from planner.verifier.simulation.pools import (
     ClassLoad,
+    Handover,
     ListedRequests,
+    Pool,
     Route,
 )
-from planner.verifier.simulation.outcomes import FleetOutcome
-from planner.verifier.simulation.pools import Handover, Pool
 from planner.verifier.simulation.runs import Run
 from tests.verifier.simulation.queueing import one_server_s, several_servers_s, waiting_share
 from tests.verifier.simulation.stations import poisson, station

@@ -10,7 +10,7 @@ SEARCHES = (
     Option(
         "--solver NAME",
         "highs, cpsat or exhaustive.",
-        read.word_of("solver", "specs.targets.SOLVERS"),
+        read.word_of("solver", "specs.ask.targets.SOLVERS"),
         usual="highs",
         sets="SolverOptions.solver",
     ),
@@ -71,7 +71,7 @@ SEARCHES = (
     Option(
         "--proof HOW",
         "two: nothing is called optimal on one solver's word; or one.",
-        read.word_of("proof", "specs.targets.PROOFS"),
+        read.word_of("proof", "specs.ask.targets.PROOFS"),
         usual="two",
         sets="SolverOptions.proof",
     ),

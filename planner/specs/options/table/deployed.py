@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.specs.options import counts
 from planner.specs.options import readers as read
 from planner.specs.options.option import Option
-from planner.specs.roles import LEAST_PRESENT, ROUTERS
+from planner.specs.records.roles import LEAST_PRESENT, ROUTERS
 
 AUDITED = (
     Option(
@@ -58,7 +58,7 @@ DEPLOYED = (
     Option(
         "--phase PHASE",
         "Which passes to cut for: decode or prefill.",
-        read.word_of("phase", "specs.stages_request.PHASES"),
+        read.word_of("phase", "specs.ask.stages.PHASES"),
         usual="decode",
         sets="phase",
     ),
@@ -122,13 +122,13 @@ DEPLOYED = (
     Option(
         "--role ROLE",
         "What it does of a request: together, prefill or decode.",
-        read.word_of("role", "specs.roles.ROLES"),
+        read.word_of("role", "specs.records.roles.ROLES"),
         usual="together",
     ),
     Option(
         "--overlap HOW",
         "two-batch: messages behind another micro-batch. Or none.",
-        read.word_of("overlap", "specs.engine_request.OVERLAPS"),
+        read.word_of("overlap", "specs.ask.engine.OVERLAPS"),
         of=("predict",),
         usual="none",
     ),
@@ -162,7 +162,7 @@ ROLES = (
         "--roles HOW",
         "together: each replica does both phases; apart: prefill or decode, and KV caches are "
         "handed over; free: the program chooses, and may mix. [together]",
-        read.word_of("choice of roles", "specs.roles.ASKED_ROLES"),
+        read.word_of("choice of roles", "specs.records.roles.ASKED_ROLES"),
         sets="AskedRoles.roles",
     ),
     Option(

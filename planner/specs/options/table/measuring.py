@@ -50,7 +50,7 @@ TIMING = (
     Option(
         "--backend NAME",
         "cuda: the GPU, AMD's too; cpu: this processor, to try it out.",
-        read.word_of("backend", "estimates.measuring.pytorch.BACKENDS"),
+        read.word_of("backend", "tools.measuring.pytorch.BACKENDS"),
         usual="cuda",
     ),
     Option(
@@ -77,7 +77,7 @@ KERNELS = (
         "--weights FORMATS",
         "Formats of weights: bf16, fp16, fp8; default: bf16, and fp8 where it is multiplied.",
         of=("measure",),
-        gathers=readers.words_of("format that is timed", "estimates.measuring.machines.FORMATS"),
+        gathers=readers.words_of("format that is timed", "tools.measuring.machines.FORMATS"),
     ),
 )
 
@@ -98,7 +98,7 @@ LOADS = (
     Option(
         "--weights FORMAT",
         "Format of the experts; default: the model's first.",
-        read.word_of("number format", "specs.records.FORMAT_BYTES"),
+        read.word_of("number format", "specs.records.devices.FORMAT_BYTES"),
         of=("experts",),
         needs="--model",
     ),
@@ -147,7 +147,7 @@ BALANCE = (
     Option(
         "--split HOW",
         "equal: copies share a load equally. weighted: as is best.",
-        read.word_of("way to split", "programs.experts.SPLITS"),
+        read.word_of("way to split", "tools.experts.program.SPLITS"),
         usual="equal",
         sets="split",
     ),

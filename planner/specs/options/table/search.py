@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.quantities import objectives
+from planner.quantities.table import objectives
 from planner.specs.options import counts, readers
 from planner.specs.options import readers as read
 from planner.specs.options.option import ON_SERVERS, Option
@@ -17,7 +17,7 @@ DEGREES = (
         "--layout PHASE=NAME,…",
         "Layouts of phases: prefill=WGXYZ,decode=WS2D/batch. WS1D/heads/4 cuts a pass of a "
         "pipeline into 4 parts.",
-        read.later("specs.targets.layouts_of"),
+        read.later("specs.ask.targets.layouts_of"),
         sets="Targets.layouts",
         example="decode=WS2D",
     ),
@@ -31,7 +31,7 @@ OBJECTIVES = (
     Option(
         "--objective WHAT",
         f"What to optimise: {_OBJECTIVES}.",
-        read.word_of("objective", "specs.targets.OBJECTIVES"),
+        read.word_of("objective", "specs.ask.targets.OBJECTIVES"),
         usual="cost",
         sets="objective",
     ),
@@ -39,14 +39,14 @@ OBJECTIVES = (
         "--objective WHAT",
         "throughput, share (of the demand served worst), rent, devices, latency or cost; default: "
         "rent where every model has a demand, else throughput.",
-        read.word_of("objective", "specs.placement_request.OBJECTIVES"),
+        read.word_of("objective", "specs.ask.placement.OBJECTIVES"),
         of=ON_SERVERS,
         sets="objective",
     ),
     Option(
         "--objective WHAT",
         "bottleneck: the slowest stage; latency: a pass through all.",
-        read.word_of("objective", "placing.staging.asking.OBJECTIVES"),
+        read.word_of("objective", "tools.staging.asking.OBJECTIVES"),
         of=("stages",),
         usual="bottleneck",
         sets="objective",
@@ -55,7 +55,7 @@ OBJECTIVES = (
         "--prefer WHAT",
         "simplest: of an engine's plans closer than their error, the one with fewest devices; or "
         "objective, to the last percent. [simplest; of placements objective]",
-        read.word_of("preference", "specs.engine_request.PREFERENCES"),
+        read.word_of("preference", "specs.ask.engine.PREFERENCES"),
         sets="prefer",
     ),
 )
@@ -101,7 +101,7 @@ FORMATS = (
     Option(
         "--allow-formats FORMATS",
         "Formats that weights and KV cache may take, like bf16,fp8.",
-        gathers=readers.words_of("number format", "specs.records.FORMAT_BYTES"),
+        gathers=readers.words_of("number format", "specs.records.devices.FORMAT_BYTES"),
         sets="allowed_formats",
     ),
     Option(
@@ -136,7 +136,7 @@ DRAFTS = (
     Option(
         "--speculation HOW",
         "usual: g drafted, g+1 scored. capped: g drafted, g scored. [usual]",
-        read.word_of("convention", "specs.targets.CONVENTIONS"),
+        read.word_of("convention", "specs.ask.targets.CONVENTIONS"),
         sets="Speculation.convention",
         needs="--draft",
     ),
@@ -174,7 +174,7 @@ PASSES = (
         "--prefill POLICY",
         "latency: each request alone. cost: in batches. Default: latency with a "
         "`--latency-target` and no `--ttft-target`, else cost.",
-        read.word_of("policy", "specs.targets.PREFILL_POLICIES"),
+        read.word_of("policy", "specs.ask.targets.PREFILL_POLICIES"),
         sets="prefill",
     ),
     Option(
@@ -186,13 +186,13 @@ PASSES = (
     Option(
         "--overlap HOW",
         "none,two-batch: an engine may hide messages behind another micro-batch. [none]",
-        gathers=readers.words_of("overlap", "specs.engine_request.OVERLAPS"),
+        gathers=readers.words_of("overlap", "specs.ask.engine.OVERLAPS"),
         sets="overlaps",
     ),
     Option(
         "--memory RULE",
         "What has to fit, by erdil2025: in-flight, all requests. one-microbatch, as the paper.",
-        read.word_of("rule", "specs.economics.records.MEMORY_RULES"),
+        read.word_of("rule", "specs.records.economics.MEMORY_RULES"),
         sets="memory",
     ),
 )

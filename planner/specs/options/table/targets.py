@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.quantities import Quantity, limited
+from planner.quantities.table import Quantity, limited
 from planner.specs.options import counts, readers
 from planner.specs.options import readers as read
 from planner.specs.options.option import ON_SERVERS, Option

@@ -28,7 +28,7 @@ from planner.equations.economics.work import (
     projection_compute_s,
     projection_memory_s,
 )
-from planner.specs.economics.records import DecodePass
+from planner.specs.records.economics import DecodePass
 from tests.papers.economics.model.sizes import fits_memory
 
 N_STAGE_STEPS = 9

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
 from planner.equations.economics.transformer import pass_flop
-from planner.specs.economics.records import DecodePass, EconomicsDevice
+from planner.specs.records.economics import DecodePass, EconomicsDevice
 
 SECONDS_PER_HOUR = 3600.0
 

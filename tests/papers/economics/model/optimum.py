@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import inf
 
 from planner.equations.economics.transformer import n_params
-from planner.specs.economics.records import EconomicsDevice, EconomicsModel
+from planner.specs.records.economics import EconomicsDevice, EconomicsModel
 
 N_REDUCES_SERIAL = 4
 

@@ -24,7 +24,7 @@ from planner.equations.economics.transformer import (
     touched_fraction,
 )
 from planner.equations.economics.work import activations_moved, attention_matrices, launch_s
-from planner.specs.economics.records import DecodePass, EconomicsModel
+from planner.specs.records.economics import DecodePass, EconomicsModel
 
 
 def latency_as_presented_s(

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
-from planner.specs.economics.records import EconomicsDevice
+from planner.specs.records.economics import EconomicsDevice
 
 
 def scale_out_read_bytes(exchanged_bytes: ArrayLike, n_nodes: ArrayLike) -> FloatArray:

@@ -11,7 +11,7 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.equations.economics.transformer import n_params
-from planner.specs.economics.records import DecodePass
+from planner.specs.records.economics import DecodePass
 from tests.papers.economics.model.casework import FULL, Casework, latency_s
 from tests.papers.economics.model.cost import mfu_fraction, preference, usd_per_token
 from tests.papers.economics.model.speculation import speculative_latency_s

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from planner.equations.arrays import BoolArray, FloatArray
 from planner.equations.economics.transformer import n_params
 from planner.equations.economics.work import kv_bytes
-from planner.specs.economics.records import DecodePass
+from planner.specs.records.economics import DecodePass
 
 
 def exchanged_bytes(decode: DecodePass, n_requests: ArrayLike) -> FloatArray:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
-from planner.specs.economics.records import DecodePass
+from planner.specs.records.economics import DecodePass
 from tests.papers.economics.model.casework import FULL, Casework, latency_s
 
 DRAFT_LENGTHS = (2, 3, 4, 5)

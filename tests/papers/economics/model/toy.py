@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
-from planner.specs.economics.records import EconomicsDevice, EconomicsModel
+from planner.specs.records.economics import EconomicsDevice, EconomicsModel
 from tests.papers.economics.model.optimum import N_REDUCES_SERIAL, ToySystem, table_1_system
 
 N_REDUCES_PARALLEL = 2

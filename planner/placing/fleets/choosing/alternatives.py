@@ -1,0 +1,213 @@
+"""What other fleets would cost, and how much more traffic the same rent serves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+
+from planner.errors import OutOfTimeError
+from planner.placing.fabrics.patterns import NodeConfiguration, Shape
+from planner.placing.fleets.choosing.searching import RENT, SHARE, Allowed, as_offered, settled
+from planner.placing.fleets.chosen import (
+    Chosen,
+    PlannedFleet,
+    PlannedPool,
+    n_devices,
+    planned,
+    usd_per_hour,
+)
+from planner.placing.fleets.market import Market
+from planner.programs.layout import ceiling
+from planner.results.fleets import FleetAlternative
+from planner.running.deadlines import check
+from planner.specs.records.roles import TOGETHER
+
+N_LOOKED, N_TIMES = 2, 6
+"""Configurations of a stream and role that are looked at, the cheapest first; and how often."""
+
+N_TOLD = 3
+"""Alternatives that are told, the nearest first."""
+
+
+def alternatives_of(fleet: PlannedFleet) -> tuple[FleetAlternative, ...]:
+    """The nearest other fleets: without a kind, a shape, a role or a sharing of this one.
+
+    Each is the cheapest of what was simulated by then, and of few more that seem cheapest.
+    """
+    found: list[FleetAlternative] = []
+    with suppress(OutOfTimeError):
+        parts = [(name, one, _fluid(fleet, one)) for name, one in _others(fleet)]
+        for name, allowed, fluid in sorted(parts, key=lambda one: _bound(one[2])):
+            if len(found) >= N_TOLD and _bound(fluid) >= _rent(found[N_TOLD - 1]):
+                break
+            chosen = _soon(fluid, allowed) if fluid.is_found else fluid
+            found.append(_priced(name, chosen))
+            found.sort(key=_rent)
+    return tuple(found[:N_TOLD])
+
+
+def _fluid(fleet: PlannedFleet, allowed: Allowed) -> Chosen:
+    return settled(fleet.chosen.market, allowed=allowed, now=as_offered)
+
+
+def _soon(fluid: Chosen, allowed: Allowed) -> Chosen:
+    """The cheapest of what is known to carry something, and of few more where that is nothing."""
+    market, book = fluid.market, fluid.market.book
+    some = [it for it in market.offered.configurations if allowed(it) and book.sure(it) is None]
+    some.sort(key=lambda it: it.usd_per_hour / it.output_tokens_per_s)
+    ranked = _alike(fluid, some)
+    chosen = settled(market, allowed=allowed, now=book.sure)
+    for k in range(0, N_TIMES * N_LOOKED, N_LOOKED):
+        if chosen.is_found:
+            break
+        check()
+        for one in (it for alike in ranked for it in alike[k : k + N_LOOKED]):
+            stream = market.streams[one.model]
+            most_per_s = one.output_tokens_per_s / stream.n_output_tokens
+            book.narrow(one, stream.rate_per_s / math.ceil(stream.rate_per_s / most_per_s))
+        chosen = settled(market, allowed=allowed, now=book.sure)
+    return chosen
+
+
+def _alike(fluid: Chosen, some: Sequence[NodeConfiguration]) -> list[list[NodeConfiguration]]:
+    """Those of each stream and role that a solution uses."""
+    keys = {(one.model, one.role) for one, _ in fluid.replicas}
+    return [[it for it in some if (it.model, it.role) == key] for key in keys]
+
+
+def _bound(fluid: Chosen) -> float:
+    return fluid.solution.objective if fluid.is_found else math.inf
+
+
+def _rent(one: FleetAlternative) -> float:
+    return math.inf if one.usd_per_hour is None else one.usd_per_hour
+
+
+def _priced(name: str, chosen: Chosen) -> FleetAlternative:
+    if not chosen.is_found:
+        return FleetAlternative(name=name, usd_per_hour=None, n_devices=None)
+    pools = planned(chosen).pools
+    return FleetAlternative(
+        name=f"{name}: {words_of(pools)}",
+        usd_per_hour=usd_per_hour(pools),
+        n_devices=n_devices(pools),
+    )
+
+
+def words_of(pools: Sequence[PlannedPool]) -> str:
+    """Pools in short.
+
+    >>> words_of(())
+    ''
+    """
+    return ", ".join(
+        f"{one.n_replicas} × {label_of(one.configuration)} for {one.stream.name}"
+        + ("" if one.role == TOGETHER else f" ({one.role})")
+        for one in pools
+    )
+
+
+def label_of(one: NodeConfiguration) -> str:
+    """Kind and degrees of a configuration."""
+    deployment = one.deployment(1)
+    return f"{one.pattern.kind_name} {deployment.label}".rstrip()
+
+
+def _others(fleet: PlannedFleet) -> Iterator[tuple[str, Allowed]]:
+    """Names of alternatives, and the configurations that each may use."""
+    used = [one.configuration for one in fleet.pools]
+    offered = fleet.chosen.market.offered.configurations
+    if len({one.pattern.kind_name for one in offered}) > 1:
+        yield from _kinds(used)
+    yield from _shapes(used, fleet.chosen.market)
+    if len({one.role for one in offered}) > 1:
+        is_together = any(one.role == TOGETHER for one in used)
+        name = "apart" if is_together else "together"
+        yield name, partial(_is_other, by=_does_both, left=is_together)
+    yield from _sharing(used, fleet.chosen.market)
+
+
+def _kinds(used: Sequence[NodeConfiguration]) -> Iterator[tuple[str, Allowed]]:
+    for kind in dict.fromkeys(map(_kind, used)):
+        yield f"without {kind}", partial(_is_other, by=_kind, left=kind)
+
+
+def _shapes(used: Sequence[NodeConfiguration], market: Market) -> Iterator[tuple[str, Allowed]]:
+    for sort in dict.fromkeys(map(_sort, used)):
+        model, kind, (n_inside, n_across, n_stages) = sort
+        words = f"TP {n_inside * n_across}" + (f" PP {n_stages}" if n_stages > 1 else "")
+        whose = f" for {market.streams[model].name}" if len(market.streams) > 1 else ""
+        yield f"without {words} on {kind}{whose}", partial(_is_other, by=_sort, left=sort)
+
+
+def _sharing(used: Sequence[NodeConfiguration], market: Market) -> Iterator[tuple[str, Allowed]]:
+    for model in dict.fromkeys(map(_model, used)):
+        if len(market.streams[model].classes) > 1:
+            name = f"without sharing by {market.streams[model].name}"
+            yield name, partial(_is_other, by=_model, left=model)
+
+
+def _is_other(
+    one: NodeConfiguration, by: Callable[[NodeConfiguration], object], left: object
+) -> bool:
+    """Whether a configuration differs from what is left out."""
+    return by(one) != left
+
+
+def _kind(one: NodeConfiguration) -> str:
+    return one.pattern.kind_name
+
+
+def _sort(one: NodeConfiguration) -> tuple[int, str, Shape]:
+    return one.model, one.pattern.kind_name, one.pattern.shape
+
+
+def _does_both(one: NodeConfiguration) -> bool:
+    return one.role == TOGETHER
+
+
+def _model(one: NodeConfiguration) -> int:
+    return one.model
+
+
+def most_factor(fleet: PlannedFleet) -> float | None:
+    """Times today's traffic, of all classes alike, that a fleet of the same rent serves.
+
+    By the rates of replicas as they are known; None where that was not proved. Streams that are to
+    be shared out are whole or nothing in the program of the largest share, so the fleet itself may
+    serve more than what it finds.
+    """
+    market = fleet.chosen.market
+    rent = usd_per_hour(fleet.pools)
+    with suppress(OutOfTimeError):
+        found = largest_factor(market, rent)
+        return None if found is None else max(found, _room(fleet))
+    return None
+
+
+def _room(fleet: PlannedFleet) -> float:
+    """Times what is sent to its pools that all of them serve."""
+    book, origin = fleet.chosen.market.book, fleet.chosen.origin
+    return min(
+        book.most_per_s(origin(it.configuration), it.configuration.choice, it.n_replicas, rate)
+        / rate
+        for it in fleet.pools
+        for rate in [it.replica_rate_per_s]
+    )
+
+
+def largest_factor(market: Market, rent: float) -> float | None:
+    """The same of any rent, as proved."""
+    limits = dict(market.request.limits)
+    limits[RENT] = min(ceiling(rent), limits.get(RENT, math.inf))
+    chosen = settled(market, objective=SHARE, limits=limits)
+    if not chosen.is_found:
+        return None
+    return -chosen.solution.objective
+
+
+def at_factor(market: Market, factor: float) -> Chosen:
+    """The cheapest fleet for so many times the traffic of all classes."""
+    return settled(market, factors={one.name: factor for one in market.request.classes})

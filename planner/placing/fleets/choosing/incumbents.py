@@ -1,0 +1,108 @@
+"""Fleets with room to spare, that a simulation soon confirms: what goes out if time ends.
+
+Of each configuration the rate is taken at which no scheduler decodes more sequences at once than
+its targets of TPOT leave time for, less what reading a prompt takes of its target of TTFT, and a
+part of that. Nothing of it is proved, nor kept in the book.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray
+from planner.estimates.queues.passes import PassTimes
+from planner.estimates.queues.rates import alike_stations
+from planner.placing.fabrics.patterns import NodeConfiguration
+from planner.placing.fleets.choosing.book import at_way
+from planner.placing.fleets.choosing.searching import RENT, settled
+from planner.placing.fleets.chosen import Chosen
+from planner.placing.fleets.market import Market
+from planner.placing.fleets.offering import source_of
+from planner.placing.fleets.streams import Stream
+from planner.specs.records.roles import DECODE, Station
+from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT
+
+MARGINS = (2.0, 3.0, 5.0, 10.0)
+"""Times the traffic that rates have to serve: the next where the one before is refuted."""
+
+
+def roomy_fleet(market: Market, wider: Mapping[str, float], objective: str = RENT) -> Chosen:
+    """The best fleet whose replicas serve so many times what they are taken for.
+
+    Args:
+        wider: margins of streams that need more than the least, by name.
+    """
+    rates = market.roomy
+    if not all(id(one) in rates for one in market.offered.configurations):
+        rates.update(_roomy_rates(market))
+
+    def roomy(one: NodeConfiguration) -> NodeConfiguration:
+        """By the way that serves most within its targets, at a part of its rate."""
+        most, way = float(rates[id(one)].max()), int(np.argmax(rates[id(one)]))
+        return at_way(one, most / wider.get(source_of(one).stream.name, MARGINS[0]), way)
+
+    return settled(market, objective=objective, now=roomy)
+
+
+def _roomy_rates(market: Market) -> dict[int, FloatArray]:
+    """What each way of configurations serves, by their identity; of all of a model at once."""
+    of_model: dict[str, list[NodeConfiguration]] = {}
+    for one in market.offered.configurations:
+        of_model.setdefault(market.streams[one.model].model.name, []).append(one)
+    found = {}
+    for some in of_model.values():
+        sources = [source_of(one) for one in some]
+        stations = [*{id(it): it for one in sources for it in one.ways.stations}.values()]
+        streams = [*dict.fromkeys(one.stream for one in sources)]
+        decoded, unread = _decoded(stations, streams), _unread(stations, streams)
+        row = {id(it): i for i, it in enumerate(stations)}
+        number = {it: i for i, it in enumerate(streams)}
+        for one, source in zip(some, sources, strict=True):
+            at = [row[id(it)] for it in source.ways.stations], number[source.stream]
+            found[id(one)] = np.minimum(source.ways.bounds, decoded[at]) * unread[at]
+    return found
+
+
+def _least(stream: Stream, *quantities: str) -> float:
+    """The least that a target allows of some quantities [s]; inf without any."""
+    limits = (one.target for one in stream.targets if one.target.quantity in quantities)
+    return min((one.at_most_s for one in limits), default=math.inf)
+
+
+def _decoded(stations: Sequence[Station], streams: Sequence[Stream]) -> FloatArray:
+    """Requests a second that are decoded in passes within the targets of TPOT (K, G)."""
+    loads, found = [it.load for it in streams], np.full((len(stations), len(streams)), np.inf)
+    most_s = np.array([_least(it, TPOT, ITL) for it in streams])
+    rounds = np.array([it.mean_rounds for it in loads])
+    context = np.array([[it.mean_context] for it in loads])
+    is_held = np.isfinite(most_s) & (rounds > 0.0)
+    for rows in alike_stations(stations):
+        some = [stations[i] for i in rows.tolist()]
+        if some[0].decode is None:
+            continue
+        points = some[0].decode.n_sequences
+        n = np.array([[*points, it.most_running] for it in some], dtype=float)[:, None]
+        took_s = PassTimes(some).decode_s(n, context)
+        written = np.where(took_s <= most_s[:, None], n / took_s, 0.0).max(axis=2)
+        n_ranks = np.array([[it.n_ranks] for it in some])
+        with np.errstate(divide="ignore"):  # of who writes nothing more
+            found[rows] = np.where(is_held, written * n_ranks / rounds, np.inf)
+    return found
+
+
+def _unread(stations: Sequence[Station], streams: Sequence[Stream]) -> FloatArray:
+    """What is left of the target of TTFT once a prompt is read, as a share of it (K, G)."""
+    found = np.ones((len(stations), len(streams)))
+    most_s = np.array([_least(it, TTFT, E2E) for it in streams])
+    n_input = np.array([it.load.mean_input for it in streams])
+    span = np.array([it.load.mean_span for it in streams])
+    for rows in alike_stations(stations):
+        some, chunk = [stations[i] for i in rows.tolist()], stations[rows[0]].chunk_tokens
+        if some[0].role == DECODE:
+            continue
+        read_s = PassTimes(some).read_s(np.zeros((len(some), 1)), np.minimum(n_input, chunk), span)
+        found[rows] = np.maximum(0.0, 1.0 - np.maximum(1.0, n_input / chunk) * read_s / most_s)
+    return found

@@ -1,0 +1,291 @@
+"""The choice of a fleet: solve with what is known, look closer at what is chosen, solve again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray
+from planner.placing.configurations import Pattern
+from planner.placing.fabrics.patterns import NodeConfiguration, NodePattern
+from planner.placing.fabrics.posing import PosedOnNodes
+from planner.placing.fleets.choosing.book import Book
+from planner.placing.fleets.choosing.program import (
+    Pools,
+    with_choice_of_streams,
+    with_counts,
+    with_pools,
+    within_places,
+)
+from planner.placing.fleets.chosen import N_PARTS, Chosen, PlannedPool, planned, usd_per_hour
+from planner.placing.fleets.market import Market
+from planner.placing.program import KTOKEN, Aim, Columns, Wanted
+from planner.placing.searching import mastered
+from planner.programs.handover import Handover
+from planner.programs.placement import PlacementProgram
+from planner.running.deadlines import check, is_over
+from planner.solvers.solution import Status
+from planner.specs.ask.request import SolverOptions
+
+RENT, SHARE = "rent", "share"
+
+MOST_SHARE = 64.0
+"""Times its traffic that a share is looked for."""
+
+N_BESIDE, MORE_BESIDE = 2, 1.5
+"""Configurations that are looked at beside the chosen ones, where they seem as cheap; and times as
+many the next time: where many seem so, solving between them would take longer than looking."""
+
+LOOKING_GAP = 1e-3
+"""Of programs that only say what to look at next; what is answered is proved as was asked."""
+
+NEARLY = 1.0 + 1e-9
+
+MOST_DIRECT = 2000
+"""Columns up to which the backend that was asked for sees a whole program: fleets have few rows."""
+
+Allowed = Callable[[NodeConfiguration], bool]
+Now = Callable[[NodeConfiguration], NodeConfiguration | None]
+
+
+def everything(one: NodeConfiguration) -> bool:
+    """No configuration is left out."""
+    del one
+    return True
+
+
+def settled(
+    market: Market,
+    *,
+    objective: str = RENT,
+    factors: Mapping[str, float] | None = None,
+    limits: dict[str, float] | None = None,
+    allowed: Allowed = everything,
+    now: Now | None = None,
+    most_sorts: int | None = None,
+) -> Chosen:
+    """The best fleet, at rates of which each that it rests on is known.
+
+    What is not known is taken at its bounds, which no queue exceeds: so an optimum in which all is
+    known is the optimum.
+
+    Args:
+        objective: the least `rent`, or the largest `share` of all demands.
+        factors: times the traffic of classes by name; that of others is as it is.
+        limits: of all replicas together, in place of those of the request.
+        allowed: configurations that may be used, as they were offered.
+        now: what is known of a configuration, without looking at any.
+        most_sorts: of replicas; None is as many as the request allows.
+
+    Raises:
+        OutOfTimeError: time ended before it was known, or known that there is none.
+    """
+    posing = _Posing(
+        market=market,
+        aim=_aim(market, objective, factors or {}, limits),
+        allowed=allowed,
+        now=now or market.book.now,
+        pools=market.book.pools,
+        most_sorts=most_sorts or market.request.options.most_sorts,
+        factors=factors or {},
+    )
+    options, is_for_share = market.request.options, objective == SHARE
+    if now in (as_offered, market.book.now):  # a bound, where no replica exceeds its rates
+        return _solved(posing, options, tied=False)
+    quick = replace(options, proof="one", gap=max(options.gap, LOOKING_GAP))
+    if now is not None:
+        return _solved(posing, quick, tied=True)
+    n_beside = float(N_BESIDE)
+    while True:
+        chosen = _solved(posing, quick, tied=False)
+        if not _looked_closer(chosen, int(n_beside), is_for_share=is_for_share):
+            # ties are broken, and the proof is asked for, last; of a share nobody reads the fleet
+            chosen = _solved(posing, options, tied=not is_for_share)
+            if not _looked_closer(chosen, int(n_beside), is_for_share=is_for_share):
+                return chosen
+        check()
+        n_beside *= MORE_BESIDE
+
+
+def _looked_closer(chosen: Chosen, n_beside: int, *, is_for_share: bool) -> bool:
+    """Learn more of what a solution rests on; whether that changes anything.
+
+    Whether pools carry what they get is all that is asked, and where they do not, of few that seem
+    as cheap, whether they would for no more rent. Of a share all that replicas carry counts.
+    """
+    if not chosen.is_found:
+        return False
+    book, pools = chosen.market.book, planned(chosen).pools
+    new = [pool for pool in pools if _is_news(book, chosen, pool, is_for_share=is_for_share)]
+    for key in {(one.configuration.model, one.role) for one in new}:
+        mine = [it for it in pools if (it.configuration.model, it.role) == key]
+        _look_beside(chosen, mine, n_beside, is_for_share=is_for_share)
+    return bool(new)
+
+
+def _is_news(book: Book, chosen: Chosen, pool: PlannedPool, *, is_for_share: bool) -> bool:
+    """Whether a pool carries less than it was chosen for, or does so in another way."""
+    origin = chosen.origin(pool.configuration)
+    if not is_for_share:
+        if book.carries(origin, pool.replica_rate_per_s):
+            return bool(book.now(origin).choice != pool.configuration.choice)
+        book.narrow(origin, pool.replica_rate_per_s)
+        return True
+    book.look_at(origin)
+    return book.now(origin).output_tokens_per_s < pool.configuration.output_tokens_per_s
+
+
+def _look_beside(
+    chosen: Chosen, pools: Sequence[PlannedPool], n_most: int, *, is_for_share: bool
+) -> None:
+    """See what else could do what pools of a stream and role do: few, the cheapest first.
+
+    As much of a share for as much rent; or all that they get for no more, in whole replicas.
+    """
+    book, first = chosen.market.book, pools[0]
+    key, offered = (first.configuration.model, first.role), chosen.market.offered.configurations
+    alike = [it for it in offered if (it.model, it.role) == key]
+    asked = _asked(chosen, pools, np.array([it.usd_per_hour for it in alike]), is_for_share)
+    for i in np.argsort([_price(book.now(it)) for it in alike], kind="stable").tolist():
+        if not n_most or is_over():
+            break
+        if book.is_open(alike[i], float(asked[i])):
+            book.carries(alike[i], float(asked[i]))
+            n_most -= 1
+
+
+def _asked(
+    chosen: Chosen,
+    pools: Sequence[PlannedPool],
+    usd: FloatArray,
+    is_for_share: bool,  # as said above
+) -> FloatArray:
+    """Requests a second that replicas at such rents are asked for (J,)."""
+    if is_for_share:
+        prices = [_price(chosen.market.book.now(chosen.origin(it.configuration))) for it in pools]
+        return usd / (min(prices) * pools[0].stream.n_output_tokens)
+    with np.errstate(divide="ignore"):  # what is dearer for one replica is asked for nothing
+        n_replicas = np.floor(usd_per_hour(pools) * NEARLY / usd)
+        return np.asarray(sum(it.rate_per_s for it in pools) / n_replicas)
+
+
+def _aim(
+    market: Market, objective: str, factors: Mapping[str, float], limits: dict[str, float] | None
+) -> Aim:
+    return Aim(
+        wanted=tuple(
+            Wanted(
+                name=one.name,
+                demand_tokens_per_s=one.tokens_per_s(factors),
+                n_output_tokens=one.n_output_tokens,
+                served=one.model.name,
+            )
+            for one in market.streams
+        ),
+        objective=objective,
+        limits=dict(market.request.limits) if limits is None else limits,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Posing:
+    """A program that is posed again and again, with what is known by then.
+
+    Args:
+        now: a configuration as it is known; None leaves it out.
+        pools: how many replicas of configurations there are.
+        origins: of what is posed, as it was offered, by identity.
+    """
+
+    market: Market
+    aim: Aim
+    allowed: Allowed
+    now: Now
+    pools: Pools
+    most_sorts: int | None
+    factors: Mapping[str, float]
+    origins: dict[int, NodeConfiguration] = field(default_factory=dict)
+
+
+def as_offered(one: NodeConfiguration) -> NodeConfiguration:
+    """At its fluid rate."""
+    return one
+
+
+def _solved(posing: _Posing, options: SolverOptions, *, tied: bool) -> Chosen:
+    """One program, solved.
+
+    Raises:
+        OutOfTimeError: time ended before there was a fleet, or a proof that there is none.
+    """
+    market = posing.market
+    most = posing.aim.limits.get(RENT, math.inf)
+    base = [
+        one
+        for one in market.offered.configurations
+        if one.usd_per_hour <= most and posing.allowed(one)
+    ]
+    known = [(now, one) for one in base if (now := posing.now(one)) is not None]
+    serving = tuple(now for now, _ in known if now.output_tokens_per_s > 0.0)
+    posing = replace(posing, origins={id(now): one for now, one in known})
+    offered = replace(market.offered, configurations=serving)
+    posed = offered.posed(posing.aim)
+    program, network = _program(posing, posed, tied=tied)
+    solution, flows = mastered(program, network, options, most_direct=MOST_DIRECT)
+    if solution.status is Status.UNKNOWN:
+        raise solution.unsettled()
+    return Chosen(
+        market=market,
+        offered=offered,
+        posed=posed,
+        program=program,
+        network=network,
+        solution=solution,
+        flows=flows,
+        origins=posing.origins,
+        factors=posing.factors,
+    )
+
+
+def _program(
+    posing: _Posing, posed: PosedOnNodes, *, tied: bool
+) -> tuple[PlacementProgram, Handover | None]:
+    """What was posed, with counts of kinds and the choice of streams; fewest stages tie first."""
+    columns, market = posed.columns, posing.market
+    of_column = [columns.configurations[i].pattern for i in columns.which.tolist()]
+    none = [0.0] * columns.n_parts
+    devices = np.array([*none, *(one.n_devices for one in of_column)])
+    stages = np.array([*none, *(one.shape[-1] - 1 for one in map(_on_nodes, of_column))])
+    ties = (stages, *posed.program.ties) if tied else ()
+    program = replace(posed.program, ties=ties, ties_within=0.0, most_sorts=posing.most_sorts)
+    kinds = [""] * columns.n_parts + [one.kind_name for one in of_column]
+    program = with_counts(program, kinds, devices, market.request.counts)
+    program = with_pools(program, _origins(posing, columns), posing.pools)
+    places, network = market.request.places, posed.network
+    if places and network is not None:
+        network = within_places(network, [places.get(kind, kind) for kind in kinds])
+    asked = np.array([(one.demand_tokens_per_s or 0.0) * KTOKEN for one in posing.aim.wanted])
+    is_for_share = posing.aim.objective == SHARE
+    serves = asked * (MOST_SHARE if is_for_share else 1.0)
+    n_parts = 1 if is_for_share else N_PARTS  # parts of what is to be found are no whole numbers
+    return with_choice_of_streams(program, network, market.streams, serves, n_parts)
+
+
+def _origins(posing: _Posing, columns: Columns) -> list[int]:
+    """Of each column the configuration as it was offered, by identity; 0 of none."""
+    known = [posing.origins[id(columns.configurations[i])] for i in columns.which.tolist()]
+    return [0] * columns.n_parts + [id(one) for one in known]
+
+
+def _on_nodes(pattern: Pattern) -> NodePattern:
+    assert isinstance(pattern, NodePattern)
+    return pattern
+
+
+def _price(one: NodeConfiguration) -> float:
+    """Of what it serves; without end where it serves nothing."""
+    rate = one.output_tokens_per_s
+    return one.usd_per_hour / rate if rate > 0.0 else float("inf")

@@ -1,0 +1,244 @@
+"""Where not everything can be served: targets that nobody meets, and the most by priority."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from planner.errors import NoPlanError, OutOfTimeError
+from planner.placing.fabrics.patterns import NodeConfiguration
+from planner.placing.fleets.choosing.incumbents import roomy_fleet
+from planner.placing.fleets.choosing.searching import SHARE, as_offered, settled
+from planner.placing.fleets.chosen import Chosen
+from planner.placing.fleets.market import Market, asked_again
+from planner.placing.fleets.offering import source_of
+from planner.placing.fleets.streams import targets_of
+from planner.quantities.units import show
+from planner.results.engines import EngineDeployment
+from planner.results.obstacles import Obstacle, PlacementConflict, beyond_text
+from planner.running.deadlines import check, share
+from planner.specs.records.roles import DECODE, PREFILL, TOGETHER
+from planner.specs.traffic.percentiles import TTFT, PercentileTarget
+from planner.specs.traffic.records import TrafficClass
+
+_ROUNDING = 1e-6
+"""Of a share that one program says, by which another may find it too large."""
+
+_PRECISION = 1.0 / 1024.0
+"""Of the share of a class that is served, relative to it."""
+
+PART_SHARE = 0.25
+"""Of the time that is left, what finding a part to serve may take."""
+
+_LEAST = 2.0**-30
+"""Share of a class below which it is taken for none."""
+
+
+def unreachable(market: Market) -> None:
+    """Refuse classes that no replica can serve, however little comes.
+
+    Raises:
+        NoPlanError: the conflict, a `PlacementConflict`, says the least that is reachable.
+    """
+    found: list[Obstacle] = []
+    for one in market.request.classes:
+        mine = [
+            offer
+            for offer in market.offered.configurations
+            if any(each.name == one.name for each in market.streams[offer.model].classes)
+        ]
+        if not mine:
+            found.append(_no_room(market, one))
+        elif not _is_served(market, mine):
+            found += _missed(market, one, mine)
+    check()
+    if found:
+        raise NoPlanError(_conflict(market, found))
+
+
+def _conflict(market: Market, obstacles: Sequence[Obstacle]) -> PlacementConflict:
+    return PlacementConflict(
+        pool=market.site.name,
+        n_free=market.site.n_free,
+        n_devices=market.site.n_devices,
+        obstacles=tuple(obstacles),
+        verified=("no replica that its devices hold, as simulated, with one request in it",),
+    )
+
+
+def _is_served(market: Market, mine: Sequence[NodeConfiguration]) -> bool:
+    """Whether some replica does both phases for a class, or some each of them."""
+    roles = {
+        role
+        for role in dict.fromkeys(one.role for one in mine)
+        if any(_serves(market, one) for one in mine if one.role == role)
+    }
+    return TOGETHER in roles or {PREFILL, DECODE} <= roles
+
+
+def _serves(market: Market, offer: NodeConfiguration) -> bool:
+    market.book.look_at(offer)
+    return market.book.now(offer).output_tokens_per_s > 0.0
+
+
+def _no_room(market: Market, one: TrafficClass) -> Obstacle:
+    n_tokens = sum(one.lengths.longest)
+    return Obstacle(
+        name=f"model of {one.name}",
+        asked=float(n_tokens),
+        reachable=0.0,
+        dimension="1",
+        reason=(
+            f"no replica on {market.site.n_free} free devices holds {one.model.name} "
+            f"and a request of {n_tokens} tokens"
+        ),
+    )
+
+
+def _too_few(market: Market, one: TrafficClass) -> Obstacle:
+    return Obstacle(
+        name=f"traffic of {one.name}",
+        asked=one.rate_per_s,
+        reachable=0.0,
+        dimension="request/s",
+        reason=f"{market.site.n_free} free devices, and limits, leave no replica for it",
+    )
+
+
+def _missed(
+    market: Market, one: TrafficClass, mine: Sequence[NodeConfiguration]
+) -> Iterator[Obstacle]:
+    """Targets of a class that no replica meets by itself; all, if each is met by some."""
+    best = [(target, *_least(market, target, mine)) for target in targets_of(one)]
+    beyond = [each for each in best if each[1] > each[0].at_most_s] or best
+    for target, least_s, offer in beyond:
+        what = (
+            f"the least {target.name} of {one.name}, of a request by itself, is "
+            f"{show(least_s, 's')} on {show(offer.usd_per_hour, 'USD/h')}"
+        )
+        if least_s > target.at_most_s:
+            deployment = offer.deployment(1)
+            high = 0.0
+            if isinstance(deployment, EngineDeployment):
+                of = deployment.ttft_s if target.quantity == TTFT else deployment.tpot_s
+                high = of.high / of.value - 1.0
+            what += f"; {beyond_text(target.at_most_s, least_s, high)}"
+        else:
+            what += "; as predicted, no replica meets it together with the others"
+        yield Obstacle(
+            name=f"{target.name} of {one.name}",
+            asked=target.at_most_s,
+            reachable=least_s,
+            dimension="s",
+            reason=what,
+        )
+
+
+def _least(
+    market: Market, target: PercentileTarget, mine: Sequence[NodeConfiguration]
+) -> tuple[float, NodeConfiguration]:
+    """The least of a quantity that any replica has for requests by themselves, and which one."""
+    found = []
+    for offer in mine:
+        if offer.role == PREFILL and target.quantity != TTFT:
+            continue
+        if offer.role == DECODE and target.quantity == TTFT:
+            continue
+        station, stream = source_of(offer).ways.stations[0], market.streams[offer.model]
+        least_s = market.book.capacities.alone_s(stream, station, target.quantity, target.share)
+        seconds = least_s + market.book.handed(offer).seconds
+        found.append((seconds, offer))
+    nobody = (math.inf, mine[0])
+    return min(found, key=lambda each: (each[0], each[1].usd_per_hour), default=nobody)
+
+
+def shared_out(market: Market, most: float = 1.0) -> tuple[Market, dict[str, float]]:
+    """The most of every class that the devices serve, the highest priority first.
+
+    Of classes of one priority each is served to the same share, within `_PRECISION`.
+
+    Args:
+        most: share of any class.
+
+    Returns:
+        What there is to choose from for the traffic that is served, and its share of each class.
+
+    Raises:
+        NoPlanError: nothing of any class can be served; the conflict is a `PlacementConflict`.
+    """
+    classes = market.request.classes
+    apart = _apart(market)
+    served = dict.fromkeys((one.name for one in classes), 0.0)
+    for priority in sorted({one.priority for one in classes}, reverse=True):
+        level = [one.name for one in classes if one.priority == priority]
+        share = most * _share(apart, served, level)
+        served |= dict.fromkeys(level, share)
+    kept = tuple(
+        replace(one, rate_per_s=one.rate_per_s * served[one.name])
+        for one in classes
+        if served[one.name] > 0.0
+    )
+    if not kept:
+        raise NoPlanError(_conflict(market, [_too_few(market, one) for one in classes]))
+    return asked_again(market, replace(market.request, classes=kept)), served
+
+
+def roomy(
+    market: Market, wider: Mapping[str, float], fluid: Chosen, served: Mapping[str, float]
+) -> tuple[Chosen, Chosen, Mapping[str, float]]:
+    """A fleet with room to spare, the cheapest at fluid rates, and what is served: less if need."""
+    chosen, part = roomy_fleet(market, wider), None
+    if not chosen.is_found and {*served.values()} == {1.0}:
+        with suppress(OutOfTimeError), share(PART_SHARE):
+            part = _roomy_part(market, wider)
+    return part or (chosen, fluid, served)
+
+
+def _roomy_part(
+    market: Market, wider: Mapping[str, float]
+) -> tuple[Chosen, Chosen, dict[str, float]] | None:
+    """A fleet with so much room for as much as can be served; None where that is nothing.
+
+    Classes of several priorities are left to `shared_out`.
+
+    Args:
+        wider: see `roomy_fleet`.
+
+    Returns:
+        It, the cheapest one at fluid rates, and what is served of each class.
+    """
+    classes = market.request.classes
+    if len({one.priority for one in classes}) > 1:
+        return None
+    most = roomy_fleet(market, wider, SHARE)
+    part = min(1.0, -most.solution.objective) * (1.0 - _ROUNDING) if most.is_found else 0.0
+    if part <= _LEAST:
+        return None
+    less = tuple(replace(one, rate_per_s=one.rate_per_s * part) for one in classes)
+    again = asked_again(market, replace(market.request, classes=less))
+    fluid = settled(again, now=as_offered)
+    return roomy_fleet(again, wider), fluid, {one.name: part for one in classes}
+
+
+def _apart(market: Market) -> Market:
+    """What there is where no class shares replicas, as formulas have it."""
+    if any(len(one.classes) > 1 for one in market.streams):
+        return asked_again(market, replace(market.request, sharing=False))
+    return market
+
+
+def _share(market: Market, served: Mapping[str, float], level: Sequence[str]) -> float:
+    """The largest share of some classes that can be served beside what is served of others."""
+    if len(level) == len(market.request.classes):  # of all alike one program says it
+        most = settled(market, objective=SHARE)
+        return min(1.0, -most.solution.objective) * (1.0 - _ROUNDING) if most.is_found else 0.0
+    low, high = 0.0, 1.0
+    if settled(market, factors={**served, **dict.fromkeys(level, high)}).is_found:
+        return high
+    while high - low > _PRECISION * high and high > _LEAST:
+        middle = (low + high) / 2.0
+        found = settled(market, factors={**served, **dict.fromkeys(level, middle)}).is_found
+        low, high = (middle, high) if found else (low, middle)
+    return low

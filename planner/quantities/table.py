@@ -1,0 +1,521 @@
+"""What a deployment is judged by: each quantity once, for limits, objectives, axes and words.
+
+A row of `QUANTITIES` says all that is known of a quantity wherever it is met: the option that
+limits it, its unit, what the programs call it and in which scale, where a deployment tells it,
+and what people call it. Options of the command, limits of programs, hints, reports, JSON and the
+verifier read it here. To add a quantity is to add a row, and its coefficients to each runtime
+that can count it (`programs.amounts`); a runtime that has none refuses it by its option's name.
+
+Inside programs milliseconds, GiB, kilowatts and US dollars per million output tokens are the
+units in which solvers' tolerances are harmless; everywhere else quantities are in SI.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Literal
+
+from planner.errors import Problem
+from planner.quantities.units import show
+
+MS = 1e3
+USD_PER_MTOKEN = 1e6
+KW = 1e3
+GIB = 1.0 / 2**30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """A quantity as an axis of a frontier, and of its picture.
+
+    Args:
+        words: what the axis is called in a sentence.
+        title: what it is called in a picture, with the unit drawn.
+        is_delay: it is what a frontier keeps short; else it is set against that.
+        factor: of what is drawn to SI.
+        is_speed: what is drawn is the inverse of the quantity.
+        before: what stands before a number.
+        price: what a rate costs, in the words of the preferred point.
+    """
+
+    words: str
+    title: str
+    is_delay: bool = False
+    factor: float = 1.0
+    is_speed: bool = False
+    before: str = ""
+    price: str = "price"
+
+    def drawn(self, value: float) -> float:
+        """The number that is drawn for a value in SI."""
+        return 1 / value if self.is_speed else value * self.factor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity:
+    """One quantity, wherever it is met.
+
+    Args:
+        name: of its limit, one word, the row's name everywhere.
+        dimension: of it, as `units.show` takes it.
+        fields: of a deployment that tell it; the first that the deployment has.
+        program: its coefficients in a program, by name; they may hold the inverse.
+        scale: factor from SI to the program's unit, and to the unit that people write.
+        is_inverse: a program holds the time of a token in place of the tokens in a time.
+        option: that limits it; none does where empty.
+        metavar, about: of the option, for its help.
+        target: field of `Targets` that holds the limit; empty for one of `further`.
+        is_least: the limit is a least, not a most.
+        row: right side of the row of a program whose coefficients hold the limit already.
+        least: quantity of a program whose least is the best that can be reached.
+        pattern: how people write it: `{}ms`.
+        example: of a value, as people write it.
+        is_count: a whole number.
+        relief: factor by which the limit is loosened to see what it costs; 0 where the plan is
+            credited with the limit itself, so that looser is not better.
+        label: what reports call it.
+        head: why there is no plan, where this limit alone is at fault.
+        reason: the fact that stands in the way.
+        objective: its name as an objective; it is none where empty.
+        aim: the objective in words.
+        axis: as an axis of a frontier; it is none where left out.
+        is_offered: users may ask for the objective.
+        placed: how a placement keeps its limit: `each` replica by itself, `all` of them
+            together, or `model` by model; where empty, none does.
+        needs: a device without this figure in its file has no such quantity.
+        lack, cure: what is then wrong, and its remedy.
+        counted: it by itself, of a deployment and its device, where no field tells it.
+    """
+
+    name: str
+    dimension: str
+    label: str
+    fields: tuple[str, ...] = ()
+    program: str = ""
+    scale: float = 1.0
+    is_inverse: bool = False
+    option: str = ""
+    metavar: str = "N"
+    about: str = ""
+    target: str = ""
+    is_least: bool = False
+    row: float | None = None
+    least: str = ""
+    pattern: str = "{}"
+    example: str = ""
+    is_count: bool = False
+    relief: float = 1.1
+    head: str = ""
+    reason: str = ""
+    objective: str = ""
+    aim: str = ""
+    axis: Axis | None = None
+    is_offered: bool = True
+    placed: Literal["", "each", "all", "model"] = ""
+    needs: str = ""
+    lack: str = ""
+    cure: str = ""
+    counted: Callable[[Any, Any], float] | None = None
+
+    @property
+    def argument(self) -> str:
+        """The option as an argument's name: `max_cost`."""
+        return self.option.lstrip("-").replace("-", "_")
+
+    @property
+    def best(self) -> str:
+        """Quantity of a program whose least is the best that can be reached."""
+        return self.least or self.program
+
+    @property
+    def is_rate(self) -> bool:
+        """Of which more is better, and a program holds the inverse."""
+        return self.is_inverse
+
+    def told(self, deployment: object) -> float:
+        """What a deployment comes to, SI."""
+        for field in self.fields:
+            try:
+                return float(attrgetter(field)(deployment))
+            except AttributeError:
+                continue
+        further: Mapping[str, float] = getattr(deployment, "further", {})
+        return further[self.name]
+
+    def counted_of(self, deployment: object, device: object) -> float:
+        """What a deployment on a device comes to, SI; by itself where no field tells it."""
+        return self.counted(deployment, device) if self.counted else self.told(deployment)
+
+    def at_most(self, limit: float) -> float:
+        """A limit in SI as the right side of a program's row: a least is a most of the negative."""
+        if self.row is not None:
+            return self.row
+        return (-self.scale if self.is_least else self.scale) * limit
+
+    def in_si(self, value: float) -> float:
+        """What a program's coefficients come to, in SI."""
+        scaled = value * (1.0 / self.scale)
+        if self.is_inverse:
+            return 1.0 / scaled if scaled else math.inf
+        return -scaled if self.is_least else scaled
+
+    def is_kept(self, value: float, limit: float, *, tolerance: float = 0.0) -> bool:
+        """Whether a value of a deployment is within a limit."""
+        if self.is_least:
+            return value >= limit * (1 - tolerance)
+        return value <= limit * (1 + tolerance)
+
+    def written(self, value: float) -> str:
+        """A value as the option takes it."""
+        scaled = value if self.is_count else value * self.scale
+        return self.pattern.format(f"{scaled:.12g}")
+
+    def reached(self, value: float) -> str:
+        """A value that has a plan as the option takes it: rounded to the side that has one."""
+        return self.pattern.format(
+            f"{self.rounded(value if self.is_count else value * self.scale):.12g}"
+        )
+
+    def rounded(self, value: float) -> float:
+        """To three significant digits, to the side that has a plan; counts stay whole."""
+        if self.is_count:
+            return round(value)
+        step = 10.0 ** (math.floor(math.log10(value)) - 2)
+        return (math.floor(value / step) if self.is_least else math.ceil(value / step)) * step
+
+    def shown(self, value: float) -> str:
+        return limited_text(value, self.dimension)
+
+    def limit_text(self, limit: float) -> str:
+        """`≤ 30 ms`, `≥ 16`."""
+        return f"{'≥' if self.is_least else '≤'} {self.shown(limit)}"
+
+
+_ROWS = (
+    Quantity(
+        name="tpot",
+        dimension="s",
+        label="TPOT",
+        fields=("planned_tpot_s", "tpot_s"),
+        placed="each",
+        program="latency",
+        scale=MS,
+        option="--latency-target",
+        metavar="TIME",
+        about="Longest mean time per output token, like 30ms.",
+        target="tpot_s",
+        pattern="{}ms",
+        example="30ms",
+        head="no plan decodes {model} on {pool} in {asked} a token",
+        reason="the fastest token{within} takes {value} on {where}",
+        objective="latency",
+        aim="least time per output token",
+        axis=Axis(
+            words="speed per user", title="speed per user, tokens/s", is_delay=True, is_speed=True
+        ),
+    ),
+    Quantity(
+        name="ttft",
+        dimension="s",
+        label="TTFT",
+        fields=("planned_ttft_s", "ttft_s"),
+        placed="each",
+        program="ttft",
+        scale=MS,
+        option="--ttft-target",
+        metavar="TIME",
+        about="Longest time to the first token, like 1s.",
+        target="ttft_s",
+        pattern="{}ms",
+        example="1s",
+        head="no plan prefills {n_input} tokens of {model} on {pool} in {asked}",
+        reason="the first token takes {value} at best{within}, on {where}",
+        objective="ttft",
+        aim="least time to first token",
+        axis=Axis(words="time to first token", title="time to first token, s", is_delay=True),
+    ),
+    Quantity(
+        name="cost",
+        dimension="USD/token",
+        label="cost",
+        fields=("usd_per_token",),
+        program="cost",
+        scale=USD_PER_MTOKEN,
+        option="--max-cost",
+        metavar="PRICE",
+        about="Highest rent per output token, like '$20/Mtoken'.",
+        target="usd_per_token",
+        pattern="${}/Mtoken",
+        example="'$20/Mtoken'",
+        head="no plan serves {model} on {pool} for {asked}",
+        reason="the cheapest plan{within} takes {value} on {where}",
+        objective="cost",
+        aim="least rent per output token",
+        axis=Axis(
+            words="cost per token",
+            title="cost per million output tokens",
+            factor=USD_PER_MTOKEN,
+            before="$",
+        ),
+    ),
+    Quantity(
+        name="devices",
+        dimension="1",
+        label="devices",
+        fields=("n_devices",),
+        placed="all",
+        program="devices",
+        option="--max-devices",
+        about="Most devices of all replicas together.",
+        target="n_devices",
+        example="64",
+        is_count=True,
+        relief=2.0,
+        head="no plan serves {model} on {asked} devices of {pool}",
+        reason="the smallest plan{within} takes {where}",
+        objective="devices",
+        aim="fewest devices",
+    ),
+    Quantity(
+        name="batch",
+        dimension="1",
+        label="decode batch",
+        fields=("n_sequences",),
+        placed="each",
+        program="batch",
+        option="--min-batch",
+        about="Fewest sequences decoded together.",
+        target="min_batch",
+        is_least=True,
+        example="16",
+        is_count=True,
+        relief=0.5,
+        head="no plan decodes {asked} sequences of {model} together on {pool}",
+        reason="the largest batch to choose from{within} is {value} on {where}",
+    ),
+    Quantity(
+        name="demand",
+        dimension="token/s",
+        label="demand",
+        fields=("output_tokens_per_s",),
+        placed="model",
+        program="demand",
+        scale=1.0,
+        option="--demand",
+        metavar="RATE",
+        about="Output tokens that replicas serve together, like 20000tok/s.",
+        target="demand_tokens_per_s",
+        is_least=True,
+        row=1.0,
+        least="capacity",
+        pattern="{}tok/s",
+        example="20000tok/s",
+        relief=0.9,
+        head="no plan serves {asked} of {model} on {pool}",
+    ),
+    Quantity(
+        name="replicas",
+        dimension="1",
+        label="replicas",
+        fields=("n_replicas",),
+        placed="model",
+        program="replicas",
+        option="--replicas",
+        about="Exactly so many replicas of the deployment.",
+        target="n_replicas",
+        is_least=True,
+        is_count=True,
+        example="4",
+        relief=0.5,
+        head="no plan puts {asked} replicas of {model} on {pool}",
+        reason="the most replicas{within} are {where}",
+    ),
+    Quantity(
+        name="decode_cost",
+        dimension="USD/token",
+        label="cost of decoding",
+        fields=("usd_per_decoded_token",),
+        program="decode_cost",
+        scale=USD_PER_MTOKEN,
+        objective="decode_cost",
+        aim="least rent per token while decoding",
+        is_offered=False,
+        axis=Axis(
+            words="cost of decoding",
+            title="cost of decoding per million tokens",
+            factor=USD_PER_MTOKEN,
+            before="$",
+        ),
+    ),
+    Quantity(
+        name="rent",
+        dimension="USD/h",
+        label="rent",
+        fields=("usd_per_hour",),
+        placed="all",
+        program="rent",
+        option="--max-rent",
+        metavar="PRICE",
+        about="Most rent of all replicas, like '$500/h'.",
+        pattern="${}/h",
+        example="'$500/h'",
+        head="no plan serves {model} on {pool} for {asked}",
+        reason="the plan of least rent{within} takes {value} on {where}",
+        objective="rent",
+        aim="least rent per hour",
+        axis=Axis(words="rent per hour", title="rent per hour", before="$"),
+    ),
+    Quantity(
+        name="power",
+        dimension="W",
+        label="power",
+        placed="all",
+        program="power",
+        scale=1.0 / KW,
+        option="--max-power",
+        metavar="POWER",
+        about="Most power of all devices, by their TDP, like 20kW.",
+        pattern="{}kW",
+        example="20kW",
+        head="no plan serves {model} on {pool} with {asked}",
+        reason="the plan of least power{within} draws {value} on {where}",
+        needs="tdp_w",
+        lack="no TDP is known of {device}",
+        cure="give its file a `[power]` with `tdp`, or leave it out",
+        counted=lambda deployment, device: deployment.n_devices * device.tdp_w,
+    ),
+    Quantity(
+        name="throughput",
+        dimension="token/s",
+        label="throughput",
+        fields=("output_tokens_per_s",),
+        program="throughput",
+        scale=MS,
+        is_inverse=True,
+        objective="throughput",
+        aim="most output tokens per second",
+        axis=Axis(
+            words="throughput",
+            title="output tokens/s of all users",
+            price="time of all devices per token",
+        ),
+    ),
+    Quantity(
+        name="device-throughput",
+        dimension="token/s",
+        label="throughput of a device",
+        fields=("device_tokens_per_s",),
+        program="device-throughput",
+        scale=MS,
+        is_inverse=True,
+        objective="device-throughput",
+        aim="most output tokens per second of a device",
+        axis=Axis(
+            words="throughput of a device",
+            title="output tokens/s of a device",
+            price="device time per token",
+        ),
+    ),
+    Quantity(
+        name="hbm",
+        dimension="B",
+        label="HBM",
+        fields=("memory.used_bytes", "used_bytes"),
+        program="memory",
+        scale=GIB,
+        head="no plan fits {model} into the memory of {pool}",
+        reason="the plan that needs least memory{within} takes {value} of each device on {where}",
+    ),
+)
+
+QUANTITIES: dict[str, Quantity] = {row.name: row for row in _ROWS}
+"""Every quantity by name; limits are listed in this order everywhere."""
+
+MEMORY = "hbm"
+"""The limit that no option sets: what a device holds."""
+
+
+def limited_text(value: float, dimension: str) -> str:
+    """A quantity that can be limited: devices and sequences are counted, not rounded.
+
+    >>> limited_text(1024.0, "1"), limited_text(0.0301234, "s")
+    ('1024', '30.1 ms')
+    """
+    counted = dimension == "1" and float(value).is_integer()
+    return f"{value:.0f}" if counted else show(value, dimension)
+
+
+def limited() -> tuple[Quantity, ...]:
+    """Quantities that an option limits, in order."""
+    return tuple(one for one in QUANTITIES.values() if one.option)
+
+
+def placed(*how: str) -> tuple[Quantity, ...]:
+    """Quantities that a placement limits in one of these ways, in order."""
+    return tuple(one for one in limited() if one.placed in how)
+
+
+def objectives() -> tuple[str, ...]:
+    """What can be optimised, the usual first."""
+    names = [one.objective for one in QUANTITIES.values() if one.objective and one.is_offered]
+    return tuple(sorted(names, key=lambda name: name != "cost"))
+
+
+def objective_of(name: str) -> Quantity:
+    return next(one for one in QUANTITIES.values() if one.objective == name)
+
+
+def axes(*, delays: bool) -> tuple[str, ...]:
+    """Objectives that a frontier keeps short, or sets against them."""
+    found = {one.objective: one.axis for one in QUANTITIES.values() if one.is_offered}
+    return tuple(name for name, axis in found.items() if axis and axis.is_delay == delays)
+
+
+def axis_of(name: str) -> Axis:
+    """An objective as an axis of a frontier."""
+    axis = objective_of(name).axis
+    assert axis is not None
+    return axis
+
+
+def lacking(limits: Collection[str], device: Any) -> Iterator[Problem]:  # noqa: ANN401
+    """Limits that need a figure which the device's file does not say."""
+    for name in limits:
+        quantity = QUANTITIES[name]
+        if quantity.needs and getattr(device, quantity.needs) is None:
+            yield Problem(
+                where=quantity.option,
+                fact=quantity.lack.format(device=device.name),
+                remedy=quantity.cure,
+            )
+
+
+def refused(
+    limits: Collection[str], known: Collection[str], runtime: str, reasons: Mapping[str, str]
+) -> Iterator[Problem]:
+    """Limits that a runtime cannot count, by the names of their options.
+
+    Args:
+        limits: names of those that are asked for.
+        known: quantities of the runtime's programs.
+        runtime: what people call it.
+        reasons: facts that say more than that it cannot, by limit.
+    """
+    for name in limits:
+        quantity = QUANTITIES[name]
+        if quantity.program not in known:
+            fact = reasons.get(name, f"{runtime} does not count {quantity.label}")
+            yield Problem(where=quantity.option, fact=fact, remedy="leave it out")
+
+
+def broken_limits(
+    limits: Mapping[str, float], deployment: object, *, tolerance: float
+) -> Iterator[str]:
+    """What of a deployment is beyond a limit, in words."""
+    for name, limit in limits.items():
+        value = QUANTITIES[name].told(deployment)
+        if not QUANTITIES[name].is_kept(value, limit, tolerance=tolerance):
+            yield f"{name} {value!r} beyond {limit!r}"

@@ -1,0 +1,154 @@
+"""What a request is where the user leaves something out, and the command line of a request."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from planner.quantities.table import QUANTITIES, limited
+from planner.specs.ask.quality import usual_formats
+from planner.specs.ask.targets import DEGREE_OPTIONS, Speculation, Targets
+from planner.specs.options.counts import DEFAULT_BATCHES, N_LARGER_BATCHES, batches_text, span_text
+from planner.specs.options.table import usual
+from planner.specs.records.devices import Workload
+
+if TYPE_CHECKING:
+    from planner.specs.ask.engine import EngineRequest
+    from planner.specs.ask.request import Request
+
+DEFAULT_MODEL, DEFAULT_TOPOLOGY = usual("--model"), usual("--topology")
+USUAL_UTILISATION = 0.85
+"""Share of their capacity that replicas serve of requests that come at a rate; `assumed`."""
+
+DEFAULT_WORKLOAD = Workload(
+    n_input_tokens=int(usual("--input")), n_output_tokens=int(usual("--output"))
+)
+NEAR_SHARE = 0.005
+"""Of its objective that a placement gives up at most for replicas over fewer nodes and leaves, and
+for compact slices."""
+
+RULE_SHARE = 0.05
+"""Of its objective that a plan has to gain without a rule of the engine for an answer to say so."""
+
+N_SIMULATED = int(usual("--simulated"))
+"""Requests that a fleet is tried on: of 20 batches of 880, each p99 has 8 above it."""
+
+
+def default_prefill(targets: Targets) -> str:
+    """With a latency target requests are prefilled at once, without one for least cost.
+
+    Where the first token has a target of its own, that says how long prompts may take together.
+    """
+    is_bounded = targets.ttft_s is not None
+    return "latency" if targets.tpot_s is not None and not is_bounded else "cost"
+
+
+def default_prefill_batches(prefill: str) -> Sequence[int]:
+    """For least latency each request alone, for least cost any batch."""
+    return (1,) if prefill == "latency" else DEFAULT_BATCHES
+
+
+def default_batches(targets: Targets) -> tuple[int, ...]:
+    """The usual decode batches, and those from `min_batch` to twice as many beyond them.
+
+    >>> from planner.specs.ask.targets import Targets
+    >>> default_batches(Targets(min_batch=2000))[-3:]
+    (3952, 3984, 4000)
+    """
+    least, most = targets.min_batch, DEFAULT_BATCHES[-1]
+    if least is None or least <= most:
+        return DEFAULT_BATCHES
+    step = max(1, -(-least // N_LARGER_BATCHES))
+    larger = range(least, 2 * least + 1, step)
+    return tuple(sorted({*DEFAULT_BATCHES, *larger, 2 * least}))
+
+
+def command_of(request: Request, changes: Mapping[str, str]) -> str:
+    """The command line of a request, with some options changed; defaults are left out.
+
+    Args:
+        request: what was asked.
+        changes: value by option, as text.
+    """
+    targets = request.targets
+    options = {
+        **served_options(request),
+        "--weights": (
+            ",".join(request.weights_formats),
+            ",".join(usual_formats(request.model, targets)),
+        ),
+        "--kv": (",".join(request.kv_formats), request.model.kv_format),
+        "--batch": (batches_text(request.batches), batches_text(default_batches(targets))),
+        "--prefill-batch": (
+            batches_text(request.prefill_batches),
+            batches_text(default_prefill_batches(request.prefill)),
+        ),
+        **limit_options(targets),
+        "--prefill": (request.prefill, default_prefill(targets)),
+        "--objective": (request.objective, "cost"),
+        **{DEGREE_OPTIONS[name]: (n, None) for name, n in targets.degrees.fixed().items()},
+        "--layout": (targets.layouts.text, ""),
+        "--confidence": (confidence_text(request.confidence), ""),
+        **_speculation_options(request.speculation),
+    }
+    return command_line(options, changes)
+
+
+def command_line(options: Mapping[str, tuple[object, object]], changes: Mapping[str, str]) -> str:
+    """A command line of options, each with what it is asked to be and what is usual."""
+    said = {name: str(value) for name, (value, default) in options.items() if value != default}
+    said.update(changes)
+    return shlex.join(["plan", *(word for pair in said.items() for word in pair)])
+
+
+def served_options(request: Request | EngineRequest) -> dict[str, tuple[object, object]]:
+    """What is served, where, and the tokens of a request, as they would be written."""
+    workload = request.workload
+    return {
+        "--model": (request.model.name, DEFAULT_MODEL),
+        "--topology": (request.cluster.name, DEFAULT_TOPOLOGY),
+        "--input": (workload.n_input_tokens, DEFAULT_WORKLOAD.n_input_tokens),
+        "--output": (workload.n_output_tokens, DEFAULT_WORKLOAD.n_output_tokens),
+    }
+
+
+def confidence_text(share: float | None) -> str:
+    """As it would be written; nothing where it is not asked for."""
+    return "" if share is None else f"{share:.12g}"
+
+
+def limit_options(targets: Targets) -> dict[str, tuple[object, object]]:
+    """The option of each limit, as it would be written, and what is usual."""
+    asked, loss = targets.limits(), targets.quality_loss_fraction
+    known = [one for one in limited() if one.name in asked]
+    return {
+        **{one.option: (one.written(asked[one.name]), None) for one in known},
+        "--max-utilisation": (_percent(targets.max_utilisation), "100%"),
+        "--max-quality-loss": (None if loss is None else _percent(loss), None),
+    }
+
+
+def reached_options(reached: Mapping[str, float]) -> dict[str, str]:
+    """Options with which there is a plan.
+
+    Args:
+        reached: values of limits that a plan keeps, SI; they are rounded to the side that has one.
+    """
+    return {QUANTITIES[name].option: QUANTITIES[name].reached(v) for name, v in reached.items()}
+
+
+def _speculation_options(speculation: Speculation | None) -> dict[str, tuple[object, object]]:
+    if speculation is None:
+        return {}
+    usual = Speculation(draft=speculation.draft)
+    return {
+        "--draft": (speculation.draft.name, None),
+        "--acceptance": (speculation.acceptance, usual.acceptance),
+        "--lookahead": (span_text(speculation.lookaheads), span_text(usual.lookaheads)),
+        "--speculation": (speculation.convention, usual.convention),
+    }
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100.0:.12g}%"

@@ -1,0 +1,200 @@
+"""A request for the best deployment of an engine, in its own words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.ask.targets import Lookahead
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.devices import ClusterSpec, Workload
+from planner.specs.records.kernels import EngineSpec, KernelTable
+from planner.specs.records.roles import TOGETHER
+from planner.specs.records.runtimes import ModelKind
+from planner.specs.records.served_formats import ServedFormats
+from planner.specs.validation.values import NOT_EMPTY, one_of
+
+PREFERENCES = SIMPLEST, BEST = "simplest", "objective"
+
+SMALL_CHUNKS = (256, 512, 1024)
+"""Most tokens of a pass where prompts hold answers up for too long; `assumed`."""
+
+CHUNKS = (*SMALL_CHUNKS, 2048, 4096, 8192, 16384)
+"""Most tokens of a pass; beside vLLM's defaults of 2048 and 8192 those around; `assumed`."""
+
+
+OVERLAPS = ("none", "two-batch")
+"""Whether two micro-batches hide each other's messages."""
+
+LOOKAHEADS = (1, 2, 3, 4)
+"""Tokens drafted at once to choose from; `assumed`."""
+
+
+Overlap = Annotated[str, one_of("overlap", OVERLAPS)]
+Preference = Annotated[str, one_of("preference", PREFERENCES)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedModel:
+    """A model that may be served.
+
+    Args:
+        name, title: its names.
+        weights_formats: of its weights to choose from.
+        usual_formats: those that are offered where none is named.
+        quality_loss_fraction: what it loses of the quality of the model that is asked for, if it
+            is a variant of that.
+        quality: where that is known from.
+        kind: `dense`, or `mixture` of experts.
+    """
+
+    name: str
+    title: str
+    kind: ModelKind
+    weights_formats: tuple[str, ...] = ()
+    usual_formats: tuple[str, ...] = ()
+    quality_loss_fraction: float = 0.0
+    quality: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedDrafting:
+    """Speculative decoding that a deployment may use, or leave.
+
+    Args:
+        kind: `mtp`, `eagle` or `medusa`.
+        acceptance: probability that a drafted token is accepted, by position; the last holds for
+            all further ones.
+        lookaheads: tokens drafted at once to choose from.
+    """
+
+    kind: str
+    acceptance: Annotated[tuple[float, ...], NOT_EMPTY]
+    lookaheads: Annotated[tuple[Lookahead, ...], NOT_EMPTY]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedPool:
+    """A pool of devices; any number of them may be used, node after node.
+
+    Args:
+        name: of its topology.
+        device: name of the device.
+        n_devices_per_node: of them in a node.
+        usd_per_hour: rent of one device.
+        tdp_w: power of one device; None where nobody says.
+    """
+
+    name: str
+    device: str
+    n_devices: int
+    n_devices_per_node: int
+    usd_per_hour: float
+    tdp_w: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineRequest:
+    """What is asked of the deployments of an engine.
+
+    Args:
+        hit_fraction: share of the input that the prefix cache already has.
+        formats: choices of formats for weights, experts and cache.
+        batches: sequences on one attention rank to choose from.
+        chunks: most tokens of one pass to choose from.
+        objective: one of `OBJECTIVES`.
+        confidence: share of cases in which what is planned holds; 0 plans what is predicted, and
+            so does None inside the measured region, outside of which it holds in `CONFIDENCE`.
+        prefer: one of `PREFERENCES`: the best objective, or the simplest of all that are no
+            worse than it by more than the error.
+        variants: models that may be served in the model's place.
+        overlaps: of `OVERLAPS`, to choose from; two batches only where tokens are exchanged.
+        drafting: what may be drafted, if anything.
+        measured_by: engines and versions whose measured kernels times are made of.
+        records: of all that is named.
+    """
+
+    model: AskedModel
+    cluster: AskedPool
+    engine: str
+    workload: Workload
+    hit_fraction: float
+    targets: Targets
+    formats: tuple[ServedFormats, ...]
+    batches: tuple[int, ...]
+    chunks: tuple[int, ...]
+    objective: str
+    confidence: float | None
+    prefer: str
+    options: SolverOptions
+    records: ServingRecords
+    variants: tuple[AskedModel, ...] = ()
+    overlaps: tuple[str, ...] = OVERLAPS[:1]
+    drafting: AskedDrafting | None = None
+    measured_by: tuple[str, ...] = ()
+
+    @property
+    def models(self) -> tuple[AskedModel, ...]:
+        return (self.model, *self.variants)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingRecords:
+    """What is served, and what serves it.
+
+    Args:
+        models: the one that is asked for, then its variants.
+        cluster: devices and what connects them.
+        kernels: of its device under the engine; those of other engines left out.
+    """
+
+    models: tuple[Architecture, ...]
+    cluster: ClusterSpec
+    engine: EngineSpec
+    kernels: KernelTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictionRequest:
+    """One given deployment and its traffic.
+
+    Args:
+        n_tensor, n_data, n_stages, n_expert_parallel, n_expert_tensor: devices by use.
+        exchanges: tokens are sent to their experts.
+        batch: requests in flight on one attention rank.
+        chunk_tokens: most tokens of a pass.
+        overlaps: two micro-batches hide each other's messages.
+        hit_fraction: share of the input that the prefix cache has.
+        n_shared_tokens: first tokens that all requests have in common.
+        drafter: `mtp`, `eagle` or `medusa`; empty without drafts.
+        n_drafted: tokens of a round.
+        acceptance: probability that one is accepted, by position; none without drafts.
+        requests_per_s: that arrive at all ranks together; None where nothing is said of it.
+        role: what the deployment does of each request.
+        n_redundant_experts: copies of experts of a layer, beside the first of each.
+        n_waves: requests of each place, the first of which all begin together; 0 without end.
+    """
+
+    records: ServingRecords
+    formats: ServedFormats
+    n_tensor: int
+    n_data: int
+    n_stages: int
+    n_expert_parallel: int
+    n_expert_tensor: int
+    exchanges: bool
+    batch: int
+    chunk_tokens: int
+    overlaps: bool
+    n_input_tokens: int
+    n_output_tokens: int
+    hit_fraction: float
+    n_shared_tokens: int
+    drafter: str
+    n_drafted: int
+    acceptance: tuple[float, ...]
+    requests_per_s: float | None = None
+    role: str = TOGETHER
+    n_waves: int = 0
+    n_redundant_experts: int = 0

@@ -1,0 +1,74 @@
+"""Rents that the user says, by kind of device, in place of those of the files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar, cast
+
+from planner.errors import Problem
+from planner.specs.ask.placement import SiteSpec
+from planner.specs.ask.request import repriced
+from planner.specs.files.pools import PoolSpec
+from planner.specs.records.devices import ClusterSpec
+from planner.specs.records.graphs import GraphSpec
+
+S = TypeVar("S", bound=SiteSpec)
+
+ALL = ""
+"""The kind that a rent is of which names none."""
+
+
+def kinds_of(site: SiteSpec) -> tuple[str, ...]:
+    """Names that a rent may be of: of the devices of a site, and of its groups."""
+    if isinstance(site, PoolSpec):
+        groups = (one.name for one in site.groups)
+        names = (*groups, *(one.cluster.device.name for one in site.groups))
+    else:
+        names = tuple(site.devices) if isinstance(site, GraphSpec) else (site.device.name,)
+    return tuple(dict.fromkeys(filter(None, names)))
+
+
+def unknown_kinds(prices: Mapping[str, float], sites: Sequence[SiteSpec]) -> Iterator[Problem]:
+    """Rents of kinds that no site has."""
+    known = list(dict.fromkeys(name for site in sites for name in kinds_of(site)))
+    for name in prices:
+        if name not in (ALL, *known) and known:
+            from planner.specs.validation.problems import did_you_mean
+
+            remedy = did_you_mean(name, known, otherwise=f"there is {' and '.join(known)}")
+            fact = "is no kind of device there"
+            yield Problem(where="--price", value=name, fact=fact, remedy=remedy)
+
+
+def priced(site: S, prices: Mapping[str, float]) -> S:
+    """A site at other rents per device.
+
+    Args:
+        prices: by a group, a device, or for all kinds by `ALL` [USD/h]; the first of these counts.
+    """
+    found: SiteSpec = site
+    if isinstance(site, PoolSpec):
+        groups = tuple(
+            replace(one, cluster=_priced(one.cluster, prices, one.name)) for one in site.groups
+        )
+        found = replace(site, groups=groups)
+    elif isinstance(site, GraphSpec):
+        devices = {
+            name: replace(one, usd_per_hour=_rent(prices, (name,), one.usd_per_hour))
+            for name, one in site.devices.items()
+        }
+        found = replace(site, devices=devices)
+    else:
+        found = _priced(site, prices)
+    return cast("S", found)
+
+
+def _priced(cluster: ClusterSpec, prices: Mapping[str, float], group: str = ALL) -> ClusterSpec:
+    rent = _rent(prices, (group, cluster.device.name), cluster.usd_per_hour)
+    return cluster if rent == cluster.usd_per_hour else repriced(cluster, rent)
+
+
+def _rent(prices: Mapping[str, float], names: Sequence[str], usual: float) -> float:
+    known = [prices[name] for name in (*filter(None, names), ALL) if name in prices]
+    return next(iter(known), usual)

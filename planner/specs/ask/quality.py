@@ -1,0 +1,210 @@
+"""Which number formats a model is offered in, and what they lose of its quality.
+
+Unasked, a model is served as it is published, and in nothing else: other formats are offered
+where they are named, or where a limit on lost quality says how much may be given up for them.
+
+A model's file says, format by format, what share of a benchmark's score is lost against the
+format that it was published in. A format of which it says nothing has no known loss, and a
+limit forbids it. The usual format of the KV cache is the one that weights were measured with:
+it loses nothing by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from planner.errors import Problem
+from planner.specs.ask.targets import Targets
+from planner.specs.records.devices import ModelSpec, Workload
+from planner.specs.records.variants import context_problems, diffusion_problems
+
+if TYPE_CHECKING:
+    from planner.specs.ask.placement import AnyModel
+    from planner.specs.ask.request import Request
+    from planner.specs.records.architecture import Architecture
+
+OPTION = "--max-quality-loss"
+
+UNSERVED = ("fp32",)
+"""Formats that models are published in and that nobody serves.
+
+They are served in 16 bits: vLLM, `--dtype auto`.
+"""
+
+
+_Model = TypeVar("_Model", "ModelSpec", "Architecture")
+
+
+def weights_losses(model: AnyModel) -> Mapping[str, float]:
+    """Known relative loss of each weights format [1]."""
+    return model.quality_losses
+
+
+def kv_losses(model: AnyModel) -> Mapping[str, float]:
+    """Known relative loss of each format of the KV cache [1]."""
+    return {model.kv_format: 0.0, **model.kv_quality_losses}
+
+
+def among_variants(
+    model: AnyModel, variants: Sequence[_Model], targets: Targets
+) -> tuple[_Model, ...]:
+    """Variants that the limit on quality leaves, with what their formats lose against the model.
+
+    What a variant and a format lose is compounded: each keeps its share of what is left, which
+    is an assumption. A variant of which nothing is known is out as soon as there is a limit.
+    """
+    limit, kept = targets.quality_loss_fraction, []
+    for one in variants:
+        loss = one.variant.quality_loss_fraction if one.variant else None
+        if limit is None:
+            kept.append(one)
+        elif loss is not None:
+            losses = {
+                name: 1.0 - (1.0 - loss) * (1.0 - own) for name, own in one.quality_losses.items()
+            }
+            if any(losses.get(name, 1.0) <= limit for name in one.weights_formats):
+                kept.append(replace(one, quality_losses=losses))
+    return tuple(kept)
+
+
+def with_variants(request: Request) -> tuple[Request, ...]:
+    """The request, and with each variant in the model's place, in formats that it may take.
+
+    Formats that were not chosen by the user are the variant's own usual ones.
+    """
+    usual = set(request.weights_formats) == set(usual_formats(request.model, request.targets))
+    found = [request]
+    for one in among_variants(request.model, request.variants, request.targets):
+        good = usual_formats(one, request.targets)
+        weights = good if usual else tuple(f for f in request.weights_formats if f in good)
+        caches = tuple(name for name in request.kv_formats if name in one.kv_formats)
+        if weights and caches:
+            found.append(replace(request, model=one, weights_formats=weights, kv_formats=caches))
+    return tuple(found)
+
+
+def variant_problems(
+    model: ModelSpec, variants: Sequence[ModelSpec], workload: Workload
+) -> Iterator[Problem]:
+    """Models that do not say that they are variants of this one, or cannot serve its requests."""
+    for one in variants:
+        of = one.variant.of if one.variant else ""
+        if of != model.name:
+            fact = f"is a variant of {of}" if of else "is not said to be a variant of any model"
+            remedy = f'say so in its file: `[variant]`, `of = "{model.name}"`'
+            yield Problem(where="--variants", value=one.name, fact=fact, remedy=remedy)
+        yield from diffusion_problems(one, "--variants")
+        tokens = workload.n_input_tokens, workload.n_output_tokens
+        yield from context_problems(one, *tokens, asked_by="--variants")
+
+
+def usual_formats(model: AnyModel, targets: Targets) -> tuple[str, ...]:
+    """Weights formats that a model is offered in where none is named.
+
+    As it is published; with a limit on lost quality, in all that are known to keep it. Where the
+    limit leaves none, it is as without one, and `quality_problems` refuses it.
+    """
+    limit = targets.quality_loss_fraction
+    published = as_published(model)
+    if limit is None:
+        return published
+    return _within(model.weights_formats, weights_losses(model), limit) or published
+
+
+def as_published(model: AnyModel) -> tuple[str, ...]:
+    """Formats that weights are served in as they are published; of 16 bits where none is known."""
+    served = tuple(name for name in model.published_weights if name not in UNSERVED)
+    return served or (model.activation_format,)
+
+
+def _within(formats: Sequence[str], losses: Mapping[str, float], limit: float) -> tuple[str, ...]:
+    return tuple(name for name in formats if losses.get(name, float("inf")) <= limit)
+
+
+def quality_problems(
+    model: AnyModel, targets: Targets, asked_weights: Sequence[str], asked_caches: Sequence[str]
+) -> Iterator[Problem]:
+    """Formats that were asked for and that the limit on quality forbids."""
+    limit = targets.quality_loss_fraction
+    if limit is None or not 0 <= limit < 1:
+        return
+    weights = weights_losses(model)
+    kept = _within(model.weights_formats, weights, limit)
+    if not kept and set(asked_weights) == set(as_published(model)):
+        fact = f"forbids every format of `{model.name}`: {_known(model.weights_formats, weights)}"
+        remedy = _looser(model.weights_formats, weights)
+        yield Problem(where=OPTION, value=percent(limit), fact=fact, remedy=remedy)
+    else:
+        yield from _forbidden("--weights", asked_weights, kept, (weights, limit))
+    caches = kv_losses(model)
+    within = _within(model.kv_formats, caches, limit)
+    yield from _forbidden("--kv", asked_caches, within, (caches, limit))
+
+
+def _forbidden(
+    option: str, asked: Sequence[str], kept: Sequence[str], known: tuple[Mapping[str, float], float]
+) -> Iterator[Problem]:
+    losses, limit = known
+    remedy = "write " + " or ".join(f"`{name}`" for name in kept) if kept else ""
+    for name in asked:
+        if name in kept:
+            continue
+        said = f"`{OPTION} {percent(limit)}`"
+        loss = losses.get(name)
+        fact = f"has no known loss of quality, and {said} forbids it"
+        if loss is not None:
+            fact = f"loses {percent(loss)} of quality, more than {said}"
+        yield Problem(where=option, value=name, fact=fact, remedy=remedy)
+
+
+def _known(formats: Sequence[str], losses: Mapping[str, float]) -> str:
+    """`bf16 loses 0%, int4 1.2%; of int8 nothing is known`."""
+    said = [f"{name} loses {percent(losses[name])}" for name in formats if name in losses]
+    unknown = [name for name in formats if name not in losses]
+    parts = [", ".join(said)] * bool(said)
+    parts += [f"nothing is known of {', '.join(unknown)}"] * bool(unknown)
+    return "; ".join(parts)
+
+
+def _looser(formats: Sequence[str], losses: Mapping[str, float]) -> str:
+    known = [losses[name] for name in formats if name in losses]
+    if not known:
+        return "say in `[quality]` of its file what each format loses"
+    return f"write `{OPTION} {percent(min(known))}` or more"
+
+
+def _is_assumed(model: AnyModel, key: str) -> bool:
+    return any(value.key == key and value.is_assumed for value in model.provenance)
+
+
+def quality_words(model: AnyModel, weights: str, cache: str) -> str:
+    """What formats lose against the published ones, as far as it is known.
+
+    `as published`; `int4 weights lose 1.2%, fp8 KV cache: not known`.
+    """
+    published = as_published(model)
+    said = []
+    for names, name, part, losses, section in (
+        (published, weights, "weights lose", weights_losses(model), "quality"),
+        ((model.kv_format,), cache, "KV cache loses", kv_losses(model), "kv_quality"),
+    ):
+        what, loss = part.rpartition(" ")[0], losses.get(name)
+        if loss is None and name not in names[:1]:
+            said.append(f"{name} {what}: not known")
+        elif loss:
+            assumed = " (assumed)" if _is_assumed(model, f"{section}.{name}") else ""
+            said.append(f"{name} {part} {percent(loss)}{assumed}")
+        elif name not in names:
+            said.append(f"{name} {part} nothing")
+    return ", ".join(said) or "as published"
+
+
+def percent(fraction: float) -> str:
+    """A fraction as an option takes it.
+
+    >>> percent(0.008), percent(0.0)
+    ('0.8%', '0%')
+    """
+    return f"{100 * fraction:.4g}%"

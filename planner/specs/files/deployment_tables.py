@@ -1,0 +1,222 @@
+"""Tables of deployments, from CSV: our own columns, or those that another tool writes.
+
+A line of the header names columns, each other line is one replica. Lines that start with `#` are
+comments. docs/tables.md has the columns, an example and what is done with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from planner.errors import Problem, SpecError
+from planner.specs.ask.placement import DeploymentRow, DeploymentTable
+from planner.specs.files import aiconfigurator
+from planner.specs.files.ledger import Use, remark
+from planner.specs.files.texts import (
+    UnreadError,
+    cell_count,
+    cell_number,
+    cell_text,
+    csv_of,
+    read_text,
+)
+from planner.specs.huggingface.aliases import model_named
+from planner.specs.records.roles import DECODE, PREFILL, ROLES
+from planner.specs.records.runtimes import ROOFLINE, table_file
+from planner.specs.validation.arguments import arguments_checked
+from planner.specs.validation.problems import did_you_mean
+from planner.specs.validation.values import FaultError, one_of
+
+MOST_BYTES = 64 * 2**20
+MOST_TOLD = 20
+"""Problems of a file that are told one by one."""
+
+
+def _optional(name: str) -> Callable[[str], float | None]:
+    read = cell_number(name)
+    return lambda cell: read(cell) if cell else None
+
+
+def _milliseconds(cell: str) -> float:
+    """Seconds; none where the cell is empty: the role says whether it may be."""
+    return cell_number("latency_s", scale=1e-3)(cell) if cell else 0.0
+
+
+def _engine(cell: str) -> str:
+    if cell_text(cell) == ROOFLINE.name:
+        raise FaultError("is no engine, but the planner's own layouts", "name what ran it")
+    return cell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Column:
+    """A column: the field of a row that it says, how, and whether a file may lack it."""
+
+    field: str
+    read: Callable[[str], Any]
+    is_needed: bool = True
+
+
+COLUMNS: Mapping[str, _Column] = {
+    "name": _Column(field="name", read=cell_text),
+    "model": _Column(field="model", read=lambda cell: model_named(cell_text(cell))),
+    "kind": _Column(field="kind", read=cell_text),
+    "devices": _Column(field="n_devices", read=cell_count),
+    "role": _Column(field="role", read=one_of("role of a replica", ROLES).checked),
+    "engine": _Column(field="engine", read=_engine),
+    "rate_req_s": _Column(field="requests_per_s", read=cell_number("requests_per_s")),
+    "ttft_ms": _Column(field="ttft_s", read=_milliseconds),
+    "tpot_ms": _Column(field="tpot_s", read=_milliseconds),
+    "batch": _Column(field="batch", read=cell_count),
+    "weights": _Column(field="weights_format", read=cell_text),
+    "kv": _Column(field="kv_format", read=cell_text),
+    "memory_bytes": _Column(field="memory_bytes", read=_optional("memory_bytes"), is_needed=False),
+    "usd_per_hour": _Column(field="usd_per_hour", read=_optional("usd_per_hour"), is_needed=False),
+    "input": _Column(field="n_input_tokens", read=cell_count),
+    "output": _Column(field="n_output_tokens", read=cell_count),
+}
+"""Columns of a table, by name; each may stand anywhere."""
+
+_WITHOUT_EFFECT = {PREFILL: ("tpot_ms", "tpot_s"), DECODE: ("ttft_ms", "ttft_s")}
+"""Of a role: the column that says nothing of it, and its field."""
+
+_NEEDED_TIMES = {PREFILL: ("ttft_ms",), DECODE: ("tpot_ms",)}
+
+
+@arguments_checked()
+def load_table(name: str, *, asked_by: str = "--engine") -> DeploymentTable:
+    """All rows of a table.
+
+    Args:
+        name: of the runtime: `table:` and the path of the file.
+        asked_by: the option that named it, for messages.
+
+    Raises:
+        SpecError: the file cannot be read, or says what cannot be; problems are listed by line.
+    """
+    file, remedy = table_file(name), "write `table:` and the path of a CSV file"
+    if not file.strip():
+        raise SpecError([Problem(where=asked_by, value=name, fact="names no file", remedy=remedy)])
+    try:
+        lines = _lines(read_text(file, most_bytes=MOST_BYTES, use=Use(kind="deployments")))
+    except UnreadError as error:
+        raise SpecError([error.problem(asked_by, value=name, remedy=remedy)]) from None
+    header = lines.pop(next(iter(lines)), []) if lines else []
+    if aiconfigurator.is_known(header):
+        made_by, (rows, problems) = aiconfigurator.TOOL, aiconfigurator.rows_of(header, lines)
+    else:
+        made_by, (rows, problems) = "", _rows(header, lines)
+    if not problems and not rows:
+        problems.append(Problem(where=file, fact="has no row", remedy="write one for each replica"))
+    if problems:
+        raise SpecError(_told(problems, file))
+    return DeploymentTable(name=name, made_by=made_by, rows=tuple(rows))
+
+
+def _lines(text: str) -> dict[int, list[str]]:
+    """The cells of each line that says something, by its number.
+
+    Raises:
+        UnreadError: it is not CSV.
+    """
+    listed = [[cell.strip() for cell in cells] for cells in csv_of(text)]
+    return {
+        number: cells
+        for number, cells in enumerate(listed, start=1)
+        if any(cells) and not cells[0].startswith("#")
+    }
+
+
+def _told(problems: Sequence[Problem], file: str) -> list[Problem]:
+    """The first problems of a file, and how many more there are."""
+    found = [replace(one, where=file) for one in problems[:MOST_TOLD]]
+    if len(problems) > MOST_TOLD:
+        found.append(Problem(where=file, fact=f"has {len(problems) - MOST_TOLD:,} more faults"))
+    return found
+
+
+def _rows(
+    header: Sequence[str], lines: Mapping[int, Sequence[str]]
+) -> tuple[list[DeploymentRow], list[Problem]]:
+    """The rows below a header of our own columns, and everything that is wrong with either."""
+    problems = _header_problems(header)
+    if problems:
+        return [], problems
+    missing = {one.field: one.read("") for name, one in COLUMNS.items() if name not in header}
+    rows = []
+    for number, cells in lines.items():
+        values, wrong = _values(header, cells, f"line {number}")
+        if not wrong:
+            row = DeploymentRow(line=number, **missing, **values)
+            wrong = _time_problems(row)
+            rows.append(row)
+        problems += wrong
+    _remark_without_effect(rows)
+    return [_as_its_role(row) for row in rows], problems
+
+
+def _header_problems(header: Sequence[str]) -> list[Problem]:
+    """Columns that nobody knows, that stand twice, or that are missing."""
+    problems = []
+    for name in dict.fromkeys(header):
+        if name not in COLUMNS:
+            remedy = did_you_mean(name, COLUMNS, otherwise=f"there are {', '.join(COLUMNS)}")
+            fact = "is no column of a table of deployments"
+            problems.append(Problem(where="", key="header", value=name, fact=fact, remedy=remedy))
+        elif header.count(name) > 1:
+            fact = "names two columns"
+            problems.append(Problem(where="", key="header", value=name, fact=fact))
+    for name, column in COLUMNS.items():
+        if column.is_needed and name not in header:
+            remedy = "say it of every row"
+            fact = "is missing"
+            problems.append(Problem(where="", key="header", value=name, fact=fact, remedy=remedy))
+    return problems
+
+
+def _values(
+    header: Sequence[str], cells: Sequence[str], key: str
+) -> tuple[dict[str, Any], list[Problem]]:
+    """The fields of a row by name, and what is wrong with its cells."""
+    if len(cells) != len(header):
+        fact = f"has {len(cells)} cells, and the header {len(header)}"
+        return {}, [Problem(where="", key=key, fact=fact)]
+    values, problems = {}, []
+    for name, cell in zip(header, cells, strict=True):
+        column = COLUMNS[name]
+        try:
+            values[column.field] = column.read(cell)
+        except FaultError as error:
+            told = error.problem("", key=key, value=cell[:60])
+            problems.append(replace(told, fact=f"of `{name}` {error.fact}"))
+    return values, problems
+
+
+def _time_problems(row: DeploymentRow) -> list[Problem]:
+    """Times that a row of its role has to say."""
+    times = {"ttft_ms": row.ttft_s, "tpot_ms": row.tpot_s}
+    needed = _NEEDED_TIMES.get(row.role, tuple(times))
+    fact = f"is not said, and a replica of {row.role} has it"
+    return [
+        Problem(where="", key=f"line {row.line}", value=name, fact=fact)
+        for name in needed
+        if not times[name]
+    ]
+
+
+def _remark_without_effect(rows: Iterable[DeploymentRow]) -> None:
+    """Say once of each role which column is not looked at, where it says something."""
+    for role, (name, field) in _WITHOUT_EFFECT.items():
+        lines = [row.line for row in rows if row.role == role and getattr(row, field)]
+        if lines:
+            fact = f"has no effect in {len(lines):,} rows of {role}, the first in line {lines[0]}"
+            remark(Problem(where=name, fact=fact))
+
+
+def _as_its_role(row: DeploymentRow) -> DeploymentRow:
+    """A row without the time that is none of its role's."""
+    if row.role == PREFILL:
+        return replace(row, tpot_s=0.0)
+    return replace(row, ttft_s=0.0) if row.role == DECODE else row

@@ -1,0 +1,283 @@
+"""Load serving engines from TOML files; every fault of a file at once.
+
+What holds under every engine is in one file, and stands where an engine's own does not speak of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from planner.errors import Problem, SpecError
+from planner.specs.files.finding import Found, find
+from planner.specs.files.places import (
+    Kind,
+    common_to_engines,
+    is_as_shipped,
+    shipped_file,
+    shown_path,
+)
+from planner.specs.files.reading import read_named, record_of
+from planner.specs.files.tables import Table, read_table
+from planner.specs.options.meanings import misplaced
+from planner.specs.records.engine_rules import EngineRule
+from planner.specs.records.kernels import EngineSpec
+from planner.specs.records.runtimes import is_table
+from planner.specs.validation.arguments import arguments_checked
+from planner.specs.validation.hints import from_fields
+from planner.specs.validation.layouts import Section, lay_out
+from planner.specs.validation.problems import Finding, did_you_mean, repeated
+
+CUTS = "cuts"
+"""The rules of cutting a model into equal parts, which every engine has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RulesFile:
+    """A file of rules.
+
+    Args:
+        engine: whose rules; `all` of those of every engine.
+        version: whose sources and flags were read.
+        lifted: names of rules that do not count, of a user's file.
+    """
+
+    shown: str = ""
+    engine: str
+    version: str = ""
+    rules: tuple[EngineRule, ...] = ()
+    lifted: tuple[str, ...] = ()
+
+
+lay_out(
+    RulesFile,
+    Section("rules", "engine version lift=lifted", sourced=False),
+    Section("", "rule=rules", sourced=False),
+)
+lay_out(EngineRule, Section("", "name says require source when", sourced=False))
+
+
+_CHANGES: ContextVar[RulesFile | None] = ContextVar("changed rules of engines", default=None)
+
+
+def load_rules(name_or_path: str, *, asked_by: str = "--rules") -> RulesFile:
+    """A file of rules, by a name such as `vllm-0.33.0` or its path.
+
+    Raises:
+        SpecError: there is none, or it has faults; all are listed.
+    """
+    found = find(Kind.RULES, name_or_path, asked_by=asked_by)
+    if found.use(Kind.RULES).replaces and not is_as_shipped(found.path):
+        fact, remedy = "hides rules that ship", "rename it, and give it to `--rules`"
+        raise SpecError([Problem(where=found.shown, fact=fact, remedy=remedy)])
+    read = read_table(found.path, found.shown, use=found.use(Kind.RULES))
+    file = record_of(RulesFile, *read, shown=found.shown, coherent=_named_twice)
+    origin = "" if found.name else found.shown
+    rules = tuple(replace(one, origin=origin) for one in file.rules)
+    return replace(file, shown=found.shown, rules=rules)
+
+
+def _named_twice(said: Mapping[str, Any]) -> Iterator[Finding]:
+    yield from repeated((one.name for one in said.get("rules", ()) if one.name), "rule.name")
+
+
+def changed_rules(
+    name_or_path: str | None, *, engines: Sequence[str] = ()
+) -> AbstractContextManager[None]:
+    """Engines that are loaded within have what a user's file changes of their rules.
+
+    The file is read at once.
+
+    Args:
+        engines: those that are asked, one of which has to be the file's; any where left out.
+
+    Raises:
+        SpecError: the file cannot be read, or changes nothing; all faults are listed.
+    """
+    changes = load_rules(name_or_path) if name_or_path else None
+    if changes and engines and changes.engine not in engines:
+        fact = f"changes rules of {changes.engine}, which is not asked"
+        raise SpecError([Problem(where="--rules", value=changes.shown, fact=fact)])
+    return _holding(changes)
+
+
+@contextmanager
+def _holding(changes: RulesFile | None) -> Iterator[None]:
+    token = _CHANGES.set(changes)
+    try:
+        yield
+    finally:
+        _CHANGES.reset(token)
+
+
+def with_rules(engine: EngineSpec, names: Sequence[str]) -> EngineSpec:
+    """An engine with the rules of files, and with what a user's file changes of them.
+
+    Raises:
+        SpecError: there is no such file, it is of another engine, or it lifts what there is not.
+    """
+    read = [load_rules(name, asked_by="engine.rules") for name in names]
+    rules = {one.name: one for file in read for one in file.rules}
+    versions = [file.version for file in read if file.version]
+    engine = replace(
+        engine, rules=tuple(rules.values()), started_version=versions[-1] if versions else ""
+    )
+    changes = _CHANGES.get()
+    is_changed = changes is not None and changes.engine == engine.name
+    return _changed(engine, rules, changes) if changes and is_changed else engine
+
+
+def _changed(engine: EngineSpec, rules: dict[str, EngineRule], changes: RulesFile) -> EngineSpec:
+    """An engine without the rules that a user's file lifts, and with those that it adds."""
+    if problems := list(_unliftable(changes, rules)):
+        raise SpecError(problems)
+    kept = {name: one for name, one in rules.items() if name not in changes.lifted}
+    kept |= {one.name: replace(one, origin=changes.shown) for one in changes.rules}
+    return replace(
+        engine, rules=tuple(kept.values()), lifted=changes.lifted, rules_file=changes.shown
+    )
+
+
+def _unliftable(changes: RulesFile, rules: dict[str, EngineRule]) -> Iterator[Problem]:
+    for name in changes.lifted:
+        if name not in rules:
+            fact, hint = f"is no rule of {changes.engine}", did_you_mean(name, rules)
+            remedy = hint or f"`plan engines {changes.engine}` lists them"
+            yield Problem(
+                where=changes.shown, key="rules.lift", value=name, fact=fact, remedy=remedy
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineFile(EngineSpec):
+    """An engine as its file has it: rules by the names of their files."""
+
+    description: str = ""
+    rules: tuple[str, ...] = (CUTS,)  # type: ignore[assignment]
+
+
+lay_out(
+    EngineFile,
+    Section("engine", "name title version rules description", sourced=False),
+    Section("memory", "fraction=memory_fraction workspace_bytes block=n_block_tokens"),
+    Section("memory", "reserved=reserved_fraction own_blocks=n_own_blocks"),
+    Section("memory", "watermark=watermark_fraction caches_prefixes retracts"),
+    Section("steps", "chunk=n_chunk_tokens prefill_host_s small_kernels=n_small_kernels"),
+    Section("steps", "decode_host_s layer_gap_s inner_norms_s prefill_experts_s prefill_scans_s"),
+    Section("steps", "fuses_quantisation needs_input_scales request_s request_token_s"),
+    Section("steps", "polled=n_polled_rounds composes_ahead mixes_prefill message_share"),
+    Section("experts", "balanced_groups=n_balanced_groups redundant_experts=n_redundant_experts"),
+)
+
+
+Memory = tuple[float | None, float | None]
+"""Share of a device's memory that an engine may take, and bytes of it that are the engine's own."""
+
+_MEMORY: ContextVar[Mapping[str, Memory]] = ContextVar("memory", default=MappingProxyType({}))
+
+
+@contextmanager
+def engine_memory(
+    *, fraction: float | None = None, workspace_bytes: float | None = None
+) -> Iterator[None]:
+    """What engines take of a device within the block; of what is None their files decide.
+
+    Args:
+        fraction: share of a device's memory that weights, cache and buffers may take.
+        workspace_bytes: buffers, graphs and the runtime inside that share, besides activations.
+    """
+    token = _MEMORY.set({"": (fraction, workspace_bytes)})
+    try:
+        yield
+    finally:
+        _MEMORY.reset(token)
+
+
+@contextmanager
+def memory_as_in(engines: Iterable[EngineSpec]) -> Iterator[None]:
+    """Engines take what these do, as an answer has them; what was said for the block wins."""
+    said = _MEMORY.get()
+    fraction, workspace = said.get("", (None, None))
+    taken: dict[str, Memory] = {}
+    for one in engines:
+        share = one.memory_fraction if fraction is None else fraction
+        taken[one.name] = share, one.workspace_bytes if workspace is None else workspace
+    token = _MEMORY.set({**taken, **said})
+    try:
+        yield
+    finally:
+        _MEMORY.reset(token)
+
+
+def memory_options(engine: EngineSpec) -> dict[str, str]:
+    """Options that say what an engine takes of a device, where its file says something else."""
+    token = _MEMORY.set({})
+    try:
+        usual = load_engine(engine.name)
+    except SpecError:
+        return {}
+    finally:
+        _MEMORY.reset(token)
+    options = {}
+    if engine.memory_fraction != usual.memory_fraction:
+        options["--memory-fraction"] = f"{engine.memory_fraction:.12g}"
+    if engine.workspace_bytes != usual.workspace_bytes:
+        options["--workspace"] = f"{engine.workspace_bytes / 2**30!r}GiB"
+    if engine.rules_file:
+        options["--rules"] = engine.rules_file
+    return options
+
+
+@arguments_checked()
+def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
+    """Load a serving engine, by a name such as `vllm` or the path of a file.
+
+    Raises:
+        SpecError: there is no such engine, or its file has faults; all are listed.
+    """
+    if is_table(name_or_path):  # no engine, and it is told apart from one that is not known
+        raise SpecError(list(misplaced({asked_by: name_or_path}, (name_or_path,), "predict")))
+    found = find(Kind.ENGINE, name_or_path, asked_by=asked_by)
+    table, problems = read_named(found, "engine", Kind.ENGINE)
+    file = record_of(EngineFile, _completed(table), problems, shown=found.shown)
+    memory = _MEMORY.get()
+    fraction, workspace = memory.get(file.name, memory.get("", (None, None)))
+    engine = from_fields(
+        EngineSpec,
+        file,
+        rules=(),
+        memory_fraction=file.memory_fraction if fraction is None else fraction,
+        workspace_bytes=file.workspace_bytes if workspace is None else workspace,
+    )
+    return with_rules(engine, _as_shipped(found, [*file.rules]))
+
+
+def _as_shipped(found: Found, names: list[str]) -> list[str]:
+    """The rules of an engine, unless a file that hides one that ships has others.
+
+    Raises:
+        SpecError: it has, and no answer would say so.
+    """
+    replaces = found.use(Kind.ENGINE).replaces
+    hidden = shipped_file(replaces) if replaces else None
+    ours = read_table(hidden, str(hidden))[0]["engine"]["rules"] if hidden else names
+    if ours == names:
+        return names
+    fact = f"are not those of the {found.name} that ships, {', '.join(ours)}"
+    remedy, value = "lift and add rules by `--rules`", ", ".join(names)
+    problem = Problem(where=found.shown, key="engine.rules", value=value, fact=fact, remedy=remedy)
+    raise SpecError([problem])
+
+
+def _completed(table: Table) -> Table:
+    """With what every engine has, where the file says nothing of it."""
+    steps, path = table.get("steps"), common_to_engines()
+    if not isinstance(steps, dict):
+        return table
+    common, unread = read_table(path, shown_path(path))
+    SpecError.raise_if_any(unread)
+    return {**table, "steps": {**common["steps"], **steps}}

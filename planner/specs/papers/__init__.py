@@ -1,1 +1,0 @@
-"""Tables of papers and the requests that answer them, and formulas in files."""

@@ -1,0 +1,299 @@
+"""A model as its layers are: classes of equal layers, not one average layer.
+
+`ModelSpec` describes what the layout programs shard: one attention, one FFN, experts.
+An `Architecture` is any decoder that a Hugging Face `config.json` describes: layers that
+attend to everything beside layers with windows, latents or recurrences, dense FFNs
+beside experts, heads that predict further tokens.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+from planner.specs.files.tables import Provenance
+from planner.specs.records.mixers import Mixer, Recurrence
+from planner.specs.records.served_formats import Checkpoint
+from planner.specs.records.variants import Variant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedForward:
+    """An FFN that every token passes.
+
+    Args:
+        n_matrices: 3 gated, 2 plain.
+        n_other_params: biases.
+    """
+
+    d_ff: int
+    n_matrices: int
+    n_other_params: int = 0
+
+    def n_params(self, d_model: int) -> int:
+        return self.n_matrices * d_model * self.d_ff + self.n_other_params
+
+    def n_active_params(self, d_model: int) -> int:
+        return self.n_params(d_model)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experts:
+    """An FFN of experts, of which each token visits a few.
+
+    Args:
+        n_experts: routed experts.
+        n_active: routed experts that one token is sent to.
+        d_expert: FFN dimension of a routed expert.
+        d_shared: FFN dimension of what every token passes besides, all shared experts together;
+            0 without.
+        n_matrices: 3 gated, 2 plain; of routed and shared ones.
+        n_groups: groups that routing is limited to `n_active_groups` of (node-limited routing).
+        n_other_params: the router's bias, a shared expert's gate, experts' biases.
+        d_latent: width that tokens are projected to before routed experts, and back from after
+            them (Nemotron 3 Super); None where experts read the residual stream.
+        loads: of each expert in the order that devices hold them, in any unit; none where nobody
+            measured them.
+    """
+
+    n_experts: int
+    n_active: int
+    d_expert: int
+    d_shared: int
+    n_matrices: int
+    n_groups: int = 1
+    n_active_groups: int = 1
+    n_other_params: int = 0
+    d_latent: int | None = None
+    loads: tuple[float, ...] = ()
+
+    @property
+    def expected_loads(self) -> tuple[tuple[float, ...], ...]:
+        """Loads of all experts in every order that counts: the measured one, or drawn ones."""
+        return (self.loads,) if self.loads else usual_loads(self.n_experts)
+
+    def expert_params(self, d_model: int) -> int:
+        """Parameters of one routed expert."""
+        return self.n_matrices * (self.d_latent or d_model) * self.d_expert
+
+    def n_params(self, d_model: int) -> int:
+        return self.n_experts * self.expert_params(d_model) + self._common_params(d_model)
+
+    def n_active_params(self, d_model: int) -> int:
+        """Parameters that one token meets, router included."""
+        return self.n_active * self.expert_params(d_model) + self._common_params(d_model)
+
+    def _common_params(self, d_model: int) -> int:
+        shared = self.n_matrices * d_model * self.d_shared
+        projections = 2 * d_model * (self.d_latent or 0)
+        return d_model * self.n_experts + shared + projections + self.n_other_params
+
+
+Ffn = FeedForward | Experts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerClass:
+    """Layers of equal shape.
+
+    Args:
+        name: what reports call it: `full attention, experts`.
+        n_layers: how many there are.
+        mixer: how tokens are mixed; None where a layer has no attention (pruned, or FFN only).
+        ffn: what follows; None where a layer has none (Nemotron-H, Mamba).
+        n_norm_params: of the layer's norms.
+        n_other_params: of neither part: what joins a token's embedding to a predictor.
+    """
+
+    name: str
+    n_layers: int
+    mixer: Mixer | None
+    ffn: Ffn | None
+    n_norm_params: int = 0
+    n_other_params: int = 0
+
+    def n_params(self, d_model: int) -> int:
+        """Parameters of one such layer."""
+        parts = (self.mixer, self.ffn)
+        whole = sum(p.n_params(d_model) for p in parts if p is not None)
+        return whole + self.n_norm_params + self.n_other_params
+
+    def n_active_params(self, d_model: int) -> int:
+        """Parameters of one such layer that one token meets."""
+        mixed = self.mixer.n_params(d_model) if self.mixer else 0
+        fed = self.ffn.n_active_params(d_model) if self.ffn else 0
+        return mixed + fed + self.n_norm_params + self.n_other_params
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    """A decoder as served.
+
+    Args:
+        layers: classes of layers, in the order of their first layer.
+        order: index into `layers` of each layer, from input to output.
+        predictors: layers that predict further tokens (multi-token prediction): one class, not
+            counted in `n_params`; None without.
+        published_weights: formats that the weights are published in; none if the config says none.
+        checkpoints: what is known to be in those of a format.
+        activation_format: what activations and 16-bit multiplications are in.
+        n_context_tokens: longest context that it was made for; None if unknown.
+        n_other_params: learned positions, the final norm, what belongs to no layer.
+        n_params_published: where known.
+        weights_formats: formats that the weights may take where they are asked for; the published
+            ones alone where left out.
+        kv_format: of the cache as published; that of activations where left out.
+        kv_formats: formats that it may take, `kv_format` among them.
+        quality_losses: of weights formats, the share of a benchmark's score that is lost against
+            the published one, where that is known [1].
+        kv_quality_losses: likewise of formats of the cache, against `kv_format`.
+        is_parallel_block: attention and FFN read the same input and share a collective.
+        repository: `org/name` on Hugging Face, or the folder of its `config.json`: what engines
+            are started with; empty if it was never published.
+        family: `model_type` of that; empty if nobody says.
+        expert_loads: how the loads of its experts were said: a file or an exponent; empty if they
+            were not.
+    """
+
+    name: str
+    title: str
+    d_model: int
+    vocab_size: int
+    tied_embeddings: bool
+    layers: tuple[LayerClass, ...]
+    order: tuple[int, ...]
+    published_weights: tuple[str, ...]
+    activation_format: str
+    n_context_tokens: int | None = None
+    predictors: LayerClass | None = None
+    n_other_params: int = 0
+    n_params_published: float | None = None
+    variant: Variant | None = None
+    provenance: tuple[Provenance, ...] = ()
+    weights_formats: tuple[str, ...] = ()
+    kv_format: str = ""
+    kv_formats: tuple[str, ...] = ()
+    quality_losses: Mapping[str, float] = field(default_factory=dict)
+    kv_quality_losses: Mapping[str, float] = field(default_factory=dict)
+    is_parallel_block: bool = False
+    repository: str = ""
+    family: str = ""
+    expert_loads: str = ""
+    checkpoints: tuple[Checkpoint, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.weights_formats:
+            published = self.published_weights or (self.activation_format,)
+            object.__setattr__(self, "weights_formats", published)
+        if not self.kv_format:
+            object.__setattr__(self, "kv_format", self.activation_format)
+        if self.kv_format not in self.kv_formats:  # also after `replace(model, kv_format=...)`
+            object.__setattr__(self, "kv_formats", (self.kv_format, *self.kv_formats))
+
+    @property
+    def n_layers(self) -> int:
+        return len(self.order)
+
+    @property
+    def embedding_params(self) -> int:
+        return self.vocab_size * self.d_model * (1 if self.tied_embeddings else 2)
+
+    @property
+    def n_params(self) -> int:
+        """All parameters, as publishers count them: predictors left out."""
+        inside = sum(c.n_layers * c.n_params(self.d_model) for c in self.layers)
+        return inside + self.embedding_params + self.n_other_params
+
+    @property
+    def n_active_params(self) -> int:
+        """Parameters that one token meets; both embeddings count whole."""
+        inside = sum(c.n_layers * c.n_active_params(self.d_model) for c in self.layers)
+        return inside + self.embedding_params + self.n_other_params
+
+    @property
+    def expert_counts(self) -> tuple[int, ...]:
+        """How many experts its layers have, each number once; none if it has no experts."""
+        counts = (one.ffn.n_experts for one in self._classes if isinstance(one.ffn, Experts))
+        return tuple(dict.fromkeys(counts))
+
+    @property
+    def _classes(self) -> tuple[LayerClass, ...]:
+        return (*self.layers, *((self.predictors,) if self.predictors else ()))
+
+    def with_loads(self, loads: Sequence[float], *, said: str = "") -> Architecture:
+        """The same, with tokens that go to experts so.
+
+        Args:
+            loads: of each expert of a layer, in the order that devices hold them, in any unit.
+            said: what `--expert-loads` takes for them, for commands that ask again.
+
+        Raises:
+            ValueError: no layer has as many experts.
+        """
+        if len(loads) not in self.expert_counts:
+            raise ValueError(f"no layer of {self.name} has {len(loads)} experts")
+        found = tuple(float(load) for load in loads)
+        layers = [_loaded(one, found) for one in self._classes]
+        return replace(
+            self,
+            layers=tuple(layers[: len(self.layers)]),
+            predictors=layers[-1] if self.predictors else None,
+            expert_loads=said,
+        )
+
+    def cached_numbers_per_token(self) -> int:
+        """Numbers that one token leaves in all caches, while all layers keep it."""
+        return sum(c.n_layers * c.mixer.d_cached for c in self.layers if c.mixer is not None)
+
+    def cached_numbers(self, n_tokens: int) -> int:
+        """Numbers in the caches of one sequence; windows and chunks keep their own tokens only."""
+        return sum(
+            c.n_layers * c.mixer.d_cached * c.mixer.n_cached_tokens(n_tokens)
+            for c in self.layers
+            if c.mixer is not None
+        )
+
+    def state_bytes(self, conv_bytes_per_number: float = 2.0) -> float:
+        """Recurrent and convolution states of one sequence, whatever its length [bytes]."""
+        return sum(
+            c.n_layers
+            * (
+                c.mixer.n_state_numbers * c.mixer.state_bytes_per_number
+                + c.mixer.n_conv_numbers * conv_bytes_per_number
+            )
+            for c in self.layers
+            if isinstance(c.mixer, Recurrence)
+        )
+
+
+def _loaded(layer: LayerClass, loads: tuple[float, ...]) -> LayerClass:
+    ffn = layer.ffn
+    if not isinstance(ffn, Experts) or ffn.n_experts != len(loads):
+        return layer
+    return replace(layer, ffn=replace(ffn, loads=loads))
+
+
+EXPONENT = 0.8  # s, of the power law [1]
+N_ORDERS = 16
+"""Orders whose mean is taken: it is then known to 2 % of the rows of the fullest device."""
+
+
+@cache
+def usual_loads(n_experts: int) -> tuple[tuple[float, ...], ...]:
+    """Loads of the experts of a layer in each of the orders.
+
+    The k-th most popular of E experts is visited in proportion to k^-s. Engines hold neighbours on
+    a device, and which experts are neighbours of popular ones is not known: the orders are drawn,
+    the same ones each time.
+
+    Source: `docs/decisions/0025-steps.md`; s makes as many experts be hit as the power laws of
+    [AIConfigurator2026] do, under which its tables of experts were measured.
+    """
+    loads = [rank**-EXPONENT for rank in range(1, n_experts + 1)]
+    orders = []
+    for seed in range(N_ORDERS):
+        random.Random(seed).shuffle(drawn := list(loads))
+        orders.append(tuple(drawn))
+    return tuple(orders)

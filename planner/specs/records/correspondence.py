@@ -1,0 +1,244 @@
+"""Models as classes of layers, and as the one kind of layer that the layout programs shard.
+
+`architecture_of` always succeeds. `model_spec_of` does where all layers attend in one way,
+a window apart, and have FFNs or experts; what no layout knows is named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+from planner.errors import Problem, SpecError
+from planner.specs.ask.quality import as_published
+from planner.specs.files.tables import Provenance
+from planner.specs.huggingface.layers import Layer, class_of, classes_of, name_of
+from planner.specs.records.architecture import Architecture, Experts, FeedForward, Ffn, LayerClass
+from planner.specs.records.mixers import GroupedAttention, LatentAttention, Mixer, Recurrence
+from planner.specs.records.models import MlaShape, ModelSpec, MoeShape, MtpShape, WindowShape
+from planner.specs.validation.hints import from_fields
+
+_HINT = "`plan predict` and `--engine` know every kind of layer; `plan models {name}` lists these"
+
+
+def architecture_of(model: ModelSpec) -> Architecture:
+    """A model of a TOML file as classes of layers, with as many parameters.
+
+    A file says how many layers have a window, not which: they are spread evenly, the first of all
+    among them, as gpt-oss has it.
+    """
+    layers = [
+        Layer(mixer=_mixer(model, windowed=windowed), ffn=_ffn(model, i), n_norm_params=0)
+        for i, windowed in enumerate(_windows(model))
+    ]
+    classes, order = classes_of(layers)
+    return from_fields(
+        Architecture,
+        model,
+        layers=classes,
+        order=order,
+        predictors=_predictors(model, layers[-1]),
+        is_parallel_block=model.is_parallel,
+    )
+
+
+def _predictors(model: ModelSpec, last: Layer) -> LayerClass | None:
+    """Modules that predict further tokens: layers like the last one, each joined to an input."""
+    if model.mtp is None:
+        return None
+    module = replace(last, n_other_params=2 * model.d_model**2)
+    return class_of(module, model.mtp.n_modules, name=f"predictor: {name_of(module)}")
+
+
+def _windows(model: ModelSpec) -> list[bool]:
+    n_windows = model.window.n_layers if model.window else 0
+    n_layers = model.n_layers
+    ends = [-(-i * n_windows // n_layers) for i in range(n_layers + 1)]
+    return [after > before for before, after in pairwise(ends)]
+
+
+def _mixer(model: ModelSpec, *, windowed: bool) -> Mixer:
+    if model.mla:
+        return from_fields(
+            LatentAttention, model.mla, n_heads=model.n_heads, d_value_head=model.mla.d_value
+        )
+    return from_fields(
+        GroupedAttention,
+        model,
+        d_value_head=model.d_head,
+        span="window" if windowed else "all",
+        n_span_tokens=model.window.n_tokens if model.window and windowed else None,
+    )
+
+
+def _ffn(model: ModelSpec, i: int) -> Ffn:
+    if model.moe is None or i < model.moe.n_dense_layers:
+        return FeedForward(d_ff=model.d_ff, n_matrices=model.n_ffn_matrices)
+    return from_fields(
+        Experts,
+        model.moe,
+        n_active=model.moe.n_active_experts,
+        d_shared=model.moe.n_shared_experts * model.moe.d_expert,
+        n_matrices=model.n_ffn_matrices,
+    )
+
+
+def model_spec_of(
+    architecture: Architecture, *, asked_by: str = "--model", written: str = ""
+) -> ModelSpec:
+    """The model that the layout programs shard.
+
+    Norms and biases are counted nowhere in it; `n_params_published` is what the architecture
+    counts, unless more is known.
+
+    Args:
+        architecture: the model.
+        asked_by: the option that named it, for messages.
+        written: how it was named; its name if empty.
+
+    Raises:
+        SpecError: a layer is of a kind that no layout knows; every such kind is named.
+    """
+    problems = [
+        Problem(where=asked_by, value=written or architecture.name, fact=fact, remedy=remedy)
+        for fact, remedy in dict.fromkeys(_unknown_to_layouts(architecture))
+    ]
+    SpecError.raise_if_any(problems, hint=_HINT.format(name=written or architecture.name))
+    attention = architecture.layers[0].mixer
+    assert isinstance(attention, GroupedAttention | LatentAttention)
+    is_latent = isinstance(attention, LatentAttention)
+    moe = _moe(architecture)
+    dense = next((c.ffn for c in architecture.layers if isinstance(c.ffn, FeedForward)), None)
+    ffn = architecture.layers[0].ffn
+    assert ffn is not None
+    return from_fields(
+        ModelSpec,
+        architecture,
+        d_ff=dense.d_ff if dense else _d_ff_of_experts(architecture),
+        n_heads=attention.n_heads,
+        n_heads_served=attention.n_heads,
+        n_kv_heads=getattr(attention, "n_kv_heads", attention.n_heads),
+        d_head=attention.d_head,
+        n_ffn_matrices=ffn.n_matrices,
+        block="parallel" if architecture.is_parallel_block else "serial",
+        norms_heads=getattr(attention, "norms_heads", False),
+        n_params_published=architecture.n_params_published or float(architecture.n_params),
+        published_weights=as_published(architecture),
+        provenance=_provenance(architecture),
+        n_active_params_published=float(architecture.n_active_params) if moe else None,
+        moe=moe,
+        mla=_mla(attention) if is_latent else None,
+        window=_window(architecture),
+        mtp=_mtp(architecture),
+    )
+
+
+def _unknown_to_layouts(architecture: Architecture) -> list[tuple[str, str]]:
+    """Fact and remedy of each thing that no layout knows."""
+    facts = [fact for layer in architecture.layers for fact in _unknown_in(layer)]
+    if facts:
+        return facts
+    if len({_without_span(layer.mixer) for layer in architecture.layers}) > 1:
+        facts.append(("has layers that attend in different ways", "layouts shard one"))
+    spans = {mixer.n_span_tokens for mixer in _windows_of(architecture)}
+    if len(spans) > 1:
+        facts.append(("has windows of different widths", "layouts know one"))
+    ffns = [layer.ffn for layer in architecture.layers]
+    for kind, word in ((FeedForward, "FFNs"), (Experts, "experts")):
+        if len({ffn for ffn in ffns if isinstance(ffn, kind)}) > 1:
+            facts.append((f"has {word} of different shapes", "layouts know one"))
+    if len({ffn.n_matrices for ffn in ffns if ffn}) > 1:
+        facts.append(("has gated and plain FFNs", "layouts know one"))
+    if not facts and not _dense_come_first(architecture):
+        facts.append(("has FFNs after layers with experts", "layouts know them before only"))
+    return facts
+
+
+def _unknown_in(layer: LayerClass) -> list[tuple[str, str]]:
+    """What no layout knows of one class of layers."""
+    facts, mixer, ffn = [], layer.mixer, layer.ffn
+    many = "layer" if layer.n_layers == 1 else "layers"
+    unknown = f"has {layer.n_layers} {many} of a kind that no layout shards, {layer.name}"
+    if mixer is None or ffn is None or isinstance(mixer, Recurrence):
+        return [(unknown, "")]
+    if isinstance(mixer, LatentAttention) and mixer.indexer:
+        facts.append((unknown, "they attend to picked tokens"))
+    if isinstance(mixer, GroupedAttention):
+        if mixer.span == "chunk":
+            facts.append((unknown, "they attend within chunks"))
+        if not mixer.makes_keys:
+            facts.append((unknown, "they read another layer's cache"))
+        if mixer.is_gated or mixer.shares_values or mixer.shares_projection:
+            facts.append((unknown, "their projections are not those of plain attention"))
+        if mixer.d_value_head != mixer.d_head:
+            facts.append((unknown, "values are not as wide as keys"))
+    if isinstance(ffn, Experts) and (ffn.d_latent or ffn.d_shared % ffn.d_expert):
+        facts.append((unknown, "its experts are not of one width"))
+    return facts
+
+
+def _without_span(mixer: Mixer | None) -> object:
+    if isinstance(mixer, GroupedAttention):
+        return mixer.n_heads, mixer.n_kv_heads, mixer.d_head
+    return mixer
+
+
+def _windows_of(architecture: Architecture) -> list[GroupedAttention]:
+    mixers = [layer.mixer for layer in architecture.layers]
+    return [m for m in mixers if isinstance(m, GroupedAttention) and m.span == "window"]
+
+
+def _dense_come_first(architecture: Architecture) -> bool:
+    kinds = [isinstance(architecture.layers[i].ffn, Experts) for i in architecture.order]
+    return kinds == sorted(kinds)
+
+
+def _moe(architecture: Architecture) -> MoeShape | None:
+    found = next((c.ffn for c in architecture.layers if isinstance(c.ffn, Experts)), None)
+    if found is None:
+        return None
+    n_dense = sum(c.n_layers for c in architecture.layers if not isinstance(c.ffn, Experts))
+    return from_fields(
+        MoeShape,
+        found,
+        n_active_experts=found.n_active,
+        n_shared_experts=found.d_shared // found.d_expert,
+        n_dense_layers=n_dense,
+    )
+
+
+def _d_ff_of_experts(architecture: Architecture) -> int:
+    """The width that one token meets, where no FFN is without experts."""
+    found = next(c.ffn for c in architecture.layers if isinstance(c.ffn, Experts))
+    return found.n_active * found.d_expert + found.d_shared
+
+
+def _mla(attention: Mixer | None) -> MlaShape:
+    assert isinstance(attention, LatentAttention)
+    return from_fields(MlaShape, attention, d_value=attention.d_value_head)
+
+
+def _window(architecture: Architecture) -> WindowShape | None:
+    found = _windows_of(architecture)
+    if not found or found[0].n_span_tokens is None:
+        return None
+    n_layers = sum(layer.n_layers for layer in architecture.layers if layer.mixer in found)
+    return WindowShape(n_tokens=found[0].n_span_tokens, n_layers=n_layers)
+
+
+def _mtp(architecture: Architecture) -> MtpShape | None:
+    """Predictors, where they are layers like the last one."""
+    found = architecture.predictors
+    last = architecture.layers[architecture.order[-1]]
+    if found is None or (found.mixer, found.ffn) != (last.mixer, last.ffn):
+        return None
+    return MtpShape(n_modules=found.n_layers)
+
+
+def _provenance(architecture: Architecture) -> tuple[Provenance, ...]:
+    """Sources under the keys of a TOML model, for reports."""
+    source = f"config.json of {architecture.name}"
+    counted = Provenance(key="check.n_params", source=f"counted from the {source}")
+    shape = ("n_layers", "d_model", "d_ff", "n_heads", "n_kv_heads", "d_head", "vocab_size",
+             "n_ffn_matrices", "block")  # fmt: skip
+    return (*(Provenance(key=f"shape.{key}", source=source) for key in shape), counted)

@@ -1,0 +1,134 @@
+"""Number formats in which an engine serves a model, as asked and as they run.
+
+Who asks names a format as models do: `fp8`. What runs is a checkpoint: one that is published in
+`fp8` has a scale for each tensor or for each block of 128 × 128, or keeps attention in 16 bits.
+Kernels are told apart by that: `fp8_block`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+from planner.errors import Problem
+from planner.specs.validation.values import one_of
+
+if TYPE_CHECKING:
+    from planner.specs.ask.placement import AnyModel
+    from planner.specs.records.kernels import EngineSpec
+
+STATIC = "_static"
+"""Ending of a format whose inputs have scales in the checkpoint, none that is found on the way:
+the norm before a product quantises them, and the product needs no kernel for that."""
+
+STORED_BYTES: Mapping[str, float] = {
+    "fp32": 4.0,
+    "bf16": 2.0,
+    "fp16": 2.0,
+    "fp8": 1.0,
+    "fp8_block": 1.0 + 4.0 / 128**2,
+    "int8": 1.0,
+    "mxfp4": 0.5 + 1.0 / 32,
+    "nvfp4": 0.5 + 1.0 / 16,
+    "int4": 0.5 + 2.0 / 128,
+    "fp4": 0.5 + 1.0 / 16,
+}
+"""Bytes of one number with its share of scales: one of 4 bytes in 128 × 128 numbers of `fp8_block`,
+of 1 byte in 16 of `nvfp4`, which models call `fp4`, in 32 of `mxfp4`, of 2 bytes in 128 of
+`int4`."""
+
+KNOWN_FORMATS = (*STORED_BYTES, *(name + STATIC for name in ("fp8", "nvfp4")))
+"""Formats that something may be served in."""
+
+KnownFormat = Annotated[str, one_of("number format", KNOWN_FORMATS)]
+
+RUN = (
+    *("bf16", "fp16", "fp8", f"fp8{STATIC}", "fp8_block", "int8", "int4"),
+    *("nvfp4", f"nvfp4{STATIC}", "mxfp4"),
+)
+"""Formats of checkpoints, as kernels tell them apart."""
+
+RunFormat = Annotated[str, one_of("number format of a checkpoint", RUN)]
+
+_WORDS = {"nvfp4": "fp4"}
+"""Other words of formats than those of models."""
+
+_SCALED = {"fp8": f"fp8{STATIC}", "fp4": f"nvfp4{STATIC}", "nvfp4": f"nvfp4{STATIC}"}
+"""What formats are in checkpoints that have the scales of inputs, as ModelOpt makes them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedFormats:
+    """Number formats of what is held, by the words of models or those of kernel tables.
+
+    Args:
+        weights: of the dense matrices.
+        experts: of routed experts.
+        cache: of cached keys and values, or latents.
+    """
+
+    weights: str
+    experts: str
+    cache: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """What a model's checkpoint in a number format holds; of `RUN`.
+
+    Args:
+        format: that it is called by: one of the model's `weights_formats`.
+        weights: of attention and dense FFNs.
+        experts: of routed experts; of the weights where there are none.
+        repository: `org/name` on Hugging Face; empty for the model's own.
+        source: where that is said.
+    """
+
+    format: str
+    weights: RunFormat
+    experts: RunFormat
+    repository: str = ""
+    source: str = ""
+
+
+def checkpoint_of(model: AnyModel, word: str) -> Checkpoint | None:
+    """The checkpoint of a model that a word asks for, if one is known."""
+    wanted = _WORDS.get(word, word)
+    return next((one for one in model.checkpoints if one.format == wanted), None)
+
+
+def as_run(model: AnyModel, asked: ServedFormats, engine: EngineSpec) -> ServedFormats:
+    """Formats of the kernels that run where formats are asked for.
+
+    A format of which the model has a checkpoint is that checkpoint's. Others are made by the
+    engine from 16 bits, with scales that are found as tokens pass; an engine that cannot needs a
+    checkpoint with the scales of inputs in it. The names of kernels stand for themselves; those
+    of experts find scales by themselves.
+    """
+    dense, routed = (checkpoint_of(model, word) for word in (asked.weights, asked.experts))
+    made = _SCALED if engine.needs_input_scales else {}
+    return replace(
+        asked,
+        weights=dense.weights if dense else made.get(asked.weights, asked.weights),
+        experts=routed.experts if routed else asked.experts.removesuffix(STATIC),
+    )
+
+
+def unpublished(model: AnyModel, option: str, asked: str) -> Iterator[Problem]:
+    """One problem where a format is asked for that no checkpoint of the model is known in."""
+    plain = asked.removesuffix(STATIC)
+    word = {"fp8_block": "fp8", "fp16": "bf16"}.get(plain, _WORDS.get(plain, plain))
+    known = checkpoint_of(model, word)
+    alike = (word, plain) if known is None else (word, known.weights, known.experts)
+    if word not in model.weights_formats and word != "bf16":
+        fact = f"no checkpoint of {model.name} is known in it: times are those of one like others"
+        yield Problem(where=option, value=asked, fact=fact, remedy=_among(model.weights_formats))
+    elif known is not None and asked not in (*alike, *_WORDS, "fp16"):
+        which = known.repository or model.name
+        fact = f"{which} is in {known.weights}, which other kernels multiply"
+        yield Problem(where=option, value=asked, fact=fact, remedy=f"write `{word}` for it")
+
+
+def _among(formats: tuple[str, ...]) -> str:
+    return f"write {' or '.join(f'`{name}`' for name in formats)}"

@@ -1,0 +1,220 @@
+"""The whole path of a calibration: read, admit, fit, judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from planner.equations.collectives import COLLECTIVES
+from planner.equations.kernels.constants import kernel_faults
+from planner.errors import Problem, RequestError
+from planner.specs.files.places import exists
+from planner.specs.files.tables import literal
+from planner.specs.records.devices import DeviceSpec
+from planner.specs.records.kernels import MOST_ERROR, Fit, Kernel, KernelTable
+from planner.specs.validation.problems import Collected
+from planner.specs.validation.values import MOST_TEXT
+from planner.tools.calibration.fitting import Fitted, admit, fewest_rows, fit, peak_of
+from planner.tools.calibration.infersim import is_infersim, read_infersim
+from planner.tools.calibration.plain import read_plain
+from planner.tools.calibration.silicon import is_silicon, read_silicon
+from planner.tools.calibration.tables import FITTED, Measured, Reading, Refused
+
+MOST_NAMED = 8
+"""Tables that a kernel file names as the source of its rows; others are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """Constants of a device under an engine, the rows behind them, and those refused.
+
+    Args:
+        device: that was measured.
+        table: what a kernel file says.
+        fitted: one entry a family and format, in the order of the table; collectives too.
+        source: where the rows come from.
+        refused: rows and files that no constant is fitted to.
+    """
+
+    device: DeviceSpec
+    table: KernelTable
+    fitted: tuple[Fitted, ...]
+    source: str
+    refused: tuple[Refused, ...]
+
+
+def calibrate(
+    paths: Sequence[Path],
+    device: DeviceSpec,
+    *,
+    engine: str,
+    version: str = "",
+    n_sms: int = 0,
+    source: str = "",
+    programs: Iterable[str] = (),
+    on_fit: Callable[[str, int], None] | None = None,
+) -> Calibration:
+    """Fit the closed forms to tables of measured kernels.
+
+    Args:
+        paths: files or folders; the format of each is told by its place and its ending.
+        device: that was measured.
+        engine: whose kernels they are.
+        version: of the engine.
+        n_sms: multiprocessors of the device; 0 leaves out the forms that count tiles.
+        source: where the rows come from, as the file shall say; the names of the files if empty.
+        programs: names of the engine's kernels to read of tables that hold several for a format.
+        on_fit: called before each fit with the family and the number of its rows.
+
+    Raises:
+        RequestError: a file cannot be read, nothing is left to fit, or a package is missing.
+    """
+    unwritable = _unwritable(engine=engine, engine_version=version, source=source)
+    found = Collected(problems=list(unwritable))
+    parts = found.each(lambda path: _read(path, device, engine, frozenset(programs)), paths)
+    found.settle(RequestError)
+    read = sum(parts, start=Reading())
+    admitted = admit(read, device.peak_flop_per_s, device.hbm_bytes_per_s)
+    tables, few = joined(admitted.tables)
+    if not tables:
+        raise RequestError(_nothing(paths, (*admitted.refused, *few), device, engine))
+    fitted = []
+    for one in tables:
+        if on_fit is not None:
+            on_fit(f"{one.family} {one.format}", one.n_rows)
+        peak = peak_of(one, device.peak_flop_per_s)
+        assert peak is not None
+        rates = {"peak_flop_per_s": peak, "hbm_bytes_per_s": device.hbm_bytes_per_s}
+        fitted.append(fit(one, rates, n_sms=n_sms))
+    RequestError.raise_if_any(_unsound(fitted, device, n_sms))
+    known_as = source or _names(paths, admitted.timed_on)
+    return Calibration(
+        device=device,
+        table=KernelTable(
+            device=device.name,
+            engine=engine,
+            version=version or "unknown",
+            n_sms=n_sms,
+            kernels=_kernels(fitted, known_as),
+        ),
+        fitted=tuple(fitted),
+        source=known_as,
+        refused=(*admitted.refused, *few),
+    )
+
+
+def _read(path: Path, device: DeviceSpec, engine: str, programs: frozenset[str]) -> Reading:
+    if not exists(path):
+        raise RequestError([Problem(where=str(path), fact="no such file or folder")])
+    if is_silicon(path):
+        return read_silicon(path, engine, device.peak_flop_per_s, programs=programs)
+    if is_infersim(path):
+        return read_infersim(path, device.name, dict(device.peak_flop_per_s))
+    if path.is_dir():
+        reading = Reading()
+        for one in sorted(path.glob("*.csv")):
+            reading += read_plain(one, device.name)
+        return reading
+    return read_plain(path, device.name)
+
+
+def joined(tables: Sequence[Measured]) -> tuple[list[Measured], list[Refused]]:
+    """One table for each family and format, whatever files they came from."""
+    kinds: dict[tuple[str, str], list[Measured]] = {}
+    for one in tables:
+        kinds.setdefault((one.family, one.format), []).append(one)
+    joined, few = [], []
+    for (family, form), parts in kinds.items():
+        names = set.intersection(*(set(one.columns) for one in parts))
+        whole = Measured(
+            family=family,
+            format=form,
+            peak_format=parts[0].peak_format,
+            columns={name: np.concatenate([one.columns[name] for one in parts]) for name in names},
+            measured_s=np.concatenate([one.measured_s for one in parts]),
+            file=parts[0].file,
+            lines=np.concatenate([one.lines for one in parts]),
+        )
+        fewest = fewest_rows(FITTED[family])
+        if whole.n_rows < fewest:
+            reason = f"{family} {form}: {whole.n_rows} rows are too few, {fewest} are needed"
+            few.append(Refused(file=whole.file, line=0, reason=reason))
+        else:
+            joined.append(whole)
+    return joined, few
+
+
+def _unwritable(**said: str) -> Iterator[Problem]:
+    """Texts that no kernel file may hold."""
+    for name, text in said.items():
+        if len(text) > MOST_TEXT or not text.isprintable():
+            fact = f"is not one line of at most {MOST_TEXT} characters"
+            yield Problem(where=f"--{name.replace('_', '-')}", value=literal(text), fact=fact)
+
+
+def _unsound(fitted: Sequence[Fitted], device: DeviceSpec, n_sms: int) -> Iterator[Problem]:
+    """Fits that no kernel file may hold: of rows that are not of the kernel that they name."""
+    for one in fitted:
+        family, form = one.table.family, one.table.format
+        where = f"{family} {form}"
+        faults = (
+            ()
+            if family in COLLECTIVES
+            else kernel_faults(FITTED[family], form, one.constants, n_sms=n_sms)
+        )
+        for fault in faults:
+            fact = f"the fit's {fault.key.removeprefix('constants.')} {fault.fact}"
+            value = literal(fault.value)
+            yield Problem(where=where, value=value, fact=fact, remedy=fault.remedy)
+        worst = max(one.inside.p90, one.outside.p90)
+        if not worst <= MOST_ERROR:
+            fact = f"no form describes these rows: one in ten is off by {worst:.3g} times its time"
+            remedy = f"are they all of this kernel, on {device.name}?"
+            yield Problem(where=where, fact=fact, remedy=remedy)
+
+
+def _names(paths: Sequence[Path], timed_on: Sequence[str] = ()) -> str:
+    """The tables that rows come from and what timed them, as one line that a file may hold."""
+    names = [path.name or str(path) for path in paths]
+    n_others = len(names) - MOST_NAMED
+    more = f" and {n_others} others" if n_others > 0 else ""
+    more += literal("".join(f", {one}" for one in timed_on), longest=MOST_TEXT // 2)
+    return literal(", ".join(names[:MOST_NAMED]), longest=MOST_TEXT - len(more)) + more
+
+
+def _nothing(
+    paths: Sequence[Path], refused: Sequence[Refused], device: DeviceSpec, engine: str
+) -> list[Problem]:
+    what = ", ".join(map(str, paths))
+    fact = f"no row of {device.name} under {engine} is left to fit"
+    reasons = [Problem(where=one.file, fact=one.reason) for one in refused[:5]]
+    return [Problem(where="plan calibrate", value=what, fact=fact), *reasons]
+
+
+def _kernels(fitted: Sequence[Fitted], source: str) -> dict[tuple[str, str], Kernel]:
+    """What a kernel file holds: all but the collectives."""
+    return {
+        (one.table.family, one.table.format): _kernel(one, source)
+        for one in fitted
+        if one.table.family not in COLLECTIVES
+    }
+
+
+def _kernel(fitted: Fitted, source: str) -> Kernel:
+    return Kernel(
+        family=fitted.table.family,
+        format=fitted.table.format,
+        constants=dict(fitted.constants),
+        fit=Fit(
+            source=source,
+            n_rows=fitted.table.n_rows,
+            median_error=fitted.inside.median,
+            p90_error=fitted.inside.p90,
+            left_out_median_error=fitted.outside.median,
+            left_out_p90_error=fitted.outside.p90,
+            left_out=fitted.left_out,
+        ),
+    )

@@ -1,0 +1,190 @@
+"""What a session of timing kernels found, and closed forms that were fitted to such times."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from planner.quantities.units import show
+from planner.report.documents.blocks import Block, Command, Document, Note, Table, section
+from planner.report.words import percent, plural
+
+if TYPE_CHECKING:
+    from planner.tools.calibration.calibrating import Calibration
+    from planner.tools.calibration.fitting import Errors, Fitted
+    from planner.tools.calibration.tables import Refused
+    from planner.tools.measuring.programs import Bench
+    from planner.tools.measuring.timing import Measurements, Timed
+    from planner.tools.measuring.wanted import Wanted
+
+
+_MOST_NAMED = 8
+
+
+def measured_document(
+    found: Measurements, bench: Bench, *, device: str, models: Sequence[str], others: Sequence[str]
+) -> Document:
+    """The whole report.
+
+    Args:
+        found: what was timed.
+        bench: on which machine and with what.
+        device: what that is called here.
+        models: whose kernels they are.
+        others: families of their kernels that nothing here times.
+    """
+    title = (
+        f"{device}, {bench.machine}, {bench.software}: {plural(len(found.timed), 'kernel')} "
+        f"for {', '.join(models)} timed in {show(found.elapsed_s, 's')}, "
+        f"{len(found.untimed)} left out"
+    )
+    return Document(
+        title=f"kernels of {device}",
+        line=title,
+        head=(Note(title),),
+        sections=(
+            section("times", _times(found.timed)),
+            section("clocks", Note(_clocks(found))),
+            section("unsteady", *_unsteady(found)),
+            section("left out", *_left_out(found, others)),
+        ),
+    )
+
+
+def _times(timed: Sequence[Timed]) -> Table:
+    kinds: dict[tuple[str, str, str], list[Timed]] = {}
+    for one in timed:
+        kinds.setdefault((one.kernel.family, one.kernel.format, one.program), []).append(one)
+    heads = ("kernel", "format", "rows", "shortest", "longest", "spread", "program")
+    rows = []
+    for (family, form, program), members in kinds.items():
+        seconds = sorted(one.seconds for one in members)
+        spreads = sorted(one.spread for one in members)
+        rows.append(
+            (
+                family,
+                form,
+                str(len(members)),
+                show(seconds[0], "s"),
+                show(seconds[-1], "s"),
+                percent(spreads[len(spreads) // 2]),
+                program,
+            )
+        )
+    return Table(heads=heads, rows=rows, align="<<>>>><")
+
+
+def _clocks(found: Measurements) -> str:
+    again = f"{plural(found.n_again, 'kernel')} timed twice"
+    if math.isinf(found.warm_up_s):
+        return f"never even: what was timed first may be slow, and all may change; {again}"
+    return f"even after {show(found.warm_up_s, 's')} of products; {again}"
+
+
+def _unsteady(found: Measurements) -> Iterator[Note]:
+    """Kernels whose times spread too far, the worst by name."""
+    for one in found.unsteady[:_MOST_NAMED]:
+        said = f"{one.kernel.name}: {show(one.seconds, 's')}, spread {percent(one.spread)}"
+        yield Note(said, kind="item")
+    if len(found.unsteady) > _MOST_NAMED:
+        yield Note(f"{len(found.unsteady) - _MOST_NAMED} others; the table has the spread of each")
+
+
+def _left_out(found: Measurements, others: Sequence[str]) -> Iterator[Note]:
+    """Each reason with the kernels that it holds for: one by name, several by their number."""
+    reasons: dict[tuple[str, str, str], list[Wanted]] = {}
+    for one in found.untimed:
+        key = (one.kernel.family, one.kernel.format, one.reason)
+        reasons.setdefault(key, []).append(one.kernel)
+    for (family, form, reason), kernels in reasons.items():
+        name = f"{family} {form}, {len(kernels)} rows" if len(kernels) > 1 else kernels[0].name
+        yield Note(f"{name}: {reason}", kind="item")
+    for family in others:
+        yield Note(f"{family}: nothing here times it; predictions take it from other tables")
+
+
+_UNITS = {
+    "floor_s": "s",
+    "kernel_s": "s",
+    "sequence_head_s": "s",
+    "scale_up_bytes_per_s": "B/s",
+    "scale_out_bytes_per_s": "B/s",
+    "short_latency_s": "s",
+    "short_bytes_per_s": "B/s",
+    "long_latency_s": "s",
+    "long_bytes_per_s": "B/s",
+}
+
+
+def fitted_document(answer: Calibration, *, names_refused: bool = False) -> Document:
+    """The whole report.
+
+    Args:
+        answer: what was fitted.
+        names_refused: whether every refused row is named, or a few of each reason.
+    """
+    n_rows = sum(one.table.n_rows for one in answer.fitted)
+    title = (
+        f"{answer.device.title} under {answer.table.engine}: "
+        f"{_what(answer)} fitted to {plural(n_rows, 'row')}, "
+        f"{len(answer.refused)} refused"
+    )
+    return Document(
+        title=f"{answer.device.title} under {answer.table.engine}",
+        line=title,
+        head=(Note(title),),
+        sections=(
+            section("errors", _errors(answer)),
+            section("constants", *_constants(answer)),
+            section("refused", *_refused(answer.refused, names_all=names_refused)),
+        ),
+    )
+
+
+def _what(answer: Calibration) -> str:
+    """`3 kernels`, `3 kernels and 2 collectives`."""
+    n_kernels = len(answer.table.kernels)
+    n_collectives = len(answer.fitted) - n_kernels
+    said = [plural(n_kernels, "kernel")] if n_kernels or not n_collectives else []
+    said += [plural(n_collectives, "collective")] if n_collectives else []
+    return " and ".join(said)
+
+
+def _errors(answer: Calibration) -> Table:
+    heads = ("kernel", "format", "rows", "median", "p90", "left out", "median", "p90")
+    return Table(heads=heads, rows=[_row(one) for one in answer.fitted], align="<<>>><>>")
+
+
+def _row(fitted: Fitted) -> tuple[str, ...]:
+    inside, outside = _pair(fitted.inside), _pair(fitted.outside)
+    kind = (fitted.table.family, fitted.table.format, str(fitted.table.n_rows))
+    return (*kind, *inside, fitted.left_out, *outside)
+
+
+def _pair(errors: Errors) -> tuple[str, str]:
+    return percent(errors.median), percent(errors.p90)
+
+
+def _constants(answer: Calibration) -> Iterator[Note]:
+    for one in answer.fitted:
+        values = ", ".join(f"{name} {_shown(name, v)}" for name, v in one.constants.items())
+        head = f"{one.table.family} {one.table.format}, {one.form}: "
+        yield Note(head + values, kind="item")
+
+
+def _shown(name: str, value: float) -> str:
+    return show(value, _UNITS[name]) if name in _UNITS and value else f"{value:.3g}"
+
+
+def _refused(refused: tuple[Refused, ...], *, names_all: bool) -> list[Block]:
+    """Every row refused, or a few and how many more there are of each kind."""
+    if names_all or len(refused) <= _MOST_NAMED:
+        return [Command(str(one)) for one in refused]
+    rest = Counter(one.file for one in refused[_MOST_NAMED:])
+    return [
+        *(Command(str(one)) for one in refused[:_MOST_NAMED]),
+        *(Command(f"{file}  {n} more") for file, n in rest.items()),
+        Note("`--refused` names them all"),
+    ]

@@ -1,0 +1,1 @@
+"""Experts over ranks: which rank has which, how often, so that the fullest has least to do."""

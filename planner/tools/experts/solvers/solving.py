@@ -1,0 +1,313 @@
+"""A placement and its bound, whatever is asked: flat or in groups, equal or weighted, priced."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from planner.equations.arrays import IntArray
+from planner.errors import SolverError
+from planner.programs.proofs import Vouched, claim, refusal, vouched
+from planner.solvers.proving import Proved, in_hand, prove
+from planner.solvers.solution import Effort, Status, Word
+from planner.specs.ask.targets import Wanted
+from planner.specs.records.certificates import Proof
+from planner.tools.experts.program import (
+    ExpertProgram,
+    Placement,
+    equal_placement,
+    max_load,
+    n_moves,
+    objective,
+    violations,
+)
+from planner.tools.experts.solvers.arranging import arranged, cheapest_on_the_way, complete
+from planner.tools.experts.solvers.exhaustive import enumerated, n_placements
+from planner.tools.experts.solvers.flat import greedy, race, simple_bound
+from planner.tools.experts.solvers.grouped import grouped
+from planner.tools.experts.solvers.joint import joint_rows, n_unknowns, rows_word, solve_cpsat
+from planner.tools.experts.solvers.polish import polish
+from planner.tools.experts.solvers.slots import Found
+from planner.tools.experts.solvers.weighted import best_shares, improve
+
+MOST_JOINTLY = {"equal": 800, "weighted": 300}
+"""Whole numbers of a program that is solved in one piece, by the way to split."""
+SECONDS_EACH = 10.0
+"""Of a prover that has no other measure of work."""
+COUNTED = {
+    "mean": "mean load of the ranks",
+    "copies": "copies and slots",
+    "patterns": "patterns of a rank",
+    "groups": "groups dealt to nodes",
+}
+"""Bounds that are the project's own arithmetic, by what is counted."""
+
+_ROUNDING = 1e-9
+MOST_ENUMERATED = 2_000
+"""Placements of a program that are all looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _State:
+    """A placement, a bound that is vouched for, what gave it, and what provers said on the way."""
+
+    placement: Placement
+    bound: float
+    proof: str
+    words: tuple[Proof, ...] = ()
+
+
+def solve_experts(
+    program: ExpertProgram,
+    *,
+    gap: float = 1e-3,
+    slack: float = 0.0,
+    seed: int = 0,
+    time_limit_s: float | None = None,
+    proof: Wanted = "two",
+) -> Found:
+    """Place experts: least objective, then least traffic, then fewest moves.
+
+    Effort is counted in steps, so that the same program and seed give the same placement,
+    unless the time limit ends the search.
+
+    Args:
+        program: the placement to be found.
+        gap: distance to the bound that is good enough, as a share of it.
+        slack: share of the least load that may be given up for less traffic.
+        seed: of the search.
+        time_limit_s: wall time, or None for as long as the steps take.
+        proof: how many have to vouch for a bound: `two`, or `one`.
+
+    Raises:
+        SolverError: an answer breaks a constraint, or is beyond its bound.
+    """
+    until_s = math.inf if time_limit_s is None else time.perf_counter() + time_limit_s
+    limits = _Limits(gap=gap, seed=seed, until_s=until_s, wanted=proof)
+    state = _balanced(program, limits)
+    is_small = n_unknowns(program) <= MOST_JOINTLY[program.split]
+    if is_small and not program.move_price:
+        state = _jointly(program, state, limits)
+    limit = max_load(program, state.placement) * (1.0 + slack) * (1.0 + 1e-12)
+    there = arranged(program, state.placement.copies, load_limit=limit)
+    if (there != state.placement.copies).any():
+        state = replace(state, placement=_split(program, there))
+    placement, bound = _priced(program, state.placement, state.bound)
+    state = replace(state, placement=placement, bound=bound)
+    if is_small and program.move_price:
+        state = _jointly(program, state, limits)
+    is_cut = time.perf_counter() >= until_s
+    return _verified(program, state, limits, is_cut=is_cut)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limits:
+    """How good is good enough, and how long it may take."""
+
+    gap: float
+    seed: int
+    until_s: float
+    wanted: Wanted
+
+
+def _balanced(program: ExpertProgram, limits: _Limits) -> _State:
+    """A placement for its load alone, and a bound of that load with what proved it."""
+    gap, seed, until_s = limits.gap, limits.seed, limits.until_s
+    if program.split == "weighted":
+        return _weighted(program, limits)
+    if program.group is not None:
+        slots, bound, proof, words = grouped(
+            program, gap=gap, seed=seed, until_s=until_s, wanted=limits.wanted
+        )
+        placement = equal_placement(slots.copies())
+        return _State(placement=placement, bound=bound, proof=proof, words=tuple(words))
+    present = None if program.present is None else complete(program, program.present)
+    starts = () if present is None else (present,)
+    found = race(program, gap=gap, seed=seed, until_s=until_s, starts=starts, wanted=limits.wanted)
+    return _State(
+        placement=equal_placement(found.slots.copies()),
+        bound=found.bound,
+        proof=found.proof,
+        words=tuple(found.words),
+    )
+
+
+def _weighted(program: ExpertProgram, limits: _Limits) -> _State:
+    """Shares chosen for the greedy copies, then for those that are best with equal shares."""
+    seed, until_s = limits.seed, limits.until_s
+    bound, proof = simple_bound(program)
+    goal = bound * (1.0 + limits.gap)
+    slots = greedy(program)
+    first = [slots.copies()]
+    if program.group is None:
+        even = polish(slots, program.load, goal=goal, seed=seed, until_s=until_s, work=0.3)
+        first.append(even.copies())
+    placement = improve(program, tuple(first), goal=goal, seed=seed, until_s=until_s)
+    if max_load(program, placement) > goal and time.perf_counter() < until_s:
+        # nothing is claimed of equal shares here, so nobody has to vouch for them
+        best = _balanced(replace(program, split="equal"), replace(limits, wanted="one")).placement
+        other = improve(program, (best.copies,), goal=goal, seed=seed, until_s=until_s)
+        placement = min(placement, other, key=lambda one: max_load(program, one))
+    return _State(placement=placement, bound=bound, proof=proof)
+
+
+def _split(program: ExpertProgram, copies: IntArray) -> Placement:
+    return equal_placement(copies) if program.split == "equal" else best_shares(program, copies)
+
+
+def _priced(program: ExpertProgram, placement: Placement, bound: float) -> tuple[Placement, float]:
+    """The cheapest of this placement and those on the way from the present one, and a bound.
+
+    Either nothing moves, and the present placement's load is what it costs; or something does,
+    and its price comes on top of the least load. What is missing at present must move.
+    """
+    if program.present is None or not program.move_price:
+        return placement, bound
+    price = program.move_price * program.mean_load
+    start = complete(program, program.present)
+    candidates = [placement]
+    if start is not None and program.group is None:
+        candidates.append(_split(program, cheapest_on_the_way(program, start)))
+    n_missing = int((program.present.sum(axis=1) == 0).sum())
+    least = bound + price * max(1, n_missing)
+    if not n_missing:
+        stays = _split(program, program.present)
+        if violations(program, stays):
+            least = bound  # copies that go need no move
+        else:
+            candidates.append(stays)
+            least = min(least, _stays_bound(program, stays))
+    best = min(candidates, key=lambda one: (objective(program, one), n_moves(program, one)))
+    return best, max(bound, least)
+
+
+def _jointly(program: ExpertProgram, state: _State, limits: _Limits) -> _State:
+    """A small program whole, where the gap is still open."""
+    value = objective(program, state.placement)
+    left_s = limits.until_s - time.perf_counter()
+    if value <= state.bound * (1.0 + limits.gap) or left_s <= 0.0:
+        return state
+    effort = Effort(time_limit_s=min(left_s, 3 * SECONDS_EACH), gap=limits.gap, seed=limits.seed)
+    known = in_hand(state.placement.copies, value / program.mean_load, by="balancing")
+    names = ["cpsat"] if program.split == "equal" else []
+    provers = [partial(_word, name, program, state) for name in (*names, "highs", "scip")]
+    if n_placements(program) <= MOST_ENUMERATED:
+        provers = [partial(_word, "enumeration", program, state)]
+    rows = partial(joint_rows, program)
+    found = prove(provers, effort, wanted=limits.wanted, known=(known,), rows=rows)
+    unit, placement = program.mean_load, state.placement
+    if found.answer is not None:
+        other = _split(program, found.answer)
+        if not violations(program, other) and objective(program, other) < value:
+            placement = other
+    words = tuple(
+        replace(one, value=one.value * unit, bound=one.bound * unit, program="search")
+        for one in found.vouched.proofs
+        if one.prover != known.proof.prover
+    )
+    bound = found.vouched.bound if limits.wanted == "two" else found.vouched.alone
+    if bound * unit <= state.bound:
+        return replace(state, placement=placement, words=(*state.words, *words))
+    return _State(
+        placement=placement, bound=bound * unit, proof="search", words=(*state.words, *words)
+    )
+
+
+def _word(name: str, program: ExpertProgram, state: _State, effort: Effort) -> Word[IntArray]:
+    """What one prover says of the whole program, its copies verified; in mean loads."""
+    if name == "enumeration":
+        return enumerated(program)
+    left_s = SECONDS_EACH if effort.time_limit_s is None else effort.time_limit_s
+    left_s = min(left_s, SECONDS_EACH)
+    if name == "cpsat":
+        hint = state.placement.copies
+        word = solve_cpsat(program, hint=hint, seed=effort.seed, time_limit_s=left_s)
+    else:
+        word = rows_word(name, program, replace(effort, time_limit_s=left_s))
+    if word.answer is None:
+        return word
+    placement = _split(program, word.answer)
+    broken = violations(program, placement)
+    if broken:
+        note = f"its placement breaks {', '.join(broken)}"
+        return replace(word, answer=None, proof=refusal(word.proof.prover, note, word.proof.wall_s))
+    value = objective(program, placement) / program.mean_load
+    return replace(word, proof=replace(word.proof, value=value))
+
+
+def _stays_bound(program: ExpertProgram, stays: Placement) -> float:
+    """Cost without a move; copies may still be dropped, which can only be better by little.
+
+    With equal shares a dropped copy loads the others more but its own rank less, so this is no
+    more than the mean unless every expert has one copy, or shares are weighted.
+    """
+    if program.split == "weighted" or int(stays.n_copies.max()) == 1:
+        return max_load(program, stays)
+    return 0.0
+
+
+def _verified(program: ExpertProgram, state: _State, limits: _Limits, *, is_cut: bool) -> Found:
+    """The placement with what is proved of it.
+
+    Raises:
+        SolverError: it breaks a row, or is beyond its bound.
+    """
+    broken = violations(program, state.placement)
+    value, bound = objective(program, state.placement), state.bound
+    if broken:
+        raise SolverError(f"the placement breaks what it promised: {broken}")
+    if bound > value * (1.0 + _ROUNDING):
+        raise SolverError(f"nothing is said to be below {bound!r}, and {value!r} was found")
+    is_closed = value <= bound * (1.0 + limits.gap)
+    status = Status.OPTIMAL if _is_sure(state, limits) else Status.UNCONFIRMED
+    proved = Proved(
+        status=status if is_closed else Status.FEASIBLE,
+        answer=state.placement,
+        objective=value,
+        vouched=_vouched(state, limits, value),
+        n_nodes=0,
+        stopped_by="time limit" if is_cut else "",
+    )
+    return Found(placement=state.placement, proved=proved, proof=state.proof, is_cut_short=is_cut)
+
+
+def _is_sure(state: _State, limits: _Limits) -> bool:
+    """Whether the bound is vouched for: where two were wanted, no other bound was taken."""
+    return limits.wanted == "two" or (state.proof in COUNTED and not state.words)
+
+
+def _vouched(state: _State, limits: _Limits, value: float) -> Vouched:
+    """What provers said on the way, and the arithmetic that came last."""
+    counted = COUNTED.get(state.proof, state.proof)
+    arithmetic = claim(counted, state.bound)
+    asked = [one for one in state.words if one.program == state.proof]
+    weighed = vouched(asked, value)
+    if state.proof in COUNTED:
+        weighed = vouched([*state.words, arithmetic], value)
+    # moves come on top of the load that provers spoke of
+    bound = min(state.bound, value)
+    is_sure = _is_sure(state, limits)
+    return replace(
+        weighed,
+        proofs=(*state.words, *((arithmetic,) if state.proof in COUNTED else ())),
+        bound=bound if is_sure else -math.inf,
+        alone=bound,
+        by=(weighed.by or (state.proof,)) if is_sure else (),
+    )
+
+
+def greedy_placement(program: ExpertProgram) -> Placement:
+    """The greedy balancer's placement, with shares as the program splits."""
+    return _split(replace(program, present=None), greedy(program).copies())
+
+
+def placement_of(program: ExpertProgram, copies: IntArray) -> Placement:
+    """A given placement, with shares as the program splits."""
+    return _split(program, np.asarray(copies))
+
+
+__all__ = ["greedy_placement", "placement_of", "solve_experts"]

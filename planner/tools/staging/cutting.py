@@ -1,0 +1,165 @@
+"""A model cut into pipeline stages on groups of unequal kinds, with proof."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray
+from planner.errors import NoPlanError
+from planner.results.staging import StageLine, StagePlan, StagingConflict
+from planner.running.deadlines import solver_limit_s
+from planner.solvers.certify import certified
+from planner.solvers.solution import Effort, Status
+from planner.specs.ask.stages import StageGroup, StagesRequest
+from planner.tools.staging.cuts import cut
+from planner.tools.staging.cuts.program import Objective, Stage, StageProgram
+from planner.tools.staging.groups import UnitTable, unit_table
+from planner.tools.staging.stages_verifier import judge_stages
+from planner.verifier.findings import written
+
+MS_PER_S = 1e3
+BYTES_PER_GIB = 2.0**30
+
+
+LEFT_OUT = (
+    *("stages", "latency_s", "bottleneck_s", "tokens_per_s", "even_s", "groups", "provenance"),
+    "verified",
+)
+"""What a cut leaves to the account."""
+
+
+def cut_groups(asked: StagesRequest) -> StagePlan:
+    """Cut a model into pipeline stages on groups of unequal kinds, exactly.
+
+    Which groups are used, in which order, and where the model is cut are chosen together.
+
+    Raises:
+        NoPlanError: nothing fits; its `conflict` says what is missing (`StagingConflict`).
+        OutOfTimeError: the time limit came before any cut.
+        SolverError: an answer fails its verification.
+    """
+    began_s = time.perf_counter()
+    objective = cast("Objective", asked.objective)
+    units = unit_table(asked)
+    program = stage_program(units, asked.groups)
+    effort = Effort(time_limit_s=solver_limit_s())
+    found = cut(program, objective, solver=asked.solver, effort=effort, proof=asked.proof)
+    chosen = found.found.answer
+    if chosen is None:
+        if found.found.status is Status.INFEASIBLE:
+            raise NoPlanError(_conflict(asked, units))
+        raise found.found.unsettled(max(found.found.bound, 0.0) / MS_PER_S, dimension="s")
+    plan = StagePlan(
+        request=asked,
+        stages=tuple(_line(asked, program, stage) for stage in chosen),
+        latency_s=0.0,
+        bottleneck_s=0.0,
+        tokens_per_s=0.0,
+        even_s=None,
+        groups=(),
+        certificate=certified(
+            found.found,
+            objective_name=objective,
+            to_si=lambda milliseconds: milliseconds / MS_PER_S,
+            dimension="s",
+            n_candidates=found.n_columns,
+            n_contexts=len(asked.groups),
+            screens=(),
+            n_solved=found.n_columns,
+            verified=(),
+            wall_s=time.perf_counter() - began_s,
+            n_programs=found.n_solves,
+        ),
+        provenance=(),
+    )
+    return written(plan, judge_stages(plan), LEFT_OUT)
+
+
+def stage_program(units: UnitTable, groups: Sequence[StageGroup]) -> StageProgram:
+    """The program of a table of units: every run of units as one stage."""
+    weights = _runs(units.weights_bytes)
+    weights[:, 0, -1] -= units.shared_bytes
+    held = weights + _runs(units.cache_bytes) + units.fixed_bytes[:, None, None]
+    return StageProgram(
+        kinds=tuple(group.name for group in groups),
+        n_groups=np.array([group.n_groups for group in groups], dtype=np.int64),
+        run_ms=_runs(units.run_s) * MS_PER_S,
+        held_gib=held / BYTES_PER_GIB,
+        room_gib=units.limit_bytes / BYTES_PER_GIB,
+        hand_ms=units.hand_s * MS_PER_S,
+    )
+
+
+def _runs(values: FloatArray) -> FloatArray:
+    """Sums of units i to j − 1, (T, U) to (T, U + 1, U + 1)."""
+    sums = np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
+    return np.asarray(sums[:, None, :] - sums[:, :, None])
+
+
+def _line(asked: StagesRequest, program: StageProgram, stage: Stage) -> StageLine:
+    """A stage as it is chosen; the account fills in all that follows."""
+    first, last = max(stage.first, 1), min(stage.last, program.n_units - 1)
+    return StageLine(
+        kind=asked.groups[stage.kind].name,
+        device="",
+        n_devices=0,
+        first_layer=first - 1,
+        n_layers=last - first,
+        layers={},
+        has_embedding=stage.first == 0,
+        has_head=stage.last == program.n_units,
+        run_s=0.0,
+        hand_s=0.0,
+        weights_bytes=0.0,
+        cache_bytes=0.0,
+        fixed_bytes=0.0,
+        limit_bytes=0.0,
+    )
+
+
+def _conflict(asked: StagesRequest, units: UnitTable) -> StagingConflict:
+    """Why nothing fits: units too large for a device, or all devices together too small."""
+    groups = asked.groups
+    what = ", ".join(f"{group.name} × {group.n_groups}" for group in groups)
+    each = units.weights_bytes + units.cache_bytes
+    room = units.limit_bytes - units.fixed_bytes
+    facts = []
+    for t, group in enumerate(groups):
+        if room[t] < 0:
+            facts.append(
+                f"buffers and activations of {group.name} need {_gb(units.fixed_bytes[t])} of a "
+                f"device, {_gb(-room[t])} more than the engine may take"
+            )
+            continue
+        names = np.array(units.names)
+        for name in dict.fromkeys(units.names):
+            largest = float(each[t, names == name].max())
+            if largest > room[t]:
+                facts.append(
+                    f"one layer `{name}` on {group.name} needs {_gb(largest)} of a device, "
+                    f"{_gb(largest - room[t])} more than is left there"
+                )
+    devices = np.array([group.n_groups * group.n_tensor for group in groups], dtype=float)
+    tensor = np.array([group.n_tensor for group in groups], dtype=float)
+    most = float(devices @ np.maximum(room, 0.0))
+    needs = float((each.sum(axis=1) * tensor).min())
+    if not facts and needs > most:
+        facts.append(
+            f"weights and caches need {_gb(needs)}, and all devices have {_gb(most)} for them: "
+            f"{_gb(needs - most)} are missing"
+        )
+    if not facts:
+        facts.append(
+            f"weights and caches need {_gb(needs)} of {_gb(most)}, but no cut between whole "
+            "layers fits on every device"
+        )
+    remedy = "more groups, more devices in each, fewer sequences, or fewer bytes a weight"
+    return StagingConflict(what=f"{asked.model.name} on {what}", facts=tuple(facts), remedy=remedy)
+
+
+def _gb(n_bytes: float) -> str:
+    return f"{n_bytes / 1e9:.3g} GB"

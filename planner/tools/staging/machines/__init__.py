@@ -1,0 +1,258 @@
+"""Place layers on mixed machines: placements from several searches, bounds from several proofs.
+
+A small pool is searched whole: every placement that could be better is tried, with every link as
+it is. Of a larger one rows of stages are found by bisection of the rate, placements near them are
+searched, and the bound comes from prices of layers and from covers. What is open between the two
+is closed by the flow program, proved by two solvers, where the pool is small enough for it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray, IntArray
+from planner.solvers.proving import Proved
+from planner.tools.staging.machines.enumeration import dive, enumerate_all, improve, lower_bound
+from planner.tools.staging.machines.known import Known, Tries
+from planner.tools.staging.machines.layer_prices import priced_bound
+from planner.tools.staging.machines.program import (
+    Classes,
+    Held,
+    Placement,
+    Pool,
+    classes,
+    rate_table,
+    regions,
+)
+from planner.tools.staging.machines.spans import Spans, rates_by_layers, spans
+from planner.tools.staging.machines.sweep import sweep
+
+EVEN_PRICES, PRICES, COVERS, ROWS = "even prices", "layer prices", "layer covers", "rows of stages"
+"""Provers of the project's own, beside enumeration; solvers prove by their names."""
+
+MOST_AT_ONCE = 8
+"""Machines of a pool that is searched whole before anything else is tried."""
+
+MOST_SEARCHED = 16
+"""Machines of a pool that may be searched whole."""
+
+MOST_NEAR = 64
+"""Machines of a pool of which placements near the best one are searched."""
+
+AT_FIRST, THEN = 100_000_000, 600_000_000
+"""Work of searching a small pool, before and after what else there is to try."""
+
+NEAR = 300_000_000
+"""Work of searching near a placement."""
+
+A_STEP = 300_000_000
+"""Work at each rate where the bound of a small pool is bisected."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementSolution:
+    """The best placement that was found, verified, and what is proven of all others.
+
+    Args:
+        proved: values and bounds are rates made negative, as of a minimum.
+        n_spans: spans that machines may hold.
+        n_solves: programs solved.
+    """
+
+    proved: Proved[Placement]
+    n_spans: int
+    n_solves: int
+
+    @property
+    def placement(self) -> Placement | None:
+        return self.proved.answer
+
+    @property
+    def rate(self) -> float:
+        """That a maximum flow through the placement has; 0 without one [tokens/s]."""
+        return 0.0 if self.proved.answer is None else -self.proved.objective
+
+    @property
+    def bound(self) -> float:
+        """No placement has more [tokens/s]."""
+        return -self.proved.bound
+
+    @property
+    def gap(self) -> float:
+        return self.proved.gap
+
+
+def place(pool: Pool, tries: Tries) -> PlacementSolution:
+    """The best placement that the searches find, and the least bound that is proven on all."""
+    known, some = Known(pool=pool, tries=tries), spans(pool)
+    is_tiny, is_small, is_medium = (
+        len(pool.names) <= most for most in (MOST_AT_ONCE, MOST_SEARCHED, MOST_NEAR)
+    )
+    _price(known, some)
+    region = regions(pool, known.bound)
+    steps: list[tuple[bool, Callable[[], object]]] = [
+        (is_tiny, lambda: _whole(known, some)),
+        (not is_small, lambda: chain(known)),
+        (True, lambda: _rows(known, some, region)),
+        (is_small and not is_tiny, lambda: _whole(known, some)),
+        (is_medium, lambda: sweep(known, some)),
+        (is_medium, lambda: improve(known, some, NEAR)),
+        (is_small, lambda: lower_bound(known, some, A_STEP)),
+        (True, lambda: _flow(known, some)),
+        (is_small, lambda: improve(known, some, NEAR)),
+        (is_small, lambda: enumerate_all(known, some, THEN)),
+    ]
+    for applies, step in steps:
+        if applies and not known.is_closed and not known.is_late:
+            step()
+    return PlacementSolution(
+        proved=known.proved, n_spans=sum(len(one) - 1 for one in some.rate), n_solves=known.n_solves
+    )
+
+
+def _price(known: Known, some: Spans) -> None:
+    """The first bound, which every pool has."""
+    pool = known.pool
+    through = min(float(pool.from_coordinator.sum()), float(pool.to_coordinator.sum()))
+    most = sum(float(rates.max()) for rates in some.rate)
+    priced = priced_bound(some, min(through, most))
+    known.prices = None if priced.is_even else priced.prices
+    prover = EVEN_PRICES if priced.is_even else PRICES
+    known.prove(prover, priced.bound, known.began_s)
+
+
+def _whole(known: Known, some: Spans) -> None:
+    """Search all placements, from good ones on, as far as that is soon done."""
+    for step in (dive, partial(improve, cells=NEAR), partial(enumerate_all, cells=AT_FIRST)):
+        if not known.is_closed and not known.is_late:
+            step(known, some)
+
+
+def _rows(known: Known, some: Spans, region: np.ndarray) -> None:
+    """Rows of stages, and between them the bound by covers."""
+    from planner.tools.staging.machines.rows import best_row
+
+    pool, deadline_s = known.pool, known.deadline_s
+    alike, hoped = classes(pool, region), classes(pool, region, hopes=True)
+    half_s = (time.perf_counter() + deadline_s) / 2
+    known.attempt(ROWS, lambda: best_row(known, alike, deadline_s=half_s, quick=True))
+    if not known.is_closed:
+        known.attempt(COVERS, lambda: _cover(known, some))
+    if not known.is_closed:
+        known.attempt(ROWS, lambda: best_row(known, alike, deadline_s=deadline_s))
+    if not known.is_closed and not _is_same(alike, hoped):
+        known.attempt(ROWS, lambda: best_row(known, hoped, deadline_s=deadline_s, hopes=True))
+
+
+def _cover(known: Known, some: Spans) -> None:
+    """The bound by layer covers."""
+    from planner.tools.staging.machines.covers import CoverSearch
+
+    began_s, bound = time.perf_counter(), known.bound
+    counts, rates = rates_by_layers(some)
+    search = CoverSearch(
+        n_machines=counts, rates=rates, n_layers=known.pool.n_layers, deadline_s=known.deadline_s
+    )
+    least = search.least_bound(known.rate, bound, tolerance=known.tries.gap / 4)
+    known.n_solves += search.n_rounds
+    if least < bound:
+        known.prove(COVERS, least, began_s)
+
+
+def _flow(known: Known, some: Spans) -> None:
+    """The flow program, if it is small enough, by two solvers."""
+    from planner.tools.staging.machines.flow import prove_flow
+
+    known.attempt("flow program", lambda: prove_flow(known, some))
+
+
+def _is_same(alike: Classes, hoped: Classes) -> bool:
+    """Whether it never matters which machine of a class stands where."""
+    same = (np.array_equal(a, b) for a, b in (
+        (alike.crossing, hoped.crossing), (alike.entry, hoped.entry),
+        (alike.leaving, hoped.leaving),
+    ))  # fmt: skip
+    return all(same)
+
+
+MOST_STEPS = 5_000
+"""Machines that are appended in a search for one chain, right or wrong."""
+
+TARGETS = 24
+"""Rates that are tried, each between one that has a chain and one that seems to have none."""
+
+
+def chain(known: Known) -> None:
+    """Bisect the rate at which a chain is found; the best is offered."""
+    low, high = known.rate, known.bound
+    for _ in range(TARGETS):
+        if high <= low * 1.01 or known.is_late:
+            return
+        # far below the bound the rate falls by factors
+        target = (low + high) / 2 if low > high / 8 else max(high / 4, 1e-9)
+        found = best_chain(known.pool, target)
+        if found is None:
+            high = target
+        else:
+            low = max(target, known.offer(found))
+
+
+def best_chain(pool: Pool, rate: float) -> Placement | None:
+    """Machines that hold all layers one after the other and pass on the rate, or None.
+
+    Each holds as many layers as it serves at the rate. Depth first, those with the most layers
+    first, and of them those that can send to the most others.
+    """
+    held, after = _held(pool, rate), pool.links >= rate
+    last = pool.to_coordinator >= rate
+    worth = held * (1.0 + after.sum(axis=1) / (1.0 + len(held)))
+    order = np.argsort(-worth, kind="stable")
+    path: list[int] = []
+    used = np.zeros(len(held), dtype=np.bool_)
+    stack = [_next(order, used, held, pool.from_coordinator >= rate)]
+    n_layers, steps = 0, 0
+    while stack and steps < MOST_STEPS:
+        if not stack[-1]:
+            stack.pop()
+            if path:
+                gone = path.pop()
+                used[gone] = False
+                n_layers -= int(held[gone])
+            continue
+        machine = stack[-1].pop()
+        steps += 1
+        path.append(machine)
+        used[machine] = True
+        n_layers += int(held[machine])
+        if n_layers >= pool.n_layers and last[machine]:
+            return _placed(path, held, pool.n_layers)
+        is_done = n_layers >= pool.n_layers
+        stack.append([] if is_done else _next(order, used, held, after[machine]))
+    return None
+
+
+def _held(pool: Pool, rate: float) -> IntArray:
+    """The most layers of each machine at which it serves the rate (M,)."""
+    table: FloatArray = rate_table(pool)[pool.type_of]
+    return np.asarray(np.where(table >= rate, np.arange(1, table.shape[1] + 1), 0).max(axis=1))
+
+
+def _next(order: IntArray, used: np.ndarray, held: IntArray, linked: np.ndarray) -> list[int]:
+    """Machines that may come next, the best last."""
+    free = order[(held[order] > 0) & linked[order] & ~used[order]]
+    return [int(machine) for machine in free[::-1]]
+
+
+def _placed(path: list[int], held: IntArray, n_layers: int) -> Placement:
+    """The chain; its last machine holds no more layers than are left."""
+    placed, first = [], 0
+    for machine in path:
+        most = min(int(held[machine]), n_layers - first)
+        placed.append(Held(machine=machine, first=first, n_layers=most))
+        first += most
+    return tuple(placed)

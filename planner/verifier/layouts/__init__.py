@@ -1,0 +1,1 @@
+"""Deployments of layouts counted anew: meshes, phases, names, stations, predictions."""

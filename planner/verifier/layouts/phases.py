@@ -1,0 +1,274 @@
+"""One phase of a deployment: its layout, and the time, memory and words of its pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from math import ceil
+
+from planner.results.deployments import (
+    Division,
+    DraftChoice,
+    DraftPlan,
+    LayoutChoice,
+    PhaseChoice,
+    PhasePlan,
+    StepTime,
+)
+from planner.specs.ask.request import Request
+from planner.specs.records.devices import ClusterSpec, DeviceSpec, ModelSpec
+from planner.specs.records.roles import PREFILL
+from planner.specs.records.runtimes import ModelKind, judged_on
+from planner.specs.validation.hints import from_fields
+from planner.verifier.findings import Refused, refused_in
+from planner.verifier.layouts.names import axes_text, layout_name, mask_of, stored_axes
+from planner.verifier.model_errors import deviations, roofline_deviation
+from planner.verifier.scalar.experts import expert_ways
+from planner.verifier.scalar.memory import ScalarBytes, held_bytes
+from planner.verifier.scalar.shapes import OVER_HEADS, Layout, ScalarMesh, cached_heads
+from planner.verifier.scalar.times import ScalarTime, step_time
+
+Way = PhaseChoice | PhasePlan
+"""How a phase uses weights at rest, as an answer says it."""
+
+OVER_BATCH = "batch"
+MOST_PARTS, PARTS_PER_STAGE = 64, 4
+"""Micro-batches of a pass, at most, and of each stage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resting:
+    """A model at rest on a mesh.
+
+    Args:
+        stored, data, sliced: masks of axes that cut E, have copies of all but experts, and cut
+            the FFN dimension of each expert.
+        weights_format, kv_format: number formats.
+    """
+
+    model: ModelSpec
+    cluster: ClusterSpec
+    mesh: ScalarMesh
+    stored: int
+    data: int
+    sliced: int
+    weights_format: str
+    kv_format: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """Tokens of each sequence of a pass: that enter, that these attend to, that are kept.
+
+    Args:
+        n_found: of those kept, how many were before the phase.
+    """
+
+    n_new: float
+    n_context: float
+    n_cached: float
+    n_found: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """A pass of a phase, counted."""
+
+    layout: Layout
+    way: Way
+    tokens: Tokens
+    time: ScalarTime
+    held: ScalarBytes
+
+    @property
+    def all_bytes(self) -> float:
+        """What it needs of the busiest device, by itself."""
+        held = self.held
+        return held.weights_bytes + held.kv_bytes + held.activation_bytes + held.gather_bytes
+
+    @property
+    def step(self) -> StepTime:
+        return from_fields(StepTime, self.time)
+
+
+def resting(
+    model: ModelSpec,
+    cluster: ClusterSpec,
+    mesh: ScalarMesh,
+    formats: tuple[str, str],
+    kept: LayoutChoice | DraftChoice | DraftPlan,
+) -> Resting:
+    """A model at rest, from the words of an answer.
+
+    Args:
+        formats: of weights, and of the KV cache.
+        kept: how weights rest, and the axes with copies and slices: `E_x F_yz`, `z`, ``.
+
+    Raises:
+        Refused: weights cannot rest so.
+    """
+    masks = []
+    for field, read, text in (
+        ("storage", stored_axes, kept.storage),
+        ("copied_axes", mask_of, kept.copied_axes),
+        ("sliced_axes", mask_of, kept.sliced_axes),
+    ):
+        with refused_in(field):
+            masks.append(read(text, mesh))
+    stored, data, cuts = masks
+    if (data or cuts) and model.moe is None:
+        raise Refused(
+            "are of models with experts only", path=("copied_axes",), says=kept.copied_axes
+        )
+    if stored & data or stored & cuts:
+        fact = "says of an axis that it cuts weights in two ways"
+        raise Refused(fact, path=("storage",), says=kept.storage)
+    return Resting(
+        model=model,
+        cluster=cluster,
+        mesh=mesh,
+        stored=stored,
+        data=data,
+        sliced=cuts,
+        weights_format=formats[0],
+        kv_format=formats[1],
+    )
+
+
+def counted(rests: Resting, way: Way, tokens: Tokens, planned: float = 1.0) -> Counted:
+    """A pass, counted in plain scalar arithmetic.
+
+    Args:
+        planned: its planned time over what is predicted, see `planned_over_predicted`.
+
+    Raises:
+        Refused: the phase cannot use the weights so.
+    """
+    mesh = rests.mesh
+    with refused_in("gathered_axes"):
+        gathered = mask_of(way.gathered_axes, mesh)
+    for fact, name in _impossible(rests, way, gathered):
+        raise Refused(fact, path=(name,), says=getattr(way, name))
+    layout = from_fields(
+        Layout, rests, gathered=gathered, attention=way.attention, n_microbatches=way.n_microbatches
+    )
+    time = step_time(
+        layout,
+        rests.cluster.device,
+        rests.cluster.fabric,
+        batch=way.batch,
+        n_new_tokens=tokens.n_new,
+        n_context_tokens=tokens.n_context,
+    )
+    held = held_bytes(
+        layout,
+        batch=way.batch,
+        n_new_tokens=tokens.n_new,
+        n_cached_tokens=tokens.n_cached,
+        n_found_tokens=tokens.n_found,
+    )
+    # every part of a pass so many times as long
+    parts = {one.name: planned * getattr(time, one.name) for one in fields(time)}
+    return Counted(layout=layout, way=way, tokens=tokens, time=ScalarTime(**parts), held=held)
+
+
+def planned_over_predicted(request: Request, phase: str) -> float:
+    """Of a pass: 1 where what is predicted is planned, else what holds in a share of cases.
+
+    Raises:
+        Refused: a share is asked for, and no interval is known.
+    """
+    quantity = "TTFT" if phase == PREFILL else "TPOT"
+    kind: ModelKind = "dense" if request.model.moe is None else "mixture"
+    device, share = request.cluster.device, request.confidence
+    error = roofline_deviation(device, kind, quantity)
+    if share is None:
+        found = [it for it in judged_on("roofline", device.name, kind) if it.quantity == quantity]
+        return max([1.0, *(1 / (1 + it.bias_fraction) for it in found)])
+    if share <= 0.5:
+        return 1.0
+    if error is None:
+        raise Refused("has no interval, as nothing was measured", says=share)
+    return 1.0 + deviations(2 * share - 1) * error
+
+
+def _impossible(rests: Resting, way: Way, gathered: int) -> Iterator[tuple[str, str]]:
+    """What of a way no layout does, and the field that says it."""
+    mesh, parts = rests.mesh, way.n_microbatches
+    if way.batch < 1:
+        yield "is no batch", "batch"
+    most = 1 if mesh.n_stages == 1 else min(MOST_PARTS, PARTS_PER_STAGE * mesh.n_stages)
+    if not 1 <= parts <= most or parts & (parts - 1):
+        yield f"is no power of two up to {most}", "n_microbatches"
+    if gathered & rests.data:
+        yield "are gathered and have copies", "gathered_axes"
+    if rests.model.moe is not None and rests.stored and gathered:
+        yield "are gathered, though the weights are cut in two dimensions", "gathered_axes"
+    used, cut = mesh.members(7), mesh.members(gathered | rests.data)
+    allowed = [OVER_HEADS] if len(cut) < len(used) or not used else []
+    allowed += [OVER_BATCH] if used else []
+    if way.attention not in allowed:
+        yield f"is not {' or '.join(allowed)}", "attention"
+
+
+def phase_plan(phase: str, pass_: Counted, device: DeviceSpec) -> PhasePlan:
+    """The record of a phase that is true of its pass.
+
+    The published FLOP of its tokens, two for each parameter, over the peak of all devices.
+    """
+    layout, way = pass_.layout, pass_.way
+    model, mesh = layout.model, layout.mesh
+    n_tokens = way.batch * int(pass_.tokens.n_new)
+    active = model.n_active_params_published or model.n_params_published
+    peak = peak_flop_per_s(device, layout.weights_format) * mesh.n_devices * mesh.n_stages
+    return from_fields(
+        PhasePlan,
+        way,
+        phase=phase,
+        layout=layout_name(model, layout),
+        n_kv_ways=_n_kv_ways(pass_),
+        step=pass_.step,
+        n_tokens=n_tokens,
+        mfu_fraction=2.0 * active * n_tokens / (peak * pass_.time.total_s),
+        gathered_axes=axes_text(layout.gathered, mesh),
+        divisions=_divisions(pass_),
+    )
+
+
+def peak_flop_per_s(device: DeviceSpec, number_format: str) -> float:
+    """Of a format, or of 16 bits where the device does not multiply the format."""
+    for name in (number_format, "bf16", "fp16"):
+        if name in device.peak_flop_per_s:
+            return device.peak_flop_per_s[name]
+    raise Refused("is no format that the device computes", says=number_format)
+
+
+def _attention_cut(pass_: Counted) -> tuple[int, int]:
+    """Devices over which attention cuts a micro-batch, and that share each of its sequences."""
+    layout, way = pass_.layout, pass_.way
+    cut = layout.batch_axes(ceil(way.batch / way.n_microbatches))
+    return layout.mesh.size(cut), layout.mesh.size(~cut & 7)
+
+
+def _n_kv_ways(pass_: Counted) -> int:
+    """Ways in which the cache is cut: by sequences, and by whole heads."""
+    n_batch, n_sharing = _attention_cut(pass_)
+    return n_batch * min(n_sharing, cached_heads(pass_.layout.model))
+
+
+def _divisions(pass_: Counted) -> tuple[Division, ...]:
+    """Whole things that do not come out even."""
+    layout = pass_.layout
+    model, (_, n_sharing) = layout.model, _attention_cut(pass_)
+    dealt = [
+        ("query heads", model.n_heads_served, n_sharing),
+        ("latents" if model.mla else "KV heads", cached_heads(model), n_sharing),
+        ("layers", model.n_layers, layout.mesh.n_stages),
+    ]
+    if model.moe is not None:
+        dealt.append(("experts", model.moe.n_experts, expert_ways(layout)))
+    return tuple(
+        Division(things=things, n_things=n, n_parts=parts)
+        for things, n, parts in dealt
+        if n % parts
+    )

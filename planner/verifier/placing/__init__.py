@@ -1,0 +1,1 @@
+"""Placements counted anew: sites, where replicas stand, handovers, repairs."""

@@ -1,0 +1,416 @@
+"""Replicas on servers: their parts in nodes, leaves and the pool, and the links of their groups."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from functools import cache
+from math import inf
+
+from planner.results.placements import Channel, KindUse, Rank, Recipe, Replica
+from planner.specs.ask.placement import GroupCost, PlacementRequest, Serve
+from planner.specs.files.pools import PoolSpec
+from planner.specs.records.devices import (
+    ClusterSpec,
+    DeviceSpec,
+    MeasuredCollectives,
+    NodesFabric,
+    Provenance,
+    TwoRegimes,
+)
+from planner.specs.records.runtimes import ROOFLINE
+from planner.verifier.certificates import ON_NODES, RECOUNTED
+from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
+from planner.verifier.layouts.deployments import Ground as Standing
+from planner.verifier.layouts.meshes import Handing
+from planner.verifier.placing.grounds import POOL, Ground, Kind
+from planner.verifier.placing.parts import NODE, Group, Parts, Width, Widths, parts_of, pieces_of
+from planner.verifier.placing.sites import SCALE_OUT as NIC_TIER
+from planner.verifier.placing.sites import SPINE as SPINE_TIER
+from planner.verifier.placing.sites import site_of
+
+LEAF, STAGE, WHOLE = "leaf", "stage", "pool"
+SPANS = (NODE, LEAF, STAGE, WHOLE)
+MOST_DEVICES = 64  # of one replica, where nothing else is asked
+SCALE_UP, NIC, UPLINK = "scale_up", "nic", "spine"
+
+
+class FabricStand:
+    """Servers below leaves and a spine, or any graph, in the state of the request."""
+
+    counts = ON_NODES
+    checks: tuple[str, ...] = (
+        "every rank on a free device of its own",
+        "every group's bandwidth read off the paths of the graph",
+        RECOUNTED,
+        "demands, replicas and limits added up from the replicas",
+    )
+
+    def __init__(self, request: PlacementRequest) -> None:
+        assert not isinstance(request.site, ClusterSpec)
+        self._request, self._spec = request, request.site
+        site = site_of(request.site, request.state)
+        self._asked = {one.devices: one for one in request.costs if one.devices}
+        self._ground = Ground(site, self._table(Ground(site)) if request.costs else None)
+        self._bases = {kind: self._base(kind) for kind in self._ground.kinds}
+        self._widths = Widths(site.vertices, self._ground.fair_edges())
+        self._wire = cache(self._read_wire)
+        self.name = self._spec.name
+        self.title = self._spec.title if isinstance(self._spec, PoolSpec) else self._spec.name
+
+    def _table(self, ground: Ground) -> dict[str, GroupCost]:
+        """Costs by node, leaf and pool: of a table, or of what a function said of their devices."""
+        found = {one.name: one for one in self._request.costs if one.name}
+        domains: dict[str, list[str]] = {}
+        for node in ground.nodes:
+            free = [name for name in node.devices if ground.is_free(name)]
+            domains[node.name] = free
+        for node in ground.nodes:
+            for key in (ground.leaf_names[node.leaf], POOL):
+                domains.setdefault(key, []).extend(domains[node.name])
+        for key, names in domains.items():
+            if tuple(names) in self._asked:
+                found[key] = self._asked[tuple(names)]
+        return found
+
+    def _base(self, kind: Kind) -> ClusterSpec:
+        """The cluster of a kind as if all were well; of a graph, what its links say."""
+        spec = self._spec
+        if isinstance(spec, PoolSpec):
+            return {group.name: group.cluster for group in spec.groups}[kind.group]
+        device, ground = spec.devices[kind.device], self._ground
+        if kind.hbm_bytes:
+            device = replace(device, hbm_bytes=kind.hbm_bytes)
+        mine = [node for node in ground.nodes if node.kind == kind]
+        able = [ground.ability(n) for node in mine for n in node.devices if ground.is_free(n)]
+        up = max((one.scale_up for one in able if one.scale_up < inf), default=1.0)
+        waits = ground.latencies(kind)
+        fabric = NodesFabric(
+            n_nodes=1,
+            n_devices_per_node=max(len(node.devices) for node in mine),
+            scale_up_bytes_per_s=up,
+            scale_up_latency_s=waits.near,
+            scale_up_fraction=1.0,
+            scale_out_bytes_per_s=max((one.nic for one in able), default=0.0) or up,
+            scale_out_latency_s=waits.far,
+            scale_out_fraction=1.0,
+            activation_network="tree",
+            bulk_network="tree",
+        )
+        return ClusterSpec(
+            name=spec.name,
+            title=spec.name,
+            device=device,
+            fabric=fabric,
+            usd_per_hour=device.usd_per_hour,
+        )
+
+    @property
+    def provenance(self) -> tuple[Provenance, ...]:
+        bases = self._bases.values()
+        lists = [*(one.provenance for one in bases), *(one.device.provenance for one in bases)]
+        return tuple(value for values in lists for value in values)
+
+    def is_free(self, device: str) -> bool | None:
+        return self._ground.is_free(device) if device in self._ground.home else None
+
+    def kind_name(self, device: str) -> str:
+        return self._ground.home[device].kind.name
+
+    def loads_bytes_per_s(self, device: str) -> float:
+        return self._ground.ability(device).nic if self.is_free(device) else 0.0
+
+    def leaf_name(self, device: str) -> str:
+        return self._ground.leaf_names[self._ground.home[device].leaf]
+
+    def own_bytes_per_s(self, kind: str) -> float:
+        """Of the narrowest device of a kind: in the one node there is, or its adapters."""
+        return self._wire(kind)[0]
+
+    def wire_bytes_per_s(self, kind: str) -> float:
+        """The same, and to other leaves no more than its share of the links up."""
+        return self._wire(kind)[1]
+
+    def _read_wire(self, kind: str) -> tuple[float, float]:
+        ground = self._ground
+        free = list(filter(ground.is_free, ground.home))
+        able = [ground.ability(name) for name in free if self.kind_name(name) == kind]
+        fabric = {it.name: one for it, one in self._bases.items()}[kind].fabric
+        assert isinstance(fabric, NodesFabric)
+        if len({ground.home[name].name for name in free}) == 1:
+            inside = min(one.scale_up for one in able) * fabric.scale_up_fraction
+            return inside, inside
+        own = min(one.nic for one in able)
+        several = len({ground.home[name].leaf for name in free}) > 1
+        far = min(own, min(one.spine for one in able)) if several else own
+        return own * fabric.scale_out_fraction, far * fabric.scale_out_fraction
+
+    def uplinks_bytes_per_s(self) -> dict[str, float]:
+        """Of leaves with free devices, where there are several."""
+        ground, site = self._ground, self._ground.site
+        switches: dict[int, set[str]] = {}
+        fractions: dict[int, float] = {}
+        for node in ground.nodes:
+            fabric = self._bases[node.kind].fabric
+            assert isinstance(fabric, NodesFabric)
+            for name in node.devices:
+                if ground.is_free(name):
+                    above = {switch for switch, _ in site.up(name, NIC_TIER)}
+                    switches.setdefault(node.leaf, set()).update(above)
+                    least = min(fractions.get(node.leaf, 1.0), fabric.scale_out_fraction)
+                    fractions[node.leaf] = least
+        if len(switches) < 2:
+            return {}
+        return {
+            ground.leaf_names[leaf]: fractions[leaf]
+            * sum(edge.bytes_per_s for one in sorted(some) for _, edge in site.up(one, SPINE_TIER))
+            for leaf, some in switches.items()
+        }
+
+    def kinds(self, used: Mapping[str, int]) -> tuple[KindUse, ...]:
+        found = []
+        for kind in self._ground.kinds:
+            names = [n for node in self._ground.nodes if node.kind == kind for n in node.devices]
+            found.append(
+                KindUse(
+                    kind=kind.name,
+                    device=kind.device,
+                    n_devices=len(names),
+                    n_free=sum(self._ground.is_free(name) for name in names),
+                    n_used=used.get(kind.name, 0),
+                )
+            )
+        return tuple(found)
+
+    def cluster_of(self, recipe: Recipe, one: Serve) -> tuple[ClusterSpec, Standing]:
+        """Nodes of the devices that lie together, as wide and as fast as the recipe counts on."""
+        kind = next((kind for kind in self._bases if kind.name == recipe.kind), None)
+        if kind is None:
+            raise Refused("is no kind of the cluster", path=("kind",), says=recipe.kind)
+        if recipe.span not in SPANS:
+            raise Refused(f"is none of {', '.join(SPANS)}", path=("span",), says=recipe.span)
+        counted = _counted(recipe)
+        base, waits = self._bases[kind], self._ground.latencies(kind)
+        fabric = base.fabric
+        assert isinstance(fabric, NodesFabric)
+        pieces, inside = pieces_of(recipe), recipe.span == NODE
+        nodes = [len(node.devices) for node in self._ground.nodes if node.kind == kind]
+        per_node = max(nodes if inside else pieces)
+        out = counted[UPLINK] if recipe.span == WHOLE else counted[NIC]
+        far = waits.spine if recipe.span == WHOLE else waits.far
+        made = replace(
+            _narrowed(fabric, counted[SCALE_UP]),
+            n_nodes=1 if inside else len(pieces),
+            n_devices_per_node=per_node,
+            scale_out_bytes_per_s=out or fabric.scale_out_bytes_per_s,
+            scale_out_latency_s=fabric.scale_out_latency_s if inside else far,
+        )
+        handing = None
+        if recipe.span == STAGE:
+            rate = counted[UPLINK] * made.scale_out_fraction
+            handing = Handing(bytes_per_s=rate, hop_s=waits.spine)
+        device = slowed(base.device, recipe.speed_fraction)
+        return replace(base, device=device, fabric=made), Standing(handing=handing)
+
+    def replica(
+        self, says: Replica, recipe: Recipe, name: str, wrong: list[Finding], path: Path
+    ) -> Replica:
+        """The replica with its nodes, leaves and channels read off the graph."""
+        parts = parts_of(says, recipe)
+        ground = self._ground
+        wrong += self._misplaced(says, recipe, parts, path)
+        ranks: list[Rank] = []
+        for stage, across, inside in parts.places():
+            device = parts.rows[stage][across][inside]
+            ranks.append(
+                Rank(
+                    rank=len(ranks),
+                    device=device,
+                    node=ground.home[device].name,
+                    leaf=ground.shown_leaf(device),
+                    stage=stage,
+                    axes=(inside, across),
+                )
+            )
+        return replace(
+            says,
+            name=name,
+            nodes=tuple(dict.fromkeys(rank.node for rank in ranks)),
+            leaves=tuple(dict.fromkeys(rank.leaf for rank in ranks if rank.leaf)),
+            ranks=tuple(ranks),
+            channels=tuple(self._channels(says, recipe, parts, wrong, path)),
+        )
+
+    def _misplaced(
+        self, says: Replica, recipe: Recipe, parts: Parts, path: Path
+    ) -> Iterator[Finding]:
+        """Devices of another kind, slower than counted on, or not where the span has them."""
+        home, site = self._ground.home, self._ground.site
+        for j, rank in enumerate(says.ranks):
+            here = (*path, "ranks", str(j), "device")
+            kind = home[rank.device].kind.name
+            if kind != recipe.kind:
+                yield Finding(path=here, says=rank.device, fact=f"is of the kind {kind}")
+            if site.vertices[rank.device].speed_fraction < recipe.speed_fraction:
+                yield Finding(path=here, says=rank.device, fact="is slower than counted on")
+            able = self._ground.ability(rank.device)
+            for what, has in zip((SCALE_UP, NIC, UPLINK), able, strict=True):
+                if has < recipe.counted_bytes_per_s[what] * (1 - TOLERANCE):
+                    fact = f"sends {has!r} bytes/s over its {what}, less than is counted on"
+                    yield Finding(path=here, says=rank.device, fact=fact)
+        everything = [name for stage in parts.rows for row in stage for name in row]
+        if any(len({id(home[name]) for name in piece}) > 1 for piece in parts.pieces):
+            fact = "has devices in several nodes that share one"
+            yield Finding(path=(*path, "ranks"), says=says.name, fact=fact)
+        shares = Counter(home[name].name for name in everything).values()
+        if recipe.engine != ROOFLINE.name and len({*shares}) > 1:
+            fact = f"has {sorted(shares)} devices on its nodes, and engines start equal shares"
+            yield Finding(path=(*path, "ranks"), says=says.name, fact=fact)
+        stages = [[name for row in stage for name in row] for stage in parts.rows]
+        in_leaf = {LEAF: [everything], STAGE: stages}.get(recipe.span, [])
+        if any(len({home[name].leaf for name in names}) > 1 for names in in_leaf):
+            fact = f"lies on several leaves, with a span of one {recipe.span}"
+            yield Finding(path=(*path, "ranks"), says=says.name, fact=fact)
+        if self._request.most_devices is None and len(everything) > MOST_DEVICES:
+            fact = f"are more than the {MOST_DEVICES} that a replica may have"
+            yield Finding(path=(*path, "ranks"), says=len(everything), fact=fact)
+
+    def _channels(
+        self, says: Replica, recipe: Recipe, parts: Parts, wrong: list[Finding], path: Path
+    ) -> Iterator[Channel]:
+        """Of each axis the group with the narrowest link; of equals, the one that is said."""
+        counted = _counted(recipe)
+        near, nic, spine = counted[SCALE_UP], counted[NIC], counted[UPLINK]
+        wide, handed = {
+            NODE: (near, near),
+            LEAF: (nic, nic),
+            STAGE: (nic, spine),
+            WHOLE: (spine, spine),
+        }[recipe.span]
+        claims = {channel.axis: channel for channel in says.channels}
+        for number, (axis, groups) in enumerate(parts.groups()):
+            here = (*path, "channels", str(number))
+            read = [self._width(group, is_inside=axis == "inside") for group in groups]
+            least = min(width.bytes_per_s for width in read)
+            is_near = all(map(parts.are_together, groups))
+            counts_on = near if is_near else handed if axis == "stages" else wide
+            claim = claims.get(axis)
+            narrowest = [
+                (group, width)
+                for group, width in zip(groups, read, strict=True)
+                if width.bytes_per_s <= least * (1 + TOLERANCE)
+            ]
+            group, width = next(
+                (one for one in narrowest if claim is not None and one[0] == claim.devices),
+                narrowest[0],
+            )
+            link = width.link or (group[0], group[-1])
+            if claim is not None and claim.devices == group and self._may_be(claim, width):
+                link = claim.link
+            if least < counts_on * (1 - TOLERANCE):
+                fact = f"is less than the {counts_on!r} bytes/s that are counted on"
+                wrong.append(Finding(path=(*here, "bytes_per_s"), says=least, fact=fact))
+            yield Channel(
+                axis=axis,
+                n_groups=len(groups),
+                n_devices=len(group),
+                devices=group,
+                link=link,
+                bytes_per_s=least,
+                counted_bytes_per_s=counts_on,
+            )
+
+    def _width(self, group: Group, *, is_inside: bool) -> Width:
+        """A group's bandwidth: of its paths, and where it leaves its node of each own adapter."""
+        if self._request.costs:
+            return Width(bytes_per_s=self._cost(group))
+        found = self._widths.of(group)
+        if not is_inside and self._leaves_node(group):
+            for name in group:
+                own = self._ground.own_link(name)
+                if own is not None and own[0] < found.bytes_per_s:
+                    found = Width(bytes_per_s=own[0], link=own[1])
+        return found
+
+    def _leaves_node(self, group: Group) -> bool:
+        return len({self._ground.home[name].name for name in group}) > 1
+
+    def _cost(self, group: Group) -> float:
+        """What a function said of a group; or of a table, what its node, leaf or pool has."""
+        if self._asked:
+            said = self._asked.get(group)
+            if said is None:
+                raise Refused("has a group whose cost was never asked for", says=group[0])
+            return said.bytes_per_s
+        home, able = self._ground.home, [self._ground.ability(name) for name in group]
+        if len({home[name].name for name in group}) == 1:
+            return min(one.scale_up for one in able)
+        if len({home[name].leaf for name in group}) == 1:
+            return min(one.nic for one in able)
+        return min(one.spine for one in able)
+
+    def _may_be(self, claim: Channel, width: Width) -> bool:
+        """Whether a link is a bottleneck of its group, if not the one that was met first."""
+        if width.link is None:
+            return claim.link == (claim.devices[0], claim.devices[-1])
+        if width.bytes_per_s == self._widths.of(claim.devices).bytes_per_s:
+            return self._widths.may_be(claim.link, claim.devices)
+        own = self._ground.own_link(claim.link[0])
+        return claim.link[0] in claim.devices and own == (width.bytes_per_s, claim.link)
+
+
+def _counted(recipe: Recipe) -> Mapping[str, float]:
+    """Bandwidths that a recipe counts on.
+
+    Raises:
+        Refused: they are not those of servers.
+    """
+    names = (SCALE_UP, NIC, UPLINK)
+    if tuple(recipe.counted_bytes_per_s) != names:
+        fact = f"is not said of {', '.join(names)}"
+        says = ", ".join(recipe.counted_bytes_per_s)
+        raise Refused(fact, path=("counted_bytes_per_s",), says=says)
+    if not 0 < recipe.speed_fraction <= 1:
+        fact = "is no share of a speed"
+        raise Refused(fact, path=("speed_fraction",), says=recipe.speed_fraction)
+    unused = {NODE: (NIC, UPLINK), LEAF: (UPLINK,), STAGE: (), WHOLE: (NIC,)}[recipe.span]
+    for name, width in recipe.counted_bytes_per_s.items():
+        if width < 0 or (name in unused and width):
+            fact = "is below nothing" if width < 0 else f"is of no use to a span of {recipe.span}"
+            raise Refused(fact, path=("counted_bytes_per_s", name), says=width)
+    return recipe.counted_bytes_per_s
+
+
+def slowed(device: DeviceSpec, fraction: float) -> DeviceSpec:
+    """A device that computes and reads its memory at a fraction of its speed."""
+    peaks = {name: rate * fraction for name, rate in device.peak_flop_per_s.items()}
+    rate = device.hbm_bytes_per_s * fraction
+    return replace(device, peak_flop_per_s=peaks, hbm_bytes_per_s=rate)
+
+
+def _narrowed(fabric: NodesFabric, scale_up_bytes_per_s: float) -> NodesFabric:
+    """Nodes inside which devices send so much; what was measured of their collectives, too."""
+    share = scale_up_bytes_per_s / fabric.scale_up_bytes_per_s
+    if share in (1.0, inf):
+        return fabric
+    pair, measured = fabric.scale_up_pair_bytes_per_s, fabric.scale_up_measured
+    return replace(
+        fabric,
+        scale_up_bytes_per_s=scale_up_bytes_per_s,
+        scale_up_pair_bytes_per_s=None if pair is None else pair * share,
+        scale_up_measured=None if measured is None else _slower(measured, share),
+    )
+
+
+def _slower(measured: MeasuredCollectives, share: float) -> MeasuredCollectives:
+    def at(fits: TwoRegimes) -> TwoRegimes:
+        return replace(
+            fits,
+            short_bytes_per_s=tuple(rate * share for rate in fits.short_bytes_per_s),
+            long_bytes_per_s=tuple(rate * share for rate in fits.long_bytes_per_s),
+        )
+
+    return MeasuredCollectives(
+        **{one.name: at(getattr(measured, one.name)) for one in fields(measured)}
+    )

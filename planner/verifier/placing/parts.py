@@ -1,0 +1,229 @@
+"""The ranks of a replica on servers: stages, rows of a stage, pieces on a node, widths of links.
+
+Links are added from the widest to the narrowest. The link that joins the last two parts of a group
+is its bottleneck: all that is wider leaves the group in parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from math import inf
+
+from planner.results.phase_deployments import LayoutDeployment, TableDeployment
+from planner.results.placements import Recipe, Replica
+from planner.verifier.findings import Refused
+from planner.verifier.layouts.meshes import in_nodes
+from planner.verifier.placing.sites import Edge
+
+NODE = "node"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """A replica's ranks: `rows[stage][across][inside]`, and the sizes of each dimension.
+
+    Args:
+        pieces: devices that have to lie in one node together.
+        names: of the axes along which devices talk: within a row, among rows, among stages.
+    """
+
+    n_inside: int
+    n_across: int
+    n_stages: int
+    rows: tuple[tuple[Group, ...], ...]
+    pieces: tuple[Group, ...]
+    names: tuple[str, str, str]
+
+    def groups(self) -> Iterator[tuple[str, list[Group]]]:
+        """Groups of more than one device by axis: rows, ranks of a stage, pairs of two stages.
+
+        Layouts send among rows from each device to its like; engines gather from a whole stage. Of
+        the pairs those are told that are in two pieces, where there are such.
+        """
+        inside, across, stages = self.names
+        if self.n_inside > 1:
+            yield inside, [row for stage in self.rows for row in stage]
+        if self.n_across > 1 and across == "stage":
+            yield across, [tuple(name for row in stage for name in row) for stage in self.rows]
+        elif self.n_across > 1:
+            yield across, [tuple(c) for stage in self.rows for c in zip(*stage, strict=True)]
+        if self.n_stages > 1:
+            pairs: list[Group] = [
+                (name, other)
+                for here, there in pairwise(self.rows)
+                for row, beside in zip(here, there, strict=True)
+                for name, other in zip(row, beside, strict=True)
+            ]
+            yield stages, [pair for pair in pairs if not self.are_together(pair)] or pairs
+
+    def are_together(self, group: Group) -> bool:
+        """Whether devices are in one piece."""
+        return any({*group} <= {*piece} for piece in self.pieces)
+
+    def places(self) -> Iterator[tuple[int, int, int]]:
+        """Stage, row and place of each rank, in order."""
+        for stage in range(self.n_stages):
+            for across in range(self.n_across):
+                for inside in range(self.n_inside):
+                    yield stage, across, inside
+
+
+def sizes_of(recipe: Recipe) -> tuple[int, int, int]:
+    """Devices of a row, rows of a stage, and stages.
+
+    Raises:
+        Refused: a mesh of switches has no such axes, or degrees are below one.
+    """
+    one = recipe.deployment
+    if isinstance(one, TableDeployment):
+        if one.n_devices < 1:
+            raise Refused("has no device", path=("deployment", "n_devices"), says=one.n_devices)
+        return one.n_devices, 1, 1
+    if not isinstance(one, LayoutDeployment):
+        degrees = one.n_tensor, one.n_data, one.n_stages
+        if min(degrees) < 1:
+            raise Refused("has a degree below one", path=("deployment",), says=one.label)
+        return degrees
+    t, m = in_nodes(one.mesh)
+    if one.mesh.is_torus or t < 1 or m < 1 or one.mesh.n_stages < 1:
+        raise Refused("is no mesh of servers", path=("deployment", "mesh"), says=one.mesh.label)
+    return t, m, one.mesh.n_stages
+
+
+def pieces_of(recipe: Recipe) -> tuple[int, ...]:
+    """Devices that lie in one node together, in the order of ranks.
+
+    A layout inside a node is one piece, any other has one for each row. An engine has an equal
+    share on each node, and groups fill whole shares or lie in one.
+
+    Raises:
+        Refused: an engine's cannot lie so.
+    """
+    t, m, p = sizes_of(recipe)
+    if isinstance(recipe.deployment, LayoutDeployment):
+        return (t * m * p,) if recipe.span == NODE else (t,) * (m * p)
+    size, n_devices = max(recipe.pieces, default=0), t * m * p
+    if recipe.span == NODE:
+        return (n_devices,)
+    straddles = any(size % group and group % size for group in (t, t * m)) if size else True
+    if straddles or size >= n_devices:
+        raise Refused("parts groups of devices", path=("pieces",), says=list(recipe.pieces))
+    if n_devices % size:
+        raise Refused("are no equal shares", path=("pieces",), says=list(recipe.pieces))
+    return (size,) * (n_devices // size)
+
+
+def parts_of(says: Replica, recipe: Recipe) -> Parts:
+    """The ranks stage by stage, row by row.
+
+    Raises:
+        Refused: they are more or fewer than the recipe has.
+    """
+    t, m, p = sizes_of(recipe)
+    names = [rank.device for rank in says.ranks]
+    if len(names) != t * m * p:
+        fact = f"are not the {t * m * p} of the recipe"
+        raise Refused(fact, path=("ranks",), says=len(names))
+    ends = [0, *accumulate(pieces_of(recipe))]
+    is_layout = isinstance(recipe.deployment, LayoutDeployment)
+    return Parts(
+        n_inside=t,
+        n_across=m,
+        n_stages=p,
+        rows=tuple(
+            tuple(tuple(names[(s * m + a) * t : (s * m + a + 1) * t]) for a in range(m))
+            for s in range(p)
+        ),
+        pieces=tuple(tuple(names[first:last]) for first, last in pairwise(ends)),
+        names=("inside", "across", "stages") if is_layout else ("tensor", "stage", "stages"),
+    )
+
+
+Group = tuple[str, ...]
+
+
+class Forest:
+    """Parts of a set of names, joined two by two.
+
+    Smaller parts hang below larger ones, so that no name is deep. What hung a part below
+    another is kept: the numbers of these rise on the way up.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._above: dict[str, str] = {}
+        self._joined_by: dict[str, int] = {}
+        self._size = dict.fromkeys(names, 1)
+        self._n_joined = 0
+
+    def root(self, name: str) -> str:
+        """The name that stands for a part."""
+        while name in self._above:
+            name = self._above[name]
+        return name
+
+    def join(self, a: str, b: str) -> bool:
+        """Join the parts of two names; False if they are one already."""
+        small, large = sorted((self.root(a), self.root(b)), key=lambda one: self._size[one])
+        if small == large:
+            return False
+        self._above[small], self._joined_by[small] = large, self._n_joined
+        self._size[large] += self._size[small]
+        self._n_joined += 1
+        return True
+
+    def when_joined(self, a: str, b: str) -> int | None:
+        """The number of the join that made one part of two names; None if none did."""
+        last = -1
+        while a != b:
+            first, second = self._joined_by.get(a), self._joined_by.get(b)
+            if first is None and second is None:
+                return None
+            if second is None or (first is not None and first < second):
+                a, last = self._above[a], max(last, first if first is not None else -1)
+            else:
+                b, last = self._above[b], max(last, second)
+        return last
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Width:
+    """The bandwidth of a group, and its bottleneck; 0 where no links connect it."""
+
+    bytes_per_s: float
+    link: tuple[str, str] | None = None
+
+
+class Widths:
+    """Links, read once, by which the bandwidth of any group is known."""
+
+    def __init__(self, names: Iterable[str], edges: Iterable[tuple[str, str, Edge]]) -> None:
+        self._forest = Forest(names)
+        self._rates: dict[frozenset[str], float] = {}
+        self._joins: list[Width] = []
+        for a, b, edge in sorted(edges, key=lambda one: -one[2].bytes_per_s):
+            self._rates[frozenset((a, b))] = edge.bytes_per_s
+            if self._forest.join(a, b):
+                self._joins.append(Width(bytes_per_s=edge.bytes_per_s, link=(a, b)))
+
+    def of(self, group: Group) -> Width:
+        """The bandwidth of a group; infinite of one device."""
+        last = -1
+        for name in group[1:]:
+            when = self._forest.when_joined(group[0], name)
+            if when is None:
+                return Width(bytes_per_s=0.0)
+            last = max(last, when)
+        return self._joins[last] if last >= 0 else Width(bytes_per_s=inf)
+
+    def may_be(self, link: tuple[str, str], group: Group) -> bool:
+        """Whether a link may be called the bottleneck of a group, beside others as narrow.
+
+        It is as narrow as the group is wide, no wider way leads around it, and the group
+        reaches it by links that are no narrower.
+        """
+        width = self._rates.get(frozenset(link))
+        if width is None or width != self.of(group).bytes_per_s:
+            return False
+        return self.of(link).bytes_per_s == width <= self.of((group[0], link[0])).bytes_per_s

@@ -1,0 +1,473 @@
+"""A placement counted anew: ranks on the graph, groups' links, recipes, totals, certificate.
+
+The cluster is built from the request and its state. Each recipe is a deployment on the cluster
+that devices of its ability make; each replica is laid on the graph rank by rank.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Protocol
+
+from planner.results.engines import EngineDeployment
+from planner.results.phase_deployments import LayoutDeployment, PhaseDeployment, TableDeployment
+from planner.results.placements import (
+    AnyDeployment,
+    Handover,
+    KindUse,
+    Placed,
+    Placement,
+    Recipe,
+    Replica,
+    Served,
+)
+from planner.specs.ask.defaults import NEAR_SHARE
+from planner.specs.ask.placement import PlacementRequest, Serve, layout_request
+from planner.specs.ask.request import Request
+from planner.specs.records.architecture import Experts
+from planner.specs.records.certificates import LEAST_MOVED, OPTIMAL, UNCONFIRMED
+from planner.specs.records.devices import ClusterSpec, Provenance
+from planner.specs.records.roles import TOGETHER
+from planner.specs.records.runtimes import ROOFLINE
+from planner.verifier.beliefs import judged_others
+from planner.verifier.certificates import RECOUNTED, STATUSES, Counts, certified
+from planner.verifier.engines import counted_engine, n_block_tokens
+from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, with_differences
+from planner.verifier.layouts.deployments import Ground as Standing
+from planner.verifier.model_errors import deviation
+from planner.verifier.placing.handovers import Ends, Wires, judged_handovers
+from planner.verifier.placing.parts import pieces_of
+from planner.verifier.placing.sorts import judged_sorts
+from planner.verifier.placing.table_rows import counted_row
+from planner.verifier.quantities import MEASURES, further_of
+from planner.verifier.runtimes.layouts import (
+    broken_targets,
+    counted_deployment,
+    counted_single_phase,
+)
+from planner.verifier.serving.evaluation import layers_of
+from planner.verifier.serving.held import handed_bytes
+
+DIMENSIONS = {
+    "throughput": "token/s",
+    "share": "1",
+    "rent": "USD/h",
+    "devices": "1",
+    "latency": "s",
+    "cost": "USD/token",
+}
+RATES = ("throughput", "share")
+
+
+class Stand(Wires, Protocol):
+    """What replicas stand on: servers, or a torus."""
+
+    name: str
+    title: str
+
+    @property
+    def counts(self) -> Counts: ...
+
+    @property
+    def checks(self) -> tuple[str, ...]: ...
+
+    @property
+    def provenance(self) -> tuple[Provenance, ...]: ...
+
+    def cluster_of(self, recipe: Recipe, one: Serve) -> tuple[ClusterSpec, Standing]:
+        """The cluster that a recipe's devices make; raises Refused where they cannot."""
+
+    def replica(
+        self, says: Replica, recipe: Recipe, name: str, wrong: list[Finding], path: Path
+    ) -> Replica:
+        """The replica that is true of its devices."""
+
+    def kinds(self, used: Mapping[str, int]) -> tuple[KindUse, ...]:
+        """Devices by kind, given how many of each device kind are used."""
+
+    def is_free(self, device: str) -> bool | None:
+        """Whether a device is free; None of what is no device."""
+
+    def kind_name(self, device: str) -> str:
+        """The kind of a device."""
+
+    def loads_bytes_per_s(self, device: str) -> float:
+        """What a device loads or sends over its own link; 0 of what is not free."""
+
+
+def stand_of(request: PlacementRequest) -> Stand:
+    """The cluster of a request in its state."""
+    if isinstance(request.site, ClusterSpec):
+        from planner.verifier.placing.tori import TorusStand
+
+        return TorusStand(request)
+    from planner.verifier.placing.fabrics import FabricStand
+
+    return FabricStand(request)
+
+
+def judge_placement(placement: Placement) -> tuple[Placement, list[Finding]]:
+    """The placement that is true of its choice, and everything in this one that is not so."""
+    stand, name = stand_of(placement.request), placement.request.objective
+    truth, wrong = judged(placement, stand)
+    truth, more = judged_others(
+        placement, truth, partial(judged, stand=stand), is_rate=name in RATES
+    )
+    return truth, with_differences([*wrong, *more], placement, truth)
+
+
+def judged(
+    placement: Placement, stand: Stand, *, is_repaired: bool = False
+) -> tuple[Placement, list[Finding]]:
+    """The placement that is true of its choice, and everything in it that is not so.
+
+    Args:
+        stand: its cluster in its state.
+        is_repaired: whether it was chosen to move little.
+    """
+    request = placement.request
+    wishes = {one.model.name: one for one in request.models}
+    wrong: list[Finding] = []
+    n_alike = [
+        sum(one.recipe == i for one in placement.replicas) for i in range(len(placement.recipes))
+    ]
+    recipes = tuple(
+        counted_recipe(request, stand, wishes, one, n, wrong, ("recipes", str(i)))
+        for i, (one, n) in enumerate(zip(placement.recipes, n_alike, strict=True))
+    )
+    wrong += _orderly(placement)
+    wrong += misplaced_devices(placement, stand)
+    replicas = tuple(_replicas(placement, recipes, stand, wrong))
+    known = [one for one in replicas if 0 <= one.recipe < len(recipes)]
+    ends = Ends(
+        replicas={one.name: one for one in known},
+        recipes=recipes,
+        handed_bytes=[_handed_bytes(request, wishes, one) for one in recipes],
+        wishes=wishes,
+        request=request,
+        wires=stand,
+    )
+    handovers, more = judged_handovers(placement.handovers, ends)
+    wrong += more
+    handed = [one for one in handovers if one.source in ends.replicas]
+    served = tuple(_served(one, ends, handed) for one in request.models)
+    further = further_used(request, known, recipes, stand, wishes)
+    wrong += _broken_wishes(request, served, recipes, known, further)
+    used = devices_used(placement, stand)
+    certificate, found_wrong = certified(
+        placement.certificate,
+        objective_name=request.objective,
+        objective=_reached(request, served, recipes, known),
+        dimension=DIMENSIONS[request.objective],
+        is_rate=request.objective in RATES,
+        gap=max(request.options.gap, NEAR_SHARE, _error(request, wishes, recipes, known)),
+        checks=checks_of(stand.checks, recipes),
+        counts=stand.counts.of_a_repair() if is_repaired else stand.counts,
+        statuses=(OPTIMAL, UNCONFIRMED, LEAST_MOVED) if is_repaired else STATUSES,
+    )
+    wrong += found_wrong
+    certificate, of_sorts = judged_sorts(
+        certificate,
+        recipes,
+        replace(request.options, most_sorts=None) if is_repaired else request.options,
+        is_rate=request.objective in RATES,
+        prefer=request.prefer,
+    )
+    wrong += of_sorts
+    connector = request.roles.connector
+    models = (value for one in request.models for value in one.model.provenance)
+    truth = replace(
+        placement,
+        pool=stand.name,
+        title=stand.title,
+        recipes=recipes,
+        replicas=replicas,
+        served=served,
+        kinds=stand.kinds(used),
+        certificate=certificate,
+        provenance=tuple(
+            dict.fromkeys(
+                (*stand.provenance, *(connector.provenance if connector else ()), *models)
+            )
+        ),
+        further=further,
+        handovers=handovers,
+    )
+    return truth, with_differences(wrong, placement, truth)
+
+
+def checks_of(checks: Sequence[str], recipes: Sequence[Recipe]) -> tuple[str, ...]:
+    """The checks that were made: rows of tables say their seconds, and nobody recounts them."""
+    listed = [isinstance(one.deployment, TableDeployment) for one in recipes]
+    of_rows = ["each replica of a table is a row of it, word for word"] * any(listed)
+    others = [one for one in checks if one != RECOUNTED or not all(listed)]
+    return (*others, *of_rows)
+
+
+def counted_recipe(
+    request: PlacementRequest,
+    stand: Stand,
+    wishes: Mapping[str, Serve],
+    says: Recipe,
+    n_alike: int,
+    wrong: list[Finding],
+    path: Path,
+) -> Recipe:
+    """The recipe with the deployment that is true of its choice."""
+    one = wishes.get(says.model)
+    if one is None:
+        fact = "is no model that was asked for"
+        wrong.append(Finding(path=(*path, "model"), says=says.model, fact=fact))
+        return says
+    here = (*path, "deployment")
+    if _runtime_name(says) not in request.engines:
+        fact = f"is none of {', '.join(request.engines)}"
+        wrong.append(Finding(path=(*path, "engine"), says=says.engine, fact=fact))
+        return says
+    try:
+        cluster, standing = stand.cluster_of(says, one)
+        if not isinstance(says.deployment, LayoutDeployment):
+            is_row = isinstance(says.deployment, TableDeployment)
+            listed, more = (counted_row if is_row else counted_engine)(request, one, cluster, says)
+            wrong += [replace(it, path=(*here, *it.path)) for it in more]
+            return replace(says, pieces=pieces_of(says), deployment=listed, role=_role(listed))
+    except Refused as refused:
+        wrong.append(refused.at(path))
+        return says
+    if says.engine != ROOFLINE.name:
+        fact = f"is of layouts, and not of {says.engine}"
+        wrong.append(Finding(path=here, says=says.deployment.summary, fact=fact))
+        return says
+    asked = layout_request(request, one, cluster)
+    found, more = _counted_layout(asked, says.deployment, replace(standing, n_alike=n_alike), here)
+    wrong += more
+    pieces = () if says.deployment.mesh.is_torus else pieces_of(says)
+    return replace(says, pieces=pieces, deployment=found, role=_role(found))
+
+
+def _counted_layout(
+    asked: Request, says: LayoutDeployment, ground: Standing, path: Path
+) -> tuple[LayoutDeployment, list[Finding]]:
+    """The layout that is true of its choice, and the targets that it does not keep."""
+    if isinstance(says, PhaseDeployment):
+        return counted_single_phase(asked, says, path, ground=ground)
+    both, wrong = counted_deployment(asked, says, path, ground=ground)
+    both = replace(both, variant="")
+    return both, [*wrong, *broken_targets(asked.targets, both, path)]
+
+
+def _role(deployment: AnyDeployment) -> str:
+    """What replicas do of a request; deployments that have no role do all of it."""
+    return getattr(deployment, "role", TOGETHER)
+
+
+def _handed_bytes(request: PlacementRequest, wishes: Mapping[str, Serve], recipe: Recipe) -> float:
+    """Of the cache that a replica of the recipe hands over, or takes; 0 where it does neither."""
+    if recipe.role == TOGETHER or recipe.model not in wishes:
+        return 0.0
+    if isinstance(recipe.deployment, PhaseDeployment):
+        return recipe.deployment.handed_bytes
+    wish = wishes[recipe.model]
+    n_input = float((wish.workload or request.workload).n_input_tokens)
+    is_listed = isinstance(recipe.deployment, TableDeployment)
+    block = 1 if is_listed else n_block_tokens(request, recipe.engine)
+    return handed_bytes(layers_of(wish.model), recipe.deployment.kv_format, n_input, block)
+
+
+def _runtime_name(recipe: Recipe) -> str:
+    """Who timed a recipe: its engine, or the table that lists it."""
+    one = recipe.deployment
+    return one.table if isinstance(one, TableDeployment) else recipe.engine
+
+
+def _orderly(placement: Placement) -> Iterator[Finding]:
+    """Recipes stand in the order in which replicas use them, and each is used and another's."""
+    met: list[int] = []
+    for i, one in enumerate(placement.replicas):
+        if not 0 <= one.recipe < len(placement.recipes):
+            fact = f"is none of the {len(placement.recipes)} recipes"
+            yield Finding(path=("replicas", str(i), "recipe"), says=one.recipe, fact=fact)
+        elif one.recipe not in met:
+            met.append(one.recipe)
+    if met != sorted(met) or len(met) != len(placement.recipes):
+        fact = "are not those that replicas use, in their order"
+        yield Finding(path=("recipes",), says=len(placement.recipes), fact=fact)
+    models = [placement.recipes[number].model for number in met]
+    for i, one in enumerate(placement.replicas):
+        if one.recipe in met and one.model != models[met.index(one.recipe)]:
+            fact = "is not the model of its recipe"
+            yield Finding(path=("replicas", str(i), "model"), says=one.model, fact=fact)
+
+
+def misplaced_devices(placed: Placed, stand: Stand) -> Iterator[Finding]:
+    """Ranks on what is no device, is not free, or has another rank."""
+    seen: set[str] = set()
+    for i, one in enumerate(placed.replicas):
+        for j, rank in enumerate(one.ranks):
+            path = ("replicas", str(i), "ranks", str(j), "device")
+            free = stand.is_free(rank.device)
+            fact = "is no device of the cluster" if free is None else "" if free else "is not free"
+            if rank.device in seen:
+                fact = "has another rank"
+            seen.add(rank.device)
+            if fact:
+                yield Finding(path=path, says=rank.device, fact=fact)
+
+
+def _replicas(
+    placement: Placement, recipes: Sequence[Recipe], stand: Stand, wrong: list[Finding]
+) -> Iterator[Replica]:
+    """Each replica as its devices make it; names count the replicas of a model."""
+    numbers: dict[str, int] = {}
+    for i, says in enumerate(placement.replicas):
+        name = f"{says.model}/{numbers.get(says.model, 0)}"
+        numbers[says.model] = numbers.get(says.model, 0) + 1
+        path = ("replicas", str(i))
+        known = all(stand.is_free(rank.device) is not None for rank in says.ranks)
+        if not 0 <= says.recipe < len(recipes) or not known:
+            yield replace(says, name=name)
+            continue
+        try:
+            yield stand.replica(says, recipes[says.recipe], name, wrong, path)
+        except Refused as refused:
+            wrong.append(refused.at(path))
+            yield replace(says, name=name)
+
+
+def _served(wish: Serve, ends: Ends, handed: Sequence[Handover]) -> Served:
+    """What a model gets, replica by replica; of those that do one phase, what is handed over."""
+    name = wish.model.name
+    of_it = [ends.recipes[one.recipe] for one in ends.replicas.values() if one.model == name]
+    mine = [one.deployment for one in of_it]
+    rates = [one.deployment.output_tokens_per_s for one in of_it if one.role == TOGETHER]
+    rates += [
+        one.requests_per_s * ends.n_output(one.source)
+        for one in handed
+        if ends.replicas[one.source].model == name
+    ]
+    return Served(
+        model=wish.model.name,
+        demand_tokens_per_s=wish.demand_tokens_per_s,
+        output_tokens_per_s=math.fsum(rates),
+        n_replicas=len(mine),
+        n_devices=sum(one.n_devices for one in mine),
+        usd_per_hour=math.fsum(one.usd_per_hour for one in mine),
+    )
+
+
+def further_used(
+    request: PlacementRequest,
+    replicas: Sequence[Replica],
+    recipes: Sequence[Recipe],
+    stand: Stand,
+    wishes: Mapping[str, Serve],
+) -> dict[str, float]:
+    """Limited quantities that no field tells, of all replicas together, device by device."""
+    found = dict.fromkeys((name for name in request.limits if not MEASURES[name].fields), 0.0)
+    for replica in replicas if found else ():
+        recipe = recipes[replica.recipe]
+        with suppress(Refused, KeyError):  # which is told of the recipe
+            cluster, _ = stand.cluster_of(recipe, wishes[recipe.model])
+            more = further_of(found, recipe.deployment, cluster.device)
+            found = {name: value + more[name] for name, value in found.items()}
+    return found
+
+
+def devices_used(placed: Placed, stand: Stand) -> dict[str, int]:
+    """Devices in use, by the name of their kind."""
+    found: dict[str, int] = {}
+    for name in {rank.device for one in placed.replicas for rank in one.ranks}:
+        if stand.is_free(name) is not None:
+            kind = stand.kind_name(name)
+            found[kind] = found.get(kind, 0) + 1
+    return found
+
+
+def _reached(
+    request: PlacementRequest,
+    served: Sequence[Served],
+    recipes: Sequence[Recipe],
+    replicas: Sequence[Replica],
+) -> float:
+    """What the replicas come to in the objective, SI."""
+    shares = [one.share for one in served if one.share is not None]
+    return {
+        "throughput": math.fsum(one.output_tokens_per_s for one in served),
+        "share": min(shares, default=math.inf),
+        "rent": math.fsum(one.usd_per_hour for one in served),
+        "devices": float(sum(one.n_devices for one in served)),
+        "latency": math.fsum(recipes[one.recipe].tpot_s for one in replicas),
+        "cost": math.fsum(map(_usd_per_token, served)),
+    }[request.objective]
+
+
+def _error(
+    request: PlacementRequest,
+    wishes: Mapping[str, Serve],
+    recipes: Sequence[Recipe],
+    replicas: Sequence[Replica],
+) -> float:
+    """What simpler replicas may lose of an objective: its relative standard deviation.
+
+    Replicas err together; what all deployments of a model err alike by is none of it.
+    """
+    if request.prefer != "simplest":
+        return 0.0
+    sums = [0.0, 0.0]
+    for one in (recipes[it.recipe] for it in replicas):
+        best = one.deployment
+        assert isinstance(best, EngineDeployment)
+        layers = layers_of(wishes[one.model].model).layers
+        kind = "mixture" if any(isinstance(it.ffn, Experts) for it in layers) else "dense"
+        alike = [it.deviation_fraction for it in best.outside]
+        alike.append(deviation(one.engine, kind, "TPOT"))
+        own = (best.tpot_s.high / best.tpot_s.value - 1) ** 2 - math.fsum(it**2 for it in alike)
+        weight = one.tpot_s if request.objective == "latency" else best.output_tokens_per_s
+        sums = [sums[0] + weight, sums[1] + weight * math.sqrt(max(0.0, own))]
+    return sums[1] / sums[0] if sums[0] else 0.0
+
+
+def _usd_per_token(one: Served) -> float:
+    """Of an output token; of nothing served there is none."""
+    rate = one.output_tokens_per_s
+    return one.usd_per_hour / 3600.0 / rate if rate else math.inf
+
+
+def _broken_wishes(
+    request: PlacementRequest,
+    served: Sequence[Served],
+    recipes: Sequence[Recipe],
+    replicas: Sequence[Replica],
+    further: Mapping[str, float],
+) -> Iterator[Finding]:
+    """Demands, numbers of replicas and limits that the replicas do not keep."""
+    for i, (wish, one) in enumerate(zip(request.models, served, strict=True)):
+        path = ("served", str(i))
+        sold = (wish.targets or request.targets).max_utilisation
+        short = one.share is not None and one.share * sold < 1 - 2 * TOLERANCE
+        if short and request.objective != "share":
+            fact = f"is {one.share!r} of the demand"
+            rate = one.output_tokens_per_s
+            yield Finding(path=(*path, "output_tokens_per_s"), says=rate, fact=fact)
+        if wish.replicas is not None and one.n_replicas != wish.replicas:
+            fact = f"are not the {wish.replicas} that were asked for"
+            yield Finding(path=(*path, "n_replicas"), says=one.n_replicas, fact=fact)
+    totals = {
+        "rent": math.fsum(one.usd_per_hour for one in served),
+        "devices": float(sum(one.n_devices for one in served)),
+        **further,
+    }
+    for name, most in request.limits.items():
+        if totals[name] > most * (1 + TOLERANCE):
+            fact = f"have {name} {totals[name]!r}, which exceeds {most!r}"
+            yield Finding(path=("served",), says=len(served), fact=fact)
+    most_each = request.most_devices
+    for i, replica in enumerate(replicas):
+        n_devices = recipes[replica.recipe].deployment.n_devices
+        if most_each is not None and n_devices > most_each:
+            fact = f"are more than the {most_each} devices that a replica may have"
+            yield Finding(path=("replicas", str(i), "ranks"), says=n_devices, fact=fact)

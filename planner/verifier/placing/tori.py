@@ -1,0 +1,331 @@
+"""Replicas on slices of a torus: every line and ring of every slice, link by link.
+
+A slice is a box of devices along the axes of the pool. Neighbours on a line of its mesh are joined
+by a link of the pool, or by the switches, which join the faces of whole cubes over the links of
+both ends. An axis that is counted as a ring closes in one of these ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import gcd, prod
+
+from planner.results.deployments import Mesh
+from planner.results.phase_deployments import LayoutDeployment
+from planner.results.placements import Channel, KindUse, Rank, Recipe, Replica
+from planner.specs.ask.placement import PlacementRequest, Serve
+from planner.specs.files.state import FREE
+from planner.specs.records.devices import ClusterSpec, Provenance, TorusFabric
+from planner.verifier.certificates import ON_A_TORUS, RECOUNTED
+from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
+from planner.verifier.layouts.deployments import Ground as Standing
+from planner.verifier.layouts.meshes import Opening, coordinates
+from planner.verifier.placing.fabrics import slowed
+from planner.verifier.placing.sites import cell_name, site_of
+
+AXES = ("x", "y", "z")
+SPAN = "torus"
+Cell = tuple[int, int, int]
+Line = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Laid:
+    """A slice as its ranks lie.
+
+    Args:
+        shape: devices along the axes of the mesh.
+        names: of devices, by rank.
+        cells: their coordinates in the pool.
+        along: axis of the pool that each axis of the mesh lies on; None of one device.
+    """
+
+    shape: Cell
+    names: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    along: tuple[int | None, ...]
+
+    def lines(self, axis: int) -> Iterator[Line]:
+        """Devices along one axis of the mesh, line by line."""
+        step = prod(self.shape[axis + 1 :])
+        for rank in range(len(self.names)):
+            if rank // step % self.shape[axis] == 0:
+                yield tuple(self.names[rank + k * step] for k in range(self.shape[axis]))
+
+
+class TorusStand:
+    """A torus in the state of the request."""
+
+    counts = ON_A_TORUS
+    checks: tuple[str, ...] = (
+        "every rank on a free device of its own",
+        "every line and ring of every slice walked link by link on the graph",
+        RECOUNTED,
+        "demands, replicas and limits added up from the replicas",
+    )
+
+    def __init__(self, request: PlacementRequest) -> None:
+        assert isinstance(request.site, ClusterSpec)
+        assert isinstance(request.site.fabric, TorusFabric)
+        self._request, self._cluster, self._fabric = request, request.site, request.site.fabric
+        self._site = site_of(request.site, request.state)
+        self.name, self.title = request.site.name, request.site.title
+
+    @property
+    def provenance(self) -> tuple[Provenance, ...]:
+        return (*self._cluster.provenance, *self._cluster.device.provenance)
+
+    def own_bytes_per_s(self, kind: str) -> float:
+        """Of one link of a device; a slice has one for each of its devices."""
+        return self._fabric.link_bytes_per_s
+
+    def wire_bytes_per_s(self, kind: str) -> float:
+        """The same, wherever the other slice lies."""
+        return self._fabric.link_bytes_per_s
+
+    def uplinks_bytes_per_s(self) -> dict[str, float]:
+        """None: there are no leaves."""
+        return {}
+
+    def leaf_name(self, device: str) -> str:
+        return ""
+
+    def is_free(self, device: str) -> bool | None:
+        at = self._site.vertices.get(device)
+        return None if at is None else at.state == FREE
+
+    def kind_name(self, device: str) -> str:
+        return self._cluster.device.name
+
+    def loads_bytes_per_s(self, device: str) -> float:
+        return self._fabric.link_bytes_per_s
+
+    def kinds(self, used: Mapping[str, int]) -> tuple[KindUse, ...]:
+        name, vertices = self._cluster.device.name, self._site.vertices
+        return (
+            KindUse(
+                kind=name,
+                device=name,
+                n_devices=len(vertices),
+                n_free=sum(at.state == FREE for at in vertices.values()),
+                n_used=used.get(name, 0),
+            ),
+        )
+
+    def cluster_of(self, recipe: Recipe, one: Serve) -> tuple[ClusterSpec, Standing]:
+        """The pool with devices as fast as the slice counts on, and the slice's links."""
+        if not isinstance(recipe.deployment, LayoutDeployment):
+            raise Refused("is of no torus", path=("engine",), says=recipe.engine)
+        for name, says, true in (
+            ("kind", recipe.kind, self._cluster.device.name),
+            ("span", recipe.span, SPAN),
+            ("counted_bytes_per_s", tuple(recipe.counted_bytes_per_s), AXES),
+        ):
+            if says != true:
+                raise Refused(f"is not {true}", path=(name,), says=says)
+        if not 0 < recipe.speed_fraction <= 1:
+            fact = "is no share of a speed"
+            raise Refused(fact, path=("speed_fraction",), says=recipe.speed_fraction)
+        x, y, z = (recipe.counted_bytes_per_s[axis] for axis in AXES)
+        if min(x, y, z) <= 0:
+            raise Refused("is no bandwidth", path=("counted_bytes_per_s",), says=min(x, y, z))
+        whole = self._fabric.link_bytes_per_s
+        for axis, side, width in zip(AXES, recipe.deployment.mesh.axes, (x, y, z), strict=True):
+            if width > whole * (1 + TOLERANCE) or (side == 1 and width != whole):
+                fact = f"is not what a link has, {whole!r}"
+                raise Refused(fact, path=("counted_bytes_per_s", axis), says=width)
+        opening = Opening(closes=recipe.deployment.mesh.axes_wrap, link_bytes_per_s=(x, y, z))
+        device = slowed(self._cluster.device, recipe.speed_fraction)
+        return replace(self._cluster, device=device), Standing(opening=opening)
+
+    def replica(
+        self, says: Replica, recipe: Recipe, name: str, wrong: list[Finding], path: Path
+    ) -> Replica:
+        """The replica with its channels walked link by link."""
+        laid = self._laid(says, recipe)
+        for j, device in enumerate(laid.names):
+            if self._site.vertices[device].speed_fraction < recipe.speed_fraction:
+                here = (*path, "ranks", str(j), "device")
+                wrong.append(Finding(path=here, says=device, fact="is slower than counted on"))
+        ranks = tuple(
+            Rank(rank=rank, device=device, node="", leaf="", stage=0, axes=axes, coordinate=cell)
+            for rank, (device, axes, cell) in enumerate(
+                zip(laid.names, coordinates(laid.shape), laid.cells, strict=True)
+            )
+        )
+        return replace(
+            says,
+            name=name,
+            nodes=(),
+            leaves=(),
+            ranks=ranks,
+            channels=tuple(self._channels(says, recipe, laid, wrong, path)),
+        )
+
+    def _laid(self, says: Replica, recipe: Recipe) -> Laid:
+        """The slice that the ranks make.
+
+        Raises:
+            Refused: they make none, or one that may not start there.
+        """
+        shape = _mesh(recipe).axes
+        names = tuple(rank.device for rank in says.ranks)
+        if len(names) != prod(shape):
+            fact = f"are not the {prod(shape)} of the recipe"
+            raise Refused(fact, path=("ranks",), says=len(names))
+        cells = tuple(self._cell(name) for name in names)
+        along = _along(shape, cells)
+        if along is None:
+            raise Refused("make no box along the axes of the torus", path=("ranks",), says=names[0])
+        laid = Laid(shape=shape, names=names, cells=cells, along=along)
+        if self._request.aligned and not self._is_aligned(laid):
+            raise Refused("start at no cube of the torus", path=("ranks",), says=names[0])
+        return laid
+
+    def _cell(self, name: str) -> Cell:
+        x, y, z = map(int, name.split(","))
+        return x, y, z
+
+    def _is_aligned(self, laid: Laid) -> bool:
+        """Whether it starts at multiples of what its sides and the cubes have in common."""
+        for axis, pool_axis in enumerate(laid.along):
+            if pool_axis is None:
+                continue
+            length = self._fabric.shape[pool_axis]
+            met = {cell[pool_axis] for cell in laid.cells}
+            starts = [at for at in met if (at - 1) % length not in met]
+            step = gcd(laid.shape[axis], self._fabric.wrap_multiple)
+            if len(met) < length and any(at % step for at in starts):
+                return False
+        return True
+
+    def _channels(
+        self, says: Replica, recipe: Recipe, laid: Laid, wrong: list[Finding], path: Path
+    ) -> Iterator[Channel]:
+        """Of each axis the line with the narrowest link; of equals, the one that is said."""
+        wraps = _mesh(recipe).axes_wrap
+        claims = {channel.axis: channel for channel in says.channels}
+        used = [axis for axis in range(3) if laid.shape[axis] > 1]
+        for number, axis in enumerate(used):
+            name, here = AXES[axis], (*path, "channels", str(number))
+            lines = list(laid.lines(axis))
+            read = [
+                (self._width(link), link, line)
+                for line in lines
+                for link in self._links(laid, axis, line, is_ring=wraps[axis])
+            ]
+            least = min(width for width, _, _ in read)
+            claim = claims.get(name)
+            narrowest = [(link, line) for width, link, line in read if width == least]
+            link, line = next(
+                (
+                    (claim.link, line)
+                    for link, line in narrowest
+                    if claim is not None and claim.devices == line and {*claim.link} == {*link}
+                ),
+                narrowest[0],
+            )
+            counted = recipe.counted_bytes_per_s[name]
+            if least < counted * (1 - TOLERANCE):
+                fact = f"is less than the {counted!r} bytes/s that are counted on"
+                wrong.append(Finding(path=(*here, "bytes_per_s"), says=least, fact=fact))
+            yield Channel(
+                axis=name,
+                n_groups=len(lines),
+                n_devices=len(line),
+                devices=line,
+                link=link,
+                bytes_per_s=least,
+                counted_bytes_per_s=counted,
+            )
+
+    def _width(self, link: tuple[str, str]) -> float:
+        edge = self._site.links[link[0]].get(link[1])
+        if edge is None:
+            raise Refused(f"talks over no link to `{link[1]}`", path=("ranks",), says=link[0])
+        return edge.bytes_per_s
+
+    def _links(
+        self, laid: Laid, axis: int, line: Line, *, is_ring: bool
+    ) -> Iterator[tuple[str, str]]:
+        """The links of a line: to each neighbour, and around where it is a ring."""
+        for a, b in [*pairwise(line), *([(line[-1], line[0])] if is_ring else [])]:
+            if b in self._site.links[a]:
+                yield a, b
+            else:
+                yield from self._faces(laid, axis, line, (a, b))
+
+    def _faces(
+        self, laid: Laid, axis: int, line: Line, ends: tuple[str, str]
+    ) -> list[tuple[str, str]]:
+        """The links by which switches join two ends of a line: out of both faces of its cubes.
+
+        Raises:
+            Refused: the slice is not of whole cubes, or these are not its ends.
+        """
+        pool_axis = laid.along[axis]
+        assert pool_axis is not None
+        axes = [pool_axis] if self._fabric.wraps_each_axis else [0, 1, 2]
+        a, b = ends
+        if not all(self._fills_cubes(laid, one) for one in axes):
+            raise Refused(f"has no link to its neighbour `{b}`", path=("ranks",), says=a)
+        own = {self._cell(name)[pool_axis] for name in line}
+        length = self._fabric.shape[pool_axis]
+        found = []
+        for name in ends:
+            for step in (1, -1):
+                beside = list(self._cell(name))
+                beside[pool_axis] = (beside[pool_axis] + step) % length
+                if beside[pool_axis] not in own:
+                    found.append((name, cell_name(tuple(beside))))
+        if {name for name, _ in found} != {a, b}:
+            raise Refused(f"is on no face of the cubes of `{b}`", path=("ranks",), says=a)
+        return found
+
+    def _fills_cubes(self, laid: Laid, axis: int) -> bool:
+        """Whether the devices fill whole cubes along an axis of the pool."""
+        cube = self._fabric.wrap_multiple
+        met = {cell[axis] for cell in laid.cells}
+        return all(met >= {*range(at // cube * cube, at // cube * cube + cube)} for at in met)
+
+
+def _mesh(recipe: Recipe) -> Mesh:
+    """The mesh of a recipe.
+
+    Raises:
+        Refused: it is of an engine, which has none.
+    """
+    if not isinstance(recipe.deployment, LayoutDeployment):
+        raise Refused("is of no torus", path=("recipe",), says=recipe.engine)
+    return recipe.deployment.mesh
+
+
+def _along(shape: Cell, cells: tuple[Cell, ...]) -> tuple[int | None, ...] | None:
+    """Axis of the pool that each axis of a mesh lies on; None where the cells make no box.
+
+    A coordinate depends on the place along one axis of the mesh alone.
+    """
+    places = coordinates(shape)
+    found: list[int | None] = []
+    for axis in range(3):
+        if shape[axis] == 1:
+            found.append(None)
+            continue
+        fitting = [
+            pool_axis
+            for pool_axis in range(3)
+            if len(
+                {(place[axis], cell[pool_axis]) for place, cell in zip(places, cells, strict=True)}
+            )
+            == shape[axis]
+            == len({cell[pool_axis] for cell in cells})
+        ]
+        if len(fitting) != 1:
+            return None
+        found.append(fitting[0])
+    used = [axis for axis in found if axis is not None]
+    fixed = [axis for axis in range(3) if axis not in used]
+    is_flat = all(len({cell[axis] for cell in cells}) == 1 for axis in fixed)
+    return tuple(found) if is_flat and len(set(used)) == len(used) else None
