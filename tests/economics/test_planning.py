@@ -18,7 +18,7 @@ from planner.specs.files.reading import load_cluster, load_model
 from planner.specs.records.devices import Workload
 from planner.specs.records.economics import Drafting, EconomicsRequest, Served
 from planner.verifier.plans import checked
-from tests.papers.economics import facts
+from research.economics import facts
 
 
 def planned_decode(request: EconomicsRequest) -> ErdilPlan:

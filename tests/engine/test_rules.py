@@ -24,8 +24,8 @@ from planner.specs.records.devices import NodesFabric
 from planner.specs.records.engine_rules import NAMES, EngineRule, parsed
 from planner.specs.records.served_formats import ServedFormats
 from planner.verifier.serving.starting import unpaired, unstartable
-from tests.papers.sets.predicted import architecture, cluster, formats, table_of
-from tests.papers.sets.rows import served
+from research.sets.predicted import architecture, cluster, formats, table_of
+from research.sets.rows import served
 
 POOLS = {"h200": "h200-nvl8-x4", "a100-80gb": "a100-nvl8-x4", "l40s": "l40s-x8"}
 ENGINE_OF = {"vllm-0.33.0": "vllm", "sglang-0.5.23": "sglang", "trtllm-9e7f85f": "trtllm"}

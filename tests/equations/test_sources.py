@@ -19,7 +19,7 @@ DOCUMENT = re.compile(r"docs/[\w./-]+\w")
 
 
 def files() -> list[Path]:
-    found = [*(ROOT / "planner").rglob("*.py"), *(ROOT / "tests" / "papers").rglob("*.py")]
+    found = [*(ROOT / "planner").rglob("*.py"), *(ROOT / "research").rglob("*.py")]
     for folder in ("topologies", "models"):
         found += (ROOT / folder).rglob("*.toml")
     return sorted(found)

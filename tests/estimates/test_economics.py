@@ -34,8 +34,8 @@ from planner.specs.records.economics import (
     Served,
 )
 from planner.verifier.runtimes.erdil_passes import count_bytes, count_pass
-from tests.papers.economics import facts
-from tests.papers.economics.model.casework import Layout, breakdown
+from research.economics import facts
+from research.economics.model.casework import Layout, breakdown
 
 DENSE, MIXTURE = facts.model("Llama_3_70B"), facts.model("DeepSeek_V3")
 BATCHES = np.array([1, 2, 3, 7, 16, 60, 128, 500, 1024])

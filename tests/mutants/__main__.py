@@ -83,7 +83,7 @@ def _record(folder: Path) -> None:
     ]
     options = ["-q", "-p", "tests.mutants.recording", f"--reached={folder / 'reached'}"]
     options += ["-p", "no:cacheprovider", "--timeout=900"]
-    for name in ["planner", *names]:
+    for name in ["planner", "research", *names]:
         if name.startswith(UNRECORDED):
             continue
         print(name, flush=True)

@@ -23,6 +23,7 @@ from tests.mutants.sites import Mutant
 COPIED = (
     "planner",
     "tests",
+    "research",
     "topologies",
     "models",
     "kernels",
@@ -32,7 +33,7 @@ COPIED = (
     "examples",
     "docs",
 )
-FILES = ("pyproject.toml", "README.md")
+FILES = ("pyproject.toml", "conftest.py", "README.md")
 GOLDEN = "tests/golden/"
 """Tests that keep what was answered: they are asked last, and said apart."""
 

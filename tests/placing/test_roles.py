@@ -296,7 +296,7 @@ def test_the_slices_of_table_3_are_placed(formats, batch, ttft_s, slices, publis
     """Pope et al. 2022, Table 3: PaLM 62B, 2048 tokens in, 64 out, phases on slices of their own.
 
     The account chooses WS 1D where the paper ran WS 2D: on 8 chips it is quicker by 18 % than
-    what was measured (`tests/papers/timing.py` says why), elsewhere within 16 %.
+    what was measured (`research/timing.py` says why), elsewhere within 16 %.
     """
     found = place(
         load_topology("tpu-v4-4x4x4"),

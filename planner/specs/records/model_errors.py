@@ -1,6 +1,6 @@
 """How far off times are beyond what errors of kernels explain, by runtime and kind of model.
 
-The figures are in `model_errors.csv`, which `python -m tests.papers.sets.intervals --write` makes
+The figures are in `model_errors.csv`, which `python -m research.sets.intervals --write` makes
 of measurements that constants may be fitted to; how often intervals hold is counted on others.
 """
 

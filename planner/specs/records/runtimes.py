@@ -122,7 +122,7 @@ ModelKind = Literal["dense", "mixture"]
 class Judged:
     """Predicted over measured, less one, of the rows of one runtime, device and kind of model.
 
-    The figures are in `judged.csv`, which `python -m tests.papers.judged` makes of `tests/data`.
+    The figures are in `judged.csv`, which `python -m research.judged` makes of `tests/data`.
 
     Args:
         runtime, device: their names.

@@ -2,7 +2,7 @@
 
 `measured_region.csv` has the settings of every measurement that times are compared with, and no
 time; `region_errors.csv` how much further off times are of settings that nothing was compared with.
-Both are written by `python -m tests.papers.sets.region --write`.
+Both are written by `python -m research.sets.region --write`.
 
 A deployment is inside where, of each of its properties and of each pair in `PAIRS`, at least
 `LEAST_ROWS` measurements of `LEAST_RUNS` runs have the same, batch and lengths within `FACTOR`.

@@ -1,5 +1,0 @@
-"""`python -m tests.papers.sets`: see `report`."""
-
-from tests.papers.sets.report import main
-
-main()
