@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from planner.results.staging import LayerPlacement, StagePlan, StagingConflict
     from planner.results.surveys import Comparison, Curve, Frontier, FrontierPoint
     from planner.specs.ask.placement import Serve
-    from planner.specs.ask.request import Request, SolverOptions, Targets
+    from planner.specs.ask.request import Request
+    from planner.specs.ask.targets import SolverOptions, Targets
     from planner.specs.files.engines import changed_rules, engine_memory
     from planner.specs.files.layer_files import LayersSpec, load_layers
     from planner.specs.files.pools import PoolSpec, load_pool

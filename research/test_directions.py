@@ -14,7 +14,9 @@ import pytest
 from planner import Targets, plan
 from planner.planning.audit_curves import decoding_frontier
 from planner.results.surveys import Frontier
-from planner.specs.ask.request import SolverOptions, Speculation, make_request, repriced
+from planner.specs.ask.defaults import make_request
+from planner.specs.ask.request import repriced
+from planner.specs.ask.targets import SolverOptions, Speculation
 from planner.specs.files.reading import load_cluster, load_model
 from planner.specs.records.devices import Workload
 from research.economics import rows

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.specs.ask.request import Request, SolverOptions, Targets, Workload, make_request
+from planner.specs.ask.defaults import make_request
+from planner.specs.ask.request import Request, Workload
+from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.records.devices import (
     ClusterSpec,
     DeviceSpec,

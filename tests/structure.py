@@ -36,6 +36,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from networkx import DiGraph
+
 ROOT = Path(__file__).parents[1]
 MANY_BRANCHES = 10
 MANY_LINES = 300
@@ -347,6 +349,22 @@ def _is_mixed(annotation: ast.expr) -> bool:
         if len(texts) > 1 and "..." not in texts:
             return True
     return False
+
+
+def imports(root: Path) -> DiGraph[str]:
+    """Which module of the planner imports which, types and what is imported late too."""
+    paths = sorted((root / "planner").rglob("*.py"))
+    names = [".".join(path.relative_to(root).with_suffix("").parts) for path in paths]
+    modules = {
+        name.removesuffix(".__init__"): path for name, path in zip(names, paths, strict=True)
+    }
+    graph: DiGraph[str] = DiGraph()
+    for name, path in modules.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("planner"):
+                within = {f"{node.module}.{alias.name}" for alias in node.names} & modules.keys()
+                graph.add_edges_from((name, other) for other in within or {node.module})
+    return graph
 
 
 def at(revision: str) -> dict[str, int]:

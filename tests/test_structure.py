@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
+from networkx import strongly_connected_components
 
 from tests.structure import (
     ROOT,
@@ -12,6 +13,7 @@ from tests.structure import (
     branches,
     builds_certificate,
     files_of_options,
+    imports,
     is_deletion_filter,
     lines_of_code,
     measures,
@@ -22,12 +24,12 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 114_146,
-    "lines of code": 77_288,
+    "lines": 114_072,
+    "lines of code": 77_216,
     "modules": 618,
     "entries of the largest folder below": 26,
     "modules of more than 300 lines": 39,
-    "files that options touch": 100,
+    "files that options touch": 99,
     "… the widest of them": 30,
     "… on average, in tenths": 52,
     "files that limits touch": 111,
@@ -50,6 +52,15 @@ def measured():
 @pytest.mark.parametrize(("name", "most"), CEILINGS.items())
 def test_no_measure_gets_worse(measured, name, most):
     assert measured[name] <= most
+
+
+KNOWN_CIRCLE = ["planner.solvers.placement", "planner.solvers.placement.exhaustive"]
+
+
+def test_no_modules_import_each_other_not_even_for_types():
+    graph = imports(ROOT)
+    circles = (sorted(names) for names in strongly_connected_components(graph) if len(names) > 1)
+    assert [names for names in circles if names != KNOWN_CIRCLE] == []
 
 
 def function(text):

@@ -144,8 +144,8 @@ def _layout_problems(
     is_survey: bool,
 ) -> list[Problem]:
     """What is wrong with the request whatever the case, each problem once."""
+    from planner.specs.ask.defaults import make_request
     from planner.specs.ask.quality import variant_problems
-    from planner.specs.ask.request import make_request
     from planner.specs.ask.targets import OF_ONE_MODEL
 
     asked = {name: value for name, value in keywords.items() if name not in OF_SURVEYS}

@@ -80,9 +80,9 @@ def _loads(said: Said, block: Experts | None) -> FloatArray | None:
 
 
 def _weights(said: Said, model: Architecture | None, block: Experts | None) -> ExpertWeights:
-    from planner.specs.ask.quality import as_published
     from planner.specs.ask.stages import ExpertWeights
     from planner.specs.records.devices import FORMAT_BYTES
+    from planner.specs.records.served_formats import as_published
 
     drawn = f"drawn by Zipf's law, exponent {said.text('--zipf')}, seed {said.seed}"
     source = said.loads or drawn

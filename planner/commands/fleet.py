@@ -17,7 +17,7 @@ from planner.placing.fleets.asking import engine_problems, fleet_request
 from planner.placing.fleets.classes import OPTIONS
 from planner.report.files import Answer
 from planner.specs.ask.fleet import FleetRequest
-from planner.specs.ask.request import SolverOptions
+from planner.specs.ask.targets import SolverOptions
 from planner.specs.files.pools import load_site
 from planner.specs.files.reading import load_architecture
 from planner.specs.files.state import load_state

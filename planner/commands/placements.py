@@ -18,7 +18,9 @@ from planner.specs.records.runtimes import ENGINES, ROOFLINE
 if TYPE_CHECKING:
     from planner.results.floorplans import FloorPlan
     from planner.results.placements import Placement
-    from planner.specs.ask.placement import AnyModel, PlacementRequest, Serve, SiteSpec
+    from planner.specs.ask.placement import PlacementRequest, Serve
+    from planner.specs.files.pools import SiteSpec
+    from planner.specs.records.devices import AnyModel
 
 
 DEFAULT_SITE = "h100-fat-tree-x64"
@@ -96,7 +98,7 @@ def drawings(said: Said, answer: Placement, floorplan: FloorPlan) -> Iterator[tu
 def read_placement(said: Said) -> dict[str, Any]:
     """Arguments of `place` but for the pool, its state and the models."""
     from planner.commands.options.reading import read_targets, refuse_unsaid_lengths
-    from planner.specs.ask.request import SolverOptions
+    from planner.specs.ask.targets import SolverOptions
     from planner.specs.records.devices import Workload
 
     if said.is_given("--rate"):

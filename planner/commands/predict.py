@@ -212,8 +212,7 @@ def _table(
     from planner.estimates.serving.popularity import with_copies
     from planner.estimates.serving.refusals import completed
     from planner.estimates.serving.rules import Ground, Run
-    from planner.specs.ask.quality import as_published
-    from planner.specs.records.served_formats import ServedFormats, as_run
+    from planner.specs.records.served_formats import ServedFormats, as_published, as_run
 
     for name in ("--experts", "--redundant-experts"):
         if said.is_given(name) and model is not None and not has_experts(model):

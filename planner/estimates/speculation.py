@@ -29,7 +29,7 @@ from planner.layouts.geometry import LayoutTable, Pass, geometry
 from planner.layouts.layer import resident_weight_bytes
 from planner.layouts.options import all_layouts
 from planner.running.deadlines import check
-from planner.specs.ask.request import Speculation
+from planner.specs.ask.targets import Speculation
 from planner.specs.records.devices import FORMAT_BYTES, ModelSpec, Workload
 
 MOST_COMPARED = 4_000_000

@@ -12,27 +12,29 @@ from planner.placing.sites import Site
 from planner.placing.tori.site import Torus
 from planner.quantities.table import lacking, placed
 from planner.runtimes.engines import WITHOUT_ERROR
+from planner.specs.ask.defaults import DEFAULT_WORKLOAD
 from planner.specs.ask.engine import BEST, SIMPLEST
-from planner.specs.ask.placement import (
-    AnyModel,
-    DeploymentTable,
-    GroupCost,
-    PlacementRequest,
-    Serve,
-    SiteSpec,
-    tidied,
-)
-from planner.specs.ask.request import DEFAULT_BATCHES, DEFAULT_WORKLOAD, SolverOptions, Targets
+from planner.specs.ask.placement import GroupCost, PlacementRequest, Serve, tidied
+from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.places import Kind as FileKind
 from planner.specs.files.places import files
-from planner.specs.files.pools import PoolSpec, pool_of
+from planner.specs.files.pools import PoolSpec, SiteSpec, pool_of
 from planner.specs.files.reading import load_device
 from planner.specs.files.state import State
+from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.options.meanings import LEAVE_OUT, misplaced
 from planner.specs.records.architecture import Architecture
-from planner.specs.records.devices import ClusterSpec, DeviceSpec, ModelSpec, TorusFabric, Workload
+from planner.specs.records.devices import (
+    AnyModel,
+    ClusterSpec,
+    DeviceSpec,
+    ModelSpec,
+    TorusFabric,
+    Workload,
+)
 from planner.specs.records.graphs import GraphSpec
 from planner.specs.records.roles import ALL_TOGETHER, TOGETHER, AskedRoles
+from planner.specs.records.runtimes import DeploymentTable
 from planner.specs.validation.problems import did_you_mean
 from planner.topology.costs import CostTable, GroupCosts
 from planner.topology.faults import validate_graph

@@ -26,23 +26,21 @@ from planner.running.deadlines import out_of_time, timed
 from planner.solvers.solution import Status
 from planner.specs.ask.engine import BEST
 from planner.specs.ask.placement import (
-    AnyModel,
-    DeploymentTable,
     GroupCost,
     Limits,
     Objective,
     PlacementRequest,
     Role,
     Serve,
-    SiteSpec,
     layout_request,
 )
-from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.ask.targets import SolverOptions, Targets
+from planner.specs.files.pools import SiteSpec
 from planner.specs.files.state import State
-from planner.specs.records.devices import ClusterSpec, DeviceSpec, Workload
+from planner.specs.records.devices import AnyModel, ClusterSpec, DeviceSpec, Workload
 from planner.specs.records.graphs import GraphSpec
 from planner.specs.records.roles import Connector
-from planner.specs.records.runtimes import ENGINES, ROOFLINE, is_table
+from planner.specs.records.runtimes import ENGINES, ROOFLINE, DeploymentTable, is_table
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.problems import Collected
 from planner.topology.costs import CostTable, GroupCosts, is_cost

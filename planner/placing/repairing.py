@@ -24,19 +24,13 @@ from planner.running.deadlines import out_of_time, timed
 from planner.solvers.certify import proofs_in_si
 from planner.solvers.placement import PlacementSolution
 from planner.solvers.solution import Status, relative_gap
-from planner.specs.ask.placement import (
-    AnyModel,
-    Limits,
-    Objective,
-    Serve,
-    SiteSpec,
-    inherited_and_changed,
-)
-from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.ask.placement import Limits, Objective, Serve, inherited_and_changed
+from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.engines import memory_as_in
+from planner.specs.files.pools import SiteSpec
 from planner.specs.files.state import State
 from planner.specs.records.certificates import LEAST_MOVED, UNCONFIRMED
-from planner.specs.records.devices import DeviceSpec, Workload
+from planner.specs.records.devices import AnyModel, DeviceSpec, Workload
 from planner.specs.records.roles import TOGETHER
 from planner.specs.validation.arguments import arguments_checked
 from planner.topology.costs import CostTable, GroupCosts

@@ -21,7 +21,7 @@ from planner.solvers.placement import N_ALWAYS, PlacementSolution, solve_placeme
 from planner.solvers.placement.handing import solve_handing
 from planner.solvers.solution import Status, effort_of
 from planner.specs.ask.placement import PlacementRequest, Serve
-from planner.specs.ask.request import SolverOptions
+from planner.specs.ask.targets import SolverOptions
 from planner.specs.records.roles import APART
 
 CONFIGURATIONS_SHARE = 0.7

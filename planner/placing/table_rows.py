@@ -10,17 +10,12 @@ import numpy as np
 
 from planner.errors import Problem, RequestError
 from planner.placing.sites import Site
-from planner.specs.ask.placement import (
-    AnyModel,
-    DeploymentRow,
-    DeploymentTable,
-    PlacementRequest,
-    Serve,
-)
+from planner.specs.ask.placement import PlacementRequest, Serve
 from planner.specs.files.deployment_tables import load_table
 from planner.specs.files.ledger import remark
+from planner.specs.records.devices import AnyModel
 from planner.specs.records.roles import PREFILL
-from planner.specs.records.runtimes import is_table, table_file
+from planner.specs.records.runtimes import DeploymentRow, DeploymentTable, is_table, table_file
 from planner.specs.records.served_formats import KNOWN_FORMATS
 from planner.specs.validation.problems import Collected, did_you_mean
 from planner.topology.inventory import Kind

@@ -22,14 +22,14 @@ from planner.programs.layout import ceiling
 from planner.results.phase_deployments import TableDeployment
 from planner.runtimes.describe import agree
 from planner.runtimes.registry import layers_of
-from planner.specs.ask.placement import AnyModel, DeploymentRow, PlacementRequest, Serve
+from planner.specs.ask.placement import PlacementRequest, Serve
 from planner.specs.ask.quality import usual_formats
-from planner.specs.ask.request import Targets
+from planner.specs.ask.targets import Targets
 from planner.specs.files.ledger import remark
-from planner.specs.records.devices import ClusterSpec, DeviceSpec
+from planner.specs.records.devices import AnyModel, ClusterSpec, DeviceSpec
 from planner.specs.records.kernels import EngineTables
 from planner.specs.records.roles import PREFILL, TOGETHER
-from planner.specs.records.runtimes import ROOFLINE, table_file
+from planner.specs.records.runtimes import ROOFLINE, DeploymentRow, table_file
 from planner.specs.validation.hints import from_fields
 from planner.topology.openings import Openings
 from planner.verifier.placing.table_rows import row_deployment

@@ -26,16 +26,10 @@ from planner.results.deployments import Deployment
 from planner.running.deadlines import check, timed
 from planner.runtimes.roofline import RooflineCandidates, layout_command
 from planner.solvers.search import search
-from planner.specs.ask.request import (
-    DEFAULT_BATCHES,
-    DEFAULT_WORKLOAD,
-    Request,
-    SolverOptions,
-    Speculation,
-    Targets,
-    among_formats,
-    make_request,
-)
+from planner.specs.ask.defaults import DEFAULT_WORKLOAD, among_formats, make_request
+from planner.specs.ask.request import Request
+from planner.specs.ask.targets import SolverOptions, Speculation, Targets
+from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.records.devices import ClusterSpec, ModelSpec, Workload
 from planner.specs.validation.arguments import arguments_checked, heed
 from planner.topology.meshes import mesh_table

@@ -18,8 +18,8 @@ from planner.results.plans import AnyPlan, Conflict, Plan
 from planner.results.surveys import Case, Comparison, Curve, Row
 from planner.running.deadlines import check, timed
 from planner.runtimes.registry import USUAL, layers_of, named_runtimes, shape_of
+from planner.specs.ask.defaults import among_formats
 from planner.specs.ask.quality import usual_formats
-from planner.specs.ask.request import among_formats
 from planner.specs.ask.targets import OF_ONE_MODEL, Targets
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec, ModelSpec

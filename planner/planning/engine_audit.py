@@ -13,10 +13,11 @@ from planner.running.deadlines import out_of_time, timed
 from planner.runtimes.candidates import Among
 from planner.runtimes.engine_requests import command_of
 from planner.runtimes.engines import EngineCandidates, engine_candidates
+from planner.specs.ask.defaults import DEFAULT_WORKLOAD
 from planner.specs.ask.engine import EngineRequest
-from planner.specs.ask.request import DEFAULT_BATCHES, DEFAULT_WORKLOAD, SolverOptions, Targets
-from planner.specs.ask.targets import Degrees
+from planner.specs.ask.targets import Degrees, SolverOptions, Targets
 from planner.specs.files.engines import load_engine
+from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.records.architecture import Architecture, Experts
 from planner.specs.records.certificates import FEASIBLE
 from planner.specs.records.devices import ClusterSpec, Workload

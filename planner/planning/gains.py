@@ -19,7 +19,7 @@ from planner.solvers.certify import in_si
 from planner.solvers.search import Found, optimum
 from planner.solvers.solution import Status
 from planner.specs.ask.defaults import RULE_SHARE
-from planner.specs.ask.request import SolverOptions
+from planner.specs.ask.targets import SolverOptions
 
 
 def reliefs_of(among: Among) -> dict[str, float]:

@@ -33,7 +33,7 @@ from planner.solvers.certify import in_si, screens_of
 from planner.solvers.search import break_ties
 from planner.solvers.solution import Status
 from planner.solvers.tracing import Step, Trace, trace
-from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec, ModelSpec
 from planner.specs.records.economics import EconomicsRequest

@@ -21,8 +21,9 @@ from planner.runtimes.registry import USUAL, candidates_of
 from planner.solvers.certify import certified, in_si, n_rejected, screens_of
 from planner.solvers.search import Found, search
 from planner.solvers.solution import Progress, Status
+from planner.specs.ask.defaults import DEFAULT_WORKLOAD
 from planner.specs.ask.engine import OVERLAPS, PREFERENCES, AskedDrafting
-from planner.specs.ask.request import DEFAULT_WORKLOAD, SolverOptions, Speculation, Targets
+from planner.specs.ask.targets import SolverOptions, Speculation, Targets
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.certificates import Certificate
 from planner.specs.records.devices import ClusterSpec, ModelSpec, Workload

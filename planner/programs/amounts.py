@@ -18,7 +18,7 @@ import numpy.typing as npt
 from planner.equations.arrays import FloatArray, IntArray
 from planner.programs.targets import SIMPLICITY, Coefficients, Facts, Ways
 from planner.quantities.table import GIB, KW, MS, USD_PER_MTOKEN
-from planner.specs.ask.request import Targets
+from planner.specs.ask.targets import Targets
 
 REPLICA_SLOT = "replicas"
 

@@ -14,7 +14,7 @@ from planner.equations.arrays import FloatArray, IntArray, divisors
 from planner.errors import RequestError
 from planner.programs.layout import Limit
 from planner.quantities.table import QUANTITIES, refused
-from planner.specs.ask.request import Targets
+from planner.specs.ask.targets import Targets
 
 
 def target_limits(

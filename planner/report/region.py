@@ -28,7 +28,7 @@ from planner.specs.region import (
 if TYPE_CHECKING:
     from planner.results.fleets import FleetPlan, OtherFleet
     from planner.results.placements import OtherPlacement, Placement, Recipe
-    from planner.specs.ask.placement import AnyModel
+    from planner.specs.records.devices import AnyModel
 
 _WORDS = {
     "tp": "TP {}",

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from planner.results.fleets import FleetPlan
     from planner.results.placements import Placement
     from planner.results.surveys import Curve, Frontier
-    from planner.specs.ask.placement import AnyModel
+    from planner.specs.records.devices import AnyModel
 
 _KINDS = {"dense": "dense models", "mixture": "mixtures of experts"}
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.results.deployments import Deployment
-from planner.specs.ask.request import Request, Speculation
+from planner.specs.ask.request import Request
+from planner.specs.ask.targets import Speculation
 from planner.specs.validation.hints import computed
 
 

@@ -41,9 +41,13 @@ from planner.specs.ask.engine import (
     Overlap,
     Preference,
 )
-from planner.specs.ask.quality import among_variants, quality_problems, usual_formats
-from planner.specs.ask.request import OBJECTIVES, SolverOptions, Targets
-from planner.specs.ask.targets import DEGREE_OPTIONS, Confidence
+from planner.specs.ask.quality import (
+    among_variants,
+    context_problems,
+    quality_problems,
+    usual_formats,
+)
+from planner.specs.ask.targets import DEGREE_OPTIONS, OBJECTIVES, Confidence, SolverOptions, Targets
 from planner.specs.files.acceptance import acceptance_text
 from planner.specs.files.engines import load_engine, memory_options
 from planner.specs.options.counts import batches_text, span_text
@@ -53,7 +57,6 @@ from planner.specs.records.devices import ClusterSpec, Workload
 from planner.specs.records.kernels import EngineSpec, KernelTable
 from planner.specs.records.roles import TOGETHER
 from planner.specs.records.served_formats import KNOWN_FORMATS, KnownFormat, ServedFormats, as_run
-from planner.specs.records.variants import context_problems
 from planner.specs.validation.arguments import arguments_checked, heed
 from planner.specs.validation.hints import from_fields
 from planner.specs.validation.problems import Collected

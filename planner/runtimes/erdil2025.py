@@ -22,7 +22,8 @@ from planner.runtimes.describe import agree
 from planner.runtimes.erdil_requests import economics_request
 from planner.solvers.search import optimum
 from planner.solvers.solution import Status
-from planner.specs.ask.request import Request, command_of, make_request
+from planner.specs.ask.defaults import command_of, make_request
+from planner.specs.ask.request import Request
 from planner.specs.ask.targets import Targets
 from planner.specs.records.economics import MEMORY_RULES, EconomicsRequest
 from planner.specs.records.runtimes import ERDIL2025

@@ -14,8 +14,8 @@ from planner.estimates.economics.degrees import expert_degrees, stage_counts, te
 from planner.programs.economics import KNOWN
 from planner.quantities.table import objective_of, refused
 from planner.specs.ask.quality import quality_words
-from planner.specs.ask.request import OBJECTIVES, Request
-from planner.specs.ask.targets import DEGREE_OPTIONS
+from planner.specs.ask.request import Request
+from planner.specs.ask.targets import DEGREE_OPTIONS, OBJECTIVES
 from planner.specs.files.ledger import ECONOMICS, timed_by
 from planner.specs.options.meanings import misplaced
 from planner.specs.records.devices import (

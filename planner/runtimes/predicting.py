@@ -30,12 +30,12 @@ from planner.results.predictions import Prediction
 from planner.runtimes.describe import agree
 from planner.runtimes.loads import load_of
 from planner.specs.ask.engine import PredictionRequest, ServingRecords
+from planner.specs.ask.quality import context_problems
 from planner.specs.files.ledger import remark
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec, DeviceSpec
 from planner.specs.records.kernels import EngineSpec, KernelTable
 from planner.specs.records.served_formats import as_run, unpublished
-from planner.specs.records.variants import context_problems
 from planner.specs.validation.arguments import arguments_checked
 from planner.verifier.pass_lines import slow_kernels
 from planner.verifier.predictions import prediction

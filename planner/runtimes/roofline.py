@@ -19,15 +19,10 @@ from planner.programs.posed import Aim, PosedProgram
 from planner.results.deployments import Deployment
 from planner.results.plans import AnyDeployment, Considered
 from planner.runtimes.describe import describe, larger_pools
+from planner.specs.ask.defaults import command_of, default_prefill_batches, make_request
 from planner.specs.ask.quality import variant_problems, weights_losses, with_variants
-from planner.specs.ask.request import (
-    PREFILL_POLICIES,
-    Request,
-    command_of,
-    default_prefill_batches,
-    make_request,
-)
-from planner.specs.ask.targets import Targets
+from planner.specs.ask.request import Request
+from planner.specs.ask.targets import PREFILL_POLICIES, Targets
 from planner.specs.files.reading import cluster_examples
 from planner.specs.records.devices import FORMAT_BYTES, ModelSpec
 from planner.specs.records.runtimes import ROOFLINE

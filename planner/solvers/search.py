@@ -31,7 +31,7 @@ from planner.running.deadlines import is_over, out_of_time, solver_limit_s, time
 from planner.solvers import LayoutSolution, counted, enumerated, provers_of, rows_of, solve
 from planner.solvers.proving import Prover, in_hand, prove
 from planner.solvers.solution import Effort, Progress, Status, Word, effort_of
-from planner.specs.ask.request import SolverOptions
+from planner.specs.ask.targets import SolverOptions
 
 N_ALTERNATIVES = 3
 PRIMARY = "primary"

@@ -37,7 +37,7 @@ from planner.running.deadlines import solver_limit_s, timed
 from planner.solvers import LayoutSolution, solve
 from planner.solvers.proving import prove
 from planner.solvers.solution import Effort, Progress, Status
-from planner.specs.ask.request import SolverOptions
+from planner.specs.ask.targets import SolverOptions
 
 STRICTLY = 2 * RELATIVE_TOLERANCE
 """Share by which a delay must be shorter to count as shorter: twice what rounding may hide."""

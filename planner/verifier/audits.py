@@ -8,7 +8,8 @@ from dataclasses import replace
 from planner.results.audits import Audit, AuditedChange, Observation
 from planner.results.deployments import Deployment
 from planner.results.engines import EngineAudit, EngineDeployment
-from planner.specs.ask.request import Request, Targets
+from planner.specs.ask.request import Request
+from planner.specs.ask.targets import Targets
 from planner.verifier.findings import TOLERANCE, Finding, Path, with_differences
 from planner.verifier.layouts.phases import peak_flop_per_s
 from planner.verifier.runtimes.engines import counted_engine

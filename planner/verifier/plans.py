@@ -27,7 +27,7 @@ from planner.verifier.runtimes.counting import Countings, counting_of, disagreem
 
 if TYPE_CHECKING:
     from planner.results.placements import Placement
-    from planner.specs.ask.placement import SiteSpec
+    from planner.specs.files.pools import SiteSpec
 
 
 def judge_plan(plan: AnyPlan) -> tuple[AnyPlan, list[Finding]]:

@@ -18,7 +18,8 @@ from planner.results.erdil2025 import EconomicsDeployment
 from planner.results.plans import ErdilPlan
 from planner.runtimes.candidates import Among
 from planner.runtimes.erdil2025 import ErdilCandidates
-from planner.specs.ask.request import DEFAULT_BATCHES, SolverOptions, Targets
+from planner.specs.ask.targets import SolverOptions, Targets
+from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.records.economics import Drafting, EconomicsRequest, Served
 from research.economics import facts, rows
 from research.economics.model.search import Draft, grid_optimum

@@ -10,7 +10,7 @@ import numpy as np
 
 from planner.placing.planning import place
 from planner.specs.ask.placement import Serve
-from planner.specs.ask.request import Targets
+from planner.specs.ask.targets import Targets
 from planner.specs.files.deployment_tables import COLUMNS
 from planner.specs.files.pools import load_site
 from planner.specs.files.reading import load_architecture

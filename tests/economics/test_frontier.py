@@ -13,7 +13,7 @@ from planner.estimates.economics.choices import tables_of
 from planner.planning.plans import plan
 from planner.results.erdil2025 import Way
 from planner.runtimes.erdil_requests import economics_request
-from planner.specs.ask.request import SolverOptions, Speculation, Targets
+from planner.specs.ask.targets import SolverOptions, Speculation, Targets
 from planner.specs.files.reading import load_cluster, load_model
 from planner.verifier.runtimes.erdil_passes import count_bytes, count_pass
 from tests.programs.test_tradeoff import non_dominated

@@ -13,8 +13,9 @@ from planner.planning.plans import decide, plan
 from planner.results.plans import Conflict, ErdilPlan
 from planner.runtimes.candidates import Among
 from planner.runtimes.erdil2025 import ErdilCandidates, describe_choice
-from planner.specs.ask.request import DEFAULT_BATCHES, Speculation, Targets
+from planner.specs.ask.targets import Speculation, Targets
 from planner.specs.files.reading import load_cluster, load_model
+from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.records.devices import Workload
 from planner.specs.records.economics import Drafting, EconomicsRequest, Served
 from planner.verifier.plans import checked

@@ -19,8 +19,7 @@ from planner.runtimes import engine_source
 from planner.runtimes.engines import engine_candidates
 from planner.specs.ask.defaults import DEFAULT_WORKLOAD
 from planner.specs.ask.engine import AskedDrafting
-from planner.specs.ask.request import SolverOptions
-from planner.specs.ask.targets import Targets
+from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.records.devices import Workload
 

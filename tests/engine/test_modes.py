@@ -24,12 +24,11 @@ from planner.runtimes.engine_requests import machines_of
 from planner.runtimes.engines import engine_candidates
 from planner.runtimes.predicting import Speculating, predict
 from planner.specs.ask.engine import AskedDrafting
-from planner.specs.ask.quality import as_published
-from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.reading import load_architecture, load_cluster
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import Workload
-from planner.specs.records.served_formats import ServedFormats
+from planner.specs.records.served_formats import ServedFormats, as_published
 from planner.specs.records.variants import Variant
 from tests.clocks import least_s
 

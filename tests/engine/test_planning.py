@@ -28,13 +28,12 @@ from planner.results.plans import EnginePlan
 from planner.runtimes.engine_requests import engine_request, machines_of
 from planner.runtimes.predicting import predict
 from planner.specs.ask.engine import CHUNKS, AskedDrafting
-from planner.specs.ask.quality import as_published
-from planner.specs.ask.request import Degrees, SolverOptions, Targets
+from planner.specs.ask.targets import Degrees, SolverOptions, Targets
 from planner.specs.files.reading import load_architecture, load_cluster
 from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.records.devices import ClusterSpec, Workload
 from planner.specs.records.roles import TOGETHER
-from planner.specs.records.served_formats import ServedFormats
+from planner.specs.records.served_formats import ServedFormats, as_published
 from tests.clocks import least_s
 from tests.report.rendering import report_text
 

@@ -19,7 +19,7 @@ from planner.programs.engine import pose_engine
 from planner.programs.posed import Aim
 from planner.results.engines import EngineAudit
 from planner.runtimes.engines import engine_candidates
-from planner.specs.ask.request import Degrees, SolverOptions, Targets
+from planner.specs.ask.targets import Degrees, SolverOptions, Targets
 from planner.specs.files.reading import load_architecture, load_cluster
 from planner.specs.records.devices import Workload
 

@@ -14,7 +14,9 @@ from planner.estimates.candidates import machine_of, spread, table_of
 from planner.planning.pareto import frontier
 from planner.planning.plans import plan
 from planner.programs import reduction
-from planner.specs.ask.request import SolverOptions, Speculation, Targets, Workload, make_request
+from planner.specs.ask.defaults import make_request
+from planner.specs.ask.request import Workload
+from planner.specs.ask.targets import SolverOptions, Speculation, Targets
 from planner.specs.files.reading import load_cluster, load_model
 
 WORKLOAD = Workload(n_input_tokens=512, n_output_tokens=64)

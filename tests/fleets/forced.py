@@ -25,7 +25,7 @@ from planner.placing.fleets.choosing.trying import Tries, weighed
 from planner.placing.fleets.chosen import PlannedFleet, planned, usd_per_hour
 from planner.placing.fleets.market import with_alike
 from planner.specs.ask.fleet import FleetRequest
-from planner.specs.ask.request import SolverOptions
+from planner.specs.ask.targets import SolverOptions
 from planner.specs.records.roles import Station
 from planner.specs.traffic.arrivals import in_bursts
 from planner.specs.traffic.percentiles import TPOT, TTFT, PercentileTarget

@@ -22,7 +22,7 @@ from planner.placing.fleets.choosing.searching import settled
 from planner.placing.fleets.chosen import Chosen
 from planner.placing.fleets.market import Market
 from planner.specs.ask.fleet import FleetRequest
-from planner.specs.ask.request import SolverOptions
+from planner.specs.ask.targets import SolverOptions
 from planner.specs.files.reading import load_model
 from planner.specs.traffic.lengths import IndependentLengths
 from planner.specs.traffic.percentiles import TTFT, PercentileTarget

@@ -11,7 +11,7 @@ import pytest
 from planner.errors import RequestError
 from planner.placing.fleets.asking import fleet_request
 from planner.placing.fleets.classes import OPTIONS
-from planner.specs.ask.request import SolverOptions
+from planner.specs.ask.targets import SolverOptions
 from planner.specs.files.pools import load_site
 from planner.specs.files.reading import load_architecture, load_connector
 from planner.specs.files.state import State

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.quantities.units import UnitError
-from planner.specs.ask.request import MOST_SEQUENCES
 from planner.specs.options.counts import MOST_BATCHES, batches, count, count_or_none, span_text
+from planner.specs.validation.values import MOST_SEQUENCES
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,8 @@ from planner.estimates.steps import Machine
 from planner.programs.deployment import Posing
 from planner.programs.posed import Aim, joined
 from planner.solvers import solve
-from planner.specs.ask.request import SolverOptions, Targets, make_request
+from planner.specs.ask.defaults import make_request
+from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.pools import GroupSpec, PoolSpec
 from planner.specs.files.reading import load_cluster, load_model
 from planner.specs.options.counts import DEFAULT_BATCHES

@@ -33,7 +33,7 @@ from planner.placing.searching import Asked, offered
 from planner.results.placements import Placement
 from planner.results.repairs import Repair
 from planner.specs.ask.placement import Serve
-from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.reading import load_cluster, load_model
 from planner.specs.files.state import SlowDevices, State
 from planner.specs.records.devices import ClusterSpec, Workload

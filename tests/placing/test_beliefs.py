@@ -12,7 +12,7 @@ from planner.estimates.serving.timer import Timer
 from planner.placing.floorplans import floorplan_of
 from planner.report.as_json import answer_json, digest_of
 from planner.specs.ask.placement import Serve
-from planner.specs.ask.request import Targets
+from planner.specs.ask.targets import Targets
 from planner.specs.files.pools import load_site
 from planner.specs.records.devices import Workload
 from tests.report.rendering import report_page, report_text

@@ -16,7 +16,7 @@ from planner.placing.fabrics.site import configurations_of
 from planner.placing.planning import asked_of
 from planner.results.placements import Recipe
 from planner.specs.ask.placement import Serve
-from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.pools import load_site
 from planner.specs.files.reading import load_architecture
 from planner.specs.records.devices import Workload

@@ -18,7 +18,7 @@ from planner.planning.plans import plan
 from planner.report.as_json import answer_json, dumps
 from planner.report.saved import read_answer
 from planner.specs.ask.placement import Serve
-from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.pools import load_pool, load_site
 from planner.specs.files.reading import load_architecture, load_cluster
 from planner.specs.files.state import LinkState, SlowDevices, State

@@ -21,7 +21,7 @@ from planner.report.saved import read_answer
 from planner.results.placements import Placement
 from planner.results.repairs import Repair
 from planner.specs.ask.placement import Serve
-from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.pools import load_pool
 from planner.specs.files.reading import load_cluster
 from planner.specs.files.state import State

@@ -29,7 +29,7 @@ from planner.results.placements import AnyDeployment, Placement
 from planner.runtimes.engine_requests import machines_of
 from planner.runtimes.predicting import predict
 from planner.specs.ask.placement import Serve
-from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.pools import load_site
 from planner.specs.files.reading import load_architecture, load_cluster
 from planner.specs.records.devices import Workload

@@ -17,7 +17,7 @@ from planner.placing.phases import least, pareto
 from planner.placing.runtimes import Roofline, configurations_on_nodes
 from planner.placing.tori.slices import slice_configurations, torus_state
 from planner.specs.ask.placement import PlacementRequest, Serve, layout_request
-from planner.specs.ask.request import Targets
+from planner.specs.ask.targets import Targets
 from planner.specs.files.pools import GroupSpec, PoolSpec
 from planner.specs.files.reading import load_cluster, load_model
 from planner.specs.records.devices import Workload

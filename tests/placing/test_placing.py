@@ -14,7 +14,7 @@ from planner.placing.runtimes import Roofline
 from planner.placing.searching import Asked, Search, searched
 from planner.solvers.placement import solve_placement
 from planner.specs.ask.placement import PlacementRequest, Serve, layout_request
-from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.pools import GroupSpec, PoolSpec, load_pool, pool_of
 from planner.specs.files.reading import load_model
 from planner.specs.files.state import LinkState, SlowDevices, State

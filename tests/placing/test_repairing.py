@@ -12,7 +12,7 @@ import pytest
 
 from planner.errors import NoPlanError, OutOfTimeError, RequestError, SpecError
 from planner.placing.configurations import sharding_of, standing_of
-from planner.placing.fabrics.relocating import Offer
+from planner.placing.fabrics.patterns import Offer
 from planner.placing.fabrics.room import ANYWHERE
 from planner.placing.planning import asked_of, place
 from planner.placing.repairing import repair
@@ -20,7 +20,7 @@ from planner.placing.searching import offered
 from planner.report.as_json import answer_json, dumps
 from planner.report.saved import load_placement
 from planner.specs.ask.placement import Serve
-from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.reading import load_cluster, load_model
 from planner.specs.files.state import State
 from planner.specs.records.devices import ClusterSpec, ModelSpec, Workload

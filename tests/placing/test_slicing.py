@@ -25,7 +25,7 @@ from planner.programs.posed import InMemory
 from planner.solvers.placement import solve_placement
 from planner.solvers.search import optimum
 from planner.specs.ask.placement import PlacementRequest, Serve, layout_request
-from planner.specs.ask.request import SolverOptions
+from planner.specs.ask.targets import SolverOptions
 from planner.specs.files.reading import load_cluster, load_model
 from planner.specs.files.state import LinkState, SlowDevices, State
 from planner.topology.graph import build_graph

@@ -18,7 +18,7 @@ from planner.placing.table_rows import undominated
 from planner.report.as_json import answer_json, dumps
 from planner.report.saved import read_answer
 from planner.specs.ask.placement import Serve
-from planner.specs.ask.request import SolverOptions, Targets
+from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.deployment_tables import load_table
 from planner.specs.files.ledger import recording
 from planner.specs.files.pools import load_site

@@ -15,7 +15,8 @@ from planner import RequestError
 from planner.commands.cli import main
 from planner.planning.audit import audit
 from planner.planning.audit_curves import audit_curves
-from planner.specs.ask.request import Speculation, Workload
+from planner.specs.ask.request import Workload
+from planner.specs.ask.targets import Speculation
 from planner.specs.files.reading import load_cluster, load_model
 from tests.report.rendering import report_line, report_page, report_text
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner import Targets, Workload, load_model, load_topology, plan
-from planner.specs.ask.request import Degrees
-from planner.specs.ask.targets import Layouts, PhaseLayout
+from planner.specs.ask.targets import Degrees, Layouts, PhaseLayout
 from planner.verifier.layouts.predictions import layout_prediction
 from tests.planning import layout_arrays
 

@@ -13,7 +13,7 @@ import pytest
 
 from planner import NoPlanError, Targets, plan
 from planner.estimates.phases import passes
-from planner.specs.ask.request import Speculation
+from planner.specs.ask.targets import Speculation
 from planner.specs.records.devices import Workload
 from tests import requests
 from tests.planning.test_planning import phase_choices, referee_meshes

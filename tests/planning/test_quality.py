@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from planner import NoPlanError, RequestError, Targets, compare, load_model, plan
-from planner.specs.ask.request import make_request
+from planner.specs.ask.defaults import make_request
 from planner.specs.files.listing import list_models
 from tests import requests
 from tests.requests import MODEL, WORKLOAD, torus

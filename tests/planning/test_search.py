@@ -16,7 +16,7 @@ from planner.programs.reduction import reduced
 from planner.programs.screens import screen
 from planner.solvers import enumerated, provers_of, search, solve
 from planner.solvers.solution import Status, Word
-from planner.specs.ask.request import SolverOptions
+from planner.specs.ask.targets import SolverOptions
 from planner.specs.records.certificates import Proof
 from tests.programs.instances import INFINITE, in_order, posed, program, random_program
 

@@ -9,7 +9,7 @@ import pytest
 
 from planner import Targets, plan
 from planner.equations.speculation import expected_tokens
-from planner.specs.ask.request import SolverOptions, Speculation
+from planner.specs.ask.targets import SolverOptions, Speculation
 from tests import requests
 from tests.requests import MODEL, WORKLOAD, torus
 

@@ -25,7 +25,8 @@ from planner.planning.pareto import frontier
 from planner.planning.plans import plan
 from planner.running import deadlines
 from planner.specs.ask.fleet import FleetRequest
-from planner.specs.ask.request import SolverOptions, Targets, Workload
+from planner.specs.ask.request import Workload
+from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.pools import load_site
 from planner.specs.files.reading import load_architecture, load_cluster, load_model
 from planner.specs.traffic.building import traffic_class

@@ -15,7 +15,8 @@ from planner.programs.deployment import Posing
 from planner.programs.posed import Aim, Several, joined
 from planner.results.plans import Plan, served_by
 from planner.solvers.search import search
-from planner.specs.ask.request import DEFAULT_WORKLOAD, SolverOptions, Targets, make_request
+from planner.specs.ask.defaults import DEFAULT_WORKLOAD, make_request
+from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.reading import load_cluster, load_model
 from planner.specs.records.variants import Variant
 

@@ -11,7 +11,8 @@ from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment, restrict, violations
 from planner.programs.posed import Aim, joined
 from planner.solvers import solve
-from planner.specs.ask.request import SolverOptions, Targets, make_request
+from planner.specs.ask.defaults import make_request
+from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.reading import load_cluster, load_model
 from planner.specs.records.devices import Workload
 

@@ -18,7 +18,7 @@ from planner.programs.rows import merged, stairs
 from planner.programs.tradeoff import Tradeoff
 from planner.solvers.solution import Status
 from planner.solvers.tracing import trace
-from planner.specs.ask.request import SolverOptions
+from planner.specs.ask.targets import SolverOptions
 from tests.programs.instances import (
     TENTHS,
     InBlocks,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.planning.comparing import compare, frontiers
 from planner.planning.plans import plan
-from planner.specs.ask.request import Speculation, Targets
+from planner.specs.ask.targets import Speculation, Targets
 from planner.specs.files.reading import load_cluster, load_model
 
 LLAMA, MIXTRAL = load_model("llama-3-70b"), load_model("mixtral-8x22b")

@@ -9,7 +9,7 @@ from planner.planning.comparing import frontiers
 from planner.planning.engine_audit import audit_engine
 from planner.planning.plans import plan
 from planner.results.plans import Conflict, EnginePlan
-from planner.specs.ask.request import Degrees, Targets
+from planner.specs.ask.targets import Degrees, Targets
 from planner.specs.files.reading import load_architecture, load_cluster
 
 

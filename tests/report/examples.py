@@ -7,7 +7,8 @@ from dataclasses import replace
 from planner.results.deployments import Deployment, Memory, Mesh, PhasePlan, StepTime
 from planner.results.obstacles import Obstacle
 from planner.results.plans import Alternative, Conflict, LimitUse, Plan
-from planner.specs.ask.request import Request, SolverOptions, Targets
+from planner.specs.ask.request import Request
+from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.records.certificates import Certificate, Proof, Screen
 from planner.specs.records.devices import (
     ClusterSpec,

@@ -8,7 +8,7 @@ from planner.results.floorplans import Box, FloorPlan, Spot
 from planner.results.placements import Channel, KindUse, Placement, Rank, Recipe, Replica, Served
 from planner.results.repairs import Change, Move, Repair, RepairPoint, RepairRequest
 from planner.specs.ask.placement import PlacementRequest, Serve, inherited_and_changed
-from planner.specs.ask.request import Targets
+from planner.specs.ask.targets import Targets
 from planner.specs.files.state import State
 from planner.specs.records.certificates import Proof
 from tests.report.examples import CERTIFICATE, CLUSTER, DEPLOYMENT, MODEL

@@ -14,7 +14,7 @@ from planner.results.surveys import (
     FrontierProof,
     Row,
 )
-from planner.specs.ask.request import Targets
+from planner.specs.ask.targets import Targets
 from planner.specs.records.certificates import Proof, Screen
 from tests.report.examples import DECODE, DEPLOYMENT, PLAN, PROVENANCE, REQUEST, SECOND
 

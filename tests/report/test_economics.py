@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from planner.planning import plans as planning
-from planner.specs.ask.request import Speculation, Targets
+from planner.specs.ask.targets import Speculation, Targets
 from planner.specs.files.reading import load_cluster, load_model
 from tests.report.rendering import report_line, report_text
 

@@ -11,7 +11,7 @@ import pytest
 from planner.report.paint import write
 from planner.results.deployments import Division
 from planner.results.plans import LimitUse
-from planner.specs.ask.request import Targets
+from planner.specs.ask.targets import Targets
 from planner.specs.records.devices import Link, LinkedFabric, Provenance, Workload
 from tests.report.examples import CERTIFICATE, DECODE, DEPLOYMENT, MESH, PLAN, PREFILL, REQUEST
 from tests.report.rendering import report_line, report_text

@@ -12,7 +12,7 @@ from planner.programs.posed import InMemory
 from planner.solvers import search, solve
 from planner.solvers.placement import solve_placement
 from planner.solvers.solution import Status
-from planner.specs.ask.request import SolverOptions
+from planner.specs.ask.targets import SolverOptions
 from planner.tools.experts.program import ExpertProgram
 from planner.tools.experts.solvers.exhaustive import solve_exhaustive
 from planner.tools.experts.solvers.solving import solve_experts

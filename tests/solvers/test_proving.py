@@ -15,7 +15,7 @@ from planner.running.deadlines import within
 from planner.solvers import search
 from planner.solvers.proving import prove
 from planner.solvers.solution import Effort, Status, Word
-from planner.specs.ask.request import SolverOptions
+from planner.specs.ask.targets import SolverOptions
 from planner.specs.records.certificates import Proof
 from tests.programs.instances import knapsack, posed
 

@@ -12,10 +12,11 @@ import planner
 from planner import RequestError, SolverOptions, Targets, Workload, compare, frontier, plan
 from planner.errors import Problem
 from planner.estimates.kernel_files import load_kernels
-from planner.specs.ask.request import DEFAULT_BATCHES, default_batches
+from planner.specs.ask.defaults import default_batches
 from planner.specs.ask.targets import Degrees
 from planner.specs.files.engines import load_engine
 from planner.specs.files.pools import load_site
+from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.validation.arguments import arguments_checked, conformed, heed
 from planner.specs.validation.calls import CALLS
 from planner.tools.experts import loads as expert_loads

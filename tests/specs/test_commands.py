@@ -6,7 +6,7 @@ import shlex
 from dataclasses import replace
 
 from planner.specs.ask.defaults import command_of, reached_options
-from planner.specs.ask.request import Speculation, Targets
+from planner.specs.ask.targets import Speculation, Targets
 from planner.specs.files.reading import load_model
 from tests.verifier.answers import answer
 

@@ -8,11 +8,12 @@ from planner import Targets, place, plan
 from planner.errors import RequestError
 from planner.planning.pareto import frontier
 from planner.runtimes.predicting import impossible
-from planner.specs.ask.request import Speculation
+from planner.specs.ask.quality import context_problems
+from planner.specs.ask.targets import Speculation
 from planner.specs.files.ledger import recording
 from planner.specs.files.reading import load_architecture, load_cluster, load_model
 from planner.specs.records.devices import Workload
-from planner.specs.records.variants import Variant, context_problems
+from planner.specs.records.variants import Variant
 from planner.tools.staging.asking import cut_stages
 from tests.requests import MODEL, torus
 

@@ -21,7 +21,7 @@ from planner.report.as_json import Json, answer_json
 from planner.results.surveys import Case, Curve, Curves
 from planner.specs.ask.engine import OVERLAPS, AskedDrafting
 from planner.specs.ask.placement import Serve
-from planner.specs.ask.request import Degrees, Speculation, Targets
+from planner.specs.ask.targets import Degrees, Speculation, Targets
 from planner.specs.files.layer_files import LayersSpec, MachineType, load_layers
 from planner.specs.files.pools import load_pool
 from planner.specs.files.reading import load_architecture, load_cluster, load_connector, load_model

@@ -8,7 +8,7 @@ import pytest
 
 from planner import plan, verify
 from planner.specs.ask.engine import AskedDrafting
-from planner.specs.ask.request import Degrees, Targets
+from planner.specs.ask.targets import Degrees, Targets
 from planner.specs.files.reading import load_architecture, load_cluster
 from planner.specs.records.devices import Workload
 from planner.verifier.runtimes.engines import _unoffered

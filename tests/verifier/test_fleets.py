@@ -9,7 +9,7 @@ import pytest
 
 from planner.planning.verification import verify
 from planner.report.as_json import Json, answer_json
-from planner.specs.ask.request import SolverOptions
+from planner.specs.ask.targets import SolverOptions
 from planner.verifier.fleets.judging import judge_staircase, recounted
 from planner.verifier.fleets.trials import missed_elsewhere
 from tests.report.fleets import APART, FLEET, STAIRCASE

@@ -8,7 +8,7 @@ import pytest
 
 from planner import plan
 from planner.errors import SolverError
-from planner.specs.ask.request import Speculation, Targets
+from planner.specs.ask.targets import Speculation, Targets
 from planner.specs.files.reading import load_cluster, load_model
 from planner.verifier import quantities
 from planner.verifier.layouts import deployments, phases

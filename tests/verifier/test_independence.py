@@ -12,7 +12,7 @@ from planner.errors import NoPlanError, SolverError
 from planner.quantities import table as quantities
 from planner.quantities.table import MEMORY, QUANTITIES
 from planner.specs.ask.quality import quality_words, usual_formats, with_variants
-from planner.specs.ask.request import Targets
+from planner.specs.ask.targets import Targets
 from planner.specs.files.reading import load_architecture, load_cluster, load_model
 from planner.specs.records import model_errors
 from planner.specs.records.correspondence import architecture_of

@@ -9,7 +9,7 @@ import pytest
 
 from planner.placing.fabrics.patterns import Beaten
 from planner.placing.runtimes import Roofline
-from planner.specs.ask.request import Targets
+from planner.specs.ask.targets import Targets
 from planner.specs.records.roles import DECODE, PREFILL
 from planner.verifier.findings import with_differences
 from planner.verifier.layouts.deployments import Ground

@@ -12,13 +12,7 @@ from planner.quantities.table import QUANTITIES, Quantity, limited
 from planner.quantities.units import UnitError, parse
 from planner.specs.ask.defaults import USUAL_UTILISATION
 from planner.specs.ask.engine import LOOKAHEADS, AskedDrafting
-from planner.specs.ask.request import (
-    USUAL_ACCEPTANCE,
-    Degrees,
-    SolverOptions,
-    Speculation,
-    Targets,
-)
+from planner.specs.ask.targets import USUAL_ACCEPTANCE, Degrees, SolverOptions, Speculation, Targets
 from planner.specs.files.places import is_path
 from planner.specs.files.texts import is_number
 from planner.specs.options.readers import acceptance, acceptances, one_of

@@ -18,7 +18,7 @@ from planner.specs.options.meanings import misplaced
 from planner.specs.options.option import Option, Read
 
 if TYPE_CHECKING:
-    from planner.specs.ask.placement import SiteSpec
+    from planner.specs.files.pools import SiteSpec
 
 _T = TypeVar("_T")
 _S = TypeVar("_S", bound="SiteSpec")

@@ -13,16 +13,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from planner.errors import SolverError
 from planner.placing.fabrics.patterns import STAGE, NodeConfiguration, NodePattern
 from planner.placing.fabrics.room import ANYWHERE, Piece, Unit, pieces_of
-from planner.programs.placement import UNLIMITED, Counts
+from planner.placing.program import Columns
+from planner.programs.handover import Handover
+from planner.programs.placement import UNLIMITED, Counts, PlacementProgram
 from planner.topology.inventory import Node
-
-if TYPE_CHECKING:
-    from planner.placing.fabrics.posing import PosedOnNodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +42,31 @@ class LocatedOnNodes:
     def devices(self) -> tuple[str, ...]:
         """By rank."""
         return tuple(name for part in self.parts for name in part.devices)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PosedOnNodes:
+    """A program, and what its columns are.
+
+    Args:
+        given: of each of the first columns, the unit and the piece that it gives.
+        staged: of each of the next, the configuration and the leaf that holds one of its stages.
+        taken: of each other column, the configuration, and its leaf or `ANYWHERE`.
+        sources: pieces that only one unit gives, which need no column; the unit's number.
+        network: who hands caches over to whom; None where nobody does.
+    """
+
+    program: PlacementProgram
+    columns: Columns
+    units: tuple[Unit, ...]
+    given: tuple[tuple[int, Piece], ...]
+    staged: tuple[tuple[NodeConfiguration, int], ...]
+    taken: tuple[tuple[NodeConfiguration, int], ...]
+    sources: dict[Piece, int]
+    network: Handover | None = None
+
+    def located(self, counts: Counts) -> tuple[LocatedOnNodes, ...]:
+        return locate(self, counts)
 
 
 def locate(posed: PosedOnNodes, counts: Counts) -> tuple[LocatedOnNodes, ...]:

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from types import MappingProxyType
 from typing import NamedTuple
 
 from planner.equations.arrays import FloatArray
-from planner.placing.configurations import Configuration
+from planner.placing.configurations import Configuration, Sharding
 from planner.topology.inventory import Ability, Kind
 
 NODE, LEAF, STAGE, POOL = "node", "leaf", "stage", "pool"
@@ -102,3 +103,21 @@ class NodePattern:
 
 
 NodeConfiguration = Configuration[NodePattern]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Offer:
+    """A configuration with its sharding."""
+
+    configuration: NodeConfiguration
+    sharding: Sharding
+    shard_bytes: float
+
+    @property
+    def pattern(self) -> NodePattern:
+        return self.configuration.pattern
+
+    def ranks(self, place: int) -> range:
+        """Ranks of the piece of a place."""
+        first = [0, *accumulate(self.pattern.pieces)]
+        return range(first[place], first[place + 1])

@@ -10,55 +10,28 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.placing.fabrics.locating import LocatedOnNodes, locate
+from planner.placing.fabrics.locating import PosedOnNodes
 from planner.placing.fabrics.patterns import POOL, STAGE, NodeConfiguration, NodePattern
 from planner.placing.fabrics.room import (
     ANYWHERE,
     Piece,
     Room,
     Rows,
-    Unit,
     pieces_of,
     uneven_kinds,
     units_of,
 )
 from planner.placing.handing import Uplink, network_of
 from planner.placing.program import Aim, Columns, Rooms, placement_program
-from planner.programs.handover import Handover
-from planner.programs.placement import Counts, PlacementProgram, Uses
+from planner.programs.placement import PlacementProgram, Uses
 from planner.specs.ask.defaults import NEAR_SHARE
 from planner.specs.records.roles import TOGETHER
 from planner.topology.inventory import Inventory
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PosedOnNodes:
-    """A program, and what its columns are.
-
-    Args:
-        given: of each of the first columns, the unit and the piece that it gives.
-        staged: of each of the next, the configuration and the leaf that holds one of its stages.
-        taken: of each other column, the configuration, and its leaf or `ANYWHERE`.
-        sources: pieces that only one unit gives, which need no column; the unit's number.
-        network: who hands caches over to whom; None where nobody does.
-    """
-
-    program: PlacementProgram
-    columns: Columns
-    units: tuple[Unit, ...]
-    given: tuple[tuple[int, Piece], ...]
-    staged: tuple[tuple[NodeConfiguration, int], ...]
-    taken: tuple[tuple[NodeConfiguration, int], ...]
-    sources: dict[Piece, int]
-    network: Handover | None = None
-
-    def located(self, counts: Counts) -> tuple[LocatedOnNodes, ...]:
-        return locate(self, counts)
 
 
 def pose_on_nodes(

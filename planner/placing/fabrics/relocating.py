@@ -5,37 +5,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
-from typing import TYPE_CHECKING
 
+from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
 from planner.placing.configurations import Sharding, Standing
 from planner.placing.fabrics.locating import LocatedOnNodes, Part, matched
-from planner.placing.fabrics.patterns import STAGE, NodeConfiguration, NodePattern
+from planner.placing.fabrics.patterns import STAGE, NodePattern, Offer
 from planner.placing.fabrics.room import ANYWHERE, Piece
-from planner.programs.placement import Counts
+from planner.programs.placement import Counts, PlacementProgram
 from planner.topology.inventory import Ability, Inventory, Node
-
-if TYPE_CHECKING:
-    from planner.placing.fabrics.repairing import RepairOnNodes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Offer:
-    """A configuration with its sharding."""
-
-    configuration: NodeConfiguration
-    sharding: Sharding
-    shard_bytes: float
-
-    @property
-    def pattern(self) -> NodePattern:
-        return self.configuration.pattern
-
-    def ranks(self, place: int) -> range:
-        """Ranks of the piece of a place."""
-        first = [0, *accumulate(self.pattern.pieces)]
-        return range(first[place], first[place + 1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +117,22 @@ class _Whole:
 
     standing: int
     parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RepairOnNodes:
+    """A program and what its columns are: pieces, shards, stages; then replicas."""
+
+    program: PlacementProgram
+    moved: FloatArray
+    offers: tuple[Offer, ...]
+    parts: tuple[LaidPiece | Shards | Bound, ...]
+    taken: tuple[Bound, ...]
+    has: StandingShards
+    inventory: Inventory
+
+    def located(self, counts: Counts) -> tuple[LocatedOnNodes, ...]:
+        return locate_repair(self, counts)
 
 
 def locate_repair(posed: RepairOnNodes, counts: Counts) -> tuple[LocatedOnNodes, ...]:

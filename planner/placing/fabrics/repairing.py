@@ -22,40 +22,21 @@ from itertools import combinations
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray
 from planner.placing.configurations import Sharding, Standing
-from planner.placing.fabrics.locating import LocatedOnNodes
-from planner.placing.fabrics.patterns import LEAF, STAGE, NodePattern
+from planner.placing.fabrics.patterns import LEAF, STAGE, NodePattern, Offer
 from planner.placing.fabrics.relocating import (
     Bound,
     LaidPiece,
-    Offer,
+    RepairOnNodes,
     Shards,
     StandingShards,
-    locate_repair,
 )
 from planner.placing.fabrics.room import ANYWHERE, meeting
 from planner.placing.program import Aim, Columns, Rooms, placement_program
-from planner.programs.placement import Counts, PlacementProgram, Uses
+from planner.programs.placement import Uses
 from planner.topology.inventory import Ability, Inventory, Node
 
 GIB = 2.0**-30
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RepairOnNodes:
-    """A program and what its columns are: pieces, shards, stages; then replicas."""
-
-    program: PlacementProgram
-    moved: FloatArray
-    offers: tuple[Offer, ...]
-    parts: tuple[LaidPiece | Shards | Bound, ...]
-    taken: tuple[Bound, ...]
-    has: StandingShards
-    inventory: Inventory
-
-    def located(self, counts: Counts) -> tuple[LocatedOnNodes, ...]:
-        return locate_repair(self, counts)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from planner.errors import Problem, RequestError
 from planner.placing.configurations import Sort, Standing, sort_of
 from planner.placing.fabrics.domains import Domain, Ground
 from planner.placing.fabrics.dominance import Known, undominated
+from planner.placing.fabrics.locating import PosedOnNodes
 from planner.placing.fabrics.patterns import (
     LEAF,
     NODE,
@@ -22,11 +23,12 @@ from planner.placing.fabrics.patterns import (
     STAGE,
     Beaten,
     NodeConfiguration,
+    Offer,
     Shape,
 )
-from planner.placing.fabrics.posing import PosedOnNodes, pose_by_kinds, pose_on_nodes
-from planner.placing.fabrics.relocating import Offer
-from planner.placing.fabrics.repairing import RepairOnNodes, pose_repair
+from planner.placing.fabrics.posing import pose_by_kinds, pose_on_nodes
+from planner.placing.fabrics.relocating import RepairOnNodes
+from planner.placing.fabrics.repairing import pose_repair
 from planner.placing.fabrics.wires import tight_uplinks, uplinks_of, wire_of
 from planner.placing.handing import Uplink, handed
 from planner.placing.program import Aim

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from planner.placing.configurations import Sharding
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import STAGE, Beaten, NodeConfiguration
-from planner.placing.fleets.offering import QueuedSource
+from planner.placing.fleets.offering import Listed, QueuedSource
 from planner.placing.fleets.streams import Stream
 from planner.placing.fleets.ways import N_BEYOND, ways_of
 from planner.placing.runtimes import Roofline, Runtime
@@ -19,12 +18,11 @@ from planner.placing.sites import Site
 from planner.placing.tables import Table, table_runtime
 from planner.placing.tori.slices import OfferedOnTorus
 from planner.results.deployments import Deployment
-from planner.results.placements import AnyDeployment
-from planner.specs.ask.placement import DeploymentRow, PlacementRequest, Serve, layout_request
-from planner.specs.records.devices import ClusterSpec, DeviceSpec, Workload
+from planner.specs.ask.placement import PlacementRequest, Serve, layout_request
+from planner.specs.records.devices import ClusterSpec, Workload
 from planner.specs.records.kernels import EngineTables
 from planner.specs.records.roles import TOGETHER, Station
-from planner.specs.records.runtimes import ROOFLINE
+from planner.specs.records.runtimes import ROOFLINE, DeploymentRow
 from planner.specs.traffic.percentiles import ITL, TPOT
 from planner.topology.openings import Openings
 from planner.verifier.layouts.stations import layout_station, table_station
@@ -33,32 +31,6 @@ StationOf = Callable[[NodeConfiguration, Domain], Station]
 
 _AS_IT_COMES = (1,)
 """Prompts of a prefill, where they are not gathered."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Listed:
-    """Replicas of one shape; `choice` is the number of one of them.
-
-    Args:
-        usual: the request that figures are of.
-    """
-
-    replicas: Sequence[NodeConfiguration]
-    usual: Workload
-
-    @property
-    def n_candidates(self) -> int:
-        return sum(one.source.n_candidates for one in self.replicas)
-
-    @property
-    def device(self) -> DeviceSpec:
-        return self.replicas[0].source.device
-
-    def deployment(self, choice: int, n_alike: int) -> AnyDeployment:
-        return self.replicas[choice].deployment(n_alike)
-
-    def shard(self, choice: int, model: str) -> tuple[Sharding, float]:
-        return self.replicas[choice].shard(model)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

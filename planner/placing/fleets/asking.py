@@ -18,9 +18,9 @@ from planner.placing.table_rows import asked_rows
 from planner.quantities.table import lacking
 from planner.specs.ask.defaults import N_SIMULATED
 from planner.specs.ask.fleet import FleetRequest
-from planner.specs.ask.placement import DeploymentTable, Limits, PlacementRequest, Role, Serve
+from planner.specs.ask.placement import Limits, PlacementRequest, Role, Serve
 from planner.specs.ask.prices import priced, unknown_kinds
-from planner.specs.ask.request import SolverOptions
+from planner.specs.ask.targets import SolverOptions
 from planner.specs.files.deployment_tables import load_table
 from planner.specs.files.engines import load_engine
 from planner.specs.files.pools import PoolSpec
@@ -36,7 +36,7 @@ from planner.specs.records.roles import (
     AskedRoles,
     Connector,
 )
-from planner.specs.records.runtimes import is_table
+from planner.specs.records.runtimes import DeploymentTable, is_table
 from planner.specs.traffic.records import FleetTraffic
 from planner.specs.validation.arguments import arguments_checked, heed
 from planner.specs.validation.problems import Collected, did_you_mean

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from planner.placing.configurations import AnyConfiguration
+from planner.placing.fabrics.locating import PosedOnNodes
 from planner.placing.fabrics.patterns import NodeConfiguration, NodePattern
-from planner.placing.fabrics.posing import PosedOnNodes
 from planner.placing.fabrics.site import OfferedOnNodes
 from planner.placing.fleets.choosing.program import choice_of
 from planner.placing.fleets.market import Market

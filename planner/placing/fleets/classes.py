@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from planner.errors import Problem
 from planner.quantities.units import RANGES
-from planner.specs.ask.placement import AnyModel
+from planner.specs.records.devices import AnyModel
 from planner.specs.traffic.arrivals import REPLAYED
 from planner.specs.traffic.distributions import MOST_TOKENS
 from planner.specs.traffic.lengths import Lengths

@@ -13,9 +13,8 @@ nothing is left to look at, nothing else can be better.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -35,14 +34,37 @@ from planner.specs.records.roles import TOGETHER, Station
 from planner.specs.region import INSIDE
 from planner.topology.openings import Openings
 
-if TYPE_CHECKING:
-    from planner.placing.fleets.accounts import Listed
-
 BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 """Most sequences of a rank to choose from, where nobody says: two to each doubling."""
 
 CHUNKS = (2048, 8192)
 """Most tokens of a pass to choose from, where nobody says: those that vLLM takes by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Listed:
+    """Replicas of one shape; `choice` is the number of one of them.
+
+    Args:
+        usual: the request that figures are of.
+    """
+
+    replicas: Sequence[NodeConfiguration]
+    usual: Workload
+
+    @property
+    def n_candidates(self) -> int:
+        return sum(one.source.n_candidates for one in self.replicas)
+
+    @property
+    def device(self) -> DeviceSpec:
+        return self.replicas[0].source.device
+
+    def deployment(self, choice: int, n_alike: int) -> AnyDeployment:
+        return self.replicas[choice].deployment(n_alike)
+
+    def shard(self, choice: int, model: str) -> tuple[Sharding, float]:
+        return self.replicas[choice].shard(model)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

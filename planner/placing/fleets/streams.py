@@ -15,7 +15,7 @@ import numpy as np
 
 from planner.equations.arrays import IntArray
 from planner.estimates.queues.rates import Load
-from planner.specs.ask.placement import AnyModel
+from planner.specs.records.devices import AnyModel
 from planner.specs.traffic.percentiles import E2E, TPOT, TTFT, PercentileTarget
 from planner.specs.traffic.records import FREE_CUTS, TrafficClass
 

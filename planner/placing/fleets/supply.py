@@ -15,9 +15,8 @@ from typing import Any
 
 from planner.errors import Problem, RequestError
 from planner.placing.fabrics.site import graph_in
-from planner.specs.ask.placement import SiteSpec
 from planner.specs.files.ledger import recording
-from planner.specs.files.pools import GroupSpec, PoolSpec, pool_of
+from planner.specs.files.pools import GroupSpec, PoolSpec, SiteSpec, pool_of
 from planner.specs.files.state import FREE, State
 from planner.specs.files.tables import Provenance
 from planner.specs.records.devices import ClusterSpec, NodesFabric

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection
-from math import prod
 
 from planner.estimates.phases import NONE, margins_of
 from planner.quantities.table import objective_of
@@ -16,8 +15,9 @@ from planner.report.proof import constant_rows
 from planner.report.words import PREFILL_WORDS, amount, headline, percent, plural, target_texts
 from planner.results.deployments import Deployment, Division, Memory, Mesh, PhasePlan
 from planner.results.plans import LayoutPlan, served_by
+from planner.specs.ask.defaults import default_prefill_batches
 from planner.specs.ask.quality import quality_words
-from planner.specs.ask.request import Request, SolverOptions, default_prefill_batches
+from planner.specs.ask.request import Request
 from planner.specs.options.counts import span_text
 from planner.specs.records.devices import LinkedFabric
 
@@ -38,7 +38,7 @@ def headline_of(plan: LayoutPlan) -> str:
 def sections(plan: LayoutPlan) -> list[Section]:
     """What is served, how its phases run, what it holds and costs."""
     best = plan.deployment
-    where = "a prefill pass" if best.memory.fullest == "prefill" else "a decode pass"
+    where = f"a {best.memory.fullest} pass"
     return [
         section("variants", Pairs(_variant_rows(plan))),
         section("deployment", Pairs(_deployment_rows(plan))),
@@ -56,7 +56,9 @@ def closing(plan: LayoutPlan) -> list[Section]:
 
 
 def request_rows(
-    request: Request, plan: LayoutPlan | None = None, without: Collection[str] = ()
+    request: Request,
+    plan: LayoutPlan | None = None,
+    without: Collection[str] = (),
 ) -> list[tuple[str, str]]:
     """What was asked, with every default; some rows may be left out."""
     model, cluster, workload = request.model, request.cluster, request.workload
@@ -79,7 +81,7 @@ def request_rows(
         ("weights", " or ".join(request.weights_formats)),
         ("KV cache", " or ".join(kv_formats)),
         ("planned", _planned_text(request)),
-        ("solver", _solver_text(request.options)),
+        ("solver", _solver_text(request)),
     ]
     return [row for row in rows if row[0] not in without]
 
@@ -102,7 +104,8 @@ def _prefill_words(request: Request) -> str:
     return PREFILL_WORDS.get(request.prefill, "") if usual else "in the batches asked for"
 
 
-def _solver_text(options: SolverOptions) -> str:
+def _solver_text(request: Request) -> str:
+    options = request.options
     limit = "none" if options.time_limit_s is None else show(options.time_limit_s, "s")
     return (
         f"{options.solver}, gap {percent(options.gap)}, time limit {limit}, "
@@ -161,7 +164,7 @@ def _axes_text(best: Deployment) -> str:
     """Devices along the axes that cut each dimension of the weights: `x=4 yz=16`."""
     sizes = dict(zip("xyz", best.mesh.axes, strict=True))
     axes = re.findall(r"_([xyz]+)", best.storage)
-    return " ".join(f"{names}={prod(sizes[name] for name in names)}" for names in axes)
+    return " ".join(f"{names}={math.prod(sizes[name] for name in names)}" for names in axes)
 
 
 def _phases(plan: LayoutPlan) -> list[Block]:
@@ -268,15 +271,10 @@ def _division_text(division: Division) -> str:
 def _memory(memory: Memory) -> Table:
     """The parts of a device's memory: size, share, bar."""
     parts = [(name, size) for name, size in memory.parts() if size]
-    rows: list[tuple[Cell, ...]] = [
-        (
-            name,
-            show(size, "B"),
-            _share(size / memory.capacity_bytes),
-            Bar(size / memory.capacity_bytes, 40),
-        )
-        for name, size in (*parts, ("free", memory.free_bytes))
-    ]
+    rows: list[tuple[Cell, ...]] = []
+    for name, size in (*parts, ("free", memory.free_bytes)):
+        share = size / memory.capacity_bytes
+        rows.append((name, show(size, "B"), _share(share), Bar(share, 40)))
     return Table(rows=[*rows, ("in all", show(memory.capacity_bytes, "B"), "", "")], align="<<><")
 
 

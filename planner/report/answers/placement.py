@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from planner.quantities.table import QUANTITIES
 from planner.quantities.units import show
-from planner.report.answers.plan_parts import recipes_section, wish_rows
+from planner.report.answers.plan_parts import recipe_table, recipes_section, wish_rows
 from planner.report.documents.blocks import (
     Block,
     Document,
@@ -25,11 +25,7 @@ from planner.report.region import replicas_region_rows
 from planner.report.times import times_notes
 from planner.report.words import percent, plural
 from planner.results.floorplans import FloorPlan
-from planner.results.placements import Channel, Handover, Placed, Placement, Recipe, Replica
-from planner.specs.ask.placement import AnyModel
-from planner.specs.ask.quality import quality_words
-from planner.specs.records.roles import DECODE, PREFILL, role_words
-from planner.specs.records.runtimes import ROOFLINE, runtime_of
+from planner.results.placements import Channel, Handover, Placed, Placement, Replica
 
 MOST_LISTED = 12
 """Replicas that are listed one by one; the others are in the JSON, and with `--ranks`."""
@@ -133,28 +129,6 @@ def _limit_rows(placement: Placement) -> list[tuple[str, str]]:
     ]
 
 
-def recipe_table(placement: Placement) -> Table:
-    """Of each recipe what it is of, its figures and its layout."""
-    models = {one.model.name: one.model for one in placement.request.models}
-    rows = []
-    for number, recipe in enumerate(placement.recipes):
-        n_replicas = sum(one.recipe == number for one in placement.replicas)
-        head, text = _recipe(recipe, models[recipe.model])
-        rows += [(str(number), f"{n_replicas} × {head}"), ("", text)]
-    return Table(rows=rows, align="><", wraps=True)
-
-
-def _recipe(recipe: Recipe, model: AnyModel) -> tuple[str, str]:
-    it = recipe.deployment
-    quality = quality_words(model, it.weights_format, it.kv_format)
-    slow = "" if recipe.speed_fraction == 1 else f" at {percent(recipe.speed_fraction)} of speed"
-    under = "" if recipe.engine == ROOFLINE.name else f" under {runtime_of(recipe.engine).title}"
-    on = f"{role_words(recipe.role)} on {recipe.kind}{slow}{under}"
-    times = f"{', '.join(_times(recipe))}, {show(it.output_tokens_per_s, 'token/s')} each"
-    text = f"{it.summary}; within one {recipe.span}; quality: {quality}"
-    return f"{recipe.model}{on}: {times}", text
-
-
 def _handovers(placement: Placement) -> list[Block]:
     """What hands caches over, and from which recipe to which: requests, bytes, time."""
     connector = placement.request.roles.connector
@@ -183,15 +157,6 @@ def _handovers(placement: Placement) -> list[Block]:
     ]
     heads = ("from", "to", "pairs", "requests", "each", "takes", "TTFT")
     return [Note(words), Table(heads=heads, rows=rows, align="<<>>>>>")]
-
-
-def _times(recipe: Recipe) -> Iterator[str]:
-    """What a user waits for; of one phase, what that phase takes."""
-    if recipe.role != PREFILL:
-        yield f"TPOT {show(recipe.tpot_s, 's')}"
-    if recipe.role != DECODE:
-        before = " before the hand-over" if recipe.role == PREFILL else ""
-        yield f"TTFT {show(recipe.ttft_s, 's')}{before}"
 
 
 def replicas_section(

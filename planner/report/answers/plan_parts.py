@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING
 
 from planner.quantities.table import QUANTITIES, limited_text
 from planner.quantities.units import show
+from planner.report.answer_kinds import line_of
 from planner.report.documents.blocks import Block, Command, Note, Pairs, Section, Table, section
 from planner.report.proof import status_text
 from planner.report.region import planned_words
 from planner.report.words import limit_label, limit_text, percent, plural, target_texts
 from planner.results.engines import EngineDeployment
 from planner.results.plans import AnyPlan, LimitUse, runtime_name
+from planner.specs.ask.quality import quality_words
 from planner.specs.options.counts import span_text
 from planner.specs.records.certificates import UNCONFIRMED
-from planner.specs.records.runtimes import ROOFLINE
+from planner.specs.records.devices import AnyModel
+from planner.specs.records.roles import DECODE, PREFILL, role_words
+from planner.specs.records.runtimes import ROOFLINE, runtime_of
 from planner.specs.traffic.percentiles import TPOT, TTFT
 
 if TYPE_CHECKING:
@@ -84,10 +88,8 @@ def mix_head(plan: AnyPlan) -> list[Note]:
     mix = plan.cheaper_mix
     if mix is None:
         return []
-    from planner.report.answers.placement import line_of as placement_line
-
     gain = percent(1.0 - plan.of_alike(mix))
-    several = f"replicas of several sorts (`mix`, below): {placement_line(mix)}"
+    several = f"replicas of several sorts (`mix`, below): {line_of(mix)}"
     return [Note(f"for {gain} less, {several}")]
 
 
@@ -98,8 +100,6 @@ def mix_section(plan: AnyPlan) -> Section:
         return section("mix")
     if plan.cheaper_mix is None:
         return section("mix", Note(_none(plan, mix)))
-    from planner.report.answers.placement import recipe_table
-
     words = f"{status_text(mix.certificate)}; `plan place` shows where they lie"
     return section("mix", recipe_table(mix), Note(words))
 
@@ -196,3 +196,34 @@ def recipes_section(recipes: Sequence[Recipe], names: Sequence[str] = ()) -> Sec
             if name and isinstance(one.deployment, EngineDeployment)
         )
     )
+
+
+def recipe_table(placement: Placement) -> Table:
+    """Of each recipe what it is of, its figures and its layout."""
+    models = {one.model.name: one.model for one in placement.request.models}
+    rows = []
+    for number, recipe in enumerate(placement.recipes):
+        n_replicas = sum(one.recipe == number for one in placement.replicas)
+        head, text = _recipe(recipe, models[recipe.model])
+        rows += [(str(number), f"{n_replicas} × {head}"), ("", text)]
+    return Table(rows=rows, align="><", wraps=True)
+
+
+def _recipe(recipe: Recipe, model: AnyModel) -> tuple[str, str]:
+    it = recipe.deployment
+    quality = quality_words(model, it.weights_format, it.kv_format)
+    slow = "" if recipe.speed_fraction == 1 else f" at {percent(recipe.speed_fraction)} of speed"
+    under = "" if recipe.engine == ROOFLINE.name else f" under {runtime_of(recipe.engine).title}"
+    on = f"{role_words(recipe.role)} on {recipe.kind}{slow}{under}"
+    times = f"{', '.join(_times(recipe))}, {show(it.output_tokens_per_s, 'token/s')} each"
+    text = f"{it.summary}; within one {recipe.span}; quality: {quality}"
+    return f"{recipe.model}{on}: {times}", text
+
+
+def _times(recipe: Recipe) -> Iterator[str]:
+    """What a user waits for; of one phase, what that phase takes."""
+    if recipe.role != PREFILL:
+        yield f"TPOT {show(recipe.tpot_s, 's')}"
+    if recipe.role != DECODE:
+        before = " before the hand-over" if recipe.role == PREFILL else ""
+        yield f"TTFT {show(recipe.ttft_s, 's')}{before}"

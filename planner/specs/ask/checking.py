@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from planner.errors import Problem
 from planner.quantities.table import lacking, objective_of
-from planner.specs.ask.quality import quality_problems
+from planner.specs.ask.quality import context_problems, diffusion_problems, quality_problems
+from planner.specs.ask.request import Request
 from planner.specs.ask.targets import DEGREE_OPTIONS, OBJECTIVES, Targets
 from planner.specs.files.coherence import cluster_faults, device_faults
 from planner.specs.files.ledger import remark
@@ -22,12 +23,8 @@ from planner.specs.records.devices import ClusterSpec, LinkedFabric, NodesFabric
 from planner.specs.records.mixers import GroupedAttention
 from planner.specs.records.model_errors import why_unmeasured
 from planner.specs.records.models import ModelSpec
-from planner.specs.records.variants import context_problems, diffusion_problems
 from planner.specs.validation.arguments import record_problems
 from planner.specs.validation.problems import Finding
-
-if TYPE_CHECKING:
-    from planner.specs.ask.request import Request
 
 MOST_PADDING = 128
 """Rows that two vocabularies of one tokenizer may differ by: Qwen2.5 has 151,936 and 152,064.

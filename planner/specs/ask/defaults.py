@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from planner.quantities.table import QUANTITIES, limited
+from planner.specs.ask.checking import request_problems
 from planner.specs.ask.quality import usual_formats
-from planner.specs.ask.targets import DEGREE_OPTIONS, Speculation, Targets
+from planner.specs.ask.request import Request
+from planner.specs.ask.targets import (
+    DEGREE_OPTIONS,
+    Confidence,
+    Objective,
+    PrefillPolicy,
+    SolverOptions,
+    Speculation,
+    Targets,
+)
 from planner.specs.options.counts import DEFAULT_BATCHES, N_LARGER_BATCHES, batches_text, span_text
 from planner.specs.options.table import usual
-from planner.specs.records.devices import Workload
+from planner.specs.records.devices import ClusterSpec, ModelSpec, Workload
+from planner.specs.validation.arguments import arguments_checked, heed
+from planner.specs.validation.values import NOT_EMPTY, Sequences
 
 if TYPE_CHECKING:
     from planner.specs.ask.engine import EngineRequest
-    from planner.specs.ask.request import Request
 
 DEFAULT_MODEL, DEFAULT_TOPOLOGY = usual("--model"), usual("--topology")
 USUAL_UTILISATION = 0.85
@@ -152,3 +163,66 @@ def _speculation_options(speculation: Speculation | None) -> dict[str, tuple[obj
 
 def _percent(share: float) -> str:
     return f"{share * 100.0:.12g}%"
+
+
+Batches = Annotated[Sequence[Sequences], NOT_EMPTY]
+
+
+def among_formats(
+    model: ModelSpec, allowed: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Of a model's formats for weights, and for the cache, those that are allowed.
+
+    A cache whose usual format is not among them may still have no other: it keeps that one.
+    """
+    weights = tuple(name for name in model.weights_formats if name in allowed)
+    caches = tuple(name for name in model.kv_formats if name in allowed)
+    return weights or tuple(allowed), caches or (model.kv_format,)
+
+
+@arguments_checked(ranges="heeded")
+def make_request(
+    model: ModelSpec,
+    cluster: ClusterSpec,
+    *,
+    workload: Workload,
+    targets: Targets,
+    objective: Objective,
+    options: SolverOptions,
+    weights_formats: Sequence[str] | None = None,
+    kv_formats: Sequence[str] | None = None,
+    batches: Batches | None = None,
+    prefill_batches: Batches | None = None,
+    prefill: PrefillPolicy | None = None,
+    speculation: Speculation | None = None,
+    confidence: Confidence | None = None,
+) -> Request:
+    """A request with its defaults filled in.
+
+    Raises:
+        RequestError: with every problem of the request, not only the first.
+    """
+    chosen_prefill = prefill or default_prefill(targets)
+    offered = DEFAULT_BATCHES if batches is None else tuple(batches)
+    offered = default_batches(targets) if offered == DEFAULT_BATCHES else offered
+    request = Request(
+        model=model,
+        cluster=cluster,
+        workload=workload,
+        targets=targets,
+        weights_formats=tuple(dict.fromkeys(weights_formats or usual_formats(model, targets))),
+        kv_formats=tuple(dict.fromkeys(kv_formats or (model.kv_format,))),
+        batches=tuple(sorted({int(batch) for batch in offered})),
+        prefill_batches=tuple(
+            default_prefill_batches(chosen_prefill)
+            if prefill_batches is None
+            else sorted({int(batch) for batch in prefill_batches})
+        ),
+        prefill=chosen_prefill,
+        objective=objective,
+        options=options,
+        speculation=speculation,
+        confidence=confidence,
+    )
+    heed(request_problems(request))
+    return request

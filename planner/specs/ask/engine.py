@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from planner.specs.ask.request import SolverOptions, Targets
-from planner.specs.ask.targets import Lookahead
+from planner.specs.ask.targets import Lookahead, SolverOptions, Targets
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec, Workload
 from planner.specs.records.kernels import EngineSpec, KernelTable

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from planner.specs.ask.defaults import N_SIMULATED
-from planner.specs.ask.placement import DeploymentTable
-from planner.specs.ask.request import SolverOptions
+from planner.specs.ask.targets import SolverOptions
 from planner.specs.files.pools import PoolSpec
 from planner.specs.files.state import State
 from planner.specs.records.architecture import Architecture
@@ -15,7 +14,7 @@ from planner.specs.records.devices import ClusterSpec, ModelSpec
 from planner.specs.records.graphs import GraphSpec
 from planner.specs.records.kernels import EngineTables
 from planner.specs.records.roles import ALL_TOGETHER, LEAST_PRESENT, AskedRoles
-from planner.specs.records.runtimes import ENGINES
+from planner.specs.records.runtimes import ENGINES, DeploymentTable
 from planner.specs.traffic.records import TrafficClass
 
 

@@ -7,19 +7,19 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from planner.quantities.table import placed
-from planner.specs.ask.defaults import DEFAULT_WORKLOAD
+from planner.specs.ask.defaults import DEFAULT_WORKLOAD, make_request
 from planner.specs.ask.engine import BEST
-from planner.specs.ask.request import Request, SolverOptions, Targets, make_request
-from planner.specs.files.pools import PoolSpec
+from planner.specs.ask.request import Request
+from planner.specs.ask.targets import SolverOptions, Targets
+from planner.specs.files.pools import SiteSpec
 from planner.specs.files.state import State
 from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.correspondence import model_spec_of
-from planner.specs.records.devices import ClusterSpec, ModelSpec, Workload
-from planner.specs.records.graphs import GraphSpec
+from planner.specs.records.devices import AnyModel, ClusterSpec, ModelSpec, Workload
 from planner.specs.records.kernels import EngineTables
 from planner.specs.records.roles import ASKED_ROLES, AskedRoles
-from planner.specs.records.runtimes import ENGINES
+from planner.specs.records.runtimes import ENGINES, DeploymentTable
 from planner.specs.validation.values import Named, one_of
 
 OBJECTIVES = ("throughput", "share", "rent", "devices", "latency", "cost")
@@ -28,12 +28,6 @@ Role = Annotated[str, one_of("choice of roles", ASKED_ROLES)]
 LIMITS = tuple(one.name for one in placed("all"))
 Limits = Mapping[Annotated[str, one_of("limit", LIMITS)], Annotated[float, Named("limit")]]
 """On all replicas together."""
-
-AnyModel = ModelSpec | Architecture
-"""A model as the layouts shard it, or layer by layer as engines run it."""
-
-SiteSpec = ClusterSpec | PoolSpec | GraphSpec
-"""Whatever replicas are placed on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,67 +211,3 @@ def inherited_and_changed(
         tuple(name for name, is_same in same.items() if is_same),
         tuple(name for name, is_same in same.items() if not is_same),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeploymentRow:
-    """One replica of a deployment, as a row of a table says.
-
-    Args:
-        line: of the file, from 1.
-        name: of the deployment, as whoever wrote the row calls it.
-        model: its name, or the repository of one that no file knows.
-        kind: of the devices: a group of the pool, or a device.
-        n_devices: of one replica.
-        role: of `planner.specs.records.roles`.
-        engine: that runs it.
-        requests_per_s: prompts that one of prefill reads, answers that any other writes.
-        ttft_s: until the first token; 0 of decode.
-        tpot_s: of an output token; 0 of prefill.
-        batch: requests in flight.
-        weights_format, kv_format: number formats.
-        memory_bytes: that each device holds; None where the row does not say.
-        usd_per_hour: rent of the replica; None for what its devices cost.
-        n_input_tokens, n_output_tokens: of the requests that it was timed with.
-    """
-
-    line: int
-    name: str
-    model: str
-    kind: str
-    n_devices: int
-    role: str
-    engine: str
-    requests_per_s: float
-    ttft_s: float
-    tpot_s: float
-    batch: int
-    weights_format: str
-    kv_format: str
-    memory_bytes: float | None
-    usd_per_hour: float | None
-    n_input_tokens: int
-    n_output_tokens: int
-
-    @property
-    def output_tokens_per_s(self) -> float:
-        """Tokens of the answers; of prefill, of those to the prompts that it reads."""
-        return self.requests_per_s * self.n_output_tokens
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeploymentTable:
-    """The rows of a table that may be placed.
-
-    Who wrote the table measured them, or had another tool predict them. Nothing of them is timed
-    here.
-
-    Args:
-        name: of the runtime: `table:measured.csv`.
-        made_by: the tool whose predictions they are; empty where the file does not tell.
-        rows: in the order of the file.
-    """
-
-    name: str
-    made_by: str
-    rows: tuple[DeploymentRow, ...]

@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import TypeVar, cast
 
 from planner.errors import Problem
-from planner.specs.ask.placement import SiteSpec
 from planner.specs.ask.request import repriced
-from planner.specs.files.pools import PoolSpec
+from planner.specs.files.pools import PoolSpec, SiteSpec
 from planner.specs.records.devices import ClusterSpec
 from planner.specs.records.graphs import GraphSpec
 

@@ -1,4 +1,4 @@
-"""Which number formats a model is offered in, and what they lose of its quality.
+"""What of a model a request may take: formats by their loss of quality, variants, contexts.
 
 Unasked, a model is served as it is published, and in nothing else: other formats are offered
 where they are named, or where a limit on lost quality says how much may be given up for them.
@@ -18,20 +18,14 @@ from typing import TYPE_CHECKING, TypeVar
 from planner.errors import Problem
 from planner.specs.ask.targets import Targets
 from planner.specs.records.devices import ModelSpec, Workload
-from planner.specs.records.variants import context_problems, diffusion_problems
+from planner.specs.records.served_formats import as_published
 
 if TYPE_CHECKING:
-    from planner.specs.ask.placement import AnyModel
     from planner.specs.ask.request import Request
     from planner.specs.records.architecture import Architecture
+    from planner.specs.records.devices import AnyModel
 
 OPTION = "--max-quality-loss"
-
-UNSERVED = ("fp32",)
-"""Formats that models are published in and that nobody serves.
-
-They are served in 16 bits: vLLM, `--dtype auto`.
-"""
 
 
 _Model = TypeVar("_Model", "ModelSpec", "Architecture")
@@ -111,12 +105,6 @@ def usual_formats(model: AnyModel, targets: Targets) -> tuple[str, ...]:
     if limit is None:
         return published
     return _within(model.weights_formats, weights_losses(model), limit) or published
-
-
-def as_published(model: AnyModel) -> tuple[str, ...]:
-    """Formats that weights are served in as they are published; of 16 bits where none is known."""
-    served = tuple(name for name in model.published_weights if name not in UNSERVED)
-    return served or (model.activation_format,)
 
 
 def _within(formats: Sequence[str], losses: Mapping[str, float], limit: float) -> tuple[str, ...]:
@@ -208,3 +196,38 @@ def percent(fraction: float) -> str:
     ('0.8%', '0%')
     """
     return f"{100 * fraction:.4g}%"
+
+
+def diffusion_problems(model: AnyModel, asked_by: str) -> Iterator[Problem]:
+    """One problem if a model is decoded by diffusion, where one token after the other is timed.
+
+    Args:
+        asked_by: the option that named it.
+    """
+    if model.variant is not None and model.variant.how == "diffusion":
+        fact = "is decoded by diffusion, and here one token after the other is timed"
+        remedy = "`--engine` and `plan predict` time its passes"
+        yield Problem(where=asked_by, value=model.name, fact=fact, remedy=remedy)
+
+
+def context_problems(
+    model: AnyModel, n_input_tokens: float, n_output_tokens: float, *, asked_by: str = "--model"
+) -> Iterator[Problem]:
+    """One problem if a request is longer than what a model attends to; none if nothing limits it.
+
+    A sequence holds what it reads and what it writes. A drafter attends to the same sequence, and
+    proposes nothing beyond its end: what it proposes counts no further.
+
+    Args:
+        model: that is to serve it, alone or by drafting.
+        n_input_tokens, n_output_tokens: of the request.
+        asked_by: the option that named the model.
+    """
+    longest = model.n_context_tokens
+    if longest is None or n_input_tokens + n_output_tokens <= longest:
+        return
+    said = f"{n_input_tokens:.0f} in and {n_output_tokens:.0f} out"
+    fact = f"attends to {longest} tokens at most, and a request has {said}"
+    room = longest - n_output_tokens
+    remedy = f"write `--input {room:.0f}` or less" if room >= 1 else "write fewer `--output`"
+    yield Problem(where=asked_by, value=model.name, fact=fact, remedy=remedy)

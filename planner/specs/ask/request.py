@@ -2,71 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
 
-from planner.specs.ask.checking import request_problems
-from planner.specs.ask.defaults import (
-    DEFAULT_MODEL,
-    DEFAULT_TOPOLOGY,
-    DEFAULT_WORKLOAD,
-    command_of,
-    default_batches,
-    default_prefill,
-    default_prefill_batches,
-)
-from planner.specs.ask.quality import usual_formats
 from planner.specs.ask.targets import (
-    CONVENTIONS,
-    OBJECTIVES,
-    PREFILL_POLICIES,
-    SOLVERS,
-    USUAL_ACCEPTANCE,
-    USUAL_LOOKAHEADS,
-    Confidence,
-    Degrees,
-    Objective,
-    PrefillPolicy,
     SolverOptions,
     Speculation,
     Targets,
 )
-from planner.specs.options.counts import DEFAULT_BATCHES
-from planner.specs.records.devices import MOST_TOKENS, ClusterSpec, ModelSpec, Provenance, Workload
-from planner.specs.validation.arguments import arguments_checked, heed
-from planner.specs.validation.values import MOST_SEQUENCES, NOT_EMPTY, Sequences
-
-__all__ = [
-    "CONVENTIONS",
-    "DEFAULT_BATCHES",
-    "DEFAULT_MODEL",
-    "DEFAULT_TOPOLOGY",
-    "DEFAULT_WORKLOAD",
-    "MOST_SEQUENCES",
-    "MOST_TOKENS",
-    "OBJECTIVES",
-    "PREFILL_POLICIES",
-    "SOLVERS",
-    "USUAL_ACCEPTANCE",
-    "USUAL_LOOKAHEADS",
-    "Degrees",
-    "Request",
-    "SolverOptions",
-    "Speculation",
-    "Targets",
-    "among_formats",
-    "command_of",
-    "default_batches",
-    "default_prefill",
-    "default_prefill_batches",
-    "make_request",
-    "repriced",
-    "request_problems",
-]
-
-
-Batches = Annotated[Sequence[Sequences], NOT_EMPTY]
+from planner.specs.records.devices import ClusterSpec, ModelSpec, Provenance, Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,63 +71,3 @@ def repriced(cluster: ClusterSpec, usd_per_hour: float) -> ClusterSpec:
     kept = tuple(value for value in cluster.provenance if not value.key.startswith("price"))
     asked = Provenance(key="price", source="--price")
     return replace(cluster, usd_per_hour=usd_per_hour, provenance=(*kept, asked))
-
-
-def among_formats(
-    model: ModelSpec, allowed: Sequence[str]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Of a model's formats for weights, and for the cache, those that are allowed.
-
-    A cache whose usual format is not among them may still have no other: it keeps that one.
-    """
-    weights = tuple(name for name in model.weights_formats if name in allowed)
-    caches = tuple(name for name in model.kv_formats if name in allowed)
-    return weights or tuple(allowed), caches or (model.kv_format,)
-
-
-@arguments_checked(ranges="heeded")
-def make_request(
-    model: ModelSpec,
-    cluster: ClusterSpec,
-    *,
-    workload: Workload,
-    targets: Targets,
-    objective: Objective,
-    options: SolverOptions,
-    weights_formats: Sequence[str] | None = None,
-    kv_formats: Sequence[str] | None = None,
-    batches: Batches | None = None,
-    prefill_batches: Batches | None = None,
-    prefill: PrefillPolicy | None = None,
-    speculation: Speculation | None = None,
-    confidence: Confidence | None = None,
-) -> Request:
-    """A request with its defaults filled in.
-
-    Raises:
-        RequestError: with every problem of the request, not only the first.
-    """
-    chosen_prefill = prefill or default_prefill(targets)
-    offered = DEFAULT_BATCHES if batches is None else tuple(batches)
-    offered = default_batches(targets) if offered == DEFAULT_BATCHES else offered
-    request = Request(
-        model=model,
-        cluster=cluster,
-        workload=workload,
-        targets=targets,
-        weights_formats=tuple(dict.fromkeys(weights_formats or usual_formats(model, targets))),
-        kv_formats=tuple(dict.fromkeys(kv_formats or (model.kv_format,))),
-        batches=tuple(sorted({int(batch) for batch in offered})),
-        prefill_batches=tuple(
-            default_prefill_batches(chosen_prefill)
-            if prefill_batches is None
-            else sorted({int(batch) for batch in prefill_batches})
-        ),
-        prefill=chosen_prefill,
-        objective=objective,
-        options=options,
-        speculation=speculation,
-        confidence=confidence,
-    )
-    heed(request_problems(request))
-    return request

@@ -19,11 +19,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from planner.errors import Problem
-from planner.specs.ask.placement import DeploymentRow
 from planner.specs.files.ledger import remark
 from planner.specs.files.texts import cell_count, cell_number, cell_text
 from planner.specs.huggingface.aliases import model_named
 from planner.specs.records.roles import DECODE, PREFILL, TOGETHER
+from planner.specs.records.runtimes import DeploymentRow
 from planner.specs.validation.values import FaultError
 
 _T = TypeVar("_T")

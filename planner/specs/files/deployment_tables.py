@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.errors import Problem, SpecError
-from planner.specs.ask.placement import DeploymentRow, DeploymentTable
 from planner.specs.files import aiconfigurator
 from planner.specs.files.ledger import Use, remark
 from planner.specs.files.texts import (
@@ -24,7 +23,7 @@ from planner.specs.files.texts import (
 )
 from planner.specs.huggingface.aliases import model_named
 from planner.specs.records.roles import DECODE, PREFILL, ROLES
-from planner.specs.records.runtimes import ROOFLINE, table_file
+from planner.specs.records.runtimes import ROOFLINE, DeploymentRow, DeploymentTable, table_file
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.problems import did_you_mean
 from planner.specs.validation.values import FaultError, one_of

@@ -31,6 +31,7 @@ from planner.specs.files.places import Kind, exists, folders, is_as_shipped, is_
 from planner.specs.files.reading import load_cluster, read_named
 from planner.specs.files.tables import Table, read_table
 from planner.specs.records.devices import ClusterSpec, NodesFabric, Provenance, TorusFabric
+from planner.specs.records.graphs import GraphSpec
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import validate
 from planner.specs.validation.hints import from_fields
@@ -262,3 +263,7 @@ def _provenance(
         yield from provenance(GroupEntry, entry, f"group.{group.name}.")
         yield from spec.cluster.provenance
         yield from spec.cluster.device.provenance
+
+
+SiteSpec = ClusterSpec | PoolSpec | GraphSpec
+"""Whatever replicas are placed on."""

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import Problem, SpecError
-from planner.specs.ask.quality import UNSERVED
 from planner.specs.files.ledger import Use
 from planner.specs.files.texts import UnreadError, json_of, read_text
 from planner.specs.huggingface.families import FAMILIES
@@ -24,6 +23,7 @@ from planner.specs.huggingface.locating import Located, locate, read_variant
 from planner.specs.huggingface.parts import Traits
 from planner.specs.records.architecture import Architecture, Experts
 from planner.specs.records.models import FORMAT_BYTES
+from planner.specs.records.served_formats import UNSERVED
 
 _INNER = ("text_config", "language_config", "llm_config")
 _OF_THE_WRAPPER = ("tie_word_embeddings", "dtype", "torch_dtype")

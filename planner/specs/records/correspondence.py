@@ -10,12 +10,12 @@ from dataclasses import replace
 from itertools import pairwise
 
 from planner.errors import Problem, SpecError
-from planner.specs.ask.quality import as_published
 from planner.specs.files.tables import Provenance
 from planner.specs.huggingface.layers import Layer, class_of, classes_of, name_of
 from planner.specs.records.architecture import Architecture, Experts, FeedForward, Ffn, LayerClass
 from planner.specs.records.mixers import GroupedAttention, LatentAttention, Mixer, Recurrence
 from planner.specs.records.models import MlaShape, ModelSpec, MoeShape, MtpShape, WindowShape
+from planner.specs.records.served_formats import as_published
 from planner.specs.validation.hints import from_fields
 
 _HINT = "`plan predict` and `--engine` know every kind of layer; `plan models {name}` lists these"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from planner.specs.files.tables import ASSUMED, Provenance
+from planner.specs.records.architecture import Architecture
 from planner.specs.records.models import (
     FORMAT_BYTES,
     Format,
@@ -270,3 +271,7 @@ class Workload:
     def mean_decode_context(self) -> float:
         """Cached tokens that a decode step reads, averaged over the steps."""
         return self.n_input_tokens + (self.n_output_tokens + 1) / 2
+
+
+AnyModel = ModelSpec | Architecture
+"""A model as the layouts shard it, or layer by layer as engines run it."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from planner.specs.ask.request import CONVENTIONS, SolverOptions, Targets
+from planner.specs.ask.targets import CONVENTIONS, SolverOptions, Targets
 from planner.specs.files.tables import Provenance
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 from planner.errors import Problem
 from planner.specs.validation.values import one_of
 
 if TYPE_CHECKING:
-    from planner.specs.ask.placement import AnyModel
     from planner.specs.records.kernels import EngineSpec
 
 STATIC = "_static"
@@ -50,6 +49,12 @@ RUN = (
 """Formats of checkpoints, as kernels tell them apart."""
 
 RunFormat = Annotated[str, one_of("number format of a checkpoint", RUN)]
+
+UNSERVED = ("fp32",)
+"""Formats that models are published in and that nobody serves.
+
+They are served in 16 bits: vLLM, `--dtype auto`.
+"""
 
 _WORDS = {"nvfp4": "fp4"}
 """Other words of formats than those of models."""
@@ -92,13 +97,28 @@ class Checkpoint:
     source: str = ""
 
 
-def checkpoint_of(model: AnyModel, word: str) -> Checkpoint | None:
+class PublishedModel(Protocol):
+    """What a model says of the formats that it is published in."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def weights_formats(self) -> tuple[str, ...]: ...
+    @property
+    def published_weights(self) -> tuple[str, ...]: ...
+    @property
+    def activation_format(self) -> str: ...
+    @property
+    def checkpoints(self) -> tuple[Checkpoint, ...]: ...
+
+
+def checkpoint_of(model: PublishedModel, word: str) -> Checkpoint | None:
     """The checkpoint of a model that a word asks for, if one is known."""
     wanted = _WORDS.get(word, word)
     return next((one for one in model.checkpoints if one.format == wanted), None)
 
 
-def as_run(model: AnyModel, asked: ServedFormats, engine: EngineSpec) -> ServedFormats:
+def as_run(model: PublishedModel, asked: ServedFormats, engine: EngineSpec) -> ServedFormats:
     """Formats of the kernels that run where formats are asked for.
 
     A format of which the model has a checkpoint is that checkpoint's. Others are made by the
@@ -115,7 +135,7 @@ def as_run(model: AnyModel, asked: ServedFormats, engine: EngineSpec) -> ServedF
     )
 
 
-def unpublished(model: AnyModel, option: str, asked: str) -> Iterator[Problem]:
+def unpublished(model: PublishedModel, option: str, asked: str) -> Iterator[Problem]:
     """One problem where a format is asked for that no checkpoint of the model is known in."""
     plain = asked.removesuffix(STATIC)
     word = {"fp8_block": "fp8", "fp16": "bf16"}.get(plain, _WORDS.get(plain, plain))
@@ -132,3 +152,9 @@ def unpublished(model: AnyModel, option: str, asked: str) -> Iterator[Problem]:
 
 def _among(formats: tuple[str, ...]) -> str:
     return f"write {' or '.join(f'`{name}`' for name in formats)}"
+
+
+def as_published(model: PublishedModel) -> tuple[str, ...]:
+    """Formats that weights are served in as they are published; of 16 bits where none is known."""
+    served = tuple(name for name in model.published_weights if name not in UNSERVED)
+    return served or (model.activation_format,)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from planner.errors import Problem
 from planner.quantities.units import UnitError
-from planner.specs.ask.placement import AnyModel
+from planner.specs.records.devices import AnyModel
 from planner.specs.traffic.arrivals import Arrivals, Trace, arriving
 from planner.specs.traffic.distributions import TokenDistribution
 from planner.specs.traffic.lengths import AnyLengths, lengths_of

@@ -42,12 +42,12 @@ from functools import partial
 from pathlib import Path
 
 from planner.errors import Problem, SpecError
-from planner.specs.ask.placement import AnyModel
+from planner.specs.ask.quality import context_problems
 from planner.specs.files.ledger import Use, remark
 from planner.specs.files.reading import load_architecture, load_connector, record_of
 from planner.specs.files.tables import read_table
+from planner.specs.records.devices import AnyModel
 from planner.specs.records.roles import Connector
-from planner.specs.records.variants import context_problems
 from planner.specs.traffic.arrivals import REPLAYED, Trace, arriving
 from planner.specs.traffic.kinds import ClassEntry, TrafficFile, beside, name_of, read_kind
 from planner.specs.traffic.lengths import AnyLengths, DividedLengths, lengths_of

@@ -6,8 +6,9 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from planner.specs.ask.placement import AnyModel, SiteSpec
+from planner.specs.files.pools import SiteSpec
 from planner.specs.files.state import State
+from planner.specs.records.devices import AnyModel
 from planner.specs.records.roles import Connector
 from planner.specs.traffic.arrivals import POISSON_ARRIVALS, Arrivals
 from planner.specs.traffic.lengths import AnyLengths, TraceLengths

@@ -17,7 +17,7 @@ from planner.results.staging import StagePlan
 from planner.running.deadlines import timed
 from planner.specs.ask.checking import architecture_problems
 from planner.specs.ask.defaults import DEFAULT_WORKLOAD
-from planner.specs.ask.quality import as_published
+from planner.specs.ask.quality import context_problems, diffusion_problems
 from planner.specs.ask.stages import PHASES, StageGroup, StagesRequest, StageWork
 from planner.specs.ask.targets import Wanted
 from planner.specs.files.engines import load_engine
@@ -27,8 +27,7 @@ from planner.specs.files.reading import load_cluster, load_device
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec, Workload
 from planner.specs.records.kernels import EngineSpec
-from planner.specs.records.served_formats import KnownFormat, ServedFormats
-from planner.specs.records.variants import context_problems, diffusion_problems
+from planner.specs.records.served_formats import KnownFormat, ServedFormats, as_published
 from planner.specs.validation.arguments import arguments_checked, heed
 from planner.specs.validation.problems import Collected
 from planner.specs.validation.values import one_of

@@ -22,7 +22,8 @@ from planner.results.deployments import (
     PhaseChoice,
     PhasePlan,
 )
-from planner.specs.ask.request import Request, Speculation
+from planner.specs.ask.request import Request
+from planner.specs.ask.targets import Speculation
 from planner.specs.records.devices import Workload
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, refused_in

@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from planner.results.deployments import Deployment
 from planner.results.erdil2025 import EconomicsDeployment
-from planner.specs.ask.placement import DeploymentRow
 from planner.specs.ask.request import Request
 from planner.specs.records.economics import EconomicsRequest
 from planner.specs.records.roles import DECODE, DecodeTimes, ReadingTimes, Row, Station
+from planner.specs.records.runtimes import DeploymentRow
 from planner.verifier.layouts.deployments import Ground, drafted, ground_mesh, tokens_of
 from planner.verifier.layouts.phases import (
     Resting,

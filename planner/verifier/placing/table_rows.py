@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from planner.results.phase_deployments import TableDeployment
 from planner.results.placements import Recipe
-from planner.specs.ask.placement import AnyModel, DeploymentRow, PlacementRequest, Serve
+from planner.specs.ask.placement import PlacementRequest, Serve
 from planner.specs.ask.targets import Targets
-from planner.specs.records.devices import ClusterSpec
+from planner.specs.records.devices import AnyModel, ClusterSpec
 from planner.specs.records.roles import DECODE, PREFILL
+from planner.specs.records.runtimes import DeploymentRow
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import TOLERANCE, Finding, Refused
 from planner.verifier.quantities import offered_formats

@@ -10,8 +10,8 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.placing.configurations import Pattern
+from planner.placing.fabrics.locating import PosedOnNodes
 from planner.placing.fabrics.patterns import NodeConfiguration, NodePattern
-from planner.placing.fabrics.posing import PosedOnNodes
 from planner.placing.fleets.choosing.book import Book
 from planner.placing.fleets.choosing.program import (
     Pools,
@@ -28,7 +28,7 @@ from planner.programs.handover import Handover
 from planner.programs.placement import PlacementProgram
 from planner.running.deadlines import check, is_over
 from planner.solvers.solution import Status
-from planner.specs.ask.request import SolverOptions
+from planner.specs.ask.targets import SolverOptions
 
 RENT, SHARE = "rent", "share"
 
