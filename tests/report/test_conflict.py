@@ -23,8 +23,8 @@ def test_the_message_is_fact_consequence_and_a_command():
         "  Because a decode step reads all 7 GB of weights, which takes at least 11.8 ms,\n"
         "  TPOT ≤ 5 ms is out of reach.\n"
         "\n"
-        "  limit  asked   reachable\n"
-        "  TPOT   ≤ 5 ms  12 ms\n"
+        "  limit  requested  best reachable\n"
+        "  TPOT   ≤ 5 ms     12 ms\n"
         "\n"
         "  Closest: 32 devices 2×4×4, int8 weights, prefill WG XYZ batch 1, decode WS 2D\n"
         "  batch 64: TPOT 28 ms, TTFT 200 ms, $40/Mtoken, $96/h.\n"
@@ -87,7 +87,7 @@ def test_sequences_are_counted_to_the_last_one():
     only = Obstacle(name="batch", asked=1025, reachable=1024, dimension="1", reason="so it is")
     text = report_text(replace(CONFLICT, obstacles=(only,)), 100)
     assert "decodes 1025 sequences" in text
-    assert "decode batch  ≥ 1025  1024" in text
+    assert "decode batch  ≥ 1025     1024" in text
 
 
 def test_a_batch_that_was_not_offered_is_not_called_impossible_alone():

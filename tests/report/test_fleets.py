@@ -55,7 +55,7 @@ def test_costs_are_the_rent_over_all_tokens():
 def test_the_text_keeps_its_width_but_for_commands_and_tables(plan, width):
     text = report_text(plan, width, floorplan=FLOORPLAN)
     sections = text.split("\n\n")
-    tables = ("for users", "hand-over", "costs", "over demand", "certificate")
+    tables = ("latency", "hand-over", "costs", "over demand", "certificate")
     for section in sections:
         if not section.startswith(tables):
             assert all(
@@ -115,8 +115,8 @@ def test_rounds_say_what_was_refuted():
     first = Round(usd_per_hour=2.95, n_devices=1, refuted=(refuted,))
     text = report_text(replace(FLEET, rounds=(first, *FLEET.rounds)), 200)
     assert (
-        "1  $2.95/h, 1 device: refuted, TTFT p95 of chat is 25 % beyond 1 s: a replica of `chat` "
-        "is taken for 3 req/s, not 4 req/s"
+        "1  $2.95/h, 1 device: refuted, TTFT p95 of chat is 25 % beyond 1 s: capacity of a "
+        "replica of `chat` lowered from 4 req/s to 3 req/s"
     ) in text
     assert "2  $5.9/h, 2 devices: the simulation keeps every target" in text
 

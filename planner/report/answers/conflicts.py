@@ -103,9 +103,9 @@ def _reachable(obstacles: tuple[Obstacle, ...]) -> Table:
         name, dimension = obstacle.name, obstacle.dimension
         reachable = limited_text(obstacle.reachable, dimension)
         rows.append((limit_label(name), limit_text(name, obstacle.asked, dimension), reachable))
-    head = "reachable" if len(obstacles) == 1 else "reachable, the others kept"
+    head = "best reachable" if len(obstacles) == 1 else "best reachable, the others kept"
     distinct = list(dict.fromkeys(rows))  # a limit may stand in several conflicts
-    return Table(heads=("limit", "asked", head), rows=distinct)
+    return Table(heads=("limit", "requested", head), rows=distinct)
 
 
 def _search_text(conflict: Conflict) -> str:
@@ -132,6 +132,6 @@ def _of_placement(conflict: PlacementConflict) -> list[Section]:
     ]
     return [
         section("", *notes(f"{one.name}: {one.reason}" for one in of_targets)),
-        section("", Table(heads=("wish", "asked", "reachable", ""), rows=rows)),
+        section("", Table(heads=("limit", "requested", "best reachable", ""), rows=rows)),
         section("", *notes(conflict.verified)),
     ]

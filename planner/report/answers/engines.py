@@ -36,7 +36,7 @@ def request_rows(request: EngineRequest, plan: EnginePlan) -> list[tuple[str, st
 def sections(plan: EnginePlan) -> list[Section]:
     """What users wait for, what it holds, and how far all of it was measured."""
     return [
-        section("for users", Pairs(_user_rows(plan))),
+        section("latency", Pairs(_user_rows(plan))),
         load_section(plan.load),
         section("memory of the fullest device", Pairs(_memory_rows(plan.deployment))),
         limits_section(plan),
@@ -75,14 +75,14 @@ def _user_rows(plan: EnginePlan) -> list[tuple[str, str]]:
         rows.append(
             (
                 "ties",
-                f"{ties} to use the pool closer than the error, {percent(plan.error_fraction)} of "
-                f"the {plan.request.objective}",
+                f"{ties} to use the pool within the prediction error, "
+                f"{percent(plan.error_fraction)} of the {plan.request.objective}",
             )
         )
     if plan.given_up_fraction > 0:
         best_value = show(plan.certificate.objective, plan.certificate.dimension)
         lost = percent(plan.given_up_fraction)
-        rows.append(("simplest", f"gives up {lost} of the best {best_value}"))
+        rows.append(("simplest", f"costs {lost} of the best {best_value}"))
     return rows
 
 

@@ -136,12 +136,12 @@ def round_words(one: Round) -> str:
 
 
 def refuted_words(one: Refuted) -> str:
-    """`TTFT p95 of chat is 31 % beyond 1 s: a replica of `chat` is taken for …`."""
+    """`TTFT p95 of chat is 31 % beyond 1 s: capacity of a replica of `chat` lowered …`."""
     beyond = one.simulated_s / one.at_most_s - 1.0
     far = f"{percent(beyond)} beyond" if math.isfinite(beyond) else "never within"
     missed = f"{one.target} of {one.class_name} is {far} {show(one.at_most_s, 's')}"
     before, after = rate(one.before_per_s), rate(one.after_per_s)
-    return f"{missed}: a replica of `{one.pool}` is taken for {after}, not {before}"
+    return f"{missed}: capacity of a replica of `{one.pool}` lowered from {before} to {after}"
 
 
 def simulation_rows(plan: FleetPlan) -> list[tuple[str, str]]:

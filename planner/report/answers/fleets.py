@@ -93,7 +93,7 @@ def document(
             section("site", Pairs([("pool", plan.title), *kind_rows(plan)])),
             section("pools", *_pools(plan)),
             section("hand-over", *_handovers(plan)),
-            section("for users", *_waits(plan), percentiles(plan)),
+            section("latency", *_waits(plan), percentiles(plan)),
             section("costs", costs(plan), Note(COST_WORDS, kind="faint")),
             section("measured region", Pairs(replicas_region_rows(plan))),
             section("bounds", Pairs(bound_rows(plan))),
@@ -154,7 +154,7 @@ def _pools(plan: FleetPlan) -> Iterator[Note]:
         then = f", then handed to {pool.then}" if pool.then else ""
         busy = share_known(pool.utilisation, pool.utilisation_half_width)
         does = f"{of}{then}: {rate(pool.rate_per_s)}, {most_words(pool)}"
-        yield Note(f"{does}; at work {busy} of the time", kind="part")
+        yield Note(f"{does}; busy {busy} of the time", kind="part")
 
 
 def _handovers(plan: FleetPlan) -> list[Block]:

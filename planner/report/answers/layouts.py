@@ -23,7 +23,7 @@ from planner.specs.records.devices import LinkedFabric
 
 _NOTES = (
     ("overlap", "compute and weights run at once; the longer is charged for most of both"),
-    ("by itself", "TTFT and TPOT are of one pass: no queue, no pass of the other phase between"),
+    ("per pass", "TTFT and TPOT are of one pass: no queue, no pass of the other phase between"),
 )
 
 

@@ -54,7 +54,7 @@ def document(prediction: Prediction, *, explains: bool = False) -> Document:
         line=line,
         head=(Note(line), *times_notes(one)),
         sections=(
-            section("for users", Pairs(_user_rows(one))),
+            section("latency", Pairs(_user_rows(one))),
             load_section(one.load),
             *_first_token(one),
             *(_pass_section(one, each) for each in one.passes),
@@ -106,7 +106,7 @@ def _user_rows(one: Prediction) -> list[tuple[str, str]]:
         ("drafts", f"{one.tokens_per_step:.3g} tokens a pass" if one.tokens_per_step > 1 else ""),
         ("copies", f"{one.n_copies} of the model, which share nothing" if one.n_copies > 1 else ""),
         (
-            "as asked",
+            "requested",
             f"{one.n_input_tokens} tokens in, {one.n_output_tokens} out{hit}; "
             f"{formats['weights']} weights{experts}, {formats['cache']} cache; "
             f"overlap {one.overlap}; {one.network}",

@@ -120,7 +120,7 @@ def _proof_rows(plan: StagePlan) -> list[tuple[str, str]]:
         ("verified", "; ".join(found.verified)),
         ("kernels", _kernels_text(plan)),
         (
-            "as asked",
+            "requested",
             f"{plural(work.n_microbatches, 'micro-batch', 'micro-batches')} of "
             f"{plural(work.batch, 'sequence')} in flight, {work.n_input_tokens} tokens in, "
             f"{work.n_output_tokens} out; {_formats(plan)}",
