@@ -13,6 +13,7 @@ from inspect import signature
 from typing import NamedTuple, get_args, get_type_hints
 
 from planner.equations.kernels.families import Family, arguments_of
+from planner.specs.records.served_formats import NUMBER_FORMATS
 
 
 class Range(NamedTuple):
@@ -70,10 +71,7 @@ WHOLE = frozenset({"n_sms"})
 """Constants that are counts of things."""
 
 ANY = "any"
-_NUMBERS = (
-    "fp32", "bf16", "fp16", "fp8", "fp8_block", "int8", "int4", "fp4", "mxfp4", "mxfp4_mxfp8",
-    "nvfp4", ANY,
-)  # fmt: skip
+_NUMBERS = (*NUMBER_FORMATS, "mxfp4_mxfp8", ANY)
 _STATES = ("delta", "kda", "lightning", "mamba1", "mamba2", ANY)
 _CACHES = (*_NUMBERS, "fp8_fp8")
 """Formats of the cache; `fp8_fp8` where queries are in 8 bits too."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
-from planner.specs.records.served_formats import STATIC, STORED_BYTES
+from planner.specs.records.served_formats import NUMBER_FORMATS, STATIC
 
 Part = Literal["project", "attend", "feed", "share", "dispatch", "combine", "reduce", "model"]
 """What an operation belongs to, for the phases that overlap:
@@ -30,18 +30,15 @@ model     embedding, head, sampling, hand-over between stages
 """
 
 INPUT_BYTES: Mapping[str, float] = {
-    "fp8": 1.0,
-    "fp8_block": 1.0 + 4.0 / 128,
-    "int8": 1.0,
-    "nvfp4": 0.5 + 1.0 / 16,
-    "fp4": 0.5 + 1.0 / 16,
+    name: one.input_bytes for name, one in NUMBER_FORMATS.items() if one.input_bytes < 2.0
 }
 """Bytes of one activation that a product reads; 2 where the format is of weights alone."""
 
 
 def number_bytes(number_format: str) -> float:
     """Bytes of one stored number, its share of scales included."""
-    return STORED_BYTES[number_format.removesuffix(STATIC)]
+    known = NUMBER_FORMATS[number_format.removesuffix(STATIC)]
+    return known.n_bytes + known.scale_bytes
 
 
 def input_bytes(number_format: str) -> float:

@@ -21,13 +21,8 @@ from planner.specs.records.roles import TOGETHER
 MOST_PROMPT_TOKENS = 16_384
 """Default of `--max-prefill-tokens`, beyond which a larger chunk says nothing."""
 
-CACHES: Mapping[str, str] = {
-    "bf16": "bfloat16",
-    "fp16": "auto",
-    "fp8": "fp8_e4m3",
-    "nvfp4": "nvfp4",
-}
-"""`--kv-cache-dtype` by format."""
+CACHES: Mapping[str, str] = {"bf16": "bfloat16", "fp16": "auto", "fp8": "fp8_e4m3"}
+"""`--kv-cache-dtype` by format, where it has another word."""
 
 _SPARE_TOKENS = 2
 """A request's output is cut at the context less two: Scheduler.init_req_max_new_tokens takes one,

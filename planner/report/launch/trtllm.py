@@ -19,7 +19,7 @@ from planner.specs.records.roles import PREFILL, TOGETHER
 FILE = "trtllm.yaml"
 """What is written where keys have no flag; nodes of one server have to see it."""
 
-CACHES: Mapping[str, str] = {"bf16": "auto", "fp16": "auto", "fp8": "fp8", "nvfp4": "nvfp4"}
+CACHES: Mapping[str, str] = {"bf16": "auto", "fp16": "auto"}
 """`--kv_cache_dtype` by format. It has no word for 16 bits: `auto` is what the checkpoint says."""
 
 

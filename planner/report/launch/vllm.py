@@ -18,7 +18,7 @@ from planner.report.launch.words import (
 from planner.results.predictions import Launch
 from planner.specs.records.roles import DECODE, PREFILL
 
-CACHES: Mapping[str, str] = {"bf16": "bfloat16", "fp16": "float16", "fp8": "fp8"}
+CACHES: Mapping[str, str] = {"bf16": "bfloat16", "fp16": "float16"}
 """`--kv-cache-dtype` by format (vllm.config.cache: CacheDType)."""
 
 _RPC_PORT = 13345

@@ -20,15 +20,13 @@ NODE_RANK, HEAD = "NODE_RANK", "HEAD"
 _SAVED_AS: Mapping[str, str] = {
     "bf16": "in 16 bits",
     "fp16": "in 16 bits",
-    "fp8": "in fp8",
     "fp8_block": "in fp8 with a scale for each block of 128 × 128",
     "int8": "in int8 (W8A8)",
     "int4": "in int4 (AWQ or GPTQ)",
     "fp4": "in nvfp4",
     "nvfp4": "in nvfp4",
-    "mxfp4": "in mxfp4",
 }
-"""What checkpoints of a number format are called."""
+"""What checkpoints of a number format are called, where its name does not say it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,20 +8,13 @@ from typing import Annotated
 
 from planner.specs.files.tables import Provenance
 from planner.specs.records.runtimes import ModelKind
-from planner.specs.records.served_formats import Checkpoint
+from planner.specs.records.served_formats import NUMBER_FORMATS, Checkpoint
 from planner.specs.records.variants import Variant
 from planner.specs.validation.hints import computed
 from planner.specs.validation.values import NOT_EMPTY, Check, Loss, Positive, one_of
 
 FORMAT_BYTES: Mapping[str, float] = {
-    "fp32": 4.0,
-    "bf16": 2.0,
-    "fp16": 2.0,
-    "fp8": 1.0,
-    "int8": 1.0,
-    "fp4": 0.5,
-    "mxfp4": 0.53125,  # 32 numbers of four bits and the byte that scales them
-    "int4": 0.5,
+    name: one.n_bytes for name, one in NUMBER_FORMATS.items() if one.is_of_models
 }
 """Bytes of one number, by format; scales are left out where files differ in how many."""
 

@@ -21,31 +21,47 @@ STATIC = "_static"
 """Ending of a format whose inputs have scales in the checkpoint, none that is found on the way:
 the norm before a product quantises them, and the product needs no kernel for that."""
 
-STORED_BYTES: Mapping[str, float] = {
-    "fp32": 4.0,
-    "bf16": 2.0,
-    "fp16": 2.0,
-    "fp8": 1.0,
-    "fp8_block": 1.0 + 4.0 / 128**2,
-    "int8": 1.0,
-    "mxfp4": 0.5 + 1.0 / 32,
-    "nvfp4": 0.5 + 1.0 / 16,
-    "int4": 0.5 + 2.0 / 128,
-    "fp4": 0.5 + 1.0 / 16,
-}
-"""Bytes of one number with its share of scales: one of 4 bytes in 128 × 128 numbers of `fp8_block`,
-of 1 byte in 16 of `nvfp4`, which models call `fp4`, in 32 of `mxfp4`, of 2 bytes in 128 of
-`int4`."""
 
-KNOWN_FORMATS = (*STORED_BYTES, *(name + STATIC for name in ("fp8", "nvfp4")))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberFormat:
+    """A number format.
+
+    Args:
+        n_bytes: of one number; scales are left out where files differ in how many.
+        scale_bytes: of its share of the usual scales, where they are left out.
+        input_bytes: of an activation that meets such weights; 2 where it is of weights alone.
+        is_of_models: models are said to be in it; else only their checkpoints are.
+    """
+
+    n_bytes: float
+    scale_bytes: float = 0.0
+    input_bytes: float = 2.0
+    is_of_models: bool = True
+
+
+NUMBER_FORMATS: Mapping[str, NumberFormat] = {
+    "fp32": NumberFormat(n_bytes=4.0),
+    "bf16": NumberFormat(n_bytes=2.0),
+    "fp16": NumberFormat(n_bytes=2.0),
+    "fp8": NumberFormat(n_bytes=1.0, input_bytes=1.0),
+    "fp8_block": NumberFormat(
+        n_bytes=1.0, scale_bytes=4.0 / 128**2, input_bytes=1.0 + 4.0 / 128, is_of_models=False
+    ),
+    "int8": NumberFormat(n_bytes=1.0, input_bytes=1.0),
+    "mxfp4": NumberFormat(n_bytes=0.5 + 1.0 / 32),
+    "nvfp4": NumberFormat(n_bytes=0.5 + 1.0 / 16, input_bytes=0.5 + 1.0 / 16, is_of_models=False),
+    "int4": NumberFormat(n_bytes=0.5, scale_bytes=2.0 / 128),
+    "fp4": NumberFormat(n_bytes=0.5, scale_bytes=1.0 / 16, input_bytes=0.5 + 1.0 / 16),
+}
+"""All by name. Scales: one of 4 bytes in 128 × 128 numbers of `fp8_block`, of 1 byte in 16 of
+`nvfp4`, which models call `fp4`, in 32 of `mxfp4`, of 2 bytes in 128 of `int4`."""
+
+KNOWN_FORMATS = (*NUMBER_FORMATS, *(name + STATIC for name in ("fp8", "nvfp4")))
 """Formats that something may be served in."""
 
 KnownFormat = Annotated[str, one_of("number format", KNOWN_FORMATS)]
 
-RUN = (
-    *("bf16", "fp16", "fp8", f"fp8{STATIC}", "fp8_block", "int8", "int4"),
-    *("nvfp4", f"nvfp4{STATIC}", "mxfp4"),
-)
+RUN = tuple(name for name in KNOWN_FORMATS if name not in ("fp32", "fp4"))
 """Formats of checkpoints, as kernels tell them apart."""
 
 RunFormat = Annotated[str, one_of("number format of a checkpoint", RUN)]
