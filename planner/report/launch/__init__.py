@@ -9,20 +9,16 @@ list.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import ModuleType
+from importlib import import_module
 
-from planner.report.launch import sglang, trtllm, vllm
 from planner.report.launch.words import Started
 from planner.results.predictions import Launch
-
-ENGINES: Mapping[str, ModuleType] = {"vllm": vllm, "sglang": sglang, "trtllm": trtllm}
+from planner.specs.records.runtimes import ENGINES
 
 
 def launch_of(engine: str, started: Started) -> Launch | None:
     """How an engine is started; None if it is one of a user's file."""
-    module = ENGINES.get(engine)
-    if module is None:
+    if engine not in ENGINES:
         return None
-    launch: Launch = module.launch(started)
+    launch: Launch = import_module(f"{__name__}.{engine}").launch(started)
     return launch

@@ -73,17 +73,14 @@ ROOFLINE = Runtime(name="roofline", title="layouts on a roofline", schedule=TURN
 ERDIL2025 = Runtime(
     name="erdil2025", title="decoding by Erdil 2025", schedule=TURNS, phases=("decode",)
 )
-VLLM = Runtime(name="vllm", title="vLLM", schedule=INTERLEAVED)
-SGLANG = Runtime(name="sglang", title="SGLang", schedule=INTERLEAVED)
-TRTLLM = Runtime(name="trtllm", title="TensorRT-LLM", schedule=INTERLEAVED)
+_TITLES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
 
-RUNTIMES: Mapping[str, Runtime] = {
-    runtime.name: runtime for runtime in (ROOFLINE, VLLM, SGLANG, TRTLLM, ERDIL2025)
-}
-
-
-ENGINES = (VLLM.name, SGLANG.name, TRTLLM.name)
+ENGINES = tuple(_TITLES)
 """Serving engines that are chosen among where none is named."""
+
+_SERVING = (Runtime(name=name, title=_TITLES[name], schedule=INTERLEAVED) for name in ENGINES)
+
+RUNTIMES: Mapping[str, Runtime] = {one.name: one for one in (ROOFLINE, *_SERVING, ERDIL2025)}
 
 LAYOUT_RUNTIMES = (ROOFLINE.name, ERDIL2025.name)
 """Those that read a model as one shape of layers; engines read it layer by layer."""

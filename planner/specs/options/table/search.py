@@ -7,6 +7,7 @@ from planner.specs.options import counts, readers
 from planner.specs.options import readers as read
 from planner.specs.options.option import ON_SERVERS, Option
 from planner.specs.options.table import deployed
+from planner.specs.options.table.serving import LISTED
 
 _OBJECTIVES = f"{', '.join(objectives()[:-1])} or {objectives()[-1]}"
 
@@ -200,20 +201,20 @@ PASSES = (
 RUNTIMES = (
     Option(
         "--engine NAME,…",
-        "vllm, sglang, trtllm, the best of several; roofline; or erdil2025, decode only. Default: "
-        "the engines that were measured on the device, else roofline.",
+        f"{LISTED}, the best of several; roofline; or erdil2025, decode only. Default: the engines "
+        "that were measured on the device, else roofline.",
         read.engines,
         example="vllm",
     ),
     Option(
         "--engine NAME",
-        "What runs it: vllm, sglang, trtllm or roofline.",
+        f"What runs it: {LISTED} or roofline.",
         of=("audit",),
         sets="engine",
     ),
     Option(
         "--engine NAMES",
-        "vllm, sglang, trtllm; of several the best for each replica; default: those that were "
+        f"{LISTED}; of several the best for each replica; default: those that were "
         "measured on a kind.",
         of=("fleet",),
         gathers=readers.listed,

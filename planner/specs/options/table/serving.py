@@ -5,8 +5,10 @@ from __future__ import annotations
 from planner.specs.options import counts, readers
 from planner.specs.options import readers as read
 from planner.specs.options.option import ON_SERVERS, Option
+from planner.specs.records.runtimes import ENGINES as RUNNING
 
 SURVEYS = ("pareto", "compare")
+LISTED, EITHER = ", ".join(RUNNING), f"{', '.join(RUNNING[:-1])} or {RUNNING[-1]}"
 
 MODELS = (
     Option(
@@ -90,20 +92,20 @@ POOLS = (
 RUNTIMES = (
     Option(
         "--engine NAME|FILE",
-        "vllm, sglang or trtllm; roofline, layouts; or erdil2025, decode only. [vllm, or roofline "
-        "where no engine was measured]",
+        f"{EITHER}; roofline, layouts; or erdil2025, decode only. [vllm, or roofline where no "
+        "engine was measured]",
         of=("predict",),
     ),
     Option(
         "--engine NAME|FILE",
-        "vllm, sglang or trtllm.",
+        f"{EITHER}.",
         of=("stages",),
         usual="vllm",
         sets="engine",
     ),
     Option(
         "--engine NAMES",
-        "vllm, sglang, trtllm: by measured kernels; roofline; or table:FILE, a CSV of replicas; "
+        f"{LISTED}: by measured kernels; roofline; or table:FILE, a CSV of replicas; "
         "several: the best for each replica; default: the engines that were measured on a kind, "
         "else roofline.",
         of=ON_SERVERS,
