@@ -10,6 +10,8 @@ from planner.commands.reporting import reported, shown
 from planner.errors import Problem, RequestError
 from planner.report.files import Answer
 from planner.specs.files.ledger import remark, used_if_read
+from planner.specs.files.listing import list_files
+from planner.specs.files.places import Kind
 
 if TYPE_CHECKING:
     from planner.report.documents.blocks import Document
@@ -21,13 +23,12 @@ _Spec = TypeVar("_Spec")
 def models(said: Said) -> Answer:
     said.check()
     from planner.report.catalogue.figures import listed, model_facts
-    from planner.specs.files.listing import list_models
     from planner.specs.files.reading import load_model
 
     if said.name is not None:
         return shown(said, lambda: _model(said.name))
     hint = "`plan models NAME` describes one, `plan --model NAME` plans for it"
-    found = list_models()
+    found = list_files(Kind.MODEL)
     facts = _facts(found, load_model, model_facts, lister="plan models")
     return shown(said, lambda: listed("models", ("models", found, hint, facts)))
 
@@ -48,13 +49,12 @@ def topologies(said: Said) -> Answer:
     """Clusters of like nodes or chips, and fabrics, which only placements tell apart; or one."""
     said.check()
     from planner.report.catalogue.figures import cluster_facts, listed, pool_facts
-    from planner.specs.files.listing import list_clusters, list_fabrics
     from planner.specs.files.pools import load_pool
     from planner.specs.files.reading import load_cluster
 
     if said.name is not None:
         return shown(said, lambda: _topology(said.name))
-    clusters, fabrics = list_clusters(), list_fabrics()
+    clusters, fabrics = list_files(Kind.CLUSTER), list_files(Kind.FABRIC)
     lister = "plan topologies"
     one = "`plan topologies NAME` describes one, `plan --topology NAME` plans on it"
     facts = _facts(clusters, load_cluster, cluster_facts, lister=lister)
@@ -81,10 +81,9 @@ def _topology(name: str) -> Document:
 def devices(said: Said) -> Answer:
     said.check()
     from planner.results.listings import Devices
-    from planner.specs.files.listing import list_devices
     from planner.specs.files.reading import load_device
 
-    found = _loaded(said.name, list_devices, load_device, asked_by="plan devices")
+    found = _loaded(said.name, Kind.DEVICE, load_device, asked_by="plan devices")
     return reported(said, Devices(devices=tuple(found)), is_one=said.name is not None)
 
 
@@ -93,15 +92,14 @@ def engines(said: Said) -> Answer:
     said.check()
     from planner.results.listings import Engines
     from planner.specs.files.engines import load_engine
-    from planner.specs.files.listing import list_engines
 
-    found = _loaded(said.name, list_engines, load_engine, asked_by="plan engines")
+    found = _loaded(said.name, Kind.ENGINE, load_engine, asked_by="plan engines")
     return reported(said, Engines(engines=tuple(found)), is_one=said.name is not None)
 
 
 def _loaded(
     name: str | None,
-    listed: Callable[[], Iterable[Listing]],
+    kind: Kind,
     load: Callable[..., _Spec],
     *,
     asked_by: str,
@@ -110,7 +108,7 @@ def _loaded(
     if name is not None:
         return [load(name, asked_by=asked_by)]
     found = []
-    for item in listed():
+    for item in list_files(kind):
         try:
             with used_if_read():
                 found.append(load(item.name, asked_by=asked_by))

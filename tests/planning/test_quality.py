@@ -8,7 +8,8 @@ import pytest
 
 from planner import NoPlanError, RequestError, Targets, compare, load_model, plan
 from planner.specs.ask.defaults import make_request
-from planner.specs.files.listing import list_models
+from planner.specs.files.listing import list_files
+from planner.specs.files.places import Kind
 from tests import requests
 from tests.requests import MODEL, WORKLOAD, torus
 
@@ -81,7 +82,7 @@ def test_each_weights_format_of_a_comparison_is_allowed_or_says_why_not():
     assert "loses 1.2%" in plans["int8"].reason
 
 
-@pytest.mark.parametrize("listing", list_models(), ids=lambda listing: listing.name)
+@pytest.mark.parametrize("listing", list_files(Kind.MODEL), ids=lambda listing: listing.name)
 def test_shipped_models_say_what_every_format_loses(listing):
     model = load_model(listing.name)
     assert set(model.quality_losses) == set(model.weights_formats)

@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from planner.errors import SpecError
-from planner.specs.files.listing import list_models
+from planner.specs.files.listing import list_files
+from planner.specs.files.places import Kind
 from planner.specs.files.reading import load_model
 from planner.specs.records.correspondence import architecture_of, model_spec_of
 from tests.specs.huggingface.published import read
 
-SHIPPED = [listing.name for listing in list_models()]
+SHIPPED = [listing.name for listing in list_files(Kind.MODEL)]
 
 
 @pytest.mark.parametrize("name", SHIPPED)

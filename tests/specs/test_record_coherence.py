@@ -13,11 +13,12 @@ from planner.specs.ask.checking import (
     cluster_problems,
     model_problems,
 )
-from planner.specs.files.listing import list_clusters, list_models
+from planner.specs.files.listing import list_files
+from planner.specs.files.places import Kind
 from planner.specs.records.devices import NodesFabric
 
-MODELS = tuple(one.name for one in list_models())
-CLUSTERS = tuple((one.examples or (one.name,))[0] for one in list_clusters())
+MODELS = tuple(one.name for one in list_files(Kind.MODEL))
+CLUSTERS = tuple((one.examples or (one.name,))[0] for one in list_files(Kind.CLUSTER))
 MODEL, POOL = load_model("deepseek-v3"), load_cluster("h100-nvl8-x1")
 ALTERED = (0, -1, math.nan, math.inf, 1e30)
 

@@ -29,31 +29,6 @@ class Listing:
     file: str
 
 
-def list_models() -> tuple[Listing, ...]:
-    """Models that can be named, those of the working folder first."""
-    return _list(Kind.MODEL, "model")
-
-
-def list_clusters() -> tuple[Listing, ...]:
-    """Clusters that can be named, those of the working folder first."""
-    return _list(Kind.CLUSTER, "cluster")
-
-
-def list_fabrics() -> tuple[Listing, ...]:
-    """Fabrics of leaves that can be named, those of the working folder first."""
-    return _list(Kind.FABRIC, "cluster")
-
-
-def list_devices() -> tuple[Listing, ...]:
-    """Devices that can be named, those of the working folder first."""
-    return _list(Kind.DEVICE, "device")
-
-
-def list_engines() -> tuple[Listing, ...]:
-    """Serving engines that can be named, those of the working folder first."""
-    return _list(Kind.ENGINE, "engine")
-
-
 def variants_of(name: str) -> tuple[str, ...]:
     """Names of the models that can be named and say that they are variants of this one."""
     found = []
@@ -64,7 +39,9 @@ def variants_of(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _list(kind: Kind, section: str) -> tuple[Listing, ...]:
+def list_files(kind: Kind) -> tuple[Listing, ...]:
+    """What can be named of a kind, that of the working folder first."""
+    section = "cluster" if kind in (Kind.CLUSTER, Kind.FABRIC) else kind.word
     listings = []
     for path in files(kind):
         shown = shown_path(path)

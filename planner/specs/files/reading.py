@@ -23,7 +23,7 @@ from planner.specs.files.file_layouts import (
 )
 from planner.specs.files.finding import Found, find
 from planner.specs.files.ledger import recording, remark
-from planner.specs.files.listing import list_clusters
+from planner.specs.files.listing import list_files
 from planner.specs.files.overruled import remark_cluster, remark_device, remark_model
 from planner.specs.files.patterns import Pattern, is_pattern, name_of, read_pattern, substitute
 from planner.specs.files.places import Kind, exists, is_as_shipped, is_path, shipped_as, shown_path
@@ -132,7 +132,7 @@ def cluster_examples() -> Iterator[ClusterSpec]:
 
     They are looked at, not used: no ledger has them.
     """
-    for name in (name for listing in list_clusters() for name in listing.examples):
+    for name in (name for listing in list_files(Kind.CLUSTER) for name in listing.examples):
         cluster = None
         with recording(), suppress(SpecError):
             cluster = load_cluster(name)

@@ -2,13 +2,14 @@
 
 import pytest
 
-from planner.specs.files.listing import list_models
+from planner.specs.files.listing import list_files
+from planner.specs.files.places import Kind
 from planner.specs.files.reading import load_architecture, load_model
 from planner.specs.huggingface.aliases import known_checkpoint
 
 
 def test_every_checkpoint_that_a_file_names_is_that_model():
-    for name in (one.name for one in list_models()):
+    for name in (one.name for one in list_files(Kind.MODEL)):
         model = load_model(name)
         named = {model.repository, *(one.repository for one in model.checkpoints)} - {""}
         for repository in named:
