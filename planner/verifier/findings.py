@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
-from importlib import import_module
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from planner.errors import SolverError
 
@@ -163,34 +162,3 @@ def _alike(says: object, found: object, name: str) -> bool:
 
 def _shown(value: object) -> str:
     return repr(value) if not is_dataclass(value) else type(value).__name__
-
-
-Judge = Callable[[Any], tuple[Any, list[Finding]]]
-"""From an answer to the one that is true of what was chosen, and all that is not so in it."""
-
-_HOMES = {
-    "Plan": ("verifier.plans", "judge_plan"),
-    "Placement": ("verifier.placing.placements", "judge_placement"),
-    "Repair": ("verifier.placing.repairs", "judge_repair_whole"),
-    "ExpertPlan": ("tools.experts.verifier", "judge_experts"),
-    "StagePlan": ("tools.staging.stages_verifier", "judge_stages"),
-    "LayerPlacement": ("tools.staging.layers_verifier", "judge_layers"),
-    "Audit": ("verifier.audits", "judge_audit"),
-    "FleetPlan": ("verifier.fleets.judging", "judge_fleet"),
-    "FleetStaircase": ("verifier.fleets.judging", "judge_staircase"),
-    "Curves": ("verifier.frontiers", "judge_curves"),
-    "Comparison": ("verifier.comparisons", "judge_comparison"),
-    "EngineAudit": ("verifier.audits", "judge_engine_audit"),
-    "Prediction": ("verifier.predictions", "judge_prediction"),
-    "LayoutPrediction": ("verifier.layouts.predictions", "judge_layout_prediction"),
-}
-
-
-def judge_of(record: type) -> Judge | None:
-    """Who judges answers of a record; None if nobody can."""
-    home = _HOMES.get(record.__name__)
-    if home is None:
-        return None
-    module, name = home
-    found: Judge = getattr(import_module(f"planner.{module}"), name)
-    return found

@@ -10,8 +10,10 @@ unverified  nobody can judge it: seconds of a solver, how many programs it had, 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
+from importlib import import_module
+from typing import Any
 
 from planner.results.arrivals import Load, Percentile, Simulated, Waves
 from planner.results.audits import Audit, AuditedChange, Observation
@@ -80,6 +82,7 @@ from planner.results.surveys import (
 from planner.specs.files.tables import Provenance
 from planner.specs.records.certificates import Certificate, Proof, Screen, SortStep
 from planner.specs.records.roles import DecodeTimes, ReadingTimes, Station
+from planner.verifier.findings import Finding
 
 COUNTED, ASKED, CHOSEN, PROVED, UNVERIFIED = "counted", "asked", "chosen", "proved", "unverified"
 RULES = (COUNTED, ASKED, CHOSEN, PROVED, UNVERIFIED)
@@ -91,6 +94,7 @@ class Judged:
 
     Args:
         how: what they are counted from.
+        by: of an answer, who judges it: by module of `planner` and name.
     """
 
     asked: str = ""
@@ -98,6 +102,7 @@ class Judged:
     proved: str = ""
     unverified: str = ""
     how: str = ""
+    by: str = ""
 
     def names(self, rule: str) -> tuple[str, ...]:
         """Those of a rule that is not `counted`."""
@@ -106,6 +111,7 @@ class Judged:
 
 FIELDS: Mapping[type, Judged] = {
     Plan: Judged(
+        by="verifier.plans.judge_plan",
         asked="request other_requests",
         chosen="alternatives variants rule_costs",
         proved="n_ties",
@@ -163,7 +169,7 @@ FIELDS: Mapping[type, Judged] = {
         how="of each runtime that was asked a deployment by its own request, no better than the "
         "plan and no worse than any of its runtime that is listed; that it is the best is proved",
     ),
-    Curves: Judged(chosen="curves", how="each by itself"),
+    Curves: Judged(by="verifier.frontiers.judge_curves", chosen="curves", how="each by itself"),
     Curve: Judged(
         chosen="case",
         proved="reason",
@@ -195,7 +201,9 @@ FIELDS: Mapping[type, Judged] = {
     ),
     CostModel: Judged(how="of the runtime that was asked"),
     Comparison: Judged(
-        chosen="rows", how="all rows asked the same; which is best, the first of equals"
+        by="verifier.comparisons.judge_comparison",
+        chosen="rows",
+        how="all rows asked the same; which is best, the first of equals",
     ),
     Row: Judged(
         chosen="case",
@@ -232,6 +240,7 @@ FIELDS: Mapping[type, Judged] = {
     ),
     Provenance: Judged(how="as the records of the request have them"),
     Placement: Judged(
+        by="verifier.placing.placements.judge_placement",
         asked="request",
         chosen="recipes replicas handovers",
         how="the graph of the cluster in its state, vertex by vertex and link by link",
@@ -267,6 +276,7 @@ FIELDS: Mapping[type, Judged] = {
     ),
     KindUse: Judged(how="devices of the graph, by their states"),
     FleetPlan: Judged(
+        by="verifier.fleets.judging.judge_fleet",
         asked="request",
         chosen="recipes replicas handovers rounds",
         proved="fluid_usd_per_hour alternatives most_factor",
@@ -328,6 +338,7 @@ FIELDS: Mapping[type, Judged] = {
         proved="name usd_per_hour n_devices", how="that it is the best of its way is proved"
     ),
     FleetStaircase: Judged(
+        by="verifier.fleets.judging.judge_staircase",
         asked="request",
         chosen="steps",
         proved="is_whole",
@@ -339,6 +350,7 @@ FIELDS: Mapping[type, Judged] = {
         how="no bound beyond its rent; that nothing is cheaper is proved",
     ),
     Repair: Judged(
+        by="verifier.placing.repairs.judge_repair_whole",
         asked="request",
         chosen="moves frontier",
         proved="is_whole moved_proofs moved_vouched_by",
@@ -350,6 +362,7 @@ FIELDS: Mapping[type, Judged] = {
     Change: Judged(how="of the shards that stay and move"),
     Move: Judged(chosen="source", how="from any device that keeps the same shard"),
     ExpertPlan: Judged(
+        by="tools.experts.verifier.judge_experts",
         asked="request",
         chosen="is_cut_short",
         proved="proof",
@@ -367,6 +380,7 @@ FIELDS: Mapping[type, Judged] = {
         "traffic will do that there can be",
     ),
     StagePlan: Judged(
+        by="tools.staging.stages_verifier.judge_stages",
         asked="request",
         chosen="stages",
         how="all stages one after the other, the slowest, and equal numbers of layers, from the "
@@ -379,6 +393,7 @@ FIELDS: Mapping[type, Judged] = {
     ),
     GroupUse: Judged(how="stages of each kind of group"),
     LayerPlacement: Judged(
+        by="tools.staging.layers_verifier.judge_layers",
         asked="request",
         chosen="machines",
         how="the maximum flow through the machines and their links, from the tables of the request",
@@ -419,6 +434,7 @@ FIELDS: Mapping[type, Judged] = {
     ),
     PassCount: Judged(how="the equations of the paper with these integers, in the faster shape"),
     Audit: Judged(
+        by="verifier.audits.judge_audit",
         asked="request",
         chosen="possible equal_speed equal_cost changes weights_formats kv_formats speculation",
         proved="untried",
@@ -437,16 +453,19 @@ FIELDS: Mapping[type, Judged] = {
         "more; the cheapest first",
     ),
     EngineAudit: Judged(
+        by="verifier.audits.judge_engine_audit",
         asked="request observed_tpot_s",
         chosen="predicted same_devices equal_speed equal_cost",
         unverified="command",
         how="each a deployment that is counted anew, within what it is to be compared at",
     ),
     Prediction: Judged(
+        by="verifier.predictions.judge_prediction",
         asked="request batch n_input_tokens n_output_tokens hit_fraction",
         how="the deployment of the request, kernel by kernel and message by message, in scalars",
     ),
     LayoutPrediction: Judged(
+        by="verifier.layouts.predictions.judge_layout_prediction",
         chosen="plan",
         how="a plan of what was given; messages by kind and axes, and the most tokens that fit, by "
         "the scalar model that judges plans",
@@ -496,6 +515,17 @@ def names_of(record: type, rule: str) -> tuple[str, ...]:
         return FIELDS[record].names(rule)
     others = {name for one in RULES[1:] for name in FIELDS[record].names(one)}
     return tuple(one.name for one in dataclasses.fields(record) if one.name not in others)
+
+
+Judge = Callable[[Any], tuple[Any, list[Finding]]]
+"""From an answer to the one that is true of what was chosen, and all that is not so in it."""
+
+
+def judge_of(record: type) -> Judge | None:
+    """Who judges answers of a record; None if nobody can."""
+    module, _, name = (FIELDS[record].by if record in FIELDS else "").rpartition(".")
+    found: Judge | None = getattr(import_module(f"planner.{module}"), name) if module else None
+    return found
 
 
 @cache

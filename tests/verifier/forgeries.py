@@ -12,7 +12,7 @@ from typing import Any
 
 from planner.report.as_json import Json, answer_json
 from planner.report.saved import answer_of
-from planner.verifier.findings import judge_of
+from planner.verifier.rules import judge_of
 from tests.verifier.alterations import at
 from tests.verifier.answers import envelope
 

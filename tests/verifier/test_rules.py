@@ -13,8 +13,7 @@ from typing import Any, get_args
 
 from planner.report.answer_kinds import ANSWER_KINDS
 from planner.report.json_records import record_hints
-from planner.verifier.findings import judge_of
-from planner.verifier.rules import COUNTED, FIELDS, RULES, names_of
+from planner.verifier.rules import COUNTED, FIELDS, RULES, judge_of, names_of
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "verification.md"
 MARK = "<!-- from here on: python -m tests.verifier.test_rules -->\n"

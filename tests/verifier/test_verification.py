@@ -16,8 +16,7 @@ from planner.report.as_json import answer_json
 from planner.report.saved import answer_of
 from planner.specs.files import finding
 from planner.verifier import loads
-from planner.verifier.findings import judge_of
-from planner.verifier.rules import PROVED, UNVERIFIED
+from planner.verifier.rules import PROVED, UNVERIFIED, judge_of
 from tests.report.examples import CONFLICT
 from tests.verifier.alterations import altered, at, leaves, let_through, rule_at
 from tests.verifier.answers import MAKERS, answer, envelope
