@@ -7,13 +7,14 @@ from hypothesis import given, settings
 
 from planner.topology.meshes import mesh_table
 from planner.topology.packing import n_places
-from planner.verifier import scalar
+from planner.verifier.scalar.replicas import fleet_usd_per_token, places
+from planner.verifier.scalar.shapes import ScalarMesh
 from tests.topology import pools
 
 
 def mesh_of(meshes, row):
     nothing = (1.0, 1.0, 1.0)
-    return scalar.ScalarMesh(
+    return ScalarMesh(
         axes=tuple(map(int, meshes.axis_size[row])),
         tiers=tuple(map(int, meshes.axis_tier[row])),
         wraps=(False, False, False),
@@ -32,7 +33,7 @@ def test_no_two_places_share_a_device_and_there_are_as_many_as_are_counted(clust
     meshes = mesh_table(cluster)
     counted = n_places(cluster, meshes)
     for row in range(len(meshes)):
-        found = scalar.places(cluster.fabric, mesh_of(meshes, row))
+        found = places(cluster.fabric, mesh_of(meshes, row))
         assert len(found) == counted[row]
         assert {len(place) for place in found} == {int(meshes.n_devices[row])}
         assert len(frozenset().union(*found)) == counted[row] * meshes.n_devices[row]
@@ -43,7 +44,7 @@ def test_a_pipeline_that_fits_a_node_stays_in_it():
     cluster = pools.nodes(2)
     meshes = mesh_table(cluster)
     row = meshes.label.index("TP 2 × PP 3")
-    for place in scalar.places(cluster.fabric, mesh_of(meshes, row)):
+    for place in places(cluster.fabric, mesh_of(meshes, row)):
         assert len({node for node, _ in place}) == 1
 
 
@@ -53,7 +54,7 @@ def test_a_pipeline_that_fits_a_node_stays_in_it():
 )
 def test_rent_is_paid_by_the_tokens_that_are_served_and_asked_for(demand, served):
     """Two replicas of three devices at $3600/h: $6 a second; each writes 10 tokens a second."""
-    cost = scalar.fleet_usd_per_token(
+    cost = fleet_usd_per_token(
         n_replicas=2,
         n_devices_each=3,
         usd_per_device_hour=3600.0,
