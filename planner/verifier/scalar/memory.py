@@ -16,7 +16,6 @@ from planner.verifier.scalar.shapes import (
     Layout,
     cached_heads,
     cached_width,
-    own_heads,
     query_width,
     stage_layers,
 )
@@ -95,7 +94,7 @@ def kv_layer_bytes(layout: Layout, n_sequences: int, n_tokens: float, *, cut: in
     model, mesh = layout.model, layout.mesh
     n_heads = cached_heads(model)
     one_head = cached_width(model) / n_heads * layout.kv_bytes
-    per_token = own_heads(n_heads, mesh.size(~cut & 7)) * one_head
+    per_token = layout.own_heads(n_heads, cut=cut) * one_head
     return ceil(n_sequences / mesh.size(cut)) * n_tokens * per_token
 
 

@@ -153,6 +153,10 @@ class Layout:
                 best = group
         return best
 
+    def own_heads(self, n_heads: int, *, cut: int) -> float:
+        """Heads of a sequence that the busiest device has, where `cut` cuts the batch."""
+        return ceil(n_heads / self.mesh.size(~cut & 7))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerGroup:
@@ -218,11 +222,6 @@ def cached_width(model: ModelSpec) -> int:
 def cached_heads(model: ModelSpec) -> int:
     """Pieces that the cache of a token falls into: a latent is whole."""
     return model.n_kv_heads if model.mla is None else 1
-
-
-def own_heads(n_heads: int, n_devices: int) -> int:
-    """Heads of the busiest device, none of which is cut."""
-    return ceil(n_heads / n_devices)
 
 
 def meets_latents(model: ModelSpec, n_new_tokens: float, n_context_tokens: float) -> bool:

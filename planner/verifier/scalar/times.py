@@ -21,7 +21,6 @@ from planner.verifier.scalar.shapes import (
     Layout,
     ScalarMesh,
     meets_latents,
-    own_heads,
     pair_width,
     stage_layers,
 )
@@ -113,7 +112,7 @@ def _attention_s(layout: Layout, device: DeviceSpec, tokens: Tokens) -> float:
     model, mesh = layout.model, layout.mesh
     cut = layout.batch_axes(tokens.n_sequences)
     own_sequences = ceil(tokens.n_sequences / mesh.size(cut))
-    n_heads = own_heads(model.n_heads_served, mesh.size(~cut & 7))
+    n_heads = layout.own_heads(model.n_heads_served, cut=cut)
     on_latents = meets_latents(model, tokens.n_new, tokens.n_context)
     flop_of_pair = 2 * n_heads * pair_width(model, on_latents=on_latents)
     flop = flop_of_pair * tokens.n_new * tokens.n_context * own_sequences
