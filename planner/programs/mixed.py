@@ -15,6 +15,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,9 @@ TOLERANCE = 1e-9
 """Of a row, as a share of its right side or absolute: rounding, never a real excess."""
 
 _UNIT_ROUNDOFF = 2.0**-53
+
+Hints = Mapping[str, Mapping[str, Any]]
+"""Options of solvers, by the solver's name: how it comes to an optimum, never which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,6 +43,10 @@ class MixedProgram:
         is_whole: whether a column takes whole numbers only (N,).
         columns, rows: their names, unique (N,), (R,).
         offset: added to the objective.
+        rounding: share of its side by which an answer may exceed a row, beyond what the row says:
+            what counts in whole steps adds it, so that a side that is met exactly is met.
+        hints: options that solvers of this program have beside those of the effort.
+        start: values of all columns to begin at, (N,); None without any.
 
     Raises:
         ValueError: shapes differ, a column has no finite bounds, or a value is no number.
@@ -57,6 +65,9 @@ class MixedProgram:
     columns: tuple[str, ...]
     rows: tuple[str, ...]
     offset: float = 0.0
+    rounding: float = 0.0
+    hints: Hints = field(default_factory=dict)
+    start: FloatArray | None = None
 
     def __post_init__(self) -> None:
         n, r, e = len(self.columns), len(self.rows), len(self.value)
@@ -238,6 +249,8 @@ class MixedBuilder:
     is_whole: list[bool] = field(default_factory=list)
     rows: list[tuple[str, float, float]] = field(default_factory=list)
     entries: list[tuple[int, int, float]] = field(default_factory=list)
+    rounding: float = 0.0
+    hints: Hints = field(default_factory=dict)
 
     def column(self, name: str, upper: float, *, cost: float = 0.0, is_whole: bool = False) -> int:
         self.columns.append(name)
@@ -268,4 +281,6 @@ class MixedBuilder:
             is_whole=np.array(self.is_whole, dtype=np.bool_),
             columns=tuple(self.columns),
             rows=tuple(one[0] for one in self.rows),
+            rounding=self.rounding,
+            hints=self.hints,
         )

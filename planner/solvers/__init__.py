@@ -1,32 +1,40 @@
-"""Arrays in, what is proved out: one file a backend, imported when it is asked for.
+"""Arrays in, what is proved out: a layout program by solvers of its rows, or by enumeration.
 
-To add a backend: one file with `solve(program, effort)`, one line in `SOLVERS`. `placement` does
-the same for programs of counts, `stages` for cuts, `mixed` for rows of any kind.
+`mixed` solves rows of any kind; `placement`, `stages`, `experts` and `machines` state theirs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from importlib import import_module
+from functools import partial
 
+import numpy as np
+
+from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
-from planner.programs.layout import Assignment, LayoutProgram, lower_bounds, objective
+from planner.programs.layout import (
+    Assignment,
+    LayoutProgram,
+    lower_bounds,
+    objective,
+    violations,
+)
 from planner.programs.mixed import MixedProgram
 from planner.programs.proofs import claim
-from planner.solvers.kept import Rows
+from planner.programs.stating import layout_rows
+from planner.solvers.mixed import Formulation
 from planner.solvers.proving import Proved, Prover, prove
 from planner.solvers.solution import Effort, Progress, Word
-from planner.specs.ask.targets import Wanted
+from planner.specs.ask.targets import SOLVERS, Wanted
 
-SOLVERS = {
-    "highs": "planner.solvers.highs",  # mixed-integer program: HiGHS
-    "cpsat": "planner.solvers.cpsat",  # constraint program: OR-Tools CP-SAT
-    "exhaustive": "planner.solvers.exhaustive",  # every assignment of a small program
-}
 _THEN = {"highs": ("cpsat", "scip"), "cpsat": ("highs", "scip"), "exhaustive": ()}
 """Whom to ask where enumeration cannot: those of another lineage, the quicker one first."""
+
+LET_PASS = 1e-8
+"""Excess of a row that a solver's absolute tolerance may let pass; for a right side far below 1
+that is coarser than the 1e-9 of `violations`."""
 
 LayoutSolution = Proved[Assignment]
 
@@ -66,7 +74,7 @@ def solve(
     known = [counted(program)]
     if proof == "two" and provers and solver != "exhaustive":
         known += enumerated(program)
-    return prove(provers, effort, wanted=proof, known=known, rows=rows_of(program))
+    return prove(provers, effort, wanted=proof, known=known, rows=formulation(program).rows)
 
 
 def enumerated(program: LayoutProgram, most: int | None = None) -> list[Word[Assignment]]:
@@ -88,15 +96,41 @@ def counted(program: LayoutProgram) -> Word[Assignment]:
     return Word(answer=None, proof=claim("least of each slot", least))
 
 
-def rows_of(program: LayoutProgram) -> Rows:
-    """What makes the rows of a program, when somebody asks."""
+def formulation(program: LayoutProgram) -> Formulation[Assignment]:
+    """The program as rows; a choice that a tolerance lets pass is cut off."""
+    return Formulation(
+        rows=partial(layout_rows, program),
+        answer=partial(_chosen, program),
+        violations=partial(violations, program),
+        value=partial(objective, program),
+        repaired=partial(_without, program),
+    )
 
-    def rows() -> MixedProgram:
-        from planner.solvers.highs import build
 
-        return build(program)
+def _chosen(program: LayoutProgram, values: FloatArray) -> Assignment:
+    """The assignment that the values of z and x are."""
+    z, x = values[: program.n_contexts], values[program.n_contexts :]
+    columns = np.flatnonzero(x > 0.5)
+    columns = columns[np.argsort(program.column_slot[columns], kind="stable")]
+    return Assignment(context=int(np.argmax(z)), columns=tuple(columns.tolist()))
 
-    return rows
+
+def _without(
+    program: LayoutProgram, rows: MixedProgram, chosen: Assignment, broken: Mapping[str, float]
+) -> MixedProgram | None:
+    """The rows with one choice cut off: not all of its columns together."""
+    if max(broken.values()) > LET_PASS:
+        return None
+    columns, n = np.array(chosen.columns, dtype=np.int64), len(chosen.columns)
+    return replace(
+        rows,
+        row=np.concatenate([rows.row, np.full(n, rows.n_rows)]),
+        column=np.concatenate([rows.column, program.n_contexts + columns]),
+        value=np.concatenate([rows.value, np.ones(n)]),
+        low=np.append(rows.low, -np.inf),
+        high=np.append(rows.high, n - 1.0),
+        rows=(*rows.rows, f"not_again[{rows.n_rows}]"),
+    )
 
 
 def provers_of(program: LayoutProgram, solver: str) -> list[Prover[Assignment]]:
@@ -114,12 +148,13 @@ def provers_of(program: LayoutProgram, solver: str) -> list[Prover[Assignment]]:
 
 def _prover(program: LayoutProgram, name: str) -> Prover[Assignment]:
     def ask(effort: Effort) -> Word[Assignment]:
+        from planner.solvers import exhaustive
         from planner.solvers.answers import settle
 
-        module = import_module(SOLVERS["highs" if name == "scip" else name])
-        backend: Callable[[LayoutProgram, Effort], Word[Assignment]]
-        backend = module.solve_by_scip if name == "scip" else module.solve
-        word = backend(program, effort)
+        if name == "exhaustive":
+            word = exhaustive.solve(program, effort)
+        else:
+            word = formulation(program).word(name, effort)
         if word.answer is None or word.proof.outcome != "optimal":
             return word
         answer = settle(program, word.answer)
@@ -129,4 +164,4 @@ def _prover(program: LayoutProgram, name: str) -> Prover[Assignment]:
     return ask
 
 
-__all__ = ["SOLVERS", "LayoutSolution", "counted", "enumerated", "provers_of", "rows_of", "solve"]
+__all__ = ["SOLVERS", "LayoutSolution", "counted", "enumerated", "formulation", "solve"]

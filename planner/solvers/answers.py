@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from planner.equations.arrays import BoolArray, IntArray
-from planner.programs.layout import Assignment, LayoutProgram, ceiling, objective, violations
-from planner.programs.proofs import refusal
+from planner.programs.layout import Assignment, LayoutProgram, ceiling, objective
 from planner.running.endings import check_room
-from planner.solvers.solution import Clock, Effort, Progress, Word
+from planner.solvers.solution import Clock, Effort, Progress
 
 TIE_BREAK_VISITS = 2_000  # partial assignments looked at before a tie is left as it stands
 
@@ -154,24 +150,3 @@ def _last_fits(
     for context, column, at_most in rows:
         fits &= context + column[list(chosen)].sum() + column[last] <= ceiling(at_most)
     return fits
-
-
-def judged(
-    program: LayoutProgram, word: Word[Any], chosen: Assignment | None, *, wall_s: float
-) -> Word[Assignment]:
-    """A solver's word of the program's rows as one of the program: an answer only if it is one.
-
-    Args:
-        word: of the rows, or of whatever else the solver read.
-        chosen: what its answer means; None without one.
-        wall_s: that building and solving took.
-    """
-    proof = replace(word.proof, wall_s=wall_s)
-    if chosen is None:
-        return replace(word, answer=None, proof=replace(proof, value=math.inf))
-    broken = violations(program, chosen)
-    if broken:
-        row, excess = max(broken.items(), key=lambda item: item[1])
-        proof = refusal(proof.prover, f"its answer breaks `{row}` by {excess:.3g}", wall_s)
-        return replace(word, answer=None, proof=proof)
-    return replace(word, answer=chosen, proof=replace(proof, value=objective(program, chosen)))

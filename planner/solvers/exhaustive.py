@@ -14,7 +14,7 @@ from planner.equations.arrays import FloatArray, IntArray
 from planner.errors import SolverError
 from planner.programs.layout import Assignment, LayoutProgram
 from planner.programs.proofs import enumeration
-from planner.solvers.answers import judged
+from planner.solvers import formulation
 from planner.solvers.solution import Clock, Effort, Word
 
 MOST_ASSIGNMENTS = 5_000_000
@@ -37,7 +37,7 @@ def solve(program: LayoutProgram, effort: Effort) -> Word[Assignment]:
     found = None if best == math.inf else _first(values, groups, best)
     proof = enumeration(n_points, best, clock.elapsed_s())
     word = Word(answer=found, proof=proof, n_nodes=n_points)
-    return judged(program, word, found, wall_s=clock.elapsed_s())
+    return formulation(program).judged(word, found, wall_s=clock.elapsed_s())
 
 
 def is_small(program: LayoutProgram, most: int = MOST_ASSIGNMENTS) -> bool:

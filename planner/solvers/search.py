@@ -28,7 +28,7 @@ from planner.programs.proofs import claim
 from planner.programs.reduction import Reduced, reduced
 from planner.programs.screens import Screening, screen
 from planner.running.deadlines import is_over, out_of_time, solver_limit_s, timed
-from planner.solvers import LayoutSolution, counted, enumerated, provers_of, rows_of, solve
+from planner.solvers import LayoutSolution, counted, enumerated, formulation, provers_of, solve
 from planner.solvers.proving import Prover, in_hand, prove
 from planner.solvers.solution import Effort, Progress, Status, Word, effort_of
 from planner.specs.ask.targets import SolverOptions
@@ -133,7 +133,7 @@ def _proved(
         partial(_asked, screened, prover) for prover in provers_of(screened.program, options.solver)
     ]
     effort = replace(effort_of(options), on_progress=on_progress)
-    rows = rows_of(screened.program)
+    rows = formulation(screened.program).rows
     return prove(provers, effort, wanted=options.proof, known=known, rows=rows)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Generic, Literal, TypeVar
 
@@ -58,6 +58,12 @@ class Effort:
     threads: int = 1
     seed: int = 0
     on_progress: Callable[[Progress], None] | None = None
+
+    def less(self, spent_s: float, *, least_s: float = 0.0) -> Effort:
+        """The same with what is left of its time limit, and at least so much."""
+        if self.time_limit_s is None:
+            return self
+        return replace(self, time_limit_s=max(self.time_limit_s - spent_s, least_s))
 
     def seconds(self) -> float | None:
         """What a solver may take that starts now: its limit, or less where a deadline is nearer."""

@@ -21,7 +21,7 @@ from planner.programs.layout import (
     violations,
 )
 from planner.programs.mixed import as_mps
-from planner.solvers.highs import build
+from planner.programs.stating import layout_rows
 from tests.programs.instances import INFINITE, program
 
 GOLDEN = Path(__file__).parent / "rows"
@@ -119,7 +119,7 @@ def test_arrays_that_differ_in_length_and_rows_that_share_a_name_are_refused():
 
 
 def text_of(name):
-    return as_mps(build(SMALLEST[name]))
+    return as_mps(layout_rows(SMALLEST[name]))
 
 
 @pytest.mark.parametrize("name", SMALLEST)
@@ -131,7 +131,7 @@ def test_the_smallest_program_with_a_row_reads_as_its_golden_file(name):
 
 def test_every_row_of_the_model_is_claimed_by_a_golden_file():
     """A row that is added to the model without a golden file has no name here."""
-    rows = {name.partition("[")[0] for name in build(PLAN).rows}
+    rows = {name.partition("[")[0] for name in layout_rows(PLAN).rows}
     limits = {limit.name for limit in PLAN.limits}
     assert rows - limits | {"limit"} == set(SMALLEST)
     assert {path.stem for path in GOLDEN.glob("*.mps")} == set(SMALLEST)

@@ -17,7 +17,8 @@ from planner.errors import SolverError
 from planner.programs.layout import Assignment, lower_bounds, objective, violations
 from planner.solvers import SOLVERS, solve
 from planner.solvers.answers import run_interruptibly
-from planner.solvers.solution import Status
+from planner.solvers.solution import Status, Word
+from planner.specs.records.certificates import Proof
 from tests.programs.instances import INFINITE, knapsack, program, programs, random_program
 
 SEARCHING = ("highs", "cpsat")  # the others look at everything
@@ -224,11 +225,12 @@ def test_an_unknown_solver_and_a_program_too_large_for_the_referee_are_refused()
 
 def test_an_answer_that_breaks_a_row_is_never_handed_over(monkeypatch):
     """A solver gone wrong: it names the column that is 9 GiB over; another one is asked."""
-    from planner.solvers import highs
+    from planner.solvers.mixed import highs
 
     layout = program([(0, 0, 16)], [(0, 0, 1, 25), (0, 0, 2, 1)], slots=("decode",))
-    wrong = Assignment(context=0, columns=(0,))
-    monkeypatch.setattr(highs, "_chosen", lambda *_: wrong)
+    proof = Proof(prover="highs 1", outcome="optimal", value=1.0, bound=1.0, wall_s=0.0)
+    wrong = Word(answer=np.array([1.0, 1.0, 0.0]), proof=proof)
+    monkeypatch.setattr(highs, "solve", lambda *_: wrong)
     found = solve(layout, solver="highs", proof="one")
     assert found.answer == Assignment(context=0, columns=(1,))
     refused = [one for one in found.vouched.proofs if not one.is_accepted]

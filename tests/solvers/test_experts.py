@@ -24,7 +24,7 @@ from planner.tools.experts.program import (
 from planner.tools.experts.solvers.exhaustive import solve_exhaustive
 from planner.tools.experts.solvers.flat import greedy, race, replicate
 from planner.tools.experts.solvers.grouped import Divided
-from planner.tools.experts.solvers.joint import rows_word, solve_cpsat
+from planner.tools.experts.solvers.joint import formulation
 from planner.tools.experts.solvers.pairs import (
     pair_rows,
     pair_slots,
@@ -56,14 +56,14 @@ def present_of(program: ExpertProgram, seed: int) -> np.ndarray:
 
 def by_rows(program):
     """The least objective as HiGHS proves it, in units of load."""
-    return rows_word("highs", program, Effort()).proof.bound * program.mean_load
+    return formulation(program).word("highs", Effort()).proof.bound * program.mean_load
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_enumeration_and_both_solvers_agree_on_equal_shares(seed):
     program = tiny(seed)
     _, least = solve_exhaustive(program)
-    by_cpsat = solve_cpsat(program)
+    by_cpsat = formulation(program).word("cpsat", Effort())
     assert by_rows(program) == pytest.approx(least, rel=1e-7)
     assert max_load(program, equal_placement(by_cpsat.answer)) == pytest.approx(least, rel=1e-9)
     assert by_cpsat.proof.bound * program.mean_load == pytest.approx(least, rel=1e-8)

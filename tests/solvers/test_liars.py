@@ -20,7 +20,7 @@ from planner.tools.staging.cuts import cut
 from tests.planning.test_search import posed
 from tests.programs.chains import by_enumeration
 from tests.programs.instances import knapsack, random_program
-from tests.solvers.liars import LIES, cpsat_lies, lies
+from tests.solvers.liars import LIES, lies
 from tests.solvers.test_placement import _random
 from tests.solvers.test_stages import heterogeneous
 
@@ -72,7 +72,7 @@ def test_of_layouts_by_cpsat(monkeypatch, lie):
     layout = knapsack(5, 5)
     optimum = solve(layout, solver="exhaustive").objective
     monkeypatch.setattr("planner.solvers.exhaustive.MOST_ASSIGNMENTS", 1)
-    cpsat_lies(monkeypatch, "planner.solvers.cpsat", lie)
+    lies(monkeypatch, "cpsat", lie)
     found = solve(layout, solver="cpsat")
     assert is_honest(found, optimum)
     assert found.objective == pytest.approx(optimum, rel=SAME)

@@ -25,8 +25,8 @@ from planner.programs.placement import (
     placement_objective,
     violations,
 )
+from planner.programs.stating import placement_rows
 from planner.solvers.placement import solve_placement
-from planner.solvers.placement.highs import build
 from planner.solvers.solution import Status
 from planner.specs.ask.targets import SolverOptions
 
@@ -165,7 +165,7 @@ def test_where_time_ends_a_step_has_the_bound_that_is_vouched_for() -> None:
 
 
 def _text() -> str:
-    return as_mps(build(replace(two(), most_sorts=1)))
+    return as_mps(placement_rows(replace(two(), most_sorts=1)))
 
 
 def test_the_program_is_the_golden_one() -> None:

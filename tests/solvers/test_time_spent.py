@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from ortools.sat.python import cp_model
 
-from planner.solvers import cpsat, highs, proving, solution
+from planner import solvers
+from planner.solvers import proving, solution, stages
+from planner.solvers.mixed import cpsat, highs
 from planner.solvers.proving import FIRST_SHARE, prove
 from planner.solvers.solution import Effort, Word
 from planner.specs.records.certificates import Proof
-from planner.tools.staging import cuts as stages
 from tests.programs.chains import chain
 from tests.programs.instances import knapsack
 
@@ -80,12 +81,10 @@ def test_rows_of_a_layout_are_solved_in_what_writing_them_has_left(
         clock.s += spent_s
         return written(program)
 
-    written = highs.build
-    monkeypatch.setattr(highs, "build", late)
-    monkeypatch.setattr(
-        highs.mixed_highs, "solve", lambda _, effort: given.append(effort) or NOTHING
-    )
-    highs.solve(knapsack(3, 3), Effort(time_limit_s=LIMIT_S))
+    written = solvers.layout_rows
+    monkeypatch.setattr(solvers, "layout_rows", late)
+    monkeypatch.setattr(highs, "solve", lambda _, effort: given.append(effort) or NOTHING)
+    solvers.formulation(knapsack(3, 3)).word("highs", Effort(time_limit_s=LIMIT_S))
     assert [one.time_limit_s for one in given] == [left_s]
 
 

@@ -2,15 +2,17 @@
 
 Multipliers of the linear relaxation, recounted, may be a third: they bound and never answer.
 
-To add a solver: one file with `solve(program, effort)`, one line in `MIXED_SOLVERS`.
+To add a solver: one file with `solve(program, effort)`, one line in `MIXED_SOLVERS`. To have a
+program solved by all of them: its `Formulation`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
+from typing import Any, Generic
 
 import numpy as np
 
@@ -18,14 +20,14 @@ from planner.equations.arrays import FloatArray
 from planner.programs.mixed import MixedProgram, mixed_objective, mixed_violations
 from planner.programs.proofs import refusal
 from planner.solvers.proving import Proved, Prover, prove
-from planner.solvers.solution import Effort, Stop, Word
+from planner.solvers.solution import Answer, Clock, Effort, Stop, Word
 from planner.specs.ask.targets import Wanted
 from planner.specs.records.certificates import Outcome, Proof
 
 MIXED_SOLVERS = {
     "highs": "planner.solvers.mixed.highs",
     "scip": "planner.solvers.mixed.scip",
-    "cpsat": "planner.solvers.mixed.cpsat",  # rows of whole numbers only
+    "cpsat": "planner.solvers.mixed.cpsat",  # whole numbers, and what the objective settles
     "multipliers": "planner.solvers.mixed.multipliers",
 }
 
@@ -117,3 +119,67 @@ def judged(
         note="out of time" if raw.stopped_by == "time limit" else raw.stopped_by,
     )
     return Word(answer=values, proof=proof, n_nodes=raw.n_nodes, stopped_by=raw.stopped_by)
+
+
+MOST_REPAIRS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Formulation(Generic[Answer]):
+    """A program as rows, and what values of their columns mean: whatever solves rows solves it.
+
+    Args:
+        rows: states the program, when somebody asks.
+        answer: what values (N,) of the columns choose.
+        violations: rows of the program that an answer breaks, by how much.
+        value: what an answer comes to, in the program's unit.
+        repaired: rows that let a choice that was broken by so much not pass again; None where
+            there are none, and then the answer is refused.
+        same_bound: share of a value by which the bound of a solver that calls it optimal may
+            differ from it: rounding of the solver's own sums.
+    """
+
+    rows: Callable[[], MixedProgram]
+    answer: Callable[[FloatArray], Answer]
+    violations: Callable[[Answer], Mapping[str, float]]
+    value: Callable[[Answer], float]
+    repaired: Callable[[MixedProgram, Answer, Mapping[str, float]], MixedProgram | None] = (
+        lambda rows, answer, broken: None
+    )
+    same_bound: float = 0.0
+
+    def word(self, name: str, effort: Effort) -> Word[Answer]:
+        """What a solver, a name in `MIXED_SOLVERS`, says; asked again of rows that were repaired.
+
+        Its tolerance is absolute, and a row's side may be far below 1.
+        """
+        clock, rows, solve = Clock(), self.rows(), solver_of(name)
+        for _ in range(MOST_REPAIRS):
+            word = solve(rows, effort.less(clock.elapsed_s()))
+            answer = None if word.answer is None else self.answer(word.answer)
+            broken = {} if answer is None else self.violations(answer)
+            finer = self.repaired(rows, answer, broken) if answer is not None and broken else None
+            if finer is None:
+                break
+            rows = finer
+        return self.judged(word, answer, wall_s=clock.elapsed_s())
+
+    def judged(self, word: Word[Any], answer: Answer | None, *, wall_s: float) -> Word[Answer]:
+        """A word of the rows, or of whatever else a prover read, as one of the program.
+
+        Args:
+            answer: what its answer means; None without one. It counts only if it breaks nothing.
+            wall_s: that stating and solving took.
+        """
+        proof = replace(word.proof, wall_s=wall_s)
+        if answer is None:
+            return replace(word, answer=None, proof=replace(proof, value=math.inf))
+        broken = self.violations(answer)
+        if broken:
+            row, excess = max(broken.items(), key=lambda item: item[1])
+            proof = refusal(proof.prover, f"its answer breaks `{row}` by {excess:.3g}", wall_s)
+            return replace(word, answer=None, proof=proof)
+        value = self.value(answer)
+        is_same = abs(value - proof.bound) <= self.same_bound * max(1.0, abs(value))
+        bound = value if is_same and proof.outcome == "optimal" else proof.bound
+        return replace(word, answer=answer, proof=replace(proof, value=value, bound=bound))

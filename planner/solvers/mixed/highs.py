@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import highspy  # type: ignore[import-untyped]
 import numpy as np
@@ -18,40 +16,27 @@ from planner.solvers.mixed import RawAnswer, judged
 from planner.solvers.solution import Clock, Effort, Word
 
 
-def solve(
-    program: MixedProgram,
-    effort: Effort,
-    *,
-    options: Mapping[str, Any] | None = None,
-    start: FloatArray | None = None,
-) -> Word[FloatArray]:
-    """What HiGHS says; that it failed is said as a refusal.
-
-    Args:
-        options: HiGHS's own, beside those of the effort.
-        start: values of all columns to begin at, (N,).
-    """
+def solve(program: MixedProgram, effort: Effort) -> Word[FloatArray]:
+    """What HiGHS says; that it failed is said as a refusal."""
     clock, prover = Clock(), f"highs {version()}"
     if not program.n_columns:  # HiGHS calls that no model
         raw = RawAnswer(outcome="optimal", values=np.zeros(0), bound=program.offset)
         return judged(program, raw, prover=prover, wall_s=clock.elapsed_s())
     try:
-        raw = _run(program, effort, options or {}, start)
+        raw = _run(program, effort)
     except SolverError as error:
         return Word(answer=None, proof=refusal(prover, str(error), clock.elapsed_s()))
     return judged(program, raw, prover=prover, wall_s=clock.elapsed_s())
 
 
-def _run(
-    program: MixedProgram, effort: Effort, options: Mapping[str, Any], start: FloatArray | None
-) -> RawAnswer:
+def _run(program: MixedProgram, effort: Effort) -> RawAnswer:
     highs = highspy.Highs()
-    set_options(highs, {**options_of(effort), **options})
+    set_options(highs, {**options_of(effort), **program.hints.get("highs", {})})
     if highs.passModel(highs_lp(program)) == highspy.HighsStatus.kError:
         raise SolverError(f"highs does not take the program `{program.name}`")
-    if start is not None:
+    if program.start is not None:
         known = highspy.HighsSolution()
-        known.col_value = start.tolist()
+        known.col_value = program.start.tolist()
         highs.setSolution(known)
     is_linear = not program.is_whole.any()
     interrupted = run_highs(highs, effort=effort, is_linear=is_linear)

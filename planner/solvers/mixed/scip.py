@@ -7,7 +7,6 @@ import math
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,13 +24,8 @@ GRACE_S = 1.0
 """Beyond the time limit, until the process is ended: to start and to hand over takes so long."""
 
 
-def solve(
-    program: MixedProgram, effort: Effort, *, options: Mapping[str, Any] | None = None
-) -> Word[FloatArray]:
+def solve(program: MixedProgram, effort: Effort) -> Word[FloatArray]:
     """What SCIP says; that it failed, or could not be started, is said as a refusal.
-
-    Args:
-        options: SCIP's own parameters, beside those of the effort.
 
     Raises:
         KeyboardInterrupt: interrupted; the process is ended before.
@@ -39,7 +33,7 @@ def solve(
     clock = Clock()
     prover = f"scip (ortools {version('ortools')})"
     try:
-        said = _ask(program, effort, options or {})
+        said = _ask(program, effort)
     except (OSError, ValueError) as error:
         return Word(answer=None, proof=refusal(prover, str(error), clock.elapsed_s()))
     if said is None:
@@ -62,9 +56,7 @@ def _finite(bound: float) -> float:
     return bound if bound > -1e20 else -math.inf
 
 
-def _ask(
-    program: MixedProgram, effort: Effort, options: Mapping[str, Any]
-) -> dict[str, Any] | None:
+def _ask(program: MixedProgram, effort: Effort) -> dict[str, Any] | None:
     """The worker's word; None if time ran out before it said any.
 
     Raises:
@@ -78,7 +70,7 @@ def _ask(
         "randomization/randomseedshift": effort.seed,
         # its usual 1e-6 is what answers were seen to differ by
         "numerics/feastol": 1e-9,
-        **options,
+        **program.hints.get("scip", {}),
     }
     head = {"time_limit_s": limit_s, "parameters": parameters, "n_bytes": len(text)}
     # -P: what lies beside the worker is not imported in place of what it means;

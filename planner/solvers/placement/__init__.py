@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from typing import Any
 
+import numpy as np
+
+from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
 from planner.programs.layout import RELATIVE_TOLERANCE, ceiling, exceeds
-from planner.programs.mixed import MixedProgram
+from planner.programs.mixed import TOLERANCE, MixedProgram
 from planner.programs.placement import (
     Counts,
     PlacementProgram,
@@ -29,7 +31,9 @@ from planner.programs.placement import (
     total,
     violations,
 )
-from planner.programs.proofs import is_closed, refusal
+from planner.programs.proofs import is_closed
+from planner.programs.stating import placement_rows
+from planner.solvers.mixed import MIXED_SOLVERS, Formulation
 from planner.solvers.proving import Proved, Prover, prove
 from planner.solvers.solution import Effort, Word
 from planner.specs.ask.targets import Wanted
@@ -102,7 +106,7 @@ def solve_placement(
     if known and is_closed(known[0].proof.value, known[0].proof.bound, effort.gap):
         solution = prove((), effort, wanted=proof, known=known)
     else:
-        provers, rows = _provers(program, solver, effort), partial(_rows, program)
+        provers, rows = _provers(program, solver, effort), formulation(program).rows
         solution = prove(provers, effort, wanted=proof, known=known, rows=rows)
     if program.ties and solution.answer is not None and solution.status.is_final:
         solution = _settled(program, solution, solver, _time_of_ties(effort, solver, began_s))
@@ -116,9 +120,33 @@ def _time_of_ties(effort: Effort, solver: str, began_s: float) -> Effort:
     return replace(left, time_limit_s=most_s)
 
 
-def _rows(program: PlacementProgram) -> MixedProgram:
-    stated: MixedProgram = import_module(f"{__name__}.highs").build(program)
-    return stated
+def formulation(program: PlacementProgram) -> Formulation[Counts]:
+    """The program as rows."""
+    return Formulation(
+        rows=partial(placement_rows, program),
+        answer=partial(_counts, program),
+        violations=partial(violations, program),
+        value=partial(placement_objective, program),
+        repaired=_finer,
+        same_bound=10 * RELATIVE_TOLERANCE,
+    )
+
+
+def _counts(program: PlacementProgram, values: FloatArray) -> Counts:
+    """Copies of each column: the first of the values."""
+    return Counts(copies=tuple(int(n) for n in np.rint(values[: program.n_columns])))
+
+
+def _finer(rows: MixedProgram, counts: Counts, broken: Mapping[str, float]) -> MixedProgram | None:
+    """The rows for a fine tolerance, with which a search is five times as long."""
+    kinds = ("mip", "primal", "dual")
+    fine = {f"{kind}_feasibility_tolerance": TOLERANCE for kind in kinds}
+    highs = {**rows.hints["highs"], **fine}
+    return (
+        None
+        if highs == rows.hints["highs"]
+        else replace(rows, hints={**rows.hints, "highs": highs})
+    )
 
 
 def _provers(program: PlacementProgram, solver: str, effort: Effort) -> list[Prover[Counts]]:
@@ -147,19 +175,18 @@ def _is_long(program: PlacementProgram, effort: Effort) -> bool:
 
 
 def _prover(program: PlacementProgram, name: str) -> Prover[Counts]:
+    if name in MIXED_SOLVERS:
+        return partial(formulation(program).word, name)
+
     def ask(effort: Effort) -> Word[Counts]:
-        module = import_module(f"{__name__}.{'highs' if name == 'scip' else name}")
-        backend: Backend = module.solve_by_scip if name == "scip" else module.solve
+        backend: Backend = import_module(f"{__name__}.{name}").solve
         return backend(program, effort)
 
     return ask
 
 
 def _time_left(effort: Effort, began_s: float) -> Effort:
-    if effort.time_limit_s is None:
-        return effort
-    left_s = effort.time_limit_s - (time.perf_counter() - began_s)
-    return replace(effort, time_limit_s=max(left_s, LEAST_TIME_S))
+    return effort.less(time.perf_counter() - began_s, least_s=LEAST_TIME_S)
 
 
 def _settled(
@@ -209,31 +236,6 @@ PlacementSolution = Proved[Counts]
 
 MOST_COPIES = 1 << 24
 """Of a column: with bounds of 2^40 HiGHS 1.13 has called optimal what was 2 % off."""
-
-
-def judged(
-    program: PlacementProgram, word: Word[Any], counts: Counts | None, *, wall_s: float
-) -> Word[Counts]:
-    """A solver's word of the program's rows as one of the program: an answer only if it is one.
-
-    Args:
-        word: of the rows, or of whatever else the solver read.
-        counts: what its answer means; None without one.
-        wall_s: that building and solving took.
-    """
-    proof = replace(word.proof, wall_s=wall_s)
-    if counts is None:
-        return replace(word, answer=None, proof=replace(proof, value=math.inf))
-    broken = violations(program, counts)
-    if broken:
-        row, excess = max(broken.items(), key=lambda item: item[1])
-        proof = refusal(proof.prover, f"its answer breaks `{row}` by {excess:.3g}", wall_s)
-        return replace(word, answer=None, proof=proof)
-    value = placement_objective(program, counts)
-    # within rounding of the solver's own sums the two are one number
-    near = abs(value - proof.bound) <= 10 * RELATIVE_TOLERANCE * max(1.0, abs(value))
-    bound = value if near and proof.outcome == "optimal" else proof.bound
-    return replace(word, answer=counts, proof=replace(proof, value=value, bound=bound))
 
 
 def counted(program: PlacementProgram) -> Word[Counts] | None:

@@ -14,7 +14,7 @@ from planner.equations.arrays import FloatArray, IntArray
 from planner.errors import SolverError
 from planner.programs.placement import Counts, PlacementProgram, most_copies
 from planner.programs.proofs import enumeration
-from planner.solvers.placement import judged
+from planner.solvers.placement import formulation
 from planner.solvers.solution import Clock, Effort, Word
 
 MOST_CHOICES = 2_000_000
@@ -37,7 +37,7 @@ def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
         found = Counts(copies=tuple(table[first].tolist()))
     proof = enumeration(len(table), best, clock.elapsed_s())
     word = Word(answer=found, proof=proof, n_nodes=len(table))
-    return judged(program, word, found, wall_s=clock.elapsed_s())
+    return formulation(program).judged(word, found, wall_s=clock.elapsed_s())
 
 
 def is_small(program: PlacementProgram, most: int) -> bool:

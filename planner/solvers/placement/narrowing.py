@@ -28,7 +28,7 @@ from planner.programs.proofs import MULTIPLIERS, is_closed, refusal
 from planner.programs.relaxation import Priced, Relaxation, priced, relaxation
 from planner.solvers.highs_run import version
 from planner.solvers.mixed import highs
-from planner.solvers.placement import judged, swapping
+from planner.solvers.placement import formulation, swapping
 from planner.solvers.placement.pricing import prices_of
 from planner.solvers.placement.starting import greedy
 from planner.solvers.solution import Clock, Effort, Stop, Word
@@ -151,7 +151,7 @@ class _Search:
         limit_s = max(min(self._slice_s, self._left_s()), LEAST_S)
         effort = replace(self._effort, time_limit_s=limit_s, on_progress=None)
         start = None if self.counts is None else (np.append(chosen, 0) - held)[kept]
-        word = highs.solve(self._part(held, kept, right), effort, start=start)
+        word = highs.solve(replace(self._part(held, kept, right), start=start), effort)
         self._n_nodes += word.n_nodes
         if word.answer is not None:
             held[kept] += np.rint(word.answer).astype(np.int64)
@@ -241,7 +241,7 @@ class _Search:
             stopped_by=stopped_by,
             besides=(priced_out,),
         )
-        return judged(self._program, word, self.counts, wall_s=proof.wall_s)
+        return formulation(self._program).judged(word, self.counts, wall_s=proof.wall_s)
 
     @property
     def _is_closed(self) -> bool:

@@ -19,7 +19,7 @@ from ortools.sat.python import cp_model
 
 from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
-from planner.solvers.cpsat import run_cpsat
+from planner.solvers.mixed.cpsat import run_cpsat
 from planner.tools.experts.solvers.patterns import (
     USUAL_STEPS,
     PatternProgram,

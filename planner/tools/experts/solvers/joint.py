@@ -1,4 +1,4 @@
-"""The placement program as it stands in `tools.experts.program`, whole, for small instances.
+"""The placement program as it stands in `programs.experts`, whole, for small instances.
 
 Equal shares are a choice of the count: z_en is 1 if expert e has n copies, and y_eng of them are
 on rank g. With weighted shares x_eg is what rank g serves of e.
@@ -11,31 +11,30 @@ on rank g. With weighted shares x_eg is what rank g serves of e.
     load       Σ_e x_eg ≤ T;  Σ_g x_eg = load_e;  x_eg ≤ load_e Σ_n y_eng    weighted
     moves      m_eg ≥ Σ_n y_eng - present_eg                      ∀ e, g
     groups     y_eng ≤ n u_(group of e, node of g),  Σ_node u = 1
-
-It is stated twice: as rows, for HiGHS and SCIP, and (equal shares) for CP-SAT in integers, its
-coefficients rounded down so that its bound holds.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
-from ortools.sat.python import cp_model
 
-from planner.equations.arrays import IntArray
-from planner.errors import SolverError
+from planner.equations.arrays import FloatArray, IntArray
 from planner.programs.mixed import MixedBuilder, MixedProgram
-from planner.programs.proofs import refusal
-from planner.solvers.cpsat import ask, prover, set_parameters
-from planner.solvers.mixed import solver_of
-from planner.solvers.solution import Clock, Effort, Word
-from planner.tools.experts.program import ExpertProgram
+from planner.solvers.mixed import Formulation
+from planner.tools.experts.program import (
+    ExpertProgram,
+    Placement,
+    equal_placement,
+    objective,
+    violations,
+)
+from planner.tools.experts.solvers.weighted import best_shares
 
 CPSAT_EFFORT = 1.0  # CP-SAT's own measure of work: seconds, up to ten of them here
-_SCALE = 2.0**34
 _Held: TypeAlias = dict[tuple[int, int], list[int]]
 
 
@@ -51,7 +50,8 @@ def joint_rows(program: ExpertProgram) -> MixedProgram:
     Args:
         program: with either way to split.
     """
-    posed = MixedBuilder()
+    hints = {"cp_model_presolve": True, "max_deterministic_time": CPSAT_EFFORT}
+    posed = MixedBuilder(hints={"cpsat": {**hints, "objective_bits": 34}})
     load = (program.load / program.mean_load).tolist()
     peak = posed.column("T", sum(load), cost=1.0)
     held = (_equal_rows if program.split == "equal" else _weighted_rows)(posed, program, load, peak)
@@ -75,18 +75,33 @@ def joint_rows(program: ExpertProgram) -> MixedProgram:
     return posed.program("experts")
 
 
-def rows_word(name: str, program: ExpertProgram, effort: Effort) -> Word[IntArray]:
-    """What a solver of rows, of `MIXED_SOLVERS`, says: copies [E, G], values in mean loads."""
+def split(program: ExpertProgram, copies: IntArray) -> Placement:
+    """Copies [E, G] with shares as the program splits: the best, where there is a choice."""
+    return equal_placement(copies) if program.split == "equal" else best_shares(program, copies)
+
+
+def formulation(program: ExpertProgram) -> Formulation[IntArray]:
+    """The program as rows, of copies [E, G]; values in mean loads."""
     rows = joint_rows(program)
-    word = solver_of(name)(rows, effort)
-    copies = None
-    if word.answer is not None:
-        copies = np.zeros((program.n_experts, program.n_ranks), dtype=np.int64)
-        for column, value in zip(rows.columns, word.answer.tolist(), strict=True):
-            if column.startswith("y("):
-                *_, e, g = column[2:-1].split(",")
-                copies[int(e), int(g)] += round(value)
-    return Word(answer=copies, proof=word.proof, n_nodes=word.n_nodes, stopped_by=word.stopped_by)
+
+    def broken(copies: IntArray) -> dict[str, float]:
+        return dict.fromkeys(violations(program, split(program, copies)), 1.0)
+
+    return Formulation(
+        rows=lambda: rows,
+        answer=partial(_copies, program, rows.columns),
+        violations=broken,
+        value=lambda copies: objective(program, split(program, copies)) / program.mean_load,
+    )
+
+
+def _copies(program: ExpertProgram, columns: tuple[str, ...], values: FloatArray) -> IntArray:
+    copies = np.zeros((program.n_experts, program.n_ranks), dtype=np.int64)
+    for column, value in zip(columns, values.tolist(), strict=True):
+        if column.startswith("y("):
+            *_, e, g = column[2:-1].split(",")
+            copies[int(e), int(g)] += round(value)
+    return copies
 
 
 def _equal_rows(posed: MixedBuilder, program: ExpertProgram, load: list[float], peak: int) -> _Held:
@@ -131,94 +146,9 @@ def _weighted_rows(
     return held
 
 
-def solve_cpsat(
-    program: ExpertProgram,
-    *,
-    hint: IntArray | None = None,
-    seed: int = 0,
-    time_limit_s: float = math.inf,
-) -> Word[IntArray]:
-    """What CP-SAT says: copies [E, G] of equal shares, the bound in mean loads.
-
-    Args:
-        program: with equal shares.
-        hint: copies [E, G] to begin with.
-        seed: of CP-SAT.
-        time_limit_s: wall time, beside CP-SAT's own measure of work.
-    """
-    clock = Clock()
-    model = cp_model.CpModel()
-    scale = _SCALE / max(float(program.load.sum()), 1e-300)
-    peak = model.new_int_var(0, math.ceil(_SCALE), "T")
-    y: dict[tuple[int, int, int], cp_model.IntVar] = {}
-    for e in range(program.n_experts):
-        counts = range(1, _most_copies(program) + 1)
-        z = {n: model.new_bool_var(f"z{e},{n}") for n in counts}
-        model.add_exactly_one(z.values())
-        for n in counts:
-            for g in range(program.n_ranks):
-                y[e, n, g] = model.new_int_var(0, min(n, program.n_slots), f"y{e},{n},{g}")
-            model.add(sum(y[e, n, g] for g in range(program.n_ranks)) == n * z[n])
-    held = _totals(program, y)
-    for g in range(program.n_ranks):
-        model.add(sum(t for (_, rank), t in held.items() if rank == g) <= program.n_slots)
-        terms = [
-            (v, math.floor(float(program.load[e]) / n * scale))
-            for (e, n, rank), v in y.items()
-            if rank == g
-        ]
-        total = cp_model.LinearExpr.weighted_sum([v for v, _ in terms], [c for _, c in terms])
-        model.add(total <= peak)
-    moves = []
-    if program.present is not None and program.move_price:
-        for (e, g), total_held in held.items():
-            move = model.new_int_var(0, program.n_slots, f"m{e},{g}")
-            model.add(move >= total_held - int(program.present[e, g]))
-            moves.append(move)
-    for groups, rows in _group_rows(program):
-        u = {key: model.new_bool_var(f"u{key}") for key in groups}
-        for members in rows:
-            model.add_exactly_one([u[key] for key in members])
-        for (e, g), total_held in held.items():
-            model.add(total_held <= program.n_slots * u[_pair(program, e, g)])
-    price = math.floor(program.move_price * program.mean_load * scale)
-    model.minimize(peak + price * sum(moves))
-    if hint is not None:
-        counts_hint = hint.sum(axis=1)
-        for (e, n, g), v in y.items():
-            model.add_hint(v, int(hint[e, g]) if counts_hint[e] == n else 0)
-    solver = cp_model.CpSolver()
-    limit_s = None if time_limit_s == math.inf else time_limit_s
-    effort = Effort(seed=seed, time_limit_s=limit_s)
-    set_parameters(solver, effort, spent_s=0.0)
-    solver.parameters.cp_model_presolve = True
-    solver.parameters.max_deterministic_time = CPSAT_EFFORT
-    steps = scale * program.mean_load  # of one mean load
-    try:
-        word = ask(solver, model, effort, scale=steps, clock=clock)
-    except SolverError as error:
-        return Word(answer=None, proof=refusal(prover(), str(error), clock.elapsed_s()))
-    copies = None
-    if word.answer is not None:
-        copies = _copies(program, {key: solver.value(v) for key, v in y.items()})
-    return Word(answer=copies, proof=word.proof, n_nodes=word.n_nodes, stopped_by=word.stopped_by)
-
-
 def _most_copies(program: ExpertProgram) -> int:
     """Copies that an expert can have while every other has one."""
     return program.n_all_slots - program.n_experts + 1
-
-
-def _totals(
-    program: ExpertProgram, y: dict[tuple[int, int, int], Any]
-) -> dict[tuple[int, int], Any]:
-    """Copies of each expert on each rank, whatever its count, as expressions."""
-    counts = range(1, _most_copies(program) + 1)
-    return {
-        (e, g): sum(y[e, n, g] for n in counts)
-        for e in range(program.n_experts)
-        for g in range(program.n_ranks)
-    }
 
 
 def _group_rows(
@@ -235,10 +165,3 @@ def _pair(program: ExpertProgram, e: int, g: int) -> tuple[int, int]:
     """Group of an expert and node of a rank."""
     assert program.group is not None
     return int(program.group[e]), int(program.node_of_rank[g])
-
-
-def _copies(program: ExpertProgram, values: dict[tuple[int, int, int], int]) -> IntArray:
-    copies = np.zeros((program.n_experts, program.n_ranks), dtype=np.int64)
-    for (e, _, g), count in values.items():
-        copies[e, g] += count
-    return copies

@@ -92,6 +92,7 @@ def pair_rows(load: FloatArray, at_most: float, *, n_ranks: int) -> PairRows | N
         is_whole=np.ones(n, dtype=np.bool_),
         columns=tuple(f"z({e},{k})" for e, k in zip(expert, count, strict=True)),
         rows=tuple(f"row({r})" for r in range(n_rows)),
+        hints={"cpsat": {"linearization_level": 2, "max_deterministic_time": EFFORT}},
     )
     return PairRows(rows=rows, expert=expert, count=count, n_experts=n_experts)
 
@@ -104,7 +105,7 @@ def pairs_within(posed: PairRows, *, seed: int = 0, until_s: float = math.inf) -
         until_s: `time.perf_counter()` to stop at.
     """
     limit_s = None if until_s == math.inf else max(0.0, until_s - time.perf_counter())
-    return cpsat.solve(posed.rows, Effort(seed=seed, time_limit_s=limit_s), work=EFFORT)
+    return cpsat.solve(posed.rows, Effort(seed=seed, time_limit_s=limit_s))
 
 
 def pairs_refuted(

@@ -11,8 +11,9 @@ import numpy as np
 
 from planner.equations.arrays import IntArray
 from planner.errors import SolverError
-from planner.programs.proofs import Vouched, claim, refusal, vouched
-from planner.solvers.proving import Proved, in_hand, prove
+from planner.programs.proofs import Vouched, claim, vouched
+from planner.solvers.mixed import Formulation
+from planner.solvers.proving import Proved, Prover, in_hand, prove
 from planner.solvers.solution import Effort, Status, Word
 from planner.specs.ask.targets import Wanted
 from planner.specs.records.certificates import Proof
@@ -29,10 +30,10 @@ from planner.tools.experts.solvers.arranging import arranged, cheapest_on_the_wa
 from planner.tools.experts.solvers.exhaustive import enumerated, n_placements
 from planner.tools.experts.solvers.flat import greedy, race, simple_bound
 from planner.tools.experts.solvers.grouped import grouped
-from planner.tools.experts.solvers.joint import joint_rows, n_unknowns, rows_word, solve_cpsat
+from planner.tools.experts.solvers.joint import formulation, n_unknowns, split
 from planner.tools.experts.solvers.polish import polish
 from planner.tools.experts.solvers.slots import Found
-from planner.tools.experts.solvers.weighted import best_shares, improve
+from planner.tools.experts.solvers.weighted import improve
 
 MOST_JOINTLY = {"equal": 800, "weighted": 300}
 """Whole numbers of a program that is solved in one piece, by the way to split."""
@@ -95,7 +96,7 @@ def solve_experts(
     limit = max_load(program, state.placement) * (1.0 + slack) * (1.0 + 1e-12)
     there = arranged(program, state.placement.copies, load_limit=limit)
     if (there != state.placement.copies).any():
-        state = replace(state, placement=_split(program, there))
+        state = replace(state, placement=split(program, there))
     placement, bound = _priced(program, state.placement, state.bound)
     state = replace(state, placement=placement, bound=bound)
     if is_small and program.move_price:
@@ -155,10 +156,6 @@ def _weighted(program: ExpertProgram, limits: _Limits) -> _State:
     return _State(placement=placement, bound=bound, proof=proof)
 
 
-def _split(program: ExpertProgram, copies: IntArray) -> Placement:
-    return equal_placement(copies) if program.split == "equal" else best_shares(program, copies)
-
-
 def _priced(program: ExpertProgram, placement: Placement, bound: float) -> tuple[Placement, float]:
     """The cheapest of this placement and those on the way from the present one, and a bound.
 
@@ -171,11 +168,11 @@ def _priced(program: ExpertProgram, placement: Placement, bound: float) -> tuple
     start = complete(program, program.present)
     candidates = [placement]
     if start is not None and program.group is None:
-        candidates.append(_split(program, cheapest_on_the_way(program, start)))
+        candidates.append(split(program, cheapest_on_the_way(program, start)))
     n_missing = int((program.present.sum(axis=1) == 0).sum())
     least = bound + price * max(1, n_missing)
     if not n_missing:
-        stays = _split(program, program.present)
+        stays = split(program, program.present)
         if violations(program, stays):
             least = bound  # copies that go need no move
         else:
@@ -193,15 +190,17 @@ def _jointly(program: ExpertProgram, state: _State, limits: _Limits) -> _State:
         return state
     effort = Effort(time_limit_s=min(left_s, 3 * SECONDS_EACH), gap=limits.gap, seed=limits.seed)
     known = in_hand(state.placement.copies, value / program.mean_load, by="balancing")
+    posed = formulation(program)
     names = ["cpsat"] if program.split == "equal" else []
-    provers = [partial(_word, name, program, state) for name in (*names, "highs", "scip")]
+    provers: list[Prover[IntArray]] = [
+        partial(_word, posed, name) for name in (*names, "highs", "scip")
+    ]
     if n_placements(program) <= MOST_ENUMERATED:
-        provers = [partial(_word, "enumeration", program, state)]
-    rows = partial(joint_rows, program)
-    found = prove(provers, effort, wanted=limits.wanted, known=(known,), rows=rows)
+        provers = [lambda effort: enumerated(program)]
+    found = prove(provers, effort, wanted=limits.wanted, known=(known,), rows=posed.rows)
     unit, placement = program.mean_load, state.placement
     if found.answer is not None:
-        other = _split(program, found.answer)
+        other = split(program, found.answer)
         if not violations(program, other) and objective(program, other) < value:
             placement = other
     words = tuple(
@@ -217,26 +216,10 @@ def _jointly(program: ExpertProgram, state: _State, limits: _Limits) -> _State:
     )
 
 
-def _word(name: str, program: ExpertProgram, state: _State, effort: Effort) -> Word[IntArray]:
-    """What one prover says of the whole program, its copies verified; in mean loads."""
-    if name == "enumeration":
-        return enumerated(program)
+def _word(posed: Formulation[IntArray], name: str, effort: Effort) -> Word[IntArray]:
+    """What one solver says of the whole program, in a part of the time."""
     left_s = SECONDS_EACH if effort.time_limit_s is None else effort.time_limit_s
-    left_s = min(left_s, SECONDS_EACH)
-    if name == "cpsat":
-        hint = state.placement.copies
-        word = solve_cpsat(program, hint=hint, seed=effort.seed, time_limit_s=left_s)
-    else:
-        word = rows_word(name, program, replace(effort, time_limit_s=left_s))
-    if word.answer is None:
-        return word
-    placement = _split(program, word.answer)
-    broken = violations(program, placement)
-    if broken:
-        note = f"its placement breaks {', '.join(broken)}"
-        return replace(word, answer=None, proof=refusal(word.proof.prover, note, word.proof.wall_s))
-    value = objective(program, placement) / program.mean_load
-    return replace(word, proof=replace(word.proof, value=value))
+    return posed.word(name, replace(effort, time_limit_s=min(left_s, SECONDS_EACH)))
 
 
 def _stays_bound(program: ExpertProgram, stays: Placement) -> float:
@@ -302,12 +285,12 @@ def _vouched(state: _State, limits: _Limits, value: float) -> Vouched:
 
 def greedy_placement(program: ExpertProgram) -> Placement:
     """The greedy balancer's placement, with shares as the program splits."""
-    return _split(replace(program, present=None), greedy(program).copies())
+    return split(replace(program, present=None), greedy(program).copies())
 
 
 def placement_of(program: ExpertProgram, copies: IntArray) -> Placement:
     """A given placement, with shares as the program splits."""
-    return _split(program, np.asarray(copies))
+    return split(program, np.asarray(copies))
 
 
 __all__ = ["greedy_placement", "placement_of", "solve_experts"]

@@ -35,7 +35,8 @@ def flow(program: StageProgram, columns: Columns) -> MixedProgram:
     Raises:
         OutOfTimeError: there are many columns, and time ended meanwhile.
     """
-    build = MixedBuilder()
+    # flows are seen by their linear relaxation and not by propagation, so all rows are relaxed
+    build = MixedBuilder(hints={"cpsat": {"linearization_level": 2}})
     rows: dict[tuple[object, ...], dict[int, float]] = defaultdict(dict)
     rows["start",] = {}  # though nothing may start
     parts = (columns.kind, columns.first, columns.last, columns.n_next, columns.run_ms)

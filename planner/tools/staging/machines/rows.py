@@ -166,7 +166,7 @@ def seated(
     last = len(stages) - 1
     passes = [s for s in range(last) if regions[s] != regions[s + 1]]
     touching = sorted({0, last, *passes, *(s + 1 for s in passes)})
-    posed = MixedBuilder()
+    posed = MixedBuilder(hints={"highs": {"mip_max_nodes": MOST_NODES}})
     whole = posed.column("flow", 1.0, cost=-1.0)  # the flow, in shares of the rate that is tried
     seats: dict[tuple[int, int], int] = {}
     flows: dict[tuple[int, int], int] = {}
@@ -239,7 +239,7 @@ def _pass(
 
 def _solved(posed: MixedBuilder) -> FloatArray | None:
     """Values of all variables at the most flow that HiGHS finds; it is replayed, not believed."""
-    word = highs.solve(posed.program("seats"), Effort(), options={"mip_max_nodes": MOST_NODES})
+    word = highs.solve(posed.program("seats"), Effort())
     if word.stopped_by == "interrupt":
         raise KeyboardInterrupt
     return word.answer

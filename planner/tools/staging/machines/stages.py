@@ -13,7 +13,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from planner.errors import SolverError
-from planner.solvers.cpsat import run_cpsat
+from planner.solvers.mixed.cpsat import run_cpsat
 from planner.tools.staging.machines.patterns import Patterns, crossings
 from planner.tools.staging.machines.program import Classes
 
