@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from math import isqrt
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
+AnyInts: TypeAlias = NDArray[np.integer[Any]]
+"""Whole numbers of any width: of a large program narrow ones take an eighth of the memory."""
 
 
 @cache

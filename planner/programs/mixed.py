@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.equations.arrays import AnyInts, BoolArray, FloatArray
 
 TOLERANCE = 1e-9
 """Of a row, as a share of its right side or absolute: rounding, never a real excess."""
@@ -41,7 +41,7 @@ class MixedProgram:
         low, high: of each row (R,); one of them may be infinite.
         lower, upper: of each column (N,), finite.
         is_whole: whether a column takes whole numbers only (N,).
-        columns, rows: their names, unique (N,), (R,).
+        columns, rows: their names, unique (N,), (R,); numbered where there are none.
         offset: added to the objective.
         rounding: share of its side by which an answer may exceed a row, beyond what the row says:
             what counts in whole steps adds it, so that a side that is met exactly is met.
@@ -54,23 +54,23 @@ class MixedProgram:
 
     name: str
     cost: FloatArray
-    row: IntArray
-    column: IntArray
+    row: AnyInts
+    column: AnyInts
     value: FloatArray
     low: FloatArray
     high: FloatArray
     lower: FloatArray
     upper: FloatArray
     is_whole: BoolArray
-    columns: tuple[str, ...]
-    rows: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
     offset: float = 0.0
     rounding: float = 0.0
     hints: Hints = field(default_factory=dict)
     start: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        n, r, e = len(self.columns), len(self.rows), len(self.value)
+        n, r, e = self.n_columns, self.n_rows, len(self.value)
         wanted = {
             "cost": n, "lower": n, "upper": n, "is_whole": n,
             "low": r, "high": r, "row": e, "column": e, "value": e,
@@ -78,6 +78,9 @@ class MixedProgram:
         for name, length in wanted.items():
             if getattr(self, name).shape != (length,):
                 raise ValueError(f"{name} has shape {getattr(self, name).shape}, not ({length},)")
+        for names, length in ((self.columns, n), (self.rows, r)):
+            if len(names) not in (0, length):
+                raise ValueError(f"{len(names)} names of {length} columns or rows")
         for name in ("cost", "value", "lower", "upper"):
             if not np.isfinite(getattr(self, name)).all():
                 raise ValueError(f"{self.name}: `{name}` has entries that are not finite")
@@ -94,6 +97,12 @@ class MixedProgram:
     @property
     def n_rows(self) -> int:
         return len(self.low)
+
+    def column_name(self, j: int) -> str:
+        return self.columns[j] if self.columns else f"x[{j}]"
+
+    def row_name(self, r: int) -> str:
+        return self.rows[r] if self.rows else f"row[{r}]"
 
 
 def mixed_objective(program: MixedProgram, values: FloatArray) -> float:
@@ -123,19 +132,33 @@ def mixed_violations(
     outside = np.maximum(program.lower - values, values - program.upper)
     whole = np.where(program.is_whole, np.abs(values - np.rint(values)), 0.0)
     for j in np.flatnonzero((outside > tolerance) | (whole > tolerance)).tolist():
-        broken[program.columns[j]] = float(max(outside[j], whole[j]))
+        broken[program.column_name(j)] = float(max(outside[j], whole[j]))
     left, terms = activity(program, values), np.ones(program.n_rows)
     np.maximum.at(terms, program.row, np.abs(program.value * values[program.column]))
     excess = np.maximum(program.low - left, left - program.high)
     for r in np.flatnonzero(excess > tolerance * terms).tolist():
-        broken[program.rows[r]] = float(excess[r])
+        broken[program.row_name(r)] = float(excess[r])
     return broken
 
 
-def safe_bound(program: MixedProgram, multipliers: FloatArray) -> float:
-    """What any multipliers (R,) of the rows prove: no feasible choice is below this.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Priced:
+    """What multipliers of the rows prove.
 
-    With y_r times the row taken off the objective, what is left falls apart into columns:
+    Args:
+        bound: no feasible choice is below it; −inf where a sum overflows.
+        reduced: of each column (N,): where 0 is its lower bound, a choice that uses a whole unit
+            of it is no better than `bound + reduced`.
+    """
+
+    bound: float
+    reduced: FloatArray
+
+
+def priced(program: MixedProgram, multipliers: FloatArray) -> Priced:
+    """What any multipliers (R,) of the rows prove.
+
+    With y_r times each row taken off the objective, what is left falls apart into columns:
 
         bound = offset + Σ_r min over the row's sides of y_r b_r + Σ_j min over the box of d_j x_j,
         d_j = cost_j − Σ_r y_r a_rj.
@@ -143,10 +166,7 @@ def safe_bound(program: MixedProgram, multipliers: FloatArray) -> float:
     A multiplier of a side that is infinite counts as zero. Nobody's word is needed for y: the
     bound holds for any, and all its sums are rounded down: of a sum of n products each result
     is off by at most n u / (1 − n u) times the sum of what is summed, absolutely
-    [Higham2002, 3.5]; that much, of every sum together, is taken off.
-
-    Returns:
-        −inf where a sum overflows.
+    [Higham2002, 3.5]; that much, of every sum, is taken off.
 
     Source: [NeumaierShcherbina2004].
     """
@@ -155,19 +175,42 @@ def safe_bound(program: MixedProgram, multipliers: FloatArray) -> float:
     y = np.where((y < 0) & ~np.isfinite(program.high), 0.0, y)
     side = np.where(y > 0, program.low, program.high)
     of_rows = np.where(y != 0, y * np.where(y != 0, side, 0.0), 0.0)
-    taken = program.value * y[program.row]
-    reduced, mass = program.cost.copy(), np.abs(program.cost)
-    np.subtract.at(reduced, program.column, taken)
-    np.add.at(mass, program.column, np.abs(taken))
-    box = np.maximum(np.abs(program.lower), np.abs(program.upper))
-    of_columns = np.minimum(reduced * program.lower, reduced * program.upper)
-    bound = program.offset + float(of_rows.sum()) + float(of_columns.sum())
-    longest = program.n_rows + program.n_columns + len(program.value) + 8
-    share = longest * _UNIT_ROUNDOFF / (1.0 - longest * _UNIT_ROUNDOFF)
+    taken, n = program.value * y[program.row], program.n_columns
+    reduced = program.cost - np.bincount(program.column, taken, n)
+    mass = np.abs(program.cost) + np.bincount(program.column, np.abs(taken), n)
+    share = _share_lost(program.n_rows + n + len(taken))
+    corners = (reduced * at - share * mass * np.abs(at) for at in (program.lower, program.upper))
+    of_columns = np.minimum(*corners)
+    lost = share * (abs(program.offset) + np.abs(of_rows).sum() + np.abs(of_columns).sum())
     # the last factor covers the rounding of this sum itself
-    off = share * (abs(program.offset) + np.abs(of_rows).sum() + mass @ box) * 2.0
-    safe = bound - float(off)
-    return safe if math.isfinite(safe) else -math.inf
+    bound = program.offset + float(of_rows.sum()) + float(of_columns.sum()) - 2.0 * float(lost)
+    bound = bound if math.isfinite(bound) else -math.inf
+    return Priced(bound=bound, reduced=reduced - share * mass)
+
+
+def _share_lost(n_terms: int) -> float:
+    """What a sum of so many products may be off by, as a share of the sum of their sizes."""
+    n = n_terms + 8
+    return n * _UNIT_ROUNDOFF / (1.0 - n * _UNIT_ROUNDOFF)
+
+
+def with_row(
+    program: MixedProgram, columns: AnyInts, values: FloatArray, at_most: float, name: str = ""
+) -> MixedProgram:
+    """With one more row, Σ values × columns ≤ at_most.
+
+    Args:
+        name: where rows have names.
+    """
+    return replace(
+        program,
+        row=np.append(program.row, np.full(len(columns), program.n_rows, program.row.dtype)),
+        column=np.append(program.column, columns.astype(program.column.dtype)),
+        value=np.append(program.value, values),
+        low=np.append(program.low, -np.inf),
+        high=np.append(program.high, at_most),
+        rows=(*program.rows, name) if program.rows else (),
+    )
 
 
 def as_mps(program: MixedProgram, *, notes: Sequence[str] = ()) -> str:
@@ -176,8 +219,8 @@ def as_mps(program: MixedProgram, *, notes: Sequence[str] = ()) -> str:
     Args:
         notes: lines of comment at its head.
     """
-    columns = _words(program.columns, "x")
-    rows = _words(program.rows, "r")
+    columns = _words([program.column_name(j) for j in range(program.n_columns)], "x")
+    rows = _words([program.row_name(r) for r in range(program.n_rows)], "r")
     lines = [
         *(f"* {note}" for note in notes),
         f"NAME {_word(program.name)}",
@@ -264,6 +307,22 @@ class MixedBuilder:
         r = len(self.rows)
         self.entries += [(r, column, value) for column, value in terms.items() if value]
         self.rows.append((name, low, high))
+
+    def take(self, program: MixedProgram, columns: Iterable[str]) -> None:
+        """Begin with a program of columns from 0, under names for its columns."""
+        of_columns = zip(
+            columns,
+            program.upper.tolist(),
+            program.cost.tolist(),
+            program.is_whole.tolist(),
+            strict=True,
+        )
+        for name, upper, cost, is_whole in of_columns:
+            self.column(name, upper, cost=cost, is_whole=is_whole)
+        sides = zip(program.low.tolist(), program.high.tolist(), strict=True)
+        self.rows += [(program.row_name(r), *each) for r, each in enumerate(sides)]
+        entries = (part.tolist() for part in (program.row, program.column, program.value))
+        self.entries += zip(*entries, strict=True)
 
     def program(self, name: str) -> MixedProgram:
         """All of it, to be minimised."""

@@ -27,15 +27,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from planner.equations.arrays import FloatArray, IntArray
+from planner.equations.arrays import AnyInts, FloatArray, IntArray
 from planner.programs.layout import RELATIVE_TOLERANCE, ceiling, exceeds
-
-AnyInts = NDArray[np.integer[Any]]
 
 UNLIMITED = 1 << 40
 """Replicas of a model, or right side of a resource, that nothing reaches."""

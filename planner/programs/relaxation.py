@@ -8,30 +8,22 @@ All rows as sums that are at most something; s stands in a demand's row of a sha
     Σ_j column_j n_j ≤ at_most                                        limits
     s - Σ_j column_j n_j ≤ added   (without s: ≤ added - 1)           cuts
 
-Prices y ≥ 0 of the rows give a bound by arithmetic alone, whoever found them (Lagrange): the
-objective plus y times the excess of each row is no larger than the objective wherever the rows
-hold, and its least over 0 ≤ n ≤ most falls apart into columns,
-
-    bound = Σ_j min(0, d_j) most_j - Σ_r y_r right_r,       d_j = objective_j + Σ_r y_r a_rj.
-
-With the d_j, the reduced costs, it says more: whoever uses a column of d_j > 0 pays at least
-bound + d_j. So a column whose d_j is more than what is between the bound and a choice in hand
-is in no better choice, and may be left out. All sums are rounded down: what n products may be
-off by, n u / (1 - n u) of what is summed absolutely, is taken off ([Higham2002] 3.5).
+What prices of the rows prove, whoever found them, is said in `programs.mixed.priced`. A column
+whose reduced cost is more than what is between that bound and a choice in hand is in no better
+choice, and may be left out.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.programs.layout import RELATIVE_TOLERANCE, ceiling
+from planner.programs.mixed import MixedProgram
 from planner.programs.placement import (
     UNLIMITED,
-    AnyInts,
     PlacementProgram,
     largest_share,
     most_copies,
@@ -43,47 +35,12 @@ MOST_COUNTS = 6
 MOST_COUNTED = 1e6
 """Of the least column, that another is worth."""
 
-_UNIT_ROUNDOFF = 2.0**-53
 
+def relaxation(program: PlacementProgram) -> MixedProgram:
+    """The rows of a program that can bind, over copies n and, last, the share s.
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Relaxation:
-    """A placement program as one matrix of R rows over J columns and, last, the share.
-
-    Args:
-        row, column, value: the entries of the matrix, (E,); no pair twice.
-        right: right sides, (R,).
-        objective: what is minimised, (J + 1,).
-        most: the largest value of each, (J + 1,).
+    Only copies are said to be whole; for what a linear program is solved that does not matter.
     """
-
-    row: AnyInts
-    column: AnyInts
-    value: FloatArray
-    right: FloatArray
-    objective: FloatArray
-    most: FloatArray
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.right)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Priced:
-    """What prices of the rows prove.
-
-    Args:
-        bound: no choice is better.
-        reduced: a choice that uses a column is no better than `bound + reduced`, (J,).
-    """
-
-    bound: float
-    reduced: FloatArray
-
-
-def relaxation(program: PlacementProgram) -> Relaxation:
-    """The rows of a program that can bind."""
     most = most_copies(program).astype(float)
     uses, n = program.uses, program.n_columns
     used = np.zeros(program.n_resources)
@@ -100,13 +57,17 @@ def relaxation(program: PlacementProgram) -> Relaxation:
         columns.append(np.append(members, n) if share else members)
         values.append(np.append(coefficients, share) if share else coefficients)
         right.append(most_of_row)
-    return Relaxation(
+    return MixedProgram(
+        name="relaxation",
         row=np.concatenate(rows, dtype=np.int32),
         column=np.concatenate(columns, dtype=np.int32),
         value=np.concatenate(values),
-        right=np.array(right),
-        objective=_objective(program),
-        most=np.append(most, largest_share(program)),
+        low=np.full(len(right), -math.inf),
+        high=np.array(right),
+        cost=_objective(program),
+        lower=np.zeros(n + 1),
+        upper=np.append(most, largest_share(program)),
+        is_whole=np.arange(n + 1) < n,
     )
 
 
@@ -146,42 +107,6 @@ def _cut_rows(program: PlacementProgram) -> list[tuple[IntArray, FloatArray, flo
         share = 0.0 if needed else 1.0
         rows.append((members, -cut.column[members], cut.added - needed + lost, share))
     return rows
-
-
-def priced(relaxed: Relaxation, prices: FloatArray) -> Priced:
-    """What prices of the rows, (R,), prove, rounded down; those that are none count as zero."""
-    prices = np.where(np.isfinite(prices), np.maximum(prices, 0.0), 0.0)
-    paid, size = relaxed.value * prices[relaxed.row], len(relaxed.objective)
-    reduced = relaxed.objective + np.bincount(relaxed.column, paid, size)
-    mass = np.abs(relaxed.objective) + np.bincount(relaxed.column, np.abs(paid), size)
-    off = _share_lost(len(paid) + size + relaxed.n_rows)
-    reduced -= off * mass
-    least, spent = np.minimum(reduced, 0.0) * relaxed.most, prices * relaxed.right
-    lost = off * (np.abs(least).sum() + np.abs(spent).sum())
-    bound = float(least.sum() - spent.sum() - 2.0 * lost)
-    return Priced(bound=bound if math.isfinite(bound) else -math.inf, reduced=reduced[:-1])
-
-
-def _share_lost(n_terms: int) -> float:
-    """What a sum of so many products may be off by, as a share of the sum of their sizes."""
-    n = n_terms + 8
-    return n * _UNIT_ROUNDOFF / (1.0 - n * _UNIT_ROUNDOFF)
-
-
-def with_row(relaxed: Relaxation, coefficients: FloatArray, at_most: float) -> Relaxation:
-    """With one more row, Σ coefficients_j n_j ≤ at_most, that whoever adds it has proved.
-
-    Args:
-        coefficients: of the columns, (J,).
-    """
-    members = np.flatnonzero(coefficients)
-    return replace(
-        relaxed,
-        row=np.append(relaxed.row, np.full(len(members), relaxed.n_rows, np.int32)),
-        column=np.append(relaxed.column, members.astype(np.int32)),
-        value=np.append(relaxed.value, coefficients[members]),
-        right=np.append(relaxed.right, at_most),
-    )
 
 
 def whole_counts(program: PlacementProgram) -> list[FloatArray]:

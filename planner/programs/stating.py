@@ -75,22 +75,14 @@ def placement_rows(program: PlacementProgram) -> MixedProgram:
     how many there are together does. 4096 devices take half the time, 2048 a quarter.
     """
     relaxed, rows = relaxation(program), MixedBuilder(hints=PLACEMENT_HINTS)
-    most, cost = relaxed.most.tolist(), relaxed.objective.tolist()
-    for j, is_whole in enumerate([*[True] * program.n_columns, False]):
-        rows.column(f"n[{j}]" if is_whole else "s", most[j], cost=cost[j], is_whole=is_whole)
-    terms: list[dict[int, float]] = [{} for _ in range(relaxed.n_rows)]
-    entries = (values.tolist() for values in (relaxed.row, relaxed.column, relaxed.value))
-    for r, column, value in zip(*entries, strict=True):
-        terms[r][column] = value
-    for r, right in enumerate(relaxed.right.tolist()):
-        rows.row(f"row[{r}]", terms[r], -math.inf, right)
+    rows.take(relaxed, [*(f"n[{j}]" for j in range(program.n_columns)), "s"])
     for g, members in enumerate(_alike(program)):
-        t = rows.column(f"t[{g}]", float(relaxed.most[members].sum()), is_whole=True)
+        t = rows.column(f"t[{g}]", float(relaxed.upper[members].sum()), is_whole=True)
         rows.row(f"total[{g}]", {**dict.fromkeys(members, 1.0), t: -1.0}, 0.0, 0.0)
     sorts = []
     for k, columns in enumerate(program.limited_sorts):
         sorts.append(rows.column(f"y[{k}]", 1.0, is_whole=True))
-        reach = float(relaxed.most[columns].sum())
+        reach = float(relaxed.upper[columns].sum())
         used = {**dict.fromkeys(columns.tolist(), 1.0), sorts[k]: -reach}
         rows.row(f"used[{k}]", used, -math.inf, 0.0)
     if sorts:

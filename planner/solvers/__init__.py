@@ -21,7 +21,7 @@ from planner.programs.layout import (
     objective,
     violations,
 )
-from planner.programs.mixed import MixedProgram
+from planner.programs.mixed import MixedProgram, with_row
 from planner.programs.proofs import claim
 from planner.programs.stating import layout_rows
 from planner.solvers.mixed import Formulation
@@ -121,16 +121,9 @@ def _without(
     """The rows with one choice cut off: not all of its columns together."""
     if max(broken.values()) > LET_PASS:
         return None
-    columns, n = np.array(chosen.columns, dtype=np.int64), len(chosen.columns)
-    return replace(
-        rows,
-        row=np.concatenate([rows.row, np.full(n, rows.n_rows)]),
-        column=np.concatenate([rows.column, program.n_contexts + columns]),
-        value=np.concatenate([rows.value, np.ones(n)]),
-        low=np.append(rows.low, -np.inf),
-        high=np.append(rows.high, n - 1.0),
-        rows=(*rows.rows, f"not_again[{rows.n_rows}]"),
-    )
+    columns = program.n_contexts + np.array(chosen.columns, dtype=np.int64)
+    ones = np.ones(len(columns))
+    return with_row(rows, columns, ones, len(columns) - 1.0, f"not_again[{rows.n_rows}]")
 
 
 def provers_of(program: LayoutProgram, solver: str) -> list[Prover[Assignment]]:

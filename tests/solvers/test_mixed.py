@@ -20,7 +20,7 @@ from planner.programs.mixed import (
     as_mps,
     mixed_objective,
     mixed_violations,
-    safe_bound,
+    priced,
 )
 from planner.programs.proofs import vouched
 from planner.solvers.kept import keeping_program
@@ -123,7 +123,7 @@ def test_what_cannot_be_is_infeasible(solver):
 )
 def test_any_multipliers_give_a_bound(seed, multipliers):
     program = knapsack(seed=seed)
-    assert safe_bound(program, np.array(multipliers)) <= least(program)
+    assert priced(program, np.array(multipliers)).bound <= least(program)
 
 
 def test_the_multipliers_of_the_relaxation_give_its_value():
@@ -131,13 +131,13 @@ def test_the_multipliers_of_the_relaxation_give_its_value():
     prices, _ = multipliers_of(program, Effort())
     relaxed = replace(program, is_whole=np.zeros(7, dtype=np.bool_))
     value = solver_of("highs")(relaxed, Effort()).proof.value
-    assert value - 1e-9 * abs(value) <= safe_bound(program, prices) <= value
+    assert value - 1e-9 * abs(value) <= priced(program, prices).bound <= value
 
 
 def test_multipliers_of_a_side_that_is_not_there_count_as_none():
     program = replace(knapsack(), low=np.array([-np.inf]))
-    assert safe_bound(program, np.array([5.0])) == safe_bound(program, np.array([0.0]))
-    assert safe_bound(program, np.array([np.nan])) == safe_bound(program, np.array([0.0]))
+    assert priced(program, np.array([5.0])).bound == priced(program, np.array([0.0])).bound
+    assert priced(program, np.array([np.nan])).bound == priced(program, np.array([0.0])).bound
 
 
 def test_sums_are_rounded_to_the_safe_side():
@@ -158,7 +158,7 @@ def test_sums_are_rounded_to_the_safe_side():
         rows=(),
     )
     exact = sum([0.1] * n) - 1.6e-10  # 0.1 is above a tenth by 5.6e-18, the sum of them by 5.6e-14
-    assert exact - 1e-7 < safe_bound(program, np.zeros(0)) < 1000.0 + 5.6e-14
+    assert exact - 1e-7 < priced(program, np.zeros(0)).bound < 1000.0 + 5.6e-14
 
 
 def test_a_program_without_finite_bounds_is_none():

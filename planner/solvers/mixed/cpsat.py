@@ -83,7 +83,8 @@ class _Model:
         self._is_whole = program.is_whole | is_fixed
         self._most = np.maximum(np.abs(program.lower), np.abs(program.upper))
         order = np.argsort(program.row, kind="stable")
-        self._column, self._value = program.column[order], program.value[order]
+        self._column = program.column[order].astype(np.int64)
+        self._value = program.value[order]
         self._ends = np.searchsorted(program.row[order], np.arange(program.n_rows + 1)).tolist()
         self.unit = self._unit()
         """Steps of the objective in one of the program's."""

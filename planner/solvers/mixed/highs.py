@@ -86,5 +86,6 @@ def highs_lp(program: MixedProgram) -> highspy.HighsLp:
     if program.is_whole.any():
         kinds = highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger
         lp.integrality_ = [kinds[whole] for whole in program.is_whole.tolist()]
-    lp.col_names_, lp.row_names_ = list(program.columns), list(program.rows)
+    if program.columns:
+        lp.col_names_, lp.row_names_ = list(program.columns), list(program.rows)
     return lp

@@ -1,7 +1,7 @@
 """A bound of the project's own: multipliers from a linear relaxation, recounted here.
 
 HiGHS solves the relaxation, and whatever it says of the rows' prices is only a proposal: any
-multipliers prove `programs.mixed.safe_bound`, wrong ones prove less. So no solver is believed,
+multipliers prove `programs.mixed.priced`, wrong ones prove less. So no solver is believed,
 and where the relaxation is as good as the program itself, the proof is whole.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
-from planner.programs.mixed import MixedProgram, safe_bound
+from planner.programs.mixed import MixedProgram, priced
 from planner.programs.proofs import MULTIPLIERS, claim, refusal
 from planner.solvers.highs_run import options_of, run_highs, set_options
 from planner.solvers.mixed.highs import highs_lp
@@ -29,8 +29,8 @@ def solve(program: MixedProgram, effort: Effort) -> Word[FloatArray]:
         multipliers, ray = multipliers_of(program, effort)
     except SolverError as error:
         return Word(answer=None, proof=refusal(MULTIPLIERS, str(error), clock.elapsed_s()))
-    bound = -math.inf if multipliers is None else safe_bound(program, multipliers)
-    if ray is not None and safe_bound(_without_cost(program), ray) > 0:
+    bound = -math.inf if multipliers is None else priced(program, multipliers).bound
+    if ray is not None and priced(_without_cost(program), ray).bound > 0:
         bound = math.inf
     return Word(answer=None, proof=claim(MULTIPLIERS, bound, wall_s=clock.elapsed_s()))
 
@@ -65,4 +65,4 @@ def multipliers_of(
 def _signed(program: MixedProgram, ray: FloatArray) -> FloatArray:
     """The ray, or its opposite: which of them proves something is for arithmetic to say."""
     bare = _without_cost(program)
-    return ray if safe_bound(bare, ray) >= safe_bound(bare, -ray) else -ray
+    return ray if priced(bare, ray).bound >= priced(bare, -ray).bound else -ray

@@ -25,9 +25,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray
+from planner.programs.mixed import MixedProgram, priced, with_row
 from planner.programs.placement import Counts, PlacementProgram, placement_objective
 from planner.programs.proofs import MULTIPLIERS, beyond, is_closed, refusal
-from planner.programs.relaxation import Relaxation, priced, relaxation, whole_counts, with_row
+from planner.programs.relaxation import relaxation, whole_counts
 from planner.solvers.placement.pricing import Vertices
 from planner.solvers.placement.starting import greedy
 from planner.solvers.solution import Clock, Effort, Stop, Word
@@ -101,7 +102,7 @@ def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
 class _Counting:
     """The relaxation with rows of whole numbers, and what it took."""
 
-    relaxed: Relaxation
+    relaxed: MixedProgram
     n_splits: int
     is_interrupted: bool
 
@@ -115,12 +116,13 @@ def _counted(
     for count in whole_counts(program):
         spent_s = clock.elapsed_s()
         until_s = spent_s + max(0.0, COUNT_SHARE * left_s - spent_s) / 2
-        aimed = replace(relaxed, objective=np.append(-count, 0.0))  # that sum as large as can be
+        aimed = replace(relaxed, cost=np.append(-count, 0.0))  # that sum as large as can be
         tree = _Tree(program, aimed, effort, (clock, until_s))
         most = tree.whole(found.counted(count))
         n_splits += tree.n_splits
         if math.isfinite(most):
-            relaxed = with_row(relaxed, count, most)
+            members = np.flatnonzero(count)
+            relaxed = with_row(relaxed, members, count[members], most)
         is_interrupted = tree.is_interrupted
         if is_interrupted:
             break
@@ -170,7 +172,7 @@ class _Tree:
     def __init__(
         self,
         program: PlacementProgram,
-        relaxed: Relaxation,
+        relaxed: MixedProgram,
         effort: Effort,
         time: tuple[Clock, float],
     ) -> None:
@@ -188,7 +190,7 @@ class _Tree:
         self._open: list[tuple[float, int, _Branch]] = []
         self._ended = math.inf  # the least bound of branches that are not branched on
         self.n_splits = 0
-        self._push(self._branch(relaxed.most, -math.inf))
+        self._push(self._branch(relaxed.upper, -math.inf))
 
     @property
     def bound(self) -> float:
@@ -279,7 +281,7 @@ class _Tree:
         if found is None:
             return _Branch(most=most, bound=at_least, values=np.zeros(len(most)))
         prices, values = found
-        bound = priced(replace(self._relaxed, most=most), prices).bound
+        bound = priced(replace(self._relaxed, upper=most), -prices).bound
         return _Branch(most=most, bound=max(bound, at_least), values=values)
 
     def _pairs(self, branch: _Branch) -> list[tuple[BoolArray, BoolArray]]:

@@ -118,7 +118,7 @@ class _Rounds:
                 return
             relaxed = relaxation(self._program)
             effort = replace(self._effort, time_limit_s=None)
-            at = Vertices(relaxed, effort, Clock()).at(relaxed.most, left_s)
+            at = Vertices(relaxed, effort, Clock()).at(relaxed.upper, left_s)
             if at is None:
                 return
             copies = np.where(at[1][:-1] > _NONE, at[1][:-1], 0.0)

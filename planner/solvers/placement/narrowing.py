@@ -22,10 +22,10 @@ from dataclasses import replace
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
-from planner.programs.mixed import MixedProgram
+from planner.programs.mixed import MixedProgram, Priced, priced
 from planner.programs.placement import Counts, PlacementProgram, placement_objective, violations
 from planner.programs.proofs import MULTIPLIERS, is_closed, refusal
-from planner.programs.relaxation import Priced, Relaxation, priced, relaxation
+from planner.programs.relaxation import relaxation
 from planner.solvers.highs_run import version
 from planner.solvers.mixed import highs
 from planner.solvers.placement import formulation, swapping
@@ -66,7 +66,7 @@ def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
         proof = refusal(f"highs {version()}", "", clock.elapsed_s())
         proof = replace(proof, outcome="infeasible", bound=math.inf)
         return Word(answer=None, proof=proof)
-    search = _Search(program, relaxed, priced(relaxed, prices), effort, clock)
+    search = _Search(program, relaxed, priced(relaxed, -prices), effort, clock)
     search.take(greedy(program, first=-np.maximum(search.behind, 0.0)), greedy(program))
     search.run()
     return search.word()
@@ -78,7 +78,7 @@ class _Search:
     def __init__(
         self,
         program: PlacementProgram,
-        relaxed: Relaxation,
+        relaxed: MixedProgram,
         given: Priced,
         effort: Effort,
         clock: Clock,
@@ -86,7 +86,8 @@ class _Search:
         self._program, self._relaxed, self._given = program, relaxed, given
         self._effort, self._clock = effort, clock
         self._draw = np.random.default_rng(effort.seed)
-        self.behind, self._order = given.reduced, np.argsort(given.reduced, kind="stable")
+        self.behind = given.reduced[:-1]
+        self._order = np.argsort(self.behind, kind="stable")
         self._bound, self._value = given.bound, math.inf
         self._slice_s, self._n_freed, self._n_columns = FIRST_SLICE_S, FIRST_PART, FIRST_COLUMNS
         self._is_ended, self._n_nodes = False, 0
@@ -144,7 +145,7 @@ class _Search:
         most = self._n_columns if self.counts is None else max(self._n_columns, MOST_COLUMNS)
         relaxed = self._relaxed
         terms = relaxed.value * held[relaxed.column]
-        right = relaxed.right - np.bincount(relaxed.row, terms, relaxed.n_rows)
+        right = relaxed.high - np.bincount(relaxed.row, terms, relaxed.n_rows)
         matter = self._mattering(self._program.n_columns)
         matter = matter[self._fits(right)[matter]]
         kept = np.append(np.union1d(matter[:most], freed), len(chosen))
@@ -187,30 +188,28 @@ class _Search:
     def _part(self, held: IntArray, kept: IntArray, right: FloatArray) -> MixedProgram:
         """The program over some columns and the share, beside copies that stay."""
         relaxed = self._relaxed
-        number = np.full(len(relaxed.most), -1)
+        number = np.full(len(relaxed.upper), -1)
         number[kept] = np.arange(len(kept))
         stands = number[relaxed.column] >= 0
-        return MixedProgram(
+        return replace(
+            relaxed,
             name="part",
-            cost=relaxed.objective[kept],
-            row=relaxed.row[stands].astype(np.int64),
+            cost=relaxed.cost[kept],
+            row=relaxed.row[stands],
             column=number[relaxed.column[stands]],
             value=relaxed.value[stands],
-            low=np.full(relaxed.n_rows, -math.inf),
             high=right,
             lower=np.zeros(len(kept)),
-            upper=relaxed.most[kept] - held[kept],
-            is_whole=kept < self._program.n_columns,
-            columns=tuple(f"n({j})" for j in kept.tolist()),
-            rows=tuple(f"r({r})" for r in range(relaxed.n_rows)),
-            offset=float(relaxed.objective @ held),
+            upper=relaxed.upper[kept] - held[kept],
+            is_whole=relaxed.is_whole[kept],
+            offset=float(relaxed.cost @ held),
         )
 
     def _fits(self, right: FloatArray) -> BoolArray:
         """Columns that rows leave room for, (J + 1,)."""
         relaxed = self._relaxed
         is_over = (relaxed.value > 0) & (relaxed.value > right[relaxed.row] + _CLOSE)
-        return np.asarray(np.bincount(relaxed.column, is_over, len(relaxed.most)) == 0)
+        return np.asarray(np.bincount(relaxed.column, is_over, len(relaxed.upper)) == 0)
 
     def word(self) -> Word[Counts]:
         outcome: Outcome = "stopped"

@@ -17,7 +17,7 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.errors import SolverError
-from planner.programs.relaxation import Relaxation, priced
+from planner.programs.mixed import MixedProgram, priced
 from planner.solvers.highs_run import options_of, run_highs, set_options
 from planner.solvers.solution import Clock, Effort
 
@@ -36,22 +36,22 @@ MOST_ROUNDS = 40
 _CLOSE = 1e-9
 
 
-def prices_of(relaxed: Relaxation, effort: Effort, clock: Clock) -> FloatArray | None:
+def prices_of(relaxed: MixedProgram, effort: Effort, clock: Clock) -> FloatArray | None:
     """Prices of the rows, (R,), the best in half the time; None where the rows cannot hold.
 
     Raises:
         SolverError: HiGHS failed.
     """
     by_column = np.lexsort((relaxed.row, relaxed.column))
-    starts = np.searchsorted(relaxed.column[by_column], np.arange(len(relaxed.most) + 1))
+    starts = np.searchsorted(relaxed.column[by_column], np.arange(len(relaxed.upper) + 1))
     known = _promising(relaxed)
     highs = _empty(relaxed, effort, clock)
     _add(highs, relaxed, (by_column, starts), known)
     if len(known) > AT_ONCE:
         highs.setOptionValue("solver", "ipm")
     even = (np.zeros(relaxed.n_rows), _scaled(relaxed, np.ones(relaxed.n_rows)))
-    best_bound, best = max(((priced(relaxed, one).bound, one) for one in even), key=itemgetter(0))
-    is_known = np.zeros(len(relaxed.most), np.bool_)
+    best_bound, best = max(((priced(relaxed, -one).bound, one) for one in even), key=itemgetter(0))
+    is_known = np.zeros(len(relaxed.upper), np.bool_)
     is_known[known] = True
     is_last, n_rounds = False, 0
     while True:
@@ -62,10 +62,10 @@ def prices_of(relaxed: Relaxation, effort: Effort, clock: Clock) -> FloatArray |
             joining = np.flatnonzero(~is_known)
         else:
             for one in (prices, _scaled(relaxed, prices)):
-                bound = priced(relaxed, one).bound
+                bound = priced(relaxed, -one).bound
                 if bound > best_bound:
                     best, best_bound = one, bound
-            reduced = priced(relaxed, prices).reduced
+            reduced = priced(relaxed, -prices).reduced[:-1]
             better = np.flatnonzero(~is_known[:-1] & (reduced < -_CLOSE))
             n_rounds += 1
             is_slow = word == "slow" or n_rounds == MOST_ROUNDS
@@ -92,11 +92,11 @@ class Vertices:
     believed of nothing but prices, which prove what they prove.
     """
 
-    def __init__(self, relaxed: Relaxation, effort: Effort, clock: Clock) -> None:
+    def __init__(self, relaxed: MixedProgram, effort: Effort, clock: Clock) -> None:
         by_column = np.lexsort((relaxed.row, relaxed.column))
-        starts = np.searchsorted(relaxed.column[by_column], np.arange(len(relaxed.most) + 1))
+        starts = np.searchsorted(relaxed.column[by_column], np.arange(len(relaxed.upper) + 1))
         self.is_interrupted = False
-        self._relaxed, self._columns = relaxed, np.arange(len(relaxed.most))
+        self._relaxed, self._columns = relaxed, np.arange(len(relaxed.upper))
         self._highs = _empty(relaxed, replace(effort, threads=1), clock)
         _add(self._highs, relaxed, (by_column, starts), self._columns)
 
@@ -119,19 +119,19 @@ class Vertices:
         return prices, np.array(self._highs.getSolution().col_value)
 
 
-def _promising(relaxed: Relaxation) -> IntArray:
+def _promising(relaxed: MixedProgram) -> IntArray:
     """The share, and the columns that are worth most for what they use."""
-    n_columns = len(relaxed.most) - 1
+    n_columns = len(relaxed.upper) - 1
     if n_columns <= AT_ONCE or len(relaxed.column) <= MOST_AT_ONCE:
         return np.arange(n_columns + 1)
     used = np.zeros(n_columns + 1)
     np.add.at(used, relaxed.column, np.abs(relaxed.value))
-    worth = relaxed.objective[:-1] / np.maximum(used[:-1], 1.0)
+    worth = relaxed.cost[:-1] / np.maximum(used[:-1], 1.0)
     first = np.argsort(worth, kind="stable")[:AT_ONCE]
     return np.append(np.sort(first), n_columns)
 
 
-def _empty(relaxed: Relaxation, effort: Effort, clock: Clock) -> highspy.Highs:
+def _empty(relaxed: MixedProgram, effort: Effort, clock: Clock) -> highspy.Highs:
     """The rows without columns."""
     highs = highspy.Highs()
     limit_s = effort.time_limit_s
@@ -142,14 +142,12 @@ def _empty(relaxed: Relaxation, effort: Effort, clock: Clock) -> highspy.Highs:
     set_options(highs, {**options_of(half), **rounds, **spent})
     nothing = np.zeros(relaxed.n_rows, np.int32)
     low = np.full(relaxed.n_rows, -highspy.kHighsInf)
-    highs.addRows(
-        relaxed.n_rows, low, relaxed.right, 0, nothing, np.zeros(0, np.int32), np.zeros(0)
-    )
+    highs.addRows(relaxed.n_rows, low, relaxed.high, 0, nothing, np.zeros(0, np.int32), np.zeros(0))
     return highs
 
 
 def _add(
-    highs: highspy.Highs, relaxed: Relaxation, by: tuple[IntArray, IntArray], columns: IntArray
+    highs: highspy.Highs, relaxed: MixedProgram, by: tuple[IntArray, IntArray], columns: IntArray
 ) -> None:
     order, starts = by
     sizes = starts[columns + 1] - starts[columns]
@@ -157,9 +155,9 @@ def _add(
     entries = order[np.repeat(starts[columns] - first, sizes) + np.arange(sizes.sum())]
     status = highs.addCols(
         len(columns),
-        relaxed.objective[columns],
+        relaxed.cost[columns],
         np.zeros(len(columns)),
-        relaxed.most[columns],
+        relaxed.upper[columns],
         len(entries),
         first.astype(np.int32),
         relaxed.row[entries].astype(np.int32),
@@ -169,7 +167,7 @@ def _add(
         raise SolverError("highs does not take columns of a linear relaxation")
 
 
-def _solve(highs: highspy.Highs, relaxed: Relaxation) -> tuple[str, FloatArray]:
+def _solve(highs: highspy.Highs, relaxed: MixedProgram) -> tuple[str, FloatArray]:
     """How it ended, and the prices that it has."""
     if run_highs(highs, is_linear=True):
         return "interrupt", np.zeros(relaxed.n_rows)
@@ -184,11 +182,11 @@ def _solve(highs: highspy.Highs, relaxed: Relaxation) -> tuple[str, FloatArray]:
     return word, np.maximum(-duals, 0.0)
 
 
-def _scaled(relaxed: Relaxation, prices: FloatArray) -> FloatArray:
+def _scaled(relaxed: MixedProgram, prices: FloatArray) -> FloatArray:
     """Prices raised until no column is better than they say (Farley): of packings, a bound."""
-    paid = np.zeros(len(relaxed.most))
+    paid = np.zeros(len(relaxed.upper))
     np.add.at(paid, relaxed.column, relaxed.value * prices[relaxed.row])
-    gains = (relaxed.objective < 0) & (paid > 0)
+    gains = (relaxed.cost < 0) & (paid > 0)
     if not gains.any() or (paid < -_CLOSE).any():
         return prices
-    return prices * max(1.0, float((-relaxed.objective[gains] / paid[gains]).max()))
+    return prices * max(1.0, float((-relaxed.cost[gains] / paid[gains]).max()))

@@ -13,8 +13,8 @@ from collections.abc import Callable
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
+from planner.programs.mixed import MixedProgram
 from planner.programs.placement import Counts
-from planner.programs.relaxation import Relaxation
 
 CHARGES = (4.0, 8.0, 16.0)
 """Of how far a column falls behind, taken off what it gains; one of these by chance."""
@@ -30,9 +30,9 @@ _TIE, _OUT, _CLOSE, _EVERY = 1e-3, -1e30, 1e-9, 256
 """The last: swaps after which the time is looked at."""
 
 
-def applies(relaxed: Relaxation) -> bool:
+def applies(relaxed: MixedProgram) -> bool:
     """Whether the rows say no more than that columns do not share them."""
-    return bool(all((x == 1.0).all() for x in (relaxed.value, relaxed.right, relaxed.most[:-1])))
+    return bool(all((x == 1.0).all() for x in (relaxed.value, relaxed.high, relaxed.upper[:-1])))
 
 
 class Swaps:
@@ -45,12 +45,16 @@ class Swaps:
     """
 
     def __init__(
-        self, relaxed: Relaxation, columns: IntArray, behind: FloatArray, draw: np.random.Generator
+        self,
+        relaxed: MixedProgram,
+        columns: IntArray,
+        behind: FloatArray,
+        draw: np.random.Generator,
     ) -> None:
         self._columns = columns
-        self._gains, self._behind = -relaxed.objective[columns], np.maximum(behind, 0.0)
+        self._gains, self._behind = -relaxed.cost[columns], np.maximum(behind, 0.0)
         self._draw, self._noise = draw, draw.random(N_DRAWN + len(columns))
-        number = np.full(len(relaxed.most), -1)
+        number = np.full(len(relaxed.upper), -1)
         number[columns] = np.arange(len(columns))
         stands = np.flatnonzero(number[relaxed.column] >= 0)
         row, column = relaxed.row[stands], number[relaxed.column[stands]]
