@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 
 import highspy  # type: ignore[import-untyped]
 import numpy as np
@@ -30,10 +31,7 @@ def solve(program: MixedProgram, effort: Effort) -> Word[FloatArray]:
 
 
 def _run(program: MixedProgram, effort: Effort) -> RawAnswer:
-    highs = highspy.Highs()
-    set_options(highs, {**options_of(effort), **program.hints.get("highs", {})})
-    if highs.passModel(highs_lp(program)) == highspy.HighsStatus.kError:
-        raise SolverError(f"highs does not take the program `{program.name}`")
+    highs = _given(program, effort)
     if program.start is not None:
         known = highspy.HighsSolution()
         known.col_value = program.start.tolist()
@@ -66,6 +64,58 @@ def _run(program: MixedProgram, effort: Effort) -> RawAnswer:
         n_nodes=max(0, int(info.mip_node_count)),
         stopped_by="" if is_optimal else "interrupt" if interrupted else "time limit",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Vertex:
+    """Where the linear relaxation ended.
+
+    Args:
+        is_optimal, is_infeasible: how; `status` in HiGHS's words.
+        values: of the columns (N,).
+        multipliers: of the rows (R,), empty where it has none.
+        ray: of multipliers (R,), where it is infeasible and HiGHS has one.
+    """
+
+    is_optimal: bool
+    is_infeasible: bool
+    status: str
+    values: FloatArray
+    multipliers: FloatArray
+    ray: FloatArray | None
+
+
+def linear(program: MixedProgram, effort: Effort) -> Vertex:
+    """What HiGHS makes of a program in which no column has to be whole; of which it proves nothing.
+
+    Raises:
+        SolverError: HiGHS failed.
+        KeyboardInterrupt: interrupted.
+    """
+    relaxed = replace(program, is_whole=np.zeros(program.n_columns, dtype=np.bool_))
+    highs = _given(relaxed, effort)
+    if run_highs(highs, is_linear=True):
+        raise KeyboardInterrupt
+    status, solution = highs.getModelStatus(), highs.getSolution()
+    is_infeasible = status == highspy.HighsModelStatus.kInfeasible
+    has_ray, ray = highs.getDualRay()[1:] if is_infeasible else (False, [])
+    return Vertex(
+        is_optimal=status == highspy.HighsModelStatus.kOptimal,
+        is_infeasible=is_infeasible,
+        status=str(highs.modelStatusToString(status)),
+        values=np.array(solution.col_value),
+        multipliers=np.array(solution.row_dual),
+        ray=np.array(ray) if has_ray else None,
+    )
+
+
+def _given(program: MixedProgram, effort: Effort) -> highspy.Highs:
+    """HiGHS with a program and how to solve it."""
+    highs = highspy.Highs()
+    set_options(highs, {**options_of(effort), **program.hints.get("highs", {})})
+    if highs.passModel(highs_lp(program)) == highspy.HighsStatus.kError:
+        raise SolverError(f"highs does not take the program `{program.name}`")
+    return highs
 
 
 def highs_lp(program: MixedProgram) -> highspy.HighsLp:

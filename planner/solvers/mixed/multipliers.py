@@ -10,15 +10,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import highspy  # type: ignore[import-untyped]
 import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
 from planner.programs.mixed import MixedProgram, priced
 from planner.programs.proofs import MULTIPLIERS, claim, refusal
-from planner.solvers.highs_run import options_of, run_highs, set_options
-from planner.solvers.mixed.highs import highs_lp
+from planner.solvers.mixed.highs import linear
 from planner.solvers.solution import Clock, Effort, Word
 
 
@@ -48,18 +46,12 @@ def multipliers_of(
     Raises:
         SolverError: HiGHS failed.
     """
-    highs = highspy.Highs()
     # without presolve a basis, and with it a ray, is always there
-    set_options(highs, {**options_of(effort), "presolve": "off", "solver": "simplex"})
-    relaxed = replace(program, is_whole=np.zeros(program.n_columns, dtype=np.bool_))
-    if highs.passModel(highs_lp(relaxed)) == highspy.HighsStatus.kError:
-        raise SolverError(f"highs does not take the relaxation of `{program.name}`")
-    run_highs(highs, is_linear=True)
-    if highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
-        _, has_ray, ray = highs.getDualRay()
-        return None, _signed(program, np.array(ray)) if has_ray else None
-    prices = np.array(highs.getSolution().row_dual)
-    return (prices if len(prices) == program.n_rows else None), None
+    hints = {"highs": {"presolve": "off", "solver": "simplex"}}
+    vertex = linear(replace(program, hints=hints), effort)
+    if vertex.is_infeasible:
+        return None, None if vertex.ray is None else _signed(program, vertex.ray)
+    return (vertex.multipliers if len(vertex.multipliers) == program.n_rows else None), None
 
 
 def _signed(program: MixedProgram, ray: FloatArray) -> FloatArray:

@@ -11,9 +11,8 @@ it is held, and all that is served is.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import highspy  # type: ignore[import-untyped]
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
@@ -27,8 +26,9 @@ from planner.programs.handover import (
     served_together,
     share_of,
 )
+from planner.programs.mixed import MixedProgram
 from planner.programs.placement import PlacementProgram
-from planner.solvers.highs_run import options_of, run_highs, set_options
+from planner.solvers.mixed.highs import linear
 from planner.solvers.solution import Effort
 
 ENOUGH = 1.0 - 2e-9
@@ -60,17 +60,13 @@ class _Stated:
     """The rows over the flows of some pairs and, last, the share.
 
     Args:
+        program: its rows are of models that ask, of columns and of links.
         pairs: numbers of the pairs.
-        row, column, value: the entries, (N,).
-        right: right sides, (R,): of models that ask, of columns, of links.
-        models, columns, links: which these are.
+        models, columns, links: which those are.
     """
 
+    program: MixedProgram
     pairs: IntArray
-    row: IntArray
-    column: IntArray
-    value: FloatArray
-    right: FloatArray
     models: IntArray
     columns: IntArray
     links: IntArray
@@ -130,8 +126,12 @@ def _stated(program: PlacementProgram, network: Handover, copies: FloatArray) ->
     used = (row_of_link >= 0) & (pair_of_use >= 0)
     asks, here = row_of_model >= 0, np.arange(n_pairs)
     together = served_together(program, network, copies)
-    return _Stated(
-        pairs=pairs,
+    right = np.concatenate([together[models], most[columns], network.capacity[links]])
+    # no bound of a column may hold in place of a row, whose multiplier would not tell
+    reach = 2.0 * float(together.sum() + most.sum())
+    largest = reach / float(network.demand[models].min(initial=1.0)) + 1.0
+    program_of_flows = MixedProgram(
+        name="hand-over",
         row=np.concatenate(
             [
                 row_of_model[asks],
@@ -151,10 +151,16 @@ def _stated(program: PlacementProgram, network: Handover, copies: FloatArray) ->
                 network.gbytes[network.use_pair[used]],
             ]
         ),
-        right=np.concatenate([together[models], most[columns], network.capacity[links]]),
-        models=models,
-        columns=columns,
-        links=links,
+        low=np.full(len(right), -math.inf),
+        high=right,
+        cost=np.zeros(n_pairs + 1),
+        lower=np.zeros(n_pairs + 1),
+        upper=np.append(np.full(n_pairs, reach), largest),
+        is_whole=np.zeros(n_pairs + 1, np.bool_),
+        hints={"highs": {"time_limit": math.inf}},  # what is in hand is judged
+    )
+    return _Stated(
+        program=program_of_flows, pairs=pairs, models=models, columns=columns, links=links
     )
 
 
@@ -187,10 +193,11 @@ def _solved(
 
 def _within(rows: _Stated, stated: FloatArray) -> FloatArray:
     """By how much each flow is cut back, so that no sum of a column or a link is too large."""
-    is_flow = (rows.column < len(stated)) & (rows.row >= len(rows.models))
-    row, pair = rows.row[is_flow], rows.column[is_flow]
-    sums = np.bincount(row, rows.value[is_flow] * stated[pair], minlength=len(rows.right))
-    fits = np.where(sums > rows.right, rows.right / np.where(sums > 0, sums, 1.0), 1.0)
+    posed, right = rows.program, rows.program.high
+    is_flow = (posed.column < len(stated)) & (posed.row >= len(rows.models))
+    row, pair = posed.row[is_flow], posed.column[is_flow]
+    sums = np.bincount(row, posed.value[is_flow] * stated[pair], minlength=len(right))
+    fits = np.where(sums > right, right / np.where(sums > 0, sums, 1.0), 1.0)
     kept = np.ones(len(stated))
     np.minimum.at(kept, pair, fits[row])
     return kept
@@ -198,31 +205,13 @@ def _within(rows: _Stated, stated: FloatArray) -> FloatArray:
 
 def _run(rows: _Stated, held: float | None) -> tuple[FloatArray, FloatArray]:
     """Values of the flows and the share, and what the rows are worth."""
-    n_pairs, inf = len(rows.pairs), highspy.kHighsInf
-    highs = highspy.Highs()
-    set_options(highs, {**options_of(Effort()), "time_limit": inf})  # what is in hand is judged
-    n_rows = len(rows.right)
-    nothing = np.zeros(n_rows, np.int32)
-    low = np.full(n_rows, -inf)
-    highs.addRows(n_rows, low, rows.right, 0, nothing, np.zeros(0, np.int32), np.zeros(0))
-    order = np.argsort(rows.column, kind="stable")
-    starts = np.searchsorted(rows.column[order], np.arange(n_pairs + 1))
+    posed, n_pairs = rows.program, len(rows.pairs)
     of_flow, of_share = (0.0, -1.0) if held is None else (-1.0, 0.0)
-    highs.addCols(
-        n_pairs + 1,
-        np.append(np.full(n_pairs, of_flow), of_share),
-        np.append(np.zeros(n_pairs), held or 0.0),
-        np.append(np.full(n_pairs, inf), inf if held is None else held),
-        len(order),
-        starts.astype(np.int32),
-        rows.row[order].astype(np.int32),
-        rows.value[order],
-    )
-    if run_highs(highs, is_linear=True):
-        raise KeyboardInterrupt
-    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        said = highs.modelStatusToString(highs.getModelStatus())
-        raise SolverError(f"highs has no best hand-over: {said}")
-    found = highs.getSolution()
-    values = np.maximum(np.array(found.col_value), 0.0)
-    return values, np.maximum(-np.array(found.row_dual), 0.0)
+    posed = replace(posed, cost=np.append(np.full(n_pairs, of_flow), of_share))
+    if held is not None:
+        at = np.append(np.zeros(n_pairs), held)
+        posed = replace(posed, lower=at, upper=np.append(posed.upper[:-1], held))
+    vertex = linear(posed, Effort())
+    if not vertex.is_optimal:
+        raise SolverError(f"highs has no best hand-over: {vertex.status}")
+    return np.maximum(vertex.values, 0.0), np.maximum(-vertex.multipliers, 0.0)

@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 import time
 
-import highspy  # type: ignore[import-untyped]
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.errors import SolverError
-from planner.solvers.highs_run import run_highs
+from planner.programs.mixed import MixedProgram
+from planner.solvers.mixed.highs import linear
+from planner.solvers.solution import Effort
 from planner.tools.experts.program import ExpertProgram, Placement
 
 MOST_EXCHANGES = 150
@@ -41,24 +42,25 @@ def best_shares(program: ExpertProgram, copies: IntArray) -> Placement:
 
 def _solve(expert: IntArray, rank: IntArray, posed: tuple[FloatArray, int]) -> FloatArray:
     """What each copy serves, in mean loads [copies]."""
-    load, n_ranks = posed
-    highs, n = highspy.Highs(), len(expert)
-    for name, value in (("output_flag", False), ("threads", 1), ("solver", "simplex")):
-        highs.setOptionValue(name, value)
-    nothing = np.array([], dtype=np.int32), np.array([])
-    for of_expert in load.tolist():
-        highs.addRow(of_expert, of_expert, 0, *nothing)
-    for _ in range(n_ranks):
-        highs.addRow(-highspy.kHighsInf, 0.0, 0, *nothing)
-    rows = np.stack([expert, len(load) + rank], axis=1).astype(np.int32)
-    starts, ones = np.arange(n, dtype=np.int32) * 2, np.ones(2 * n)
-    highs.addCols(n, np.zeros(n), np.zeros(n), load[expert], 2 * n, starts, rows.ravel(), ones)
-    ranks = np.arange(len(load), len(load) + n_ranks, dtype=np.int32)
-    highs.addCol(1.0, 0.0, float(load.sum()), n_ranks, ranks, -np.ones(n_ranks))
-    run_highs(highs, is_linear=True)
-    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        raise SolverError(f"highs ended with: {highs.getModelStatus()}")
-    return np.array(highs.getSolution().col_value)[:n]
+    (load, n_ranks), n = posed, len(expert)
+    here, ranks = np.arange(n), len(load) + np.arange(n_ranks)
+    shares = MixedProgram(
+        name="shares",
+        row=np.concatenate([expert, len(load) + rank, ranks]),
+        column=np.concatenate([here, here, np.full(n_ranks, n)]),
+        value=np.concatenate([np.ones(2 * n), -np.ones(n_ranks)]),
+        low=np.append(load, np.full(n_ranks, -math.inf)),
+        high=np.append(load, np.zeros(n_ranks)),
+        cost=np.append(np.zeros(n), 1.0),
+        lower=np.zeros(n + 1),
+        upper=np.append(load[expert], load.sum()),
+        is_whole=np.zeros(n + 1, np.bool_),
+        hints={"highs": {"solver": "simplex"}},
+    )
+    vertex = linear(shares, Effort())
+    if not vertex.is_optimal:
+        raise SolverError(f"highs ended with: {vertex.status}")
+    return vertex.values[:n]
 
 
 def improve(
