@@ -27,7 +27,11 @@ TOLERANCE = 1e-9
 _UNIT_ROUNDOFF = 2.0**-53
 
 Hints = Mapping[str, Mapping[str, Any]]
-"""Options of solvers, by the solver's name: how it comes to an optimum, never which."""
+"""Options of solvers, by the solver's name: how it comes to an optimum, never which.
+
+Besides its own, of `highs` and of `cpsat` a `start`: values (N,) of all columns to begin at; and of
+`cpsat` `objective_bits`: width of the largest sum of costs.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,7 +50,6 @@ class MixedProgram:
         rounding: share of its side by which an answer may exceed a row, beyond what the row says:
             what counts in whole steps adds it, so that a side that is met exactly is met.
         hints: options that solvers of this program have beside those of the effort.
-        start: values of all columns to begin at, (N,); None without any.
 
     Raises:
         ValueError: shapes differ, a column has no finite bounds, or a value is no number.
@@ -67,7 +70,6 @@ class MixedProgram:
     offset: float = 0.0
     rounding: float = 0.0
     hints: Hints = field(default_factory=dict)
-    start: FloatArray | None = None
 
     def __post_init__(self) -> None:
         n, r, e = self.n_columns, self.n_rows, len(self.value)

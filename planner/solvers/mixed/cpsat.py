@@ -28,7 +28,7 @@ from importlib.metadata import version
 import numpy as np
 from ortools.sat.python import cp_model
 
-from planner.equations.arrays import FloatArray, IntArray
+from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.errors import SolverError
 from planner.programs.mixed import MixedProgram
 from planner.programs.proofs import refusal
@@ -40,9 +40,8 @@ from planner.specs.records.certificates import Outcome
 ROW_BITS = 44
 """Of a side that is no whole number."""
 OBJECTIVE_BITS = 52
-"""Of the largest sum of costs: an int64, and exact as a float."""
-BITS = "objective_bits"
-"""Hint of a program that wants fewer: its columns of any number are wide, and searched slowly."""
+"""Of the largest sum of costs: an int64, and exact as a float. A program may hint at fewer: columns
+of any number are as wide, and wide ones are searched slowly."""
 MOST_BITS = 60
 """Of the largest sum of a row: an int64."""
 
@@ -56,7 +55,7 @@ def solve(program: MixedProgram, effort: Effort) -> Word[FloatArray]:
         solver = cp_model.CpSolver()
         set_parameters(solver, effort, spent_s=clock.elapsed_s())
         for name, value in program.hints.get("cpsat", {}).items():
-            if name != BITS:
+            if name not in ("start", "objective_bits"):
                 setattr(solver.parameters, name, value)
         raw = _run(solver, model, effort, clock)
     except SolverError as error:
@@ -78,9 +77,8 @@ class _Model:
         if (program.lower[program.cost != 0] < 0).any():  # costs are rounded down
             raise SolverError(f"cpsat: columns of `{program.name}` that cost are below zero")
         self.model, self._program = cp_model.CpModel(), program
-        self.offset = program.offset
-        is_fixed = (program.lower == program.upper) & (program.lower == np.rint(program.lower))
-        self._is_whole = program.is_whole | is_fixed
+        self.offset, self._hints = program.offset, program.hints.get("cpsat", {})
+        self._is_whole = program.is_whole | _is_implied(program)
         self._most = np.maximum(np.abs(program.lower), np.abs(program.upper))
         order = np.argsort(program.row, kind="stable")
         self._column = program.column[order].astype(np.int64)
@@ -100,8 +98,8 @@ class _Model:
             costs = np.where(self._is_whole, program.cost * self.unit, np.sign(program.cost))
             total = cp_model.LinearExpr.weighted_sum(self._columns, _integers(np.floor(costs)))
             self.model.minimize(total)
-        if program.start is not None:
-            start = np.rint(program.start * self._steps).astype(np.int64).tolist()
+        if "start" in self._hints:
+            start = np.rint(self._hints["start"] * self._steps).astype(np.int64).tolist()
             for column, begin in zip(self._columns, start, strict=True):
                 self.model.add_hint(column, begin)
 
@@ -112,7 +110,7 @@ class _Model:
     def _unit(self) -> float:
         program = self._program
         reach = float(np.abs(program.cost) @ self._most)
-        bits = program.hints.get("cpsat", {}).get(BITS, OBJECTIVE_BITS)
+        bits = self._hints.get("objective_bits", OBJECTIVE_BITS)
         unit = _power_of_two(2.0**bits / (reach or 1.0))
         for r in np.unique(program.row[~self._is_whole[program.column]]).tolist():
             columns, values, (low, high) = self._row(r)
@@ -154,7 +152,10 @@ class _Model:
     def _add_whole(self, columns: IntArray, values: FloatArray, low: float, high: float) -> None:
         program, variables = self._program, self._of(columns)
         is_switch = (program.lower[columns] == 0) & (program.upper[columns] == 1)
-        if (is_switch & (np.abs(values) == 1)).all() and high == 1.0 - np.count_nonzero(values < 0):
+        is_clause = (is_switch & (np.abs(values) == 1)).all() and not self._hints.get(
+            "cp_model_presolve"
+        )
+        if is_clause and high == 1.0 - np.count_nonzero(values < 0):
             # that one of some holds it reads off a clause, and off a sum only with presolve
             held = [v if a > 0 else ~v for v, a in zip(variables, values.tolist(), strict=True)]
             if low == high:
@@ -209,6 +210,23 @@ class _Model:
 
     def _of(self, columns: IntArray) -> list[cp_model.IntVar]:
         return [self._columns[j] for j in columns.tolist()]
+
+
+def _is_implied(program: MixedProgram) -> BoolArray:
+    """Columns (N,) that are whole in some optimum, though they need not be.
+
+    Whatever the others, a column that stands alone among whole ones, once in each of its rows, all
+    of whole numbers, may be anything from one whole number to another.
+    """
+    is_real = ~program.is_whole[program.column]
+    is_odd = np.bincount(program.row, is_real, program.n_rows) > 1
+    for side in (program.low, program.high):
+        is_odd |= np.isfinite(side) & (side != np.rint(side))
+    is_odd[program.row[program.value != np.rint(program.value)]] = True
+    bars = is_odd[program.row] | (np.abs(program.value) != 1)
+    is_barred = np.bincount(program.column, bars, program.n_columns) > 0
+    bounds = np.stack([program.lower, program.upper])
+    return np.asarray(~is_barred & (bounds == np.rint(bounds)).all(axis=0))
 
 
 def _power_of_two(at_least: float) -> float:

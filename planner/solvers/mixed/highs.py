@@ -32,10 +32,6 @@ def solve(program: MixedProgram, effort: Effort) -> Word[FloatArray]:
 
 def _run(program: MixedProgram, effort: Effort) -> RawAnswer:
     highs = _given(program, effort)
-    if program.start is not None:
-        known = highspy.HighsSolution()
-        known.col_value = program.start.tolist()
-        highs.setSolution(known)
     is_linear = not program.is_whole.any()
     interrupted = run_highs(highs, effort=effort, is_linear=is_linear)
     status, info = highs.getModelStatus(), highs.getInfo()
@@ -111,10 +107,15 @@ def linear(program: MixedProgram, effort: Effort) -> Vertex:
 
 def _given(program: MixedProgram, effort: Effort) -> highspy.Highs:
     """HiGHS with a program and how to solve it."""
-    highs = highspy.Highs()
-    set_options(highs, {**options_of(effort), **program.hints.get("highs", {})})
+    highs, hints = highspy.Highs(), dict(program.hints.get("highs", {}))
+    start = hints.pop("start", None)
+    set_options(highs, {**options_of(effort), **hints})
     if highs.passModel(highs_lp(program)) == highspy.HighsStatus.kError:
         raise SolverError(f"highs does not take the program `{program.name}`")
+    if start is not None:
+        known = highspy.HighsSolution()
+        known.col_value = start.tolist()
+        highs.setSolution(known)
     return highs
 
 

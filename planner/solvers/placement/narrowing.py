@@ -151,8 +151,11 @@ class _Search:
         kept = np.append(np.union1d(matter[:most], freed), len(chosen))
         limit_s = max(min(self._slice_s, self._left_s()), LEAST_S)
         effort = replace(self._effort, time_limit_s=limit_s, on_progress=None)
-        start = None if self.counts is None else (np.append(chosen, 0) - held)[kept]
-        word = highs.solve(replace(self._part(held, kept, right), start=start), effort)
+        part = self._part(held, kept, right)
+        if self.counts is not None:
+            begin = (np.append(chosen, 0) - held)[kept]
+            part = replace(part, hints={"highs": {"start": begin}})
+        word = highs.solve(part, effort)
         self._n_nodes += word.n_nodes
         if word.answer is not None:
             held[kept] += np.rint(word.answer).astype(np.int64)

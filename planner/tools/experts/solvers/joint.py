@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -36,6 +37,8 @@ from planner.tools.experts.solvers.weighted import best_shares
 
 CPSAT_EFFORT = 1.0  # CP-SAT's own measure of work: seconds, up to ten of them here
 _Held: TypeAlias = dict[tuple[int, int], list[int]]
+_Posed: TypeAlias = tuple[_Held, dict[int, dict[int, float]]]
+"""Columns that are copies of each expert on each rank, and what each rank serves."""
 
 
 def n_unknowns(program: ExpertProgram) -> int:
@@ -54,11 +57,14 @@ def joint_rows(program: ExpertProgram) -> MixedProgram:
     posed = MixedBuilder(hints={"cpsat": {**hints, "objective_bits": 34}})
     load = (program.load / program.mean_load).tolist()
     peak = posed.column("T", sum(load), cost=1.0)
-    held = (_equal_rows if program.split == "equal" else _weighted_rows)(posed, program, load, peak)
+    held, loads = (_equal_rows if program.split == "equal" else _weighted_rows)(
+        posed, program, load
+    )
     experts, ranks = range(program.n_experts), range(program.n_ranks)
     for g in ranks:
         copies = {j: 1.0 for e in experts for j in held[e, g]}
         posed.row(f"slots({g})", copies, -math.inf, program.n_slots)
+        posed.row(f"load({g})", {**loads[g], peak: -1.0}, -math.inf, 0.0)
     if program.present is not None and program.move_price:
         for (e, g), mine in held.items():
             there = int(program.present[e, g])
@@ -80,9 +86,16 @@ def split(program: ExpertProgram, copies: IntArray) -> Placement:
     return equal_placement(copies) if program.split == "equal" else best_shares(program, copies)
 
 
-def formulation(program: ExpertProgram) -> Formulation[IntArray]:
-    """The program as rows, of copies [E, G]; values in mean loads."""
+def formulation(program: ExpertProgram, start: Placement | None = None) -> Formulation[IntArray]:
+    """The program as rows, of copies [E, G]; values in mean loads.
+
+    Args:
+        start: what CP-SAT begins at, which has the least time.
+    """
     rows = joint_rows(program)
+    if start is not None:
+        hints = {**rows.hints["cpsat"], "start": _values(program, rows.columns, start)}
+        rows = replace(rows, hints={"cpsat": hints})
 
     def broken(copies: IntArray) -> dict[str, float]:
         return dict.fromkeys(violations(program, split(program, copies)), 1.0)
@@ -95,6 +108,30 @@ def formulation(program: ExpertProgram) -> Formulation[IntArray]:
     )
 
 
+def _values(program: ExpertProgram, columns: tuple[str, ...], placement: Placement) -> FloatArray:
+    """A placement as values of the columns."""
+    copies, counts = placement.copies, placement.n_copies
+    load = program.load / program.mean_load
+    present = np.zeros_like(copies) if program.present is None else program.present
+    served = load[:, None] * placement.shares
+
+    def value(column: str) -> float:
+        letter, _, rest = column.partition("(")
+        at = [int(number) for number in rest.rstrip(")").split(",") if number]
+        if letter == "T":
+            return float(served.sum(axis=0).max())
+        if letter == "z":
+            return float(counts[at[0]] == at[1])
+        if letter == "u":
+            return float(copies[program.group == at[0]][:, program.node_of_rank == at[1]].any())
+        if letter == "y" and len(at) == 3:
+            return float(copies[at[1], at[2]]) if counts[at[1]] == at[0] else 0.0
+        of = {"x": served, "y": copies, "m": np.maximum(copies - present, 0)}
+        return float(of[letter][at[0], at[1]])
+
+    return np.array([value(column) for column in columns])
+
+
 def _copies(program: ExpertProgram, columns: tuple[str, ...], values: FloatArray) -> IntArray:
     copies = np.zeros((program.n_experts, program.n_ranks), dtype=np.int64)
     for column, value in zip(columns, values.tolist(), strict=True):
@@ -104,7 +141,7 @@ def _copies(program: ExpertProgram, columns: tuple[str, ...], values: FloatArray
     return copies
 
 
-def _equal_rows(posed: MixedBuilder, program: ExpertProgram, load: list[float], peak: int) -> _Held:
+def _equal_rows(posed: MixedBuilder, program: ExpertProgram, load: list[float]) -> _Posed:
     """Counts and copies of equal shares; the columns of each expert's copies on each rank."""
     ranks, counts = range(program.n_ranks), range(1, _most_copies(program) + 1)
     held: _Held = {}
@@ -120,14 +157,10 @@ def _equal_rows(posed: MixedBuilder, program: ExpertProgram, load: list[float], 
             for g, j in y.items():
                 held.setdefault((e, g), []).append(j)
                 loads[g][j] = load[e] / n
-    for g in ranks:
-        posed.row(f"load({g})", {**loads[g], peak: -1.0}, -math.inf, 0.0)
-    return held
+    return held, loads
 
 
-def _weighted_rows(
-    posed: MixedBuilder, program: ExpertProgram, load: list[float], peak: int
-) -> _Held:
+def _weighted_rows(posed: MixedBuilder, program: ExpertProgram, load: list[float]) -> _Posed:
     """Copies and what they serve; a second copy on a rank would serve no more."""
     experts, ranks = range(program.n_experts), range(program.n_ranks)
     held: _Held = {}
@@ -141,9 +174,7 @@ def _weighted_rows(
             posed.row(f"serves({e},{g})", {x[g]: 1.0, y[g]: -load[e]}, -math.inf, 0.0)
             held[e, g] = [y[g]]
             loads[g][x[g]] = 1.0
-    for g in ranks:
-        posed.row(f"load({g})", {**loads[g], peak: -1.0}, -math.inf, 0.0)
-    return held
+    return held, loads
 
 
 def _most_copies(program: ExpertProgram) -> int:
