@@ -19,12 +19,16 @@ values between about 1e-3 and 1e4. A capacity or an `at_most` may be infinite: n
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.programs.mixed import MixedBuilder, MixedProgram
 
 RELATIVE_TOLERANCE = 1e-9  # of a row's right side: rounding, never a real excess
 ROWS = ("one_context", "one_layout", "hbm")  # the rows every program has; limits add theirs
@@ -243,3 +247,38 @@ def concatenated(parts: Sequence[LayoutProgram]) -> LayoutProgram:
             for same in limits
         ),
     )
+
+
+def layout_rows(program: LayoutProgram) -> MixedProgram:
+    """The layout program over z of its contexts, then x of its columns.
+
+    minimise   Σ_k objective_k z_k + Σ_j objective_j x_j
+    such that  Σ_k z_k = 1                                            one_context
+               Σ_{j in (k, s)} x_j = z_k                       ∀ k,s  one_layout
+               Σ_{j in k} bytes_j x_j - (capacity_k - bytes_k) z_k ≤ 0  ∀ k  hbm
+               Σ_k context_k z_k + Σ_j column_j x_j ≤ at_most  ∀ limit  the limit's name
+               x, z ∈ {0, 1}
+
+    An infinite capacity or limit is no row.
+    """
+    rows, n_contexts = MixedBuilder(rounding=RELATIVE_TOLERANCE), program.n_contexts
+    for letter, costs in (("z", program.context_objective), ("x", program.column_objective)):
+        for i, cost in enumerate(costs.tolist()):
+            rows.column(f"{letter}[{i}]", 1.0, cost=cost, is_whole=True)
+    rows.row("one_context", dict.fromkeys(range(n_contexts), 1.0), 1.0, 1.0)
+    of_place: dict[tuple[int, int], dict[int, float]] = defaultdict(dict)
+    held: dict[int, dict[int, float]] = defaultdict(dict)
+    columns = (program.column_context, program.column_slot, program.column_bytes)
+    each = zip(*(values.tolist() for values in columns), strict=True)
+    for j, (k, s, n_bytes) in enumerate(each, start=n_contexts):
+        of_place[k, s][j], held[k][j] = 1.0, n_bytes
+    for k, s in product(range(n_contexts), range(program.n_slots)):
+        rows.row(f"one_layout[{k},{s}]", {**of_place[k, s], k: -1.0}, 0.0, 0.0)
+    for k, free in enumerate((program.capacity_bytes - program.context_bytes).tolist()):
+        if math.isfinite(free):
+            rows.row(f"hbm[{k}]", {**held[k], k: -free}, -math.inf, 0.0)
+    for limit in program.limits:
+        terms = dict(enumerate([*limit.context.tolist(), *limit.column.tolist()]))
+        if math.isfinite(limit.at_most) and (any(terms.values()) or limit.at_most < 0):
+            rows.row(limit.name, terms, -math.inf, limit.at_most)
+    return rows.program("layout")

@@ -17,13 +17,13 @@ from planner.errors import SolverError
 from planner.programs.layout import (
     Assignment,
     LayoutProgram,
+    layout_rows,
     lower_bounds,
     objective,
     violations,
 )
 from planner.programs.mixed import MixedProgram, with_row
 from planner.programs.proofs import claim
-from planner.programs.stating import layout_rows
 from planner.solvers.mixed import Formulation
 from planner.solvers.proving import Proved, Prover, prove
 from planner.solvers.solution import Effort, Progress, Word

@@ -15,13 +15,13 @@ import pytest
 from planner.programs.layout import (
     Assignment,
     choosable,
+    layout_rows,
     lower_bounds,
     objective,
     restrict,
     violations,
 )
 from planner.programs.mixed import as_mps
-from planner.programs.stating import layout_rows
 from tests.programs.instances import INFINITE, program
 
 GOLDEN = Path(__file__).parent / "rows"

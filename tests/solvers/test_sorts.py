@@ -25,7 +25,7 @@ from planner.programs.placement import (
     placement_objective,
     violations,
 )
-from planner.programs.stating import placement_rows
+from planner.programs.relaxation import placement_rows
 from planner.solvers.placement import solve_placement
 from planner.solvers.solution import Status
 from planner.specs.ask.targets import SolverOptions

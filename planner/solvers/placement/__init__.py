@@ -32,7 +32,7 @@ from planner.programs.placement import (
     violations,
 )
 from planner.programs.proofs import is_closed
-from planner.programs.stating import placement_rows
+from planner.programs.relaxation import placement_rows
 from planner.solvers.mixed import MIXED_SOLVERS, Formulation
 from planner.solvers.proving import Proved, Prover, prove
 from planner.solvers.solution import Effort, Word
