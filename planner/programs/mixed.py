@@ -12,8 +12,7 @@ nothing (docs/decisions/0016-two-provers.md).
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,8 +28,9 @@ _UNIT_ROUNDOFF = 2.0**-53
 Hints = Mapping[str, Mapping[str, Any]]
 """Options of solvers, by the solver's name: how it comes to an optimum, never which.
 
-Besides its own, of `highs` and of `cpsat` a `start`: values (N,) of all columns to begin at; and of
-`cpsat` `objective_bits`: width of the largest sum of costs.
+Besides its own, of `highs` and of `cpsat` a `start`: values (N,) of the columns to begin at, of
+`cpsat` also of some of them, the others not finite; and of `cpsat` `objective_bits`: the width of
+the largest sum of costs.
 """
 
 
@@ -213,75 +213,6 @@ def with_row(
         high=np.append(program.high, at_most),
         rows=(*program.rows, name) if program.rows else (),
     )
-
-
-def as_mps(program: MixedProgram, *, notes: Sequence[str] = ()) -> str:
-    """The program in free MPS, every number as exact as it is here.
-
-    Args:
-        notes: lines of comment at its head.
-    """
-    columns = _words([program.column_name(j) for j in range(program.n_columns)], "x")
-    rows = _words([program.row_name(r) for r in range(program.n_rows)], "r")
-    lines = [
-        *(f"* {note}" for note in notes),
-        f"NAME {_word(program.name)}",
-        "ROWS",
-        " N objective",
-    ]
-    kinds = [_kind(a, b) for a, b in zip(program.low.tolist(), program.high.tolist(), strict=True)]
-    lines += [f" {kind} {row}" for kind, row in zip(kinds, rows, strict=True)]
-    lines.append("COLUMNS")
-    order = np.lexsort((program.row, program.column))
-    starts = np.searchsorted(program.column[order], np.arange(program.n_columns + 1))
-    is_whole = False
-    for j, name in enumerate(columns):
-        if bool(program.is_whole[j]) != is_whole:
-            is_whole = not is_whole
-            lines.append(f" M{j} 'MARKER' 'INT{'ORG' if is_whole else 'END'}'")
-        lines.append(f" {name} objective {float(program.cost[j])!r}")
-        for e in order[starts[j] : starts[j + 1]].tolist():
-            lines.append(f" {name} {rows[program.row[e]]} {float(program.value[e])!r}")
-    if is_whole:
-        lines.append(" MEND 'MARKER' 'INTEND'")
-    lines.append("RHS")
-    if program.offset:
-        lines.append(f" rhs objective {-program.offset!r}")
-    sides = np.where(np.isfinite(program.high), program.high, program.low).tolist()
-    for row, kind, side in zip(rows, kinds, sides, strict=True):
-        if kind != "N" and side:
-            lines.append(f" rhs {row} {side!r}")
-    ranged = np.isfinite(program.low) & np.isfinite(program.high) & (program.low != program.high)
-    if ranged.any():
-        lines.append("RANGES")
-        for r in np.flatnonzero(ranged).tolist():
-            lines.append(f" rng {rows[r]} {float(program.high[r] - program.low[r])!r}")
-    lines.append("BOUNDS")
-    for name, low, high in zip(
-        columns, program.lower.tolist(), program.upper.tolist(), strict=True
-    ):
-        lines += [f" LO bnd {name} {low!r}", f" UP bnd {name} {high!r}"]
-    return "\n".join([*lines, "ENDATA", ""])
-
-
-def _kind(low: float, high: float) -> str:
-    if low == high:
-        return "E"
-    if math.isfinite(high):
-        return "L"
-    return "G" if math.isfinite(low) else "N"
-
-
-def _words(names: Sequence[str], letter: str) -> list[str]:
-    """Names as MPS takes them: without blanks, and numbered where two would be one."""
-    words = [_word(name) for name in names]
-    if len(set(words)) == len(words) and "objective" not in words:
-        return words
-    return [f"{letter}{i}_{word}" for i, word in enumerate(words)]
-
-
-def _word(name: str) -> str:
-    return re.sub(r"[^\w()\[\],.+\-/]", "_", name) or "_"
 
 
 @dataclass(slots=True)

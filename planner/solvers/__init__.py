@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -26,7 +26,7 @@ from planner.programs.mixed import MixedProgram, with_row
 from planner.programs.proofs import claim
 from planner.solvers.mixed import Formulation
 from planner.solvers.proving import Proved, Prover, prove
-from planner.solvers.solution import Effort, Progress, Word
+from planner.solvers.solution import Effort, Word
 from planner.specs.ask.targets import SOLVERS, Wanted
 
 _THEN = {"highs": ("cpsat", "scip"), "cpsat": ("highs", "scip"), "exhaustive": ()}
@@ -43,11 +43,7 @@ def solve(
     program: LayoutProgram,
     *,
     solver: str = "highs",
-    time_limit_s: float | None = None,
-    gap: float = 0.0,
-    threads: int = 1,
-    seed: int = 0,
-    on_progress: Callable[[Progress], None] | None = None,
+    effort: Effort | None = None,
     proof: Wanted = "two",
 ) -> LayoutSolution:
     """Choose a context and its columns at the least objective, with proof.
@@ -61,16 +57,13 @@ def solve(
     Args:
         program: what to choose from.
         solver: a name in `SOLVERS`.
-        time_limit_s, gap, threads, seed, on_progress: see `solution.Effort`.
+        effort: time limit, gap, threads, seed; of all solvers together.
         proof: how many have to vouch: `two`, or `one`.
 
     Raises:
         SolverError: no such solver; or no solver has an answer.
     """
-    effort = Effort(
-        time_limit_s=time_limit_s, gap=gap, threads=threads, seed=seed, on_progress=on_progress
-    )
-    provers = provers_of(program, solver)
+    effort, provers = effort or Effort(), provers_of(program, solver)
     known = [counted(program)]
     if proof == "two" and provers and solver != "exhaustive":
         known += enumerated(program)

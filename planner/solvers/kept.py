@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from planner.programs.mixed import MixedProgram, as_mps
+from planner.programs.mixed import MixedProgram
+from planner.programs.mps import as_mps
 from planner.specs.records.certificates import Proof
 
 Rows = Callable[[], MixedProgram]

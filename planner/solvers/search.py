@@ -27,7 +27,7 @@ from planner.programs.posed import NO_RELIEFS, PosedProgram, Source
 from planner.programs.proofs import claim
 from planner.programs.reduction import Reduced, reduced
 from planner.programs.screens import Screening, screen
-from planner.running.deadlines import is_over, out_of_time, solver_limit_s, timed
+from planner.running.deadlines import is_over, out_of_time, timed
 from planner.solvers import LayoutSolution, counted, enumerated, formulation, provers_of, solve
 from planner.solvers.proving import Prover, in_hand, prove
 from planner.solvers.solution import Effort, Progress, Status, Word, effort_of
@@ -195,15 +195,8 @@ def is_feasible(source: Source, options: SolverOptions) -> bool:
 
 
 def _solve(program: LayoutProgram, options: SolverOptions) -> LayoutSolution:
-    return solve(
-        program,
-        solver=options.solver,
-        time_limit_s=solver_limit_s(),
-        gap=options.gap,
-        threads=options.threads,
-        seed=options.seed,
-        proof=options.proof,
-    )
+    effort = effort_of(options)
+    return solve(program, solver=options.solver, effort=effort, proof=options.proof)
 
 
 def _verify(program: LayoutProgram, assignment: Assignment) -> None:

@@ -33,10 +33,10 @@ from planner.programs.proofs import Vouched
 from planner.programs.rows import Stairs, merged, stairs
 from planner.programs.screens import screen
 from planner.programs.tradeoff import Tradeoff, tradeoff_of
-from planner.running.deadlines import solver_limit_s, timed
+from planner.running.deadlines import timed
 from planner.solvers import LayoutSolution, solve
 from planner.solvers.proving import prove
-from planner.solvers.solution import Effort, Progress, Status
+from planner.solvers.solution import Effort, Progress, Status, effort_of
 from planner.specs.ask.targets import SolverOptions
 
 STRICTLY = 2 * RELATIVE_TOLERANCE
@@ -164,15 +164,8 @@ def _ask(
             column_objective=program.column_objective - saved,
         )
     )
-    solution = solve(
-        screened.program,
-        solver=options.solver,
-        time_limit_s=solver_limit_s(),
-        threads=options.threads,
-        seed=options.seed,
-        on_progress=on_progress,
-        proof=options.proof,
-    )
+    effort = replace(effort_of(options), gap=0.0, on_progress=on_progress)
+    solution = solve(screened.program, solver=options.solver, effort=effort, proof=options.proof)
     found = solution.answer
     return _Asked(
         solution=solution,

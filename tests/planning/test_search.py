@@ -167,9 +167,9 @@ def test_all_solves_of_a_search_share_one_time_limit(monkeypatch):
 
         return [partial(ask, prover=prover) for prover in provers_of(layout, solver)]
 
-    def noted_solve(layout, **effort):
-        given.append(effort["time_limit_s"])
-        return solve(layout, **effort)
+    def noted_solve(layout, **options):
+        given.append(options["effort"].time_limit_s)
+        return solve(layout, **options)
 
     monkeypatch.setattr(search, "provers_of", noted)
     monkeypatch.setattr(search, "solve", noted_solve)

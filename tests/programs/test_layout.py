@@ -21,7 +21,7 @@ from planner.programs.layout import (
     restrict,
     violations,
 )
-from planner.programs.mixed import as_mps
+from planner.programs.mps import as_mps
 from tests.programs.instances import INFINITE, program
 
 GOLDEN = Path(__file__).parent / "rows"

@@ -17,7 +17,7 @@ from planner.errors import SolverError
 from planner.programs.layout import Assignment, lower_bounds, objective, violations
 from planner.solvers import SOLVERS, solve
 from planner.solvers.answers import run_interruptibly
-from planner.solvers.solution import Status, Word
+from planner.solvers.solution import Effort, Status, Word
 from planner.specs.records.certificates import Proof
 from tests.programs.instances import INFINITE, knapsack, program, programs, random_program
 
@@ -55,7 +55,7 @@ def test_a_hundred_contexts_of_real_numbers_have_the_referees_optimum(name, seed
 @pytest.mark.parametrize("name", SOLVERS)
 def test_the_same_seed_gives_the_same_plan(name):
     layout = random_program(8, 12, seed=5)
-    one, other = (solve(layout, solver=name, proof="one", seed=7) for _ in range(2))
+    one, other = (solve(layout, solver=name, proof="one", effort=Effort(seed=7)) for _ in range(2))
     assert one.answer == other.answer
     assert (one.objective, one.bound, one.n_nodes) == (other.objective, other.bound, other.n_nodes)
 
@@ -143,7 +143,7 @@ def test_ctrl_c_gives_the_incumbent_with_a_true_bound(name):
 
     optimum = solve(layout, solver="exhaustive").objective
     try:
-        solution = solve(layout, solver=name, proof="one", on_progress=interrupt)
+        solution = solve(layout, solver=name, proof="one", effort=Effort(on_progress=interrupt))
     except KeyboardInterrupt:  # it would end the test run
         pytest.fail("Ctrl-C went past the solver")
     assert (solution.status, solution.stopped_by) == (Status.FEASIBLE, "interrupt")
@@ -166,7 +166,7 @@ def test_ctrl_c_while_the_solver_s_thread_starts_is_heard(monkeypatch):
 def test_the_time_limit_gives_the_incumbent_with_a_true_bound(name):
     """Thirty slots of thirty columns, three rows: hours to prove, moments to find."""
     layout = knapsack(30, 30)
-    solution = solve(layout, solver=name, proof="one", time_limit_s=1.0)
+    solution = solve(layout, solver=name, proof="one", effort=Effort(time_limit_s=1.0))
     assert (solution.status, solution.stopped_by) == (Status.FEASIBLE, "time limit")
     assert violations(layout, solution.answer) == {}
     assert lower_bounds(layout).min() <= solution.bound < solution.objective
@@ -177,7 +177,7 @@ def test_the_time_limit_gives_the_incumbent_with_a_true_bound(name):
 @pytest.mark.parametrize("name", SEARCHING)
 def test_no_time_at_all_gives_no_plan_and_still_a_bound(name):
     layout = random_program(40, 40)
-    solution = solve(layout, solver=name, proof="one", time_limit_s=0.0)
+    solution = solve(layout, solver=name, proof="one", effort=Effort(time_limit_s=0.0))
     assert solution.status is Status.UNKNOWN
     assert solution.answer is None
     assert solution.bound >= lower_bounds(layout).min()
@@ -187,7 +187,7 @@ def test_no_time_at_all_gives_no_plan_and_still_a_bound(name):
 def test_a_gap_that_is_asked_for_is_kept_and_reported(name):
     layout = knapsack(7, 8)
     optimum = solve(layout, solver="exhaustive").objective
-    solution = solve(layout, solver=name, proof="one", gap=0.2)
+    solution = solve(layout, solver=name, proof="one", effort=Effort(gap=0.2))
     assert solution.status.is_final
     assert solution.bound <= optimum <= solution.objective
     assert solution.gap <= 0.2 + 1e-9
@@ -196,7 +196,10 @@ def test_a_gap_that_is_asked_for_is_kept_and_reported(name):
 @pytest.mark.parametrize("name", SEARCHING)
 def test_threads_may_change_within_a_process(name):
     layout = random_program(8, 12, seed=2)
-    plans = [solve(layout, solver=name, proof="one", threads=threads) for threads in (1, 2, 1)]
+    plans = [
+        solve(layout, solver=name, proof="one", effort=Effort(threads=threads))
+        for threads in (1, 2, 1)
+    ]
     assert len({plan.answer for plan in plans}) == 1
 
 
@@ -206,12 +209,12 @@ def test_what_the_caller_raises_on_progress_reaches_the_caller(name):
         raise LookupError("enough")
 
     with pytest.raises(LookupError, match="enough"):
-        solve(knapsack(7, 8), solver=name, on_progress=refuse)
+        solve(knapsack(7, 8), solver=name, effort=Effort(on_progress=refuse))
 
 
 def test_progress_tells_an_incumbent_and_a_bound_below_it():
     news = []
-    solve(knapsack(7, 8), solver="highs", on_progress=news.append)
+    solve(knapsack(7, 8), solver="highs", effort=Effort(on_progress=news.append))
     assert news
     assert all(each.bound <= each.incumbent + 1e-6 for each in news)
 

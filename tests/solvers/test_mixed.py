@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from planner.programs.mixed import (
     MixedProgram,
-    as_mps,
     mixed_objective,
     mixed_violations,
     priced,
 )
+from planner.programs.mps import as_mps
 from planner.programs.proofs import vouched
 from planner.solvers.kept import keeping_program
 from planner.solvers.mixed import solve_mixed, solver_of

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from planner.placing.sorting import with_few_sorts, without_proof
-from planner.programs.mixed import as_mps
+from planner.programs.mps import as_mps
 from planner.programs.placement import (
     UNLIMITED,
     Counts,

@@ -13,11 +13,12 @@ import pytest
 from ortools.sat.python import cp_model
 
 from planner import solvers
-from planner.solvers import proving, solution, stages
+from planner.solvers import proving, solution
 from planner.solvers.mixed import cpsat, highs
 from planner.solvers.proving import FIRST_SHARE, prove
 from planner.solvers.solution import Effort, Word
 from planner.specs.records.certificates import Proof
+from planner.tools.staging import cuts as stages
 from tests.programs.chains import chain
 from tests.programs.instances import knapsack
 

@@ -98,10 +98,9 @@ class _Model:
             costs = np.where(self._is_whole, program.cost * self.unit, np.sign(program.cost))
             total = cp_model.LinearExpr.weighted_sum(self._columns, _integers(np.floor(costs)))
             self.model.minimize(total)
-        if "start" in self._hints:
-            start = np.rint(self._hints["start"] * self._steps).astype(np.int64).tolist()
-            for column, begin in zip(self._columns, start, strict=True):
-                self.model.add_hint(column, begin)
+        start = self._hints.get("start", np.full(program.n_columns, np.nan)) * self._steps
+        for j in np.flatnonzero(np.isfinite(start)).tolist():
+            self.model.add_hint(self._columns[j], round(float(start[j])))
 
     def values(self, solver: cp_model.CpSolver) -> FloatArray:
         """What the columns come to in the answer that the solver holds."""
@@ -152,11 +151,11 @@ class _Model:
     def _add_whole(self, columns: IntArray, values: FloatArray, low: float, high: float) -> None:
         program, variables = self._program, self._of(columns)
         is_switch = (program.lower[columns] == 0) & (program.upper[columns] == 1)
-        is_clause = (is_switch & (np.abs(values) == 1)).all() and not self._hints.get(
-            "cp_model_presolve"
-        )
-        if is_clause and high == 1.0 - np.count_nonzero(values < 0):
-            # that one of some holds it reads off a clause, and off a sum only with presolve
+        is_clause = (is_switch & (np.abs(values) == 1)).all()
+        n_negated = np.count_nonzero(values < 0)
+        # that one of some holds it reads off a clause, and off a sum only with presolve
+        has_presolve = self._hints.get("cp_model_presolve", False)
+        if is_clause and high == 1.0 - n_negated and not (n_negated and has_presolve):
             held = [v if a > 0 else ~v for v, a in zip(variables, values.tolist(), strict=True)]
             if low == high:
                 self.model.add_exactly_one(held)
@@ -305,19 +304,3 @@ def _outcome(ended: str, *, interrupted: bool) -> tuple[Outcome, Stop]:
     if ended not in ("FEASIBLE", "UNKNOWN"):
         raise SolverError(f"cpsat ended with: {ended}")
     return "stopped", "interrupt" if interrupted else "time limit"
-
-
-def run_cpsat(solver: cp_model.CpSolver, model: cp_model.CpModel) -> cp_model.CpSolverStatus:
-    """Solve a model with the parameters that the solver has.
-
-    CP-SAT by itself takes SIGINT for a limit, answers with what it has, and leaves the signal to
-    end the process without a word afterwards.
-
-    Raises:
-        KeyboardInterrupt: interrupted.
-    """
-    solver.parameters.catch_sigint_signal = False
-    ended: list[cp_model.CpSolverStatus] = []
-    if run_interruptibly(lambda: ended.append(solver.solve(model)), solver.stop_search):
-        raise KeyboardInterrupt
-    return ended[0]

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.programs.mixed import MixedProgram, as_mps
+from planner.programs.mixed import MixedProgram
+from planner.programs.mps import as_mps
 from planner.programs.proofs import refusal
 from planner.solvers.mixed import RawAnswer, judged
 from planner.solvers.solution import Clock, Effort, Word

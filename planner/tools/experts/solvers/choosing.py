@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 
 import numpy as np
-from ortools.sat.python import cp_model
 
 from planner.equations.arrays import FloatArray
-from planner.errors import SolverError
-from planner.solvers.mixed.cpsat import run_cpsat
+from planner.programs.mixed import MixedBuilder
+from planner.solvers.mixed import cpsat
+from planner.solvers.solution import Effort
 from planner.tools.experts.solvers.patterns import (
     USUAL_STEPS,
     PatternProgram,
@@ -66,42 +67,38 @@ def placed_within(
 
 def _chosen(pool: Pool, shape: tuple[int, int], *, seed: int, until_s: float) -> Slots | None:
     """Whole numbers of the pool's columns, as slots."""
-    model = cp_model.CpModel()
     items, n_ranks = pool.items, shape[0]
-    used = {p: model.new_int_var(0, n_ranks, f"y{p}") for p in pool.patterns}
-    taken = {c: model.new_bool_var(f"l{c}") for c in pool.choices}
+    hints = {"cp_model_presolve": True, "max_deterministic_time": EFFORT}
+    posed = MixedBuilder(hints={"cpsat": hints})
+    used = {p: posed.column(f"y{p}", n_ranks, is_whole=True) for p in pool.patterns}
+    taken = {c: posed.column(f"l{c}", 1.0, is_whole=True) for c in pool.choices}
     for e in range(len(items.counts)):
-        model.add_exactly_one([v for c, v in taken.items() if c[0] == e])
-    model.add(cp_model.LinearExpr.sum(list(used.values())) <= n_ranks).with_name("ranks")
-    slots: dict[int, list[cp_model.IntVar]] = {}
-    for pattern, variable in used.items():
+        mine = {j: 1.0 for c, j in taken.items() if c[0] == e}
+        posed.row(f"count({e})", mine, 1.0, 1.0)
+    posed.row("ranks", dict.fromkeys(used.values(), 1.0), -math.inf, n_ranks)
+    slots: dict[int, list[int]] = {}
+    for pattern, j in used.items():
         for k in pattern:
-            slots.setdefault(k, []).append(variable)
-    wanted: dict[int, list[tuple[cp_model.IntVar, int]]] = {}
-    for (e, column), variable in taken.items():
+            slots.setdefault(k, []).append(j)
+    wanted: dict[int, list[tuple[int, int]]] = {}
+    for (e, column), j in taken.items():
         at = int(items.place[e, column])
-        wanted.setdefault(at, []).append((variable, int(items.counts[e, column])))
-    spare: list[cp_model.IntVar] = []
+        wanted.setdefault(at, []).append((j, int(items.counts[e, column])))
+    spare: dict[int, float] = {}
     for k in range(items.n_classes - 1, -1, -1):  # what larger classes leave serves smaller ones
-        left = model.new_int_var(0, shape[0] * shape[1], f"spare{k}")
-        here, needs = slots.get(k, []), wanted.get(k, [])
-        variables = [*spare, *here, *(variable for variable, _ in needs), left]
-        weights = [1] * (len(spare) + len(here)) + [-count for _, count in needs] + [-1]
-        model.add(cp_model.LinearExpr.weighted_sum(variables, weights) == 0)
-        spare = [left]
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = seed
-    solver.parameters.max_deterministic_time = EFFORT
-    if until_s < math.inf:
-        solver.parameters.max_time_in_seconds = max(0.0, until_s - time.perf_counter())
-    status = run_cpsat(solver, model)
-    if status == cp_model.MODEL_INVALID:
-        raise SolverError(f"cpsat does not take the model: {model.validate()}")
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        left = posed.column(f"spare{k}", shape[0] * shape[1], is_whole=True)
+        terms = Counter(slots.get(k, []))
+        needs = {j: -float(count) for j, count in wanted.get(k, [])}
+        posed.row(f"class({k})", {**spare, **terms, **needs, left: -1.0}, 0.0, 0.0)
+        spare = {left: 1.0}
+    limit_s = None if until_s == math.inf else max(0.0, until_s - time.perf_counter())
+    word = cpsat.solve(posed.program("patterns"), Effort(seed=seed, time_limit_s=limit_s))
+    if word.stopped_by == "interrupt":
+        raise KeyboardInterrupt
+    if word.answer is None:
         return None
-    ranks = [p for p, variable in used.items() for _ in range(solver.value(variable))]
-    columns = [c for c, variable in taken.items() if solver.boolean_value(variable)]
+    ranks = [p for p, j in used.items() for _ in range(round(word.answer[j]))]
+    columns = [c for c, j in taken.items() if word.answer[j] > 0.5]
     return _filled(pool, ranks, columns, shape)
 
 

@@ -86,15 +86,15 @@ def split(program: ExpertProgram, copies: IntArray) -> Placement:
     return equal_placement(copies) if program.split == "equal" else best_shares(program, copies)
 
 
-def formulation(program: ExpertProgram, start: Placement | None = None) -> Formulation[IntArray]:
+def formulation(program: ExpertProgram, start: IntArray | None = None) -> Formulation[IntArray]:
     """The program as rows, of copies [E, G]; values in mean loads.
 
     Args:
-        start: what CP-SAT begins at, which has the least time.
+        start: copies that CP-SAT begins at, which has the least time.
     """
     rows = joint_rows(program)
-    if start is not None:
-        hints = {**rows.hints["cpsat"], "start": _values(program, rows.columns, start)}
+    if start is not None and program.split == "equal":
+        hints = {**rows.hints["cpsat"], "start": _begun(rows.columns, start)}
         rows = replace(rows, hints={"cpsat": hints})
 
     def broken(copies: IntArray) -> dict[str, float]:
@@ -108,28 +108,14 @@ def formulation(program: ExpertProgram, start: Placement | None = None) -> Formu
     )
 
 
-def _values(program: ExpertProgram, columns: tuple[str, ...], placement: Placement) -> FloatArray:
-    """A placement as values of the columns."""
-    copies, counts = placement.copies, placement.n_copies
-    load = program.load / program.mean_load
-    present = np.zeros_like(copies) if program.present is None else program.present
-    served = load[:, None] * placement.shares
-
-    def value(column: str) -> float:
-        letter, _, rest = column.partition("(")
-        at = [int(number) for number in rest.rstrip(")").split(",") if number]
-        if letter == "T":
-            return float(served.sum(axis=0).max())
-        if letter == "z":
-            return float(counts[at[0]] == at[1])
-        if letter == "u":
-            return float(copies[program.group == at[0]][:, program.node_of_rank == at[1]].any())
-        if letter == "y" and len(at) == 3:
-            return float(copies[at[1], at[2]]) if counts[at[1]] == at[0] else 0.0
-        of = {"x": served, "y": copies, "m": np.maximum(copies - present, 0)}
-        return float(of[letter][at[0], at[1]])
-
-    return np.array([value(column) for column in columns])
+def _begun(columns: tuple[str, ...], copies: IntArray) -> FloatArray:
+    """Copies [E, G] as values of the columns that they are of; of others nothing is said."""
+    counts, values = copies.sum(axis=1), np.full(len(columns), np.nan)
+    for j, column in enumerate(columns):
+        if column.startswith("y("):
+            n, e, g = (int(number) for number in column[2:-1].split(","))
+            values[j] = copies[e, g] if counts[e] == n else 0
+    return values
 
 
 def _copies(program: ExpertProgram, columns: tuple[str, ...], values: FloatArray) -> IntArray:

@@ -190,7 +190,7 @@ def _jointly(program: ExpertProgram, state: _State, limits: _Limits) -> _State:
         return state
     effort = Effort(time_limit_s=min(left_s, 3 * SECONDS_EACH), gap=limits.gap, seed=limits.seed)
     known = in_hand(state.placement.copies, value / program.mean_load, by="balancing")
-    posed = formulation(program, state.placement)
+    posed = formulation(program, state.placement.copies)
     names = ["cpsat"] if program.split == "equal" else []
     provers: list[Prover[IntArray]] = [
         partial(_word, posed, name) for name in (*names, "highs", "scip")

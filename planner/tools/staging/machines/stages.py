@@ -13,7 +13,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from planner.errors import SolverError
-from planner.solvers.mixed.cpsat import run_cpsat
+from planner.solvers.answers import run_interruptibly
 from planner.tools.staging.machines.patterns import Patterns, crossings
 from planner.tools.staging.machines.program import Classes
 
@@ -178,3 +178,19 @@ def _order(solver: cp_model.CpSolver, posed: list[_Visit]) -> list[_Visit]:
         if not then:
             return [posed[i] for i in order]
         order.append(then[0])
+
+
+def run_cpsat(solver: cp_model.CpSolver, model: cp_model.CpModel) -> cp_model.CpSolverStatus:
+    """Solve a model with the parameters that the solver has.
+
+    CP-SAT by itself takes SIGINT for a limit, answers with what it has, and leaves the signal to
+    end the process without a word afterwards.
+
+    Raises:
+        KeyboardInterrupt: interrupted.
+    """
+    solver.parameters.catch_sigint_signal = False
+    ended: list[cp_model.CpSolverStatus] = []
+    if run_interruptibly(lambda: ended.append(solver.solve(model)), solver.stop_search):
+        raise KeyboardInterrupt
+    return ended[0]
