@@ -167,6 +167,7 @@ def lifted(
     link = np.where(np.isfinite(network.capacity), _not_negative(given.link), 0.0)
     model = _not_negative(given.model)
     if given.of_sum:
+        # π = 1 + μ with μ ≥ 0 on demands; what nothing is asked of counts in the sum alone
         model = np.where(network.demand > 0, np.maximum(model, 1.0), 1.0)
     else:
         model = np.where(network.demand > 0, model, 0.0)
@@ -179,6 +180,8 @@ def lifted(
     of_copies = np.where(present, _not_negative(given.column), 0.0)
     is_there = present[network.prefill] & present[network.decode]
     of_these = np.where(is_there, least, 0.0)
+    # where both sides have copies the row is to be tight, so little is raised; what is without
+    # copies is raised for free, first as little as the other side allows, then all that lacks
     begun = _raised(of_copies, network.prefill, network.decode, of_these)
     found = []
     for small, large in ((network.prefill, network.decode), (network.decode, network.prefill)):
@@ -221,6 +224,7 @@ def cut_of(program: PlacementProgram, network: Handover, given: Multipliers, nam
     of_model = given.model[program.column_model]
     worth = np.where(network.role == TOGETHER, of_model, given.column)
     worth[network.role == NO_PART] = 0.0
+    # a row that is too wide by rounding allows more and proves less; one too narrow would lie
     outward = 1.0 + OUTWARD
     priced = given.link > 0
     added = float(given.link[priced] @ network.capacity[priced]) * outward
@@ -284,6 +288,7 @@ def _parts(program: PlacementProgram, network: Handover) -> list[IntArray]:
     label = np.arange(program.n_columns)
     while True:
         before = label.copy()
+        # the least number spreads over pairs, a step a round, until each part has one
         least = np.minimum(label[network.prefill], label[network.decode])
         np.minimum.at(label, network.prefill, least)
         np.minimum.at(label, network.decode, least)

@@ -181,6 +181,8 @@ def priced(program: MixedProgram, multipliers: FloatArray) -> Priced:
     reduced = program.cost - np.bincount(program.column, taken, n)
     mass = np.abs(program.cost) + np.bincount(program.column, np.abs(taken), n)
     share = _share_lost(program.n_rows + n + len(taken))
+    # d_j x_j is linear in x_j, so its least is at an end of the box; d_j itself is off by no more
+    # than share × mass, which counts against the bound at either end
     corners = (reduced * at - share * mass * np.abs(at) for at in (program.lower, program.upper))
     of_columns = np.minimum(*corners)
     lost = share * (abs(program.offset) + np.abs(of_rows).sum() + np.abs(of_columns).sum())

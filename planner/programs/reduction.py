@@ -79,11 +79,13 @@ def reduced(
         left_out.append(posed.left_out)
         n_columns += posed.program.n_columns + sum(posed.left_out.rejected.values())
         n_contexts += posed.program.n_contexts + posed.left_out.n_contexts
+        # few columns need no sifting block by block, and of them any screen can be checked
         whole = [*whole, posed] if n_columns <= MOST_WHOLE else []
         field = near.add(posed)
         for name, relief in reliefs.items():
             loose = loosened(posed, name, relief)
             rejecting = {"hbm" if one == PREFILLED else one for one in field.rejecting}
+            # more is feasible only where this limit rejected a column, or hid one that it never was
             if name in rejecting or loose.program.n_columns > posed.program.n_columns:
                 relieved[name].add(loose)
             else:  # nothing that the limit kept out
@@ -143,6 +145,7 @@ class _Kept:
             k, columns = np.array([best.context]), np.array(best.columns)
             self._best = posed.take(contexts=k, columns=columns)
         self.keep(posed, field)
+        # at every doubling, so that all looking through together is in proportion to what came
         if self._n_kept > 2 * self._n_looked_through + MOST_KEPT:
             self._look_through()
         return field

@@ -217,6 +217,7 @@ def reject_over(field: Field, row: Row, *, rest: FloatArray | None) -> None:
 
 def is_idle(field: Field, row: Row) -> bool:
     """Whether nothing that is left can break the row, whatever is combined."""
+    # the most that any combination comes to; a row that holds then couples nothing
     most = -field.least(-row.column).reshape(-1, field.program.n_slots).sum(axis=1)
     return bool((most <= row.room)[field.contexts].all())
 

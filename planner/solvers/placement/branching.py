@@ -205,6 +205,7 @@ class _Tree:
         """
         if not math.isfinite(self.bound):
             return math.inf
+        # the sum is whole, so what is proved of it may be rounded down
         most = math.floor(-self.bound)
         while most > at_least and self._split(None):
             most = min(most, math.floor(-self.bound))
@@ -212,6 +213,7 @@ class _Tree:
 
     def run(self, found: _Found, gap: float) -> float:
         """The bound when the time is over, or it is as near to what is found as was asked."""
+        # the branches that are open cover all that is left, so the least of their bounds is one
         while self._open and not is_closed(found.value, self.bound, gap):
             if self.n_splits % DIVE_EVERY == 0:
                 self._dive(self._open[0][2], found)
@@ -230,6 +232,7 @@ class _Tree:
             if open_to[column] <= _CLOSE:
                 return
             is_chosen[column] = True
+            # there is room for one in each of its rows, and it is the one
             shares = np.flatnonzero(self._uses[self._uses[:, column]].any(axis=0))
             most[shares[shares != column]] = 0.0
             at = self._vertices.at(most, max(self._left_s(), 0.05))
@@ -255,6 +258,8 @@ class _Tree:
         best: tuple[float, list[_Branch]] | None = None
         for gone in self._pairs(branch):
             both = [self._branch(np.where(out, 0.0, branch.most), branch.bound) for out in gone]
+            # by the product, a pair that moves both branches is taken before one that moves one
+            # far: the bound of the program rises with the worse of the two
             moved = [max(one.bound - branch.bound, _CLOSE) for one in both]
             if best is None or moved[0] * moved[1] > best[0]:
                 best = moved[0] * moved[1], both
@@ -263,6 +268,7 @@ class _Tree:
         heapq.heappop(self._open)
         self.n_splits += 1
         if best is None:
+            # no pair is undecided: nothing raises this bound any more
             self._ended = min(self._ended, branch.bound)
             return True
         for one in best[1]:
@@ -291,6 +297,8 @@ class _Tree:
         if not len(parts):
             return []
         use = self._uses[:, parts].astype(np.float64)
+        # of a packing, columns that hold both rows come to 0 or 1; what is between is undecided,
+        # and neither branch has this vertex any more [RyanFoster1981]
         together = (use * values[parts]) @ use.T
         np.fill_diagonal(together, 0.0)
         first, second = np.triu_indices(len(self._rows), 1)

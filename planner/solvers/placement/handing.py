@@ -121,6 +121,8 @@ class _Rounds:
             at = Vertices(relaxed, effort, Clock()).at(relaxed.upper, left_s)
             if at is None:
                 return
+            # fractions of copies hand over fractions: their flow's multipliers prove rows all the
+            # same
             copies = np.where(at[1][:-1] > _NONE, at[1][:-1], 0.0)
             rows = self._rows(copies, best_flow(self._given, self._network, copies))
             if not self._add([row for row in rows if self._breaks(row, copies, at[1][-1])]):
@@ -139,6 +141,7 @@ class _Rounds:
             )
             if solution.stopped_by or self._left_s <= 0 or (is_settled and is_last):
                 return self._ended(solution)
+            # rows were added with one word for each program; the last one is asked for with two
             is_last = is_last or is_settled
 
     def _take(

@@ -122,6 +122,8 @@ class _Search:
     def _mattering(self, most: int) -> IntArray:
         """Columns that a better choice may use, those first that fall behind least."""
         behind = self._value - self._given.bound
+        # who uses a column pays its reduced cost beyond the bound: a dearer one is in no better
+        # choice
         slack = behind * (1 + _CLOSE) + _CLOSE
         n = np.searchsorted(self.behind[self._order], slack, side="right")
         return self._order[: min(int(n), most)]
@@ -130,6 +132,8 @@ class _Search:
         """Columns of a packing that lie nearest to a row by chance."""
         relaxed, n = self._relaxed, len(chosen)
         seed = int(self._draw.integers(max(relaxed.n_rows, 1)))
+        # steps of a walk at random between rows and columns that share an entry: near is where
+        # most of it arrives
         at_rows = np.asarray(np.arange(relaxed.n_rows) == seed, np.float64)
         for _ in range(N_SPREADS):
             at_columns = np.bincount(relaxed.column, at_rows[relaxed.row], n + 1)
@@ -180,6 +184,7 @@ class _Search:
     def _learn(self, proof: Proof, outside: IntArray) -> None:
         """What a choice among all that can matter proves, but for some columns outside."""
         behind = self.behind[outside].min(initial=math.inf)
+        # a better choice is among the columns that were looked at, or it uses one of the others
         self._bound = max(self._bound, min(proof.bound, self._given.bound + behind))
         if proof.outcome == "stopped":
             self._slice_s *= 2

@@ -49,6 +49,8 @@ class CoverSearch:
         program = cover_program(self.n_machines, self.rates, self.n_layers, rate)
         if not len(program):
             return True
+        # machines may hold their spans in fractions here, and in any places: whatever is placed is
+        # a solution, so that too few layers in the relaxation are too few in truth
         master = _Master(program)
         for cover in self.found:
             if program.reaches(cover):
@@ -61,6 +63,7 @@ class CoverSearch:
             if layers >= self.n_layers * (1.0 - TOLERANCE):
                 return False
             cheapest, covers = cheapest_covers(program, prices)
+            # HiGHS's prices are a proposal: that they refute is counted by `covered_layers_bound`
             bound = covered_layers_bound(program, prices, cheapest)
             if bound < self.n_layers * (1.0 - TOLERANCE):
                 return True
@@ -193,6 +196,7 @@ def cheapest_covers(program: CoverProgram, prices: FloatArray) -> tuple[float, l
         No cover is cheaper than the price; the covers reach the rate by the rounded rates.
     """
     size = np.ceil(program.item_rate / program.rate * CELLS * (1.0 - 1e-12)).astype(np.int64)
+    # the least item takes so many cells, so that none of them rests on another of the same step
     width = int(size.min())
     best = np.zeros(CELLS + 1)
     took = np.zeros(CELLS + 1, dtype=np.int64)

@@ -117,6 +117,8 @@ class Sweep:
         wasted = waste[at] + steps.waste[step]
         fits = (wasted <= program.room) & (steps.then[step] != NEVER)
         fits &= layer + steps.longest[step] <= program.alike.n_layers
+        # counts of all classes are fields of one number, a spare bit above each: with what is left
+        # to its largest count added, the bit is set where more machines are used than there are
         fits &= ((used[at] + steps.used[step] + program.most) & program.carry) == 0
         return at[fits], step[fits], wasted[fits]
 
@@ -165,6 +167,7 @@ class Sweep:
         for row, one in enumerate(which.tolist()):
             for machine, left in self.fronts[one]:
                 holding[row, :left] += self.program.served[machine]
+        # what may begin depends on what goes on in each layer to come, and not on who does it
         alike, kind = np.unique(holding, axis=0, return_inverse=True)
         kind = kind.ravel()
         most = np.zeros(len(alike))
@@ -293,6 +296,7 @@ def _least(
     front: IntArray, used: IntArray, waste: FloatArray
 ) -> tuple[IntArray, IntArray, FloatArray]:
     """Of equal fronts with the same machines used, the one with the least waste."""
+    # waste only adds up: whatever can follow the one with more can follow the one with less
     order = np.lexsort((waste, used, front))
     front, used, waste = front[order], used[order], waste[order]
     first = np.ones(len(front), dtype=np.bool_)

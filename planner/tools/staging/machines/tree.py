@@ -79,6 +79,7 @@ class Tree:
         """Try all that may be above the rate; False if that is more work than `cells` numbers."""
         n = len(self.order)
         settled = [m for m in self.order if len(self.covers[m]) == 1]
+        # depth first in blocks: what is on the stack is a block a depth, however wide the tree is
         root = np.zeros((1, len(settled)), dtype=np.int64)
         stack = [(root, layer_rates(self.spans, settled, root, self.order[len(settled) :]))]
         until = self.n_tried + cells // self.width
@@ -120,6 +121,8 @@ class Tree:
         self.n_tried += len(grown)
         may = self._is_ordered(chosen, depth, n_spans)
         kept = np.flatnonzero(may) if may is not None else np.arange(len(grown))
+        # links are left out at first, which can only let too much pass: most parts end here, and
+        # what links bring to each layer is counted of the rest alone
         kept = kept[self._may_reach(grown[kept], depth + 1)]
         parts = np.concatenate([chosen[kept // n_spans], (kept % n_spans)[:, None]], axis=1)
         if not len(parts):
@@ -132,6 +135,8 @@ class Tree:
 
     def _is_ordered(self, chosen: IntArray, depth: int, n_spans: int) -> BoolArray | None:
         """Of machines that may change places, those after another hold no earlier span."""
+        # a placement stays one when such machines change places, so of all orders of their spans
+        # the ascending one is enough
         before = self.after.get(depth)
         if before is None:
             return None
@@ -139,6 +144,9 @@ class Tree:
 
     def _may_reach(self, rates: FloatArray, depth: int) -> IntArray:
         """Which parts the machines from `depth` on may bring to the rate in every layer."""
+        # where the rest reaches the rate in every layer, it brings Σ_l w_l missing_l or more, for
+        # any weights w ≥ 0; a machine on its best span brings no more than Σ_l w_l min(rate,
+        # above), and no more than Σ_l w_l min(rate, missing_l), which is sharper and takes longer
         missing = np.maximum(self.above * (1.0 - ROUNDING) - rates, 0.0)
         kept = np.arange(len(missing))
         for weights, worth in zip(self.weights, self._worth(), strict=True):
@@ -172,6 +180,8 @@ class Tree:
             if not len(at):
                 break
             one = int(least.argmax())
+            # what passes a cut bounds the flow of every placement, not only of the one whose flow
+            # it stopped: so one flow drops many others, and each cut is kept for those to come
             rate, cut = maximum_flow(self.spans, at[one])
             self.cuts = [*self.cuts[-MOST_CUTS:], cut]
             passed = cut_rates(self.spans, [cut], at)[:, 0]
@@ -180,6 +190,7 @@ class Tree:
                 self.above = rate * (1.0 + RELATIVE_TOLERANCE)
             self.missed = max(self.missed, float(passed[one]))
             least = np.minimum(least, passed)
+            # it is no more than what is best by now
             least[one] = 0.0
 
 
@@ -232,6 +243,7 @@ def _taken(missing: FloatArray, weights: FloatArray, table: FloatArray) -> Float
             if rate > 0:
                 np.maximum(best, np.minimum(missing[:, there], rate) @ weights[there], out=best)
         if inside > 0:
+            # of all windows of k layers that touch neither end, as differences of running sums
             upto = np.zeros((len(missing), missing.shape[1] - 1))
             np.cumsum(np.minimum(missing, inside)[:, 1:-1] * weights[1:-1], axis=1, out=upto[:, 1:])
             np.maximum(best, (upto[:, k:] - upto[:, :-k]).max(axis=1), out=best)
