@@ -215,7 +215,7 @@ def _is_implied(program: MixedProgram) -> BoolArray:
     """Columns (N,) that are whole in some optimum, though they need not be.
 
     Whatever the others, a column that stands alone among whole ones, once in each of its rows, all
-    of whole numbers, may be anything from one whole number to another.
+    of whole numbers, may be anything from one whole number to another. Others may be but one thing.
     """
     is_real = ~program.is_whole[program.column]
     is_odd = np.bincount(program.row, is_real, program.n_rows) > 1
@@ -225,6 +225,7 @@ def _is_implied(program: MixedProgram) -> BoolArray:
     bars = is_odd[program.row] | (np.abs(program.value) != 1)
     is_barred = np.bincount(program.column, bars, program.n_columns) > 0
     bounds = np.stack([program.lower, program.upper])
+    is_barred &= program.lower < program.upper
     return np.asarray(~is_barred & (bounds == np.rint(bounds)).all(axis=0))
 
 
