@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from planner.results.phase_deployments import LayoutDeployment, TableDeployment
-from planner.results.placements import AnyDeployment, Placement, Recipe
+from planner.results.engines import EngineDeployment
+from planner.results.phase_deployments import TableDeployment
+from planner.results.placements import AnyDeployment, Placement
+from planner.specs.ask.engine import PredictionRequest
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import DeviceSpec
 from planner.specs.records.engine_rules import EngineRule
 from planner.specs.records.roles import TOGETHER
-from planner.specs.records.served_formats import ServedFormats
 from planner.specs.region import BELIEFS
 from planner.specs.validation.hints import from_fields
 
@@ -56,71 +57,37 @@ class Standing:
     shard_bytes: float
 
 
-def sharding_of(model: str, recipe: Recipe) -> Sharding:
-    """How the ranks of a recipe share its weights."""
-    one = recipe.deployment
-    if isinstance(one, LayoutDeployment):
-        return layout_sharding(model, one)
-    if isinstance(one, TableDeployment):
-        return row_sharding(model, one.engine, one.name, one.weights_format, one.n_devices)
-    degrees = one.n_tensor, one.n_data, one.n_expert_parallel
-    return engine_sharding(
-        recipe.engine, model, one.formats, degrees=degrees, n_stages=one.n_stages
-    )
+def sharding_of(model: str, engine: str, one: AnyDeployment | PredictionRequest) -> Sharding:
+    """How the ranks of a deployment share its weights: each engine cuts and packs them as its own.
 
-
-def layout_sharding(model: str, deployment: LayoutDeployment) -> Sharding:
-    """How the ranks of a layout share its weights."""
-    return from_fields(
-        Sharding,
-        deployment,
-        model=model,
-        axes=deployment.mesh.axes,
-        n_stages=deployment.mesh.n_stages,
-    )
-
-
-def engine_sharding(
-    engine: str, model: str, formats: ServedFormats, *, degrees: tuple[int, int, int], n_stages: int
-) -> Sharding:
-    """How the ranks of an engine share the weights: each engine cuts and packs them as its own.
-
-    Args:
-        degrees: tensor, data and expert parallel.
+    Ranks of rows of a table share them as others of the row's name, one of each.
     """
-    return Sharding(
-        model=model,
-        weights_format=f"{formats.weights}, experts {formats.experts}",
-        storage=engine,
-        axes=degrees,
-        n_stages=n_stages,
-    )
-
-
-def row_sharding(
-    model: str, engine: str, name: str, weights_format: str, n_devices: int
-) -> Sharding:
-    """How the ranks of a row of a table share the weights: as others of its name, one of each."""
-    return Sharding(
-        model=model,
-        weights_format=weights_format,
-        storage=f"{engine}: {name}",
-        axes=(n_devices, 1, 1),
-        n_stages=1,
-    )
+    if isinstance(one, EngineDeployment | PredictionRequest):
+        return Sharding(
+            model=model,
+            weights_format=f"{one.formats.weights}, experts {one.formats.experts}",
+            storage=engine,
+            axes=(one.n_tensor, one.n_data, one.n_expert_parallel),
+            n_stages=one.n_stages,
+        )
+    if isinstance(one, TableDeployment):
+        storage, axes = f"{engine}: {one.name}", (one.n_devices, 1, 1)
+        return from_fields(Sharding, one, model=model, storage=storage, axes=axes, n_stages=1)
+    mesh = one.mesh
+    return from_fields(Sharding, one, model=model, axes=mesh.axes, n_stages=mesh.n_stages)
 
 
 def standing_of(placement: Placement) -> tuple[Standing, ...]:
     """The replicas of a placement as a repair sees them."""
-    recipes = placement.recipes
     return tuple(
         Standing(
             name=one.name,
-            sharding=sharding_of(one.model, recipes[one.recipe]),
+            sharding=sharding_of(one.model, recipe.engine, recipe.deployment),
             devices=tuple(rank.device for rank in one.ranks),
-            shard_bytes=recipes[one.recipe].weights_bytes,
+            shard_bytes=recipe.weights_bytes,
         )
         for one in placement.replicas
+        for recipe in [placement.recipes[one.recipe]]
     )
 
 
@@ -160,22 +127,30 @@ class Pattern(Protocol):
         """Devices, then what they are cut into: the least is the simplest."""
 
 
-class Source(Protocol):
-    """Who timed the deployments that a configuration was chosen from."""
+class Source:
+    """Who timed the deployments that a configuration was chosen from.
 
-    @property
-    def n_candidates(self) -> int:
-        """How many there were."""
+    Args:
+        n_candidates: how many there were.
+        device: of which they are.
+    """
 
-    @property
-    def device(self) -> DeviceSpec:
-        """Of which they are."""
+    __slots__ = ()
+    if TYPE_CHECKING:
+
+        @property
+        def n_candidates(self) -> int: ...
+        @property
+        def device(self) -> DeviceSpec: ...
 
     def deployment(self, choice: Any, n_alike: int) -> AnyDeployment:  # noqa: ANN401
         """One of them in words and figures, of which so many replicas are placed."""
+        raise NotImplementedError
 
-    def shard(self, choice: Any, model: str) -> tuple[Sharding, float]:  # noqa: ANN401
-        """How the ranks of one of them share the model's weights, and bytes of the most."""
+    def shard(self, choice: Any, model: str, engine: str) -> tuple[Sharding, float]:  # noqa: ANN401
+        """How the ranks of one of them share the weights, and bytes of the most that one has."""
+        found = self.deployment(choice, 1)
+        return sharding_of(model, engine, found), found.weights_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -243,7 +218,7 @@ class Configuration(Generic[P]):
 
     def shard(self, model: str) -> tuple[Sharding, float]:
         """How its ranks share the weights of its model, and bytes of the most that one has."""
-        return self.source.shard(self.choice, model)
+        return self.source.shard(self.choice, model, self.engine)
 
 
 AnyConfiguration = Configuration[Pattern]

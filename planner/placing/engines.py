@@ -16,10 +16,10 @@ import numpy as np
 
 from planner.equations.arrays import IntArray
 from planner.errors import Problem, RequestError
-from planner.estimates.serving.choices import EngineChoices, degrees
+from planner.estimates.serving.choices import EngineChoices, degrees, traffic_of
 from planner.estimates.serving.memory import handed_bytes
 from planner.estimates.serving.timer import MOST_ROWS, Timer
-from planner.placing.configurations import Configuration, Pairing, Sharding, engine_sharding
+from planner.placing.configurations import Configuration, Pairing, Sharding, Source, sharding_of
 from planner.placing.engine_choosing import BestOfShapes, lying, wanted_choices
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import STAGE, Beaten, NodeConfiguration, NodePattern
@@ -29,7 +29,7 @@ from planner.programs.bounding import Bounding
 from planner.results.engines import EngineDeployment
 from planner.runtimes.engine_requests import engine_request, machines_of
 from planner.runtimes.engines import describe_choice
-from planner.runtimes.predicting import Machines
+from planner.runtimes.predicting import Machines, given_deployment
 from planner.runtimes.registry import layers_of
 from planner.specs.ask.engine import EngineRequest
 from planner.specs.ask.placement import PlacementRequest, Serve
@@ -45,7 +45,7 @@ from planner.topology.openings import Openings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class EngineSource:
+class EngineSource(Source):
     """The deployments of an engine on one domain.
 
     Args:
@@ -85,21 +85,13 @@ class EngineSource:
         """One choice by its own evaluation; whatever else is placed, it is the same."""
         return describe_choice(self.model, self.machines, self.request, self.choices, choice)
 
-    def shard(self, choice: int, model: str) -> tuple[Sharding, float]:
-        """How the ranks of a choice share its weights, and bytes of the fullest one's."""
-        table, row = self.choices.table, choice
-        sharding = engine_sharding(
-            self.request.engine,
-            model,
-            table.formats[int(table.format_index[row])],
-            degrees=(
-                int(table.n_tensor[row]),
-                int(table.n_data[row]),
-                int(table.n_expert_parallel[row]),
-            ),
-            n_stages=int(table.n_stages[row]),
-        )
-        return sharding, float(self.choices.fixed_bytes[row]) - self.machines.engine.workspace_bytes
+    def shard(self, choice: int, model: str, engine: str) -> tuple[Sharding, float]:
+        """As any other's, without an account: there are many."""
+        some = self.choices.take(np.array([choice]))
+        traffic = traffic_of(self.request, some.role)
+        given = given_deployment(self.model, self.machines, some.table, traffic, None)
+        held_bytes = float(some.fixed_bytes[0]) - self.machines.engine.workspace_bytes
+        return sharding_of(model, engine, given), held_bytes
 
 
 def serving_engine(name: str, request: PlacementRequest, one: Serve, site: Site) -> ServingEngine:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.memory import handed_bytes
 from planner.estimates.serving.operations import number_bytes
-from planner.placing.configurations import Configuration, Sharding, row_sharding
+from planner.placing.configurations import Configuration, Source
 from planner.placing.fabrics.domains import Domain, largest_piece
 from planner.placing.fabrics.patterns import LEAF, NODE, Beaten, NodeConfiguration, NodePattern
 from planner.placing.sites import Site
@@ -36,7 +36,7 @@ from planner.verifier.placing.table_rows import row_deployment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TableSource:
+class TableSource(Source):
     """The rows of a table on one kind of devices.
 
     Args:
@@ -65,13 +65,6 @@ class TableSource:
             }
         )
         return found
-
-    def shard(self, choice: DeploymentRow, model: str) -> tuple[Sharding, float]:
-        """Ranks of rows of one name, engine and format share the weights alike."""
-        sharding = row_sharding(
-            model, choice.engine, choice.name, choice.weights_format, choice.n_devices
-        )
-        return sharding, shard_bytes(choice, self.model)
 
 
 def rent_of(row: DeploymentRow, cluster: ClusterSpec) -> float:

@@ -13,9 +13,10 @@ from planner.estimates.candidates import machine_of, table_of, usable_bytes
 from planner.placing.fabrics.domains import domains, needs
 from planner.placing.fabrics.patterns import LEAF, NODE, Beaten
 from planner.placing.fabrics.site import Fabric, graph_in
-from planner.placing.phases import least, pareto
+from planner.placing.layouts import least
 from planner.placing.runtimes import Roofline, configurations_on_nodes
 from planner.placing.tori.slices import slice_configurations, torus_state
+from planner.programs.rows import dominated
 from planner.specs.ask.placement import PlacementRequest, Serve, layout_request
 from planner.specs.ask.targets import Targets
 from planner.specs.files.pools import GroupSpec, PoolSpec
@@ -332,6 +333,6 @@ def test_the_least_and_the_front_of_groups_are_those_of_a_look_at_all_pairs():
                 for j, (h, c, d) in enumerate(rows)
             )
         ]
-        assert pareto(group, first, second).tolist() == front
+        assert np.flatnonzero(~dominated([second, first], group, 4)).tolist() == front
         best = {g: min((r[1:], i) for i, r in enumerate(rows) if r[0] == g)[1] for g in group}
         assert least(group, first, second).tolist() == sorted(best.values())

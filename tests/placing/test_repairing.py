@@ -228,7 +228,8 @@ def test_moved_bytes_on_a_torus_are_the_least_of_all_sets_of_slices(failed):
         tuple(tuple(map(int, rank.device.split(","))) for rank in one.ranks)
         for one in before.replicas
     ]
-    sharding = sharding_of("tiny", before.recipes[0])
+    recipe = before.recipes[0]
+    sharding = sharding_of("tiny", recipe.engine, recipe.deployment)
     assert sharding.axes == (1, 1, 2)
 
     def cost(pair: tuple[tuple[int, ...], tuple[int, ...]]) -> int:

@@ -20,7 +20,7 @@ import numpy as np
 
 from planner.equations.arrays import BoolArray, IntArray
 from planner.estimates.serving.memory import handed_bytes
-from planner.placing.configurations import Sharding
+from planner.placing.configurations import Source
 from planner.placing.engines import EngineSource, ServingEngine
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import STAGE, Beaten, NodeConfiguration
@@ -42,7 +42,7 @@ CHUNKS = (2048, 8192)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Listed:
+class Listed(Source):
     """Replicas of one shape; `choice` is the number of one of them.
 
     Args:
@@ -63,12 +63,9 @@ class Listed:
     def deployment(self, choice: int, n_alike: int) -> AnyDeployment:
         return self.replicas[choice].deployment(n_alike)
 
-    def shard(self, choice: int, model: str) -> tuple[Sharding, float]:
-        return self.replicas[choice].shard(model)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class QueuedSource:
+class QueuedSource(Source):
     """Where a configuration of a stream comes from: who timed it, and its ways.
 
     `choice` of its configurations is a row of the engine's choices, or the number of a replica.
@@ -95,10 +92,6 @@ class QueuedSource:
     def deployment(self, choice: int, n_alike: int) -> AnyDeployment:
         """One choice in words and figures, each replica by itself."""
         return self.made_by.deployment(choice, n_alike)
-
-    def shard(self, choice: int, model: str) -> tuple[Sharding, float]:
-        """How ranks share the weights."""
-        return self.made_by.shard(choice, model)
 
     @property
     def engine(self) -> EngineSource:
