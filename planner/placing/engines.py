@@ -23,8 +23,8 @@ from planner.placing.configurations import Configuration, Pairing, Sharding, Sou
 from planner.placing.engine_choosing import BestOfShapes, lying, wanted_choices
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import STAGE, Beaten, NodeConfiguration, NodePattern
+from planner.placing.runtimes import Runtime
 from planner.placing.sites import Site
-from planner.placing.tori.slices import OfferedOnTorus
 from planner.programs.bounding import Bounding
 from planner.results.engines import EngineDeployment
 from planner.runtimes.engine_requests import engine_request, machines_of
@@ -40,8 +40,8 @@ from planner.specs.records.kernels import EngineTables
 from planner.specs.records.roles import TOGETHER
 from planner.specs.records.runtimes import ROOFLINE
 from planner.specs.region import BELIEFS, MEDIAN
+from planner.specs.validation.hints import from_fields
 from planner.topology.inventory import Kind
-from planner.topology.openings import Openings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -160,7 +160,7 @@ def _asked(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ServingEngine:
+class ServingEngine(Runtime):
     """One engine that may serve one model.
 
     Args:
@@ -212,10 +212,6 @@ class ServingEngine:
                 for one in configurations_of(few, model, domain, places):
                     yield replace(one, beliefs=beliefs)
 
-    def on_torus(self, model: int, openings: Openings, *, whole: bool = False) -> OfferedOnTorus:
-        """Never asked: `serving_engine` refuses a torus."""
-        raise AssertionError(openings)
-
     def source(self, domain: Domain, role: str, best: BestOfShapes | None = None) -> EngineSource:
         """All deployments of a role on a domain.
 
@@ -252,10 +248,9 @@ def configurations_of(
         rows.tolist(), *(one[rows].tolist() for one in numbers), strict=True
     ):
         n_nodes = max(1, t * d * p // domain.per_node)
-        pattern = NodePattern(
-            kind=domain.kind,
-            span=domain.span,
-            need=domain.need,
+        pattern = from_fields(
+            NodePattern,
+            domain,
             n_inside=t,
             n_across=d,
             n_stages=p,

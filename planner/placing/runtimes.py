@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -14,30 +13,25 @@ from planner.estimates.networks import network_table
 from planner.estimates.steps import Machine
 from planner.placing.configurations import Configuration
 from planner.placing.fabrics.domains import Domain, piece_sizes
-from planner.placing.fabrics.patterns import (
-    NODE,
-    STAGE,
-    Beaten,
-    NodeConfiguration,
-    NodePattern,
-    Shape,
-)
+from planner.placing.fabrics.patterns import NODE, STAGE, Beaten, NodeConfiguration, NodePattern
 from planner.placing.layouts import best_of_roles
-from planner.placing.tori.slices import OfferedOnTorus, slice_configurations
 from planner.specs.ask.request import Request
 from planner.specs.records.devices import NodesFabric
 from planner.specs.records.kernels import EngineTables
 from planner.specs.records.roles import TOGETHER
+from planner.specs.validation.hints import from_fields
 from planner.topology.meshes import MeshTable
-from planner.topology.openings import Openings
 
 
-class Runtime(Protocol):
+class Runtime:
     """Deployments of one model: complete, the best of each pattern of devices."""
+
+    __slots__ = ()
 
     @property
     def tables(self) -> tuple[EngineTables, ...]:
         """What was measured that its times follow from; nothing of layouts."""
+        return ()
 
     def on_nodes(
         self, model: int, domain: Domain, beaten: Beaten, *, whole: bool = False
@@ -45,15 +39,14 @@ class Runtime(Protocol):
         """Configurations on devices of nodes, without what is beaten.
 
         Args:
+            model: number of the model.
             whole: the best of each sharding of the weights, not only of each pattern.
         """
-
-    def on_torus(self, model: int, openings: Openings, *, whole: bool = False) -> OfferedOnTorus:
-        """Configurations on slices, and at which openings they run; `whole` as on nodes."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Roofline:
+class Roofline(Runtime):
     """The layouts, where phases take turns.
 
     Args:
@@ -64,68 +57,40 @@ class Roofline:
     request: Request
     roles: tuple[str, ...] = (TOGETHER,)
 
-    @property
-    def tables(self) -> tuple[EngineTables, ...]:
-        return ()
-
     def on_nodes(
         self, model: int, domain: Domain, beaten: Beaten, *, whole: bool = False
     ) -> Iterator[NodeConfiguration]:
-        return configurations_on_nodes(
-            self.request, model, domain, beaten.shapes, self.roles, whole=whole
-        )
+        """Of each shape the best, those of `beaten` left out.
 
-    def on_torus(self, model: int, openings: Openings, *, whole: bool = False) -> OfferedOnTorus:
-        return slice_configurations(self.request, model, openings, self.roles, whole=whole)
-
-
-def configurations_on_nodes(
-    request: Request,
-    model: int,
-    domain: Domain,
-    beaten: Collection[Shape],
-    roles: Sequence[str] = (TOGETHER,),
-    *,
-    whole: bool = False,
-) -> Iterator[NodeConfiguration]:
-    """The configurations of one model on a domain: of each shape the best, some left out.
-
-    A shape is t devices in each of m places, p stages. A pipeline inside a node is one piece;
-    others have a piece for each row of a stage.
-
-    Args:
-        request: the model and its targets; its cluster is not looked at.
-        model: number of the model.
-        roles: that replicas may have.
-        whole: of each sharding of a shape the best.
-    """
-    is_even = domain.per_node in piece_sizes(domain.ground.inventory, domain.kind)
-    if domain.span != NODE and (domain.n_nodes < 2 or not is_even):
-        return
-    asked = replace(request, cluster=domain.cluster)
-    machine = machine_of(asked.cluster, asked.model)
-    meshes = machine.meshes
-    shape = np.stack([meshes.n_inside, meshes.n_across, meshes.n_stages], axis=1)
-    wanted = [tuple(one) not in beaten for one in shape.tolist()]
-    rows = np.flatnonzero(_offered(shape, domain) & np.array(wanted, dtype=np.bool_))
-    if not len(rows):
-        return
-    shape, meshes = shape[rows], _handing(meshes.take(rows), asked, domain)
-    network = network_table(meshes, asked.cluster.fabric)
-    machine = Machine(device=machine.device, meshes=meshes, network=network)
-    groups = [tuple(one) for one in shape.tolist()]
-    for row, quantities in best_of_roles(asked, machine, groups, roles, whole=whole):
-        t, m, p = (int(n) for n in shape[row])
-        pattern = NodePattern(
-            kind=domain.kind,
-            span=domain.span,
-            need=domain.need,
-            n_inside=t,
-            n_across=m,
-            n_stages=p,
-            pieces=(t * p,) if domain.span == NODE else (t,) * (m * p),
-        )
-        yield Configuration(model=model, pattern=pattern, **quantities)
+        A shape is t devices in each of m places, p stages. A pipeline inside a node is one piece;
+        others have a piece for each row of a stage.
+        """
+        is_even = domain.per_node in piece_sizes(domain.ground.inventory, domain.kind)
+        if domain.span != NODE and (domain.n_nodes < 2 or not is_even):
+            return
+        asked = replace(self.request, cluster=domain.cluster)
+        machine = machine_of(asked.cluster, asked.model)
+        meshes = machine.meshes
+        shape = np.stack([meshes.n_inside, meshes.n_across, meshes.n_stages], axis=1)
+        wanted = [tuple(one) not in beaten.shapes for one in shape.tolist()]
+        rows = np.flatnonzero(_offered(shape, domain) & np.array(wanted, dtype=np.bool_))
+        if not len(rows):
+            return
+        shape, meshes = shape[rows], _handing(meshes.take(rows), asked, domain)
+        network = network_table(meshes, asked.cluster.fabric)
+        machine = Machine(device=machine.device, meshes=meshes, network=network)
+        groups = [tuple(one) for one in shape.tolist()]
+        for row, quantities in best_of_roles(asked, machine, groups, self.roles, whole=whole):
+            t, m, p = (int(n) for n in shape[row])
+            pattern = from_fields(
+                NodePattern,
+                domain,
+                n_inside=t,
+                n_across=m,
+                n_stages=p,
+                pieces=(t * p,) if domain.span == NODE else (t,) * (m * p),
+            )
+            yield Configuration(model=model, pattern=pattern, **quantities)
 
 
 def _offered(shape: IntArray, domain: Domain) -> BoolArray:

@@ -15,9 +15,9 @@ from planner.estimates.serving.operations import number_bytes
 from planner.placing.configurations import Configuration, Source
 from planner.placing.fabrics.domains import Domain, largest_piece
 from planner.placing.fabrics.patterns import LEAF, NODE, Beaten, NodeConfiguration, NodePattern
+from planner.placing.runtimes import Runtime
 from planner.placing.sites import Site
 from planner.placing.table_rows import asked_lengths, front, is_of, is_on, lengths_of
-from planner.placing.tori.slices import OfferedOnTorus
 from planner.programs.layout import ceiling
 from planner.results.phase_deployments import TableDeployment
 from planner.runtimes.describe import agree
@@ -27,11 +27,9 @@ from planner.specs.ask.quality import usual_formats
 from planner.specs.ask.targets import Targets
 from planner.specs.files.ledger import remark
 from planner.specs.records.devices import AnyModel, ClusterSpec, DeviceSpec
-from planner.specs.records.kernels import EngineTables
 from planner.specs.records.roles import PREFILL, TOGETHER
 from planner.specs.records.runtimes import ROOFLINE, DeploymentRow, table_file
 from planner.specs.validation.hints import from_fields
-from planner.topology.openings import Openings
 from planner.verifier.placing.table_rows import row_deployment
 
 
@@ -78,7 +76,7 @@ def shard_bytes(row: DeploymentRow, model: AnyModel) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class Table(Runtime):
     """The rows of a table, for one model.
 
     Args:
@@ -93,10 +91,6 @@ class Table:
     rows: tuple[DeploymentRow, ...]
     by_latency: bool
     roles: tuple[str, ...] = (TOGETHER,)
-
-    @property
-    def tables(self) -> tuple[EngineTables, ...]:
-        return ()
 
     def on_nodes(
         self, model: int, domain: Domain, beaten: Beaten, *, whole: bool = False
@@ -126,10 +120,6 @@ class Table:
         )
         for row in _best(rows, source, by_latency=self.by_latency, whole=whole):
             yield _configuration(source, model, domain, row)
-
-    def on_torus(self, model: int, openings: Openings, *, whole: bool = False) -> OfferedOnTorus:
-        """Never asked: `table_runtime` refuses a torus."""
-        raise AssertionError(openings)
 
 
 def table_runtime(name: str, request: PlacementRequest, one: Serve, site: Site) -> Table:
@@ -247,15 +237,8 @@ def _configuration(
     pieces: tuple[int, ...] = (row.n_devices,)
     if domain.span == LEAF:
         pieces = (domain.per_node,) * (row.n_devices // domain.per_node)
-    pattern = NodePattern(
-        kind=domain.kind,
-        span=domain.span,
-        need=domain.need,
-        n_inside=row.n_devices,
-        n_across=1,
-        n_stages=1,
-        pieces=pieces,
-    )
+    shape = {"n_inside": row.n_devices, "n_across": 1, "n_stages": 1}
+    pattern = from_fields(NodePattern, domain, pieces=pieces, **shape)
     is_whole = row.role == TOGETHER
     return from_fields(
         Configuration,

@@ -14,7 +14,7 @@ from planner.placing.fabrics.domains import domains, needs
 from planner.placing.fabrics.patterns import LEAF, NODE, Beaten
 from planner.placing.fabrics.site import Fabric, graph_in
 from planner.placing.layouts import least
-from planner.placing.runtimes import Roofline, configurations_on_nodes
+from planner.placing.runtimes import Roofline
 from planner.placing.tori.slices import slice_configurations, torus_state
 from planner.programs.rows import dominated
 from planner.specs.ask.placement import PlacementRequest, Serve, layout_request
@@ -150,7 +150,7 @@ def test_several_replicas_of_prefill_are_offered_where_some_are_sooner_and_some_
     request = _request(site, Targets(ttft_s=0.1))
     domain = next(_domains(site))
     by_pattern: dict = {}
-    for one in configurations_on_nodes(request, 0, domain, (), (PREFILL,)):
+    for one in Roofline(request=request, roles=(PREFILL,)).on_nodes(0, domain, Beaten()):
         by_pattern.setdefault((one.pattern.shape, one.kv_format), []).append(one)
     assert max(map(len, by_pattern.values())) > 2
     for some in by_pattern.values():
@@ -189,7 +189,7 @@ def test_a_replica_that_only_decodes_holds_a_batch_that_one_of_both_phases_canno
             request = _request(site, Targets(), batches=(batch,), workload=workload)
             one_pair = {"weights_formats": ("bf16",), "kv_formats": ("bf16",)}
             request = replace(request, prefill_batches=(1,), **one_pair)
-            for one in configurations_on_nodes(request, 0, domain, (), (role,)):
+            for one in Roofline(request=request, roles=(role,)).on_nodes(0, domain, Beaten()):
                 held[one.pattern.shape] = batch
         return held
 

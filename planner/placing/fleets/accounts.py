@@ -16,15 +16,12 @@ from planner.placing.fleets.ways import N_BEYOND, ways_of
 from planner.placing.runtimes import Roofline, Runtime
 from planner.placing.sites import Site
 from planner.placing.tables import Table, table_runtime
-from planner.placing.tori.slices import OfferedOnTorus
 from planner.results.deployments import Deployment
 from planner.specs.ask.placement import PlacementRequest, Serve, layout_request
 from planner.specs.records.devices import ClusterSpec, Workload
-from planner.specs.records.kernels import EngineTables
 from planner.specs.records.roles import TOGETHER, Station
 from planner.specs.records.runtimes import ROOFLINE, DeploymentRow
 from planner.specs.traffic.percentiles import ITL, TPOT
-from planner.topology.openings import Openings
 from planner.verifier.layouts.stations import layout_station, table_station
 
 StationOf = Callable[[NodeConfiguration, Domain], Station]
@@ -73,15 +70,11 @@ class AccountOffers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class QueuedAccounts:
+class QueuedAccounts(Runtime):
     """Replicas that may serve a stream, if any; see `planner.placing.runtimes.Runtime`."""
 
     offers: AccountOffers | None
     stream: Stream
-
-    @property
-    def tables(self) -> tuple[EngineTables, ...]:
-        return ()
 
     def on_nodes(
         self, model: int, domain: Domain, beaten: Beaten, *, whole: bool = False
@@ -107,10 +100,6 @@ class QueuedAccounts:
                 source=QueuedSource(made_by=listed, stream=self.stream, ways=ways),
                 choice=0,
             )
-
-    def on_torus(self, model: int, openings: Openings, *, whole: bool = False) -> OfferedOnTorus:
-        """Never asked: a fleet is on nodes."""
-        raise AssertionError(openings)
 
 
 def accounts_of(

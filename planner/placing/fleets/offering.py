@@ -26,13 +26,12 @@ from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import STAGE, Beaten, NodeConfiguration
 from planner.placing.fleets.streams import Stream
 from planner.placing.fleets.ways import Key, Stationed, Ways
-from planner.placing.tori.slices import OfferedOnTorus
+from planner.placing.runtimes import Runtime
 from planner.results.placements import AnyDeployment
 from planner.specs.records.devices import DeviceSpec, Workload
 from planner.specs.records.kernels import EngineTables
 from planner.specs.records.roles import TOGETHER, Station
 from planner.specs.region import INSIDE
-from planner.topology.openings import Openings
 
 BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 """Most sequences of a rank to choose from, where nobody says: two to each doubling."""
@@ -141,7 +140,7 @@ class ModelOffers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class QueuedEngine:
+class QueuedEngine(Runtime):
     """An engine that may serve a stream; see `planner.placing.runtimes.Runtime`.
 
     Configurations have the fluid rate of their shape.
@@ -189,10 +188,6 @@ class QueuedEngine:
                 made_by=source, stream=self.stream, ways=ways, stationed=here, key=key
             ),
         )
-
-    def on_torus(self, model: int, openings: Openings, *, whole: bool = False) -> OfferedOnTorus:
-        """Never asked: `serving_engine` refuses a torus."""
-        raise AssertionError(openings)
 
 
 def is_measured(one: NodeConfiguration, rows: IntArray | int | None = None) -> BoolArray:

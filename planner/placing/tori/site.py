@@ -13,6 +13,7 @@ from planner.errors import Problem, RequestError
 from planner.placing.configurations import Sharding, Sort, Standing, sort_of
 from planner.placing.handing import Wire
 from planner.placing.program import Aim
+from planner.placing.runtimes import Roofline
 from planner.placing.sites import Considered, Served
 from planner.placing.tori.repairing import RepairOnTorus, pose_repair
 from planner.placing.tori.slices import (
@@ -20,6 +21,7 @@ from planner.placing.tori.slices import (
     PosedOnTorus,
     SliceConfiguration,
     pose_on_torus,
+    slice_configurations,
     torus_state,
     without_tiled,
 )
@@ -98,13 +100,13 @@ class Torus:
         """
         link = self.fabric.link_bytes_per_s
         wire = Wire(own_bytes_per_s=link, far_bytes_per_s=link)
-        of_models = [
-            runtime.on_torus(m, self.openings, whole=whole).handing(
-                roles, wire, one.n_output_tokens
-            )
-            for m, one in enumerate(models)
-            for runtime in one.runtimes  # one: engines have no kernels of any torus
-        ]
+        of_models = []
+        for m, one in enumerate(models):
+            (runtime,) = one.runtimes  # engines have no kernels of any torus, tables no slices
+            assert isinstance(runtime, Roofline)
+            asked = runtime.request, m, self.openings, runtime.roles
+            found = slice_configurations(*asked, whole=whole)
+            of_models.append(found.handing(roles, wire, one.n_output_tokens))
         return OfferedSlices(
             openings=self.openings,
             of_models=tuple(of_models),
