@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,35 +10,22 @@ from planner.placing.describing import certificate_of, recipe_of, replica_of
 from planner.placing.fabrics.locating import LocatedOnNodes
 from planner.placing.fleets.choosing.searching import RENT
 from planner.placing.fleets.choosing.simulating import handover_of
-from planner.placing.fleets.chosen import PlannedFleet, PlannedPool
+from planner.placing.fleets.chosen import PlannedFleet
 from planner.placing.fleets.market import alike_names
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.streams import Stream
-from planner.results.arrivals import Percentile
 from planner.results.fleets import (
-    CURVE,
     FleetAlternative,
     FleetHandover,
     FleetPlan,
     FleetPool,
-    Goodput,
     Round,
     ServedClass,
 )
 from planner.results.placements import Replica
 from planner.specs.ask.fleet import FleetRequest
-from planner.specs.traffic.percentiles import TPOT, TTFT, PercentileTarget
-from planner.specs.traffic.records import TrafficClass
-from planner.verifier.simulation.outcomes import ClassOutcome, FleetOutcome
-
-TOLD_SHARES = (0.5, 0.95, 0.99)
-"""Percentiles that people ask for, beside targets."""
-
-_TOLD = tuple(
-    PercentileTarget(quantity=name, share=share, at_most_s=math.inf)
-    for name in (TTFT, TPOT)
-    for share in TOLD_SHARES
-)
+from planner.verifier.fleets.trials import with_outcome
+from planner.verifier.simulation.outcomes import FleetOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,7 +59,7 @@ def fleet_plan(one: Answered) -> FleetPlan:
     )
     numbers = [next(i for i, c in enumerate(order) if c is it.configuration) for it in located]
     replicas = tuple(_replicas(fleet, located, numbers))
-    return FleetPlan(
+    plan = FleetPlan(
         request=one.asked,
         title="",
         recipes=recipes,
@@ -101,6 +87,7 @@ def fleet_plan(one: Answered) -> FleetPlan:
         most_factor=one.most_factor,
         provenance=(),
     )
+    return with_outcome(plan, _outcome(one))
 
 
 def _replicas(
@@ -118,7 +105,6 @@ def _pools(one: Answered, numbers: Sequence[int]) -> Iterator[FleetPool]:
     fleet, named = one.fleet, alike_names(one.asked.classes, sharing=one.asked.sharing)
     then = {way.pool: way.then for way in fleet.ways if way.then is not None}
     for i, pool in enumerate(fleet.pools):
-        used = one.outcome.pool(pool.name).utilisation
         after = then.get(i)
         yield FleetPool(
             name=pool.name,
@@ -137,8 +123,8 @@ def _pools(one: Answered, numbers: Sequence[int]) -> Iterator[FleetPool]:
                 pool.n_replicas,
                 pool.replica_rate_per_s,
             ),
-            utilisation=used.value,
-            utilisation_half_width=used.half_width,
+            utilisation=0.0,
+            utilisation_half_width=0.0,
             usd_per_hour=pool.n_replicas * pool.configuration.usd_per_hour,
             station=replace(pool.station, name=pool.name),
             usual=source_of(pool.configuration).usual,
@@ -171,74 +157,33 @@ def _handovers(fleet: PlannedFleet) -> Iterator[FleetHandover]:
 
 
 def _classes(one: Answered) -> Iterator[ServedClass]:
-    served = {each.name: each for s in one.fleet.streams for each in s.classes}
-    named = alike_names(one.asked.classes, sharing=one.asked.sharing)
-    alike_per_s: dict[str, float] = {}
-    for asked in one.asked.classes:
-        name = named[asked.name]
-        alike_per_s[name] = alike_per_s.get(name, 0.0) + asked.rate_per_s
-    for asked in one.asked.classes:
-        name = named[asked.name]
-        if name not in served:
-            yield _unserved(asked)
-            continue
-        outcome, pools = one.outcome.of(name), [*one.fleet.pools_of(served[name])]
-        rent = math.fsum(_part(pool, name) for pool in pools)
+    """What serves each class, and how much of it; the account says what it gets and costs."""
+    streams = reversed(one.fleet.streams)  # of several models the first one's counts
+    models = {each.name: s.model.name for s in streams for each in s.classes}
+    for asked, name in zip(one.asked.classes, _planned(one), strict=True):
         yield ServedClass(
             name=asked.name,
-            model=pools[0].stream.model.name,
+            model=models.get(name, asked.model.name),
             rate_per_s=asked.rate_per_s,
-            served_fraction=one.served_fraction.get(name, 1.0),
+            served_fraction=one.served_fraction.get(name, 1.0) if name in models else 0.0,
             n_input_tokens=asked.lengths.mean_input_tokens,
             n_output_tokens=asked.lengths.mean_output_tokens,
-            percentiles=tuple(_percentiles(asked, outcome)),
-            curve_s=(_curve(outcome, TTFT), _curve(outcome, TPOT)),
-            goodput=_goodput(asked, outcome),
-            usd_per_hour=rent * asked.rate_per_s / alike_per_s[name],
+            percentiles=(),
+            curve_s=((), ()),
+            goodput=None,
+            usd_per_hour=0.0,
         )
 
 
-def _unserved(asked: TrafficClass) -> ServedClass:
-    return ServedClass(
-        name=asked.name,
-        model=asked.model.name,
-        rate_per_s=asked.rate_per_s,
-        served_fraction=0.0,
-        n_input_tokens=asked.lengths.mean_input_tokens,
-        n_output_tokens=asked.lengths.mean_output_tokens,
-        percentiles=(),
-        curve_s=((), ()),
-        goodput=None,
-        usd_per_hour=0.0,
-    )
+def _outcome(one: Answered) -> FleetOutcome:
+    """What became of each class that is served, by its own name."""
+    had = {it.name: it for it in one.outcome.classes}
+    pairs = zip(one.asked.classes, _planned(one), strict=True)
+    mine = [replace(had[name], name=asked.name) for asked, name in pairs if name in had]
+    return replace(one.outcome, classes=tuple(mine))
 
 
-def _part(pool: PlannedPool, name: str) -> float:
-    """Rent of a pool that is of one class: shared by requests, as they come."""
-    whole = pool.n_replicas * pool.configuration.usd_per_hour
-    return whole * pool.rates_per_s[name] / pool.rate_per_s
-
-
-def _percentiles(asked: TrafficClass, outcome: ClassOutcome) -> Iterator[Percentile]:
-    said = {(one.quantity, one.share) for one in asked.targets}
-    more = [one for one in _TOLD if (one.quantity, one.share) not in said]
-    for target in (*asked.targets, *more):
-        simulated = outcome.of(target.quantity).percentiles_s[target.share]
-        yield Percentile(
-            quantity=target.quantity,
-            share=target.share,
-            at_most_s=target.at_most_s if math.isfinite(target.at_most_s) else None,
-            simulated_s=simulated.value,
-            half_width_s=simulated.half_width,
-        )
-
-
-def _curve(outcome: ClassOutcome, quantity: str) -> tuple[float, ...]:
-    return tuple(outcome.of(quantity).at_s(share) for share in CURVE)
-
-
-def _goodput(asked: TrafficClass, outcome: ClassOutcome) -> Goodput | None:
-    if asked.goodput is None or outcome.goodput is None:
-        return None
-    had = outcome.goodput
-    return Goodput(asked=asked.goodput.share, simulated=had.value, half_width=had.half_width)
+def _planned(one: Answered) -> Iterator[str]:
+    """What each class is planned as, by name."""
+    named = alike_names(one.asked.classes, sharing=one.asked.sharing)
+    return (named[asked.name] for asked in one.asked.classes)

@@ -88,7 +88,8 @@ def fleet(request: FleetRequest, *, on_round: OnRound | None = None) -> FleetPla
         if it is not None
     }
     found = replace(found, inside=beside.get(INSIDE), anywhere=beside.get(MEDIAN))
-    found = written(found, recounted(found), ("title", "kinds", "provenance", "verified", *LAID))
+    left_out = ("title", "kinds", "classes", "provenance", "verified", *LAID)
+    found = written(found, recounted(found), left_out)
     started = with_commands_of(found)
     assert isinstance(started, FleetPlan)
     return started

@@ -37,7 +37,7 @@ from planner.verifier.fleets.counting import (
 )
 from planner.verifier.fleets.references import dangling
 from planner.verifier.fleets.routes import misrouted
-from planner.verifier.fleets.trials import missed_elsewhere, tried_again
+from planner.verifier.fleets.trials import USUAL, missed_elsewhere, tried_again
 from planner.verifier.placing.placements import (
     checks_of,
     devices_used,
@@ -48,9 +48,6 @@ from planner.verifier.placing.placements import (
 from planner.verifier.placing.sorts import judged_sorts
 
 RENT = "rent"
-USUAL = (0.5, 0.95, 0.99)
-"""Percentiles of TTFT and TPOT that are said of every class, beside those of its targets."""
-
 SEAM = 1e-5
 """Of traffic, between the end of a step and the next: within what proofs tolerate."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 
 from planner.results.arrivals import Percentile
 from planner.results.fleets import (
@@ -25,16 +26,25 @@ from planner.verifier.simulation.intervals import SHARES, Estimate
 from planner.verifier.simulation.outcomes import ClassOutcome, FleetOutcome
 from planner.verifier.simulation.pools import ClassLoad, Handover, Pool, Route
 
+USUAL = (0.5, 0.95, 0.99)
+"""Percentiles of TTFT and TPOT that are said of every class, beside those of its targets."""
+
 
 def tried_again(plan: FleetPlan) -> FleetPlan:
     """The fleet with what its simulation had, run once more with its own seed."""
-    outcome = _tried(plan, plan.request.options.seed)
+    return with_outcome(plan, _tried(plan, plan.request.options.seed))
+
+
+def with_outcome(plan: FleetPlan, outcome: FleetOutcome) -> FleetPlan:
+    """The fleet with what a simulation of it had, of every class that is served."""
     had = {one.name: one for one in outcome.classes}
     used = {one.name: one.utilisation for one in outcome.pools}
+    asked = {one.name: one for one in plan.request.classes}
     return replace(
         plan,
         classes=tuple(
-            _with_outcome(one, had[one.name]) if one.name in had else one for one in plan.classes
+            _with_outcome(one, asked[one.name], had[one.name]) if one.name in had else one
+            for one in plan.classes
         ),
         pools=tuple(
             replace(
@@ -87,26 +97,29 @@ def _told(value: float) -> float:
     return math.inf if math.isnan(value) else value
 
 
-def _with_outcome(one: ServedClass, had: ClassOutcome) -> ServedClass:
-    goal = one.goodput
-    if goal is not None and had.goodput is not None:
-        goal = Goodput(
-            asked=goal.asked,
-            simulated=_told(had.goodput.value),
-            half_width=_told(had.goodput.half_width),
-        )
+def _with_outcome(one: ServedClass, asked: TrafficClass, had: ClassOutcome) -> ServedClass:
+    """A class with its targets, then the usual percentiles, and its goodput if one is asked for."""
+    goal, got = None, had.goodput
+    if asked.goodput is not None and got is not None:
+        value, half = _told(got.value), _told(got.half_width)
+        goal = Goodput(asked=asked.goodput.share, simulated=value, half_width=half)
+    limits = {(it.quantity, it.share): it.at_most_s for it in asked.targets}
     return replace(
         one,
-        percentiles=tuple(_percentile(it, had) for it in one.percentiles),
+        percentiles=tuple(
+            Percentile(
+                quantity=quantity,
+                share=share,
+                at_most_s=limits.get((quantity, share)),
+                simulated_s=_told(found.value),
+                half_width_s=_told(found.half_width),
+            )
+            for quantity, share in dict.fromkeys([*limits, *product((TTFT, TPOT), USUAL)])
+            for found in [had.of(quantity).percentiles_s[share]]
+        ),
         curve_s=(_curve(had, TTFT), _curve(had, TPOT)),
         goodput=goal,
     )
-
-
-def _percentile(it: Percentile, had: ClassOutcome) -> Percentile:
-    found = had.of(it.quantity).percentiles_s[it.share]
-    value, half = _told(found.value), _told(found.half_width)
-    return replace(it, simulated_s=value, half_width_s=half)
 
 
 def _curve(had: ClassOutcome, quantity: str) -> tuple[float, ...]:
