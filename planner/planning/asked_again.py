@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from planner.errors import NoPlanError
-from planner.planning.plans import decide
+from planner.planning.engine_audit import set_beside
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.plans import AnyRequest
 from planner.results.surveys import Frontier
@@ -17,7 +15,6 @@ from planner.runtimes.predicting import Machines
 from planner.runtimes.roofline import candidates_of_request
 from planner.specs.ask.engine import EngineRequest
 from planner.specs.ask.request import Request
-from planner.specs.ask.targets import Targets
 from planner.specs.records.economics import EconomicsRequest
 from planner.specs.records.runtimes import ERDIL2025
 
@@ -75,24 +72,7 @@ def prefer_of(requests: Sequence[AnyRequest]) -> str:
 
 def audited_again(audit: EngineAudit) -> dict[str, EngineDeployment | None]:
     """What an audit sets beside what runs, by its names."""
-    request, runs = audit.request, audit.predicted
-    in_flight = runs.batch * runs.n_data
-    same = Targets(n_devices=runs.n_devices, min_batch=in_flight)
-    asked = {
-        "same_devices": ("latency", same),
-        "equal_speed": ("cost", Targets(tpot_s=audit.observed_tpot_s)),
-        "equal_cost": ("latency", Targets(usd_per_token=audit.observed_usd_per_token)),
-    }
-    return {
-        name: _best(replace(request, objective=objective, targets=targets))
-        for name, (objective, targets) in asked.items()
-    }
-
-
-def _best(request: EngineRequest) -> EngineDeployment | None:
-    """The best deployment of a request; None where there is none."""
-    try:
-        found = decide(among_again((request,)), prefer=request.prefer)
-    except NoPlanError:
-        return None
-    return found.deployment if isinstance(found.deployment, EngineDeployment) else None
+    (free,) = candidates_again(audit.request)
+    assert isinstance(free, EngineCandidates)
+    observed = audit.observed_tpot_s, audit.observed_usd_per_token
+    return set_beside(free, audit.predicted, *observed)

@@ -14,7 +14,6 @@ from planner.runtimes.candidates import Among
 from planner.runtimes.engine_requests import command_of
 from planner.runtimes.engines import EngineCandidates, engine_candidates
 from planner.specs.ask.defaults import DEFAULT_WORKLOAD
-from planner.specs.ask.engine import EngineRequest
 from planner.specs.ask.targets import Degrees, SolverOptions, Targets
 from planner.specs.files.engines import load_engine
 from planner.specs.options.counts import DEFAULT_BATCHES
@@ -84,10 +83,9 @@ def audit_engine(
         chunks=(chunk,),
     )
     predicted = _predicted(runs)
-    tpot, in_flight = 1.0 / speed_tokens_per_s, batch * predicted.n_data
-    n_output = workload.n_output_tokens
+    tpot, n_output = 1.0 / speed_tokens_per_s, workload.n_output_tokens
     each_s = (predicted.planned_ttft_s + (n_output - 1) * tpot) / n_output
-    cost = predicted.usd_per_hour / 3600.0 * each_s / in_flight
+    cost = predicted.usd_per_hour / 3600.0 * each_s / (batch * predicted.n_data)
     (free,) = engine_candidates(
         model,
         cluster,
@@ -98,18 +96,15 @@ def audit_engine(
         batches=tuple(sorted({*DEFAULT_BATCHES, batch})),
         chunks=None,
     )
-    as_fast = _with(free, "cost", Targets(tpot_s=tpot))
-    at_speed = _best(as_fast)
-    same = Targets(n_devices=predicted.n_devices, min_batch=in_flight)
+    beside = set_beside(free, predicted, tpot, cost)
+    as_fast = replace(free.request, objective="cost", targets=Targets(tpot_s=rounded_up(tpot)))
     audit = EngineAudit(
         request=free.request,
         observed_tpot_s=tpot,
         observed_usd_per_token=cost,
         predicted=predicted,
-        same_devices=_best(_with(free, "latency", same)),
-        equal_speed=at_speed,
-        equal_cost=_best(_with(free, "latency", Targets(usd_per_token=cost))),
-        command=command_of(model, _rounded(as_fast.request), {}) if at_speed else "",
+        command=command_of(model, as_fast, {}) if beside["equal_speed"] else "",
+        **beside,
     )
     refuse(judge_engine_audit(audit)[1])
     return audit
@@ -135,8 +130,26 @@ def _predicted(runs: EngineCandidates) -> EngineDeployment:
     raise RequestError([Problem(where="what runs", fact=fact, remedy=remedy)])
 
 
-def _with(free: EngineCandidates, objective: str, targets: Targets) -> EngineCandidates:
-    return replace(free, request=replace(free.request, objective=objective, targets=targets))
+def set_beside(
+    free: EngineCandidates, runs: EngineDeployment, tpot_s: float, usd_per_token: float
+) -> dict[str, EngineDeployment | None]:
+    """The best that are set beside what runs, by their names in an audit.
+
+    Args:
+        free: candidates of the formats that run, any other choice.
+        runs: what runs, as predicted.
+        tpot_s, usd_per_token: of what runs, as observed.
+    """
+    in_flight = runs.batch * runs.n_data
+    asked = {
+        "same_devices": ("latency", Targets(n_devices=runs.n_devices, min_batch=in_flight)),
+        "equal_speed": ("cost", Targets(tpot_s=tpot_s)),
+        "equal_cost": ("latency", Targets(usd_per_token=usd_per_token)),
+    }
+    return {
+        name: _best(replace(free, request=replace(free.request, objective=of, targets=targets)))
+        for name, (of, targets) in asked.items()
+    }
 
 
 def _best(candidates: EngineCandidates) -> EngineDeployment | None:
@@ -153,8 +166,3 @@ def _best(candidates: EngineCandidates) -> EngineDeployment | None:
         raise out_of_time()
     assert isinstance(found.deployment, EngineDeployment)
     return found.deployment
-
-
-def _rounded(request: EngineRequest) -> EngineRequest:
-    """The time that is asked for, rounded up in its fourth digit, for people."""
-    return replace(request, targets=Targets(tpot_s=rounded_up(request.targets.tpot_s or 0.0)))

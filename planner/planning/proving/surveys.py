@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -143,22 +143,24 @@ def audit_again(says: Audit) -> Again:
     offered = (says.weights_formats, says.kv_formats)
     with within(says.request.options.time_limit_s):
         found = audited(says.request, says.observed, says.speculation, offered)
-    findings: list[Finding] = []
-    for name, of in (
-        ("possible", "tpot_s"),
-        ("equal_speed", "usd_per_decoded_token"),
-        ("equal_cost", "tpot_s"),
-    ):
-        one, other = (
-            getattr(best, of) if best else None
-            for best in (getattr(says, name), getattr(found, name))
-        )
-        findings += same(one, other, (name,))
+    best_in = {"possible": "tpot_s", "equal_speed": "usd_per_decoded_token", "equal_cost": "tpot_s"}
+    findings = [*_as_good(says, {name: getattr(found, name) for name in best_in}, best_in)]
     findings += _changes(says, found)
     if limit_of(says.request.options.time_limit_s) is None:
         findings += proved_fields(says, found)
     told = "searched again: the fastest of its batch, the best at equal speed and cost, each change"
     return Again(findings=tuple(findings), proofs=(told,))
+
+
+def _as_good(
+    says: Audit | EngineAudit, found: Mapping[str, object], best_in: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Deployments beside what runs, each as good as a search finds in what it is best in."""
+    for name, of in best_in.items():
+        mine, other = (
+            getattr(best, of) if best else None for best in (getattr(says, name), found[name])
+        )
+        yield from same(mine, other, (name,))
 
 
 def _changes(says: Audit, found: Audit) -> Iterator[Finding]:
@@ -182,10 +184,6 @@ def engine_audit_again(says: EngineAudit) -> Again:
         "equal_speed": "usd_per_token",
         "equal_cost": "planned_tpot_s",
     }
-    findings: list[Finding] = []
-    for name, again in audited_again(says).items():
-        mine, of = getattr(says, name), best_in[name]
-        one, other = (getattr(best, of) if best else None for best in (mine, again))
-        findings += same(one, other, (name, of))
+    findings = _as_good(says, audited_again(says), best_in)
     told = "searched again: the best on no more devices, at equal speed and at equal cost"
     return Again(findings=tuple(findings), proofs=(told,))
