@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from planner.errors import NoPlanError
@@ -172,18 +173,29 @@ def _runners_up(says: AnyPlan, found: AnyPlan) -> Iterator[Finding]:
         yield from same(one, other, ("alternatives", str(i), "objective"))
 
 
-def placement_again(says: Placement) -> Again:
-    """From the same cluster."""
+def certified_again(says: Any, search: Callable[[], Any], limit_s: float | None) -> Again:  # noqa: ANN401
+    """An answer with a certificate, and what stands beside it, as good as a search finds.
+
+    Args:
+        search: answers its request again.
+        limit_s: of that.
+    """
     try:
-        found = placed_again(says.request)
+        with within(limit_s):
+            found = search()
     except NoPlanError:
         return unanswered(("certificate", "status"), says.certificate.status)
-    limit_s = limit_of(says.request.options.time_limit_s)
-    findings = [
-        *certificate_findings(says.certificate, found.certificate, limit_s),
-        *known_best(beliefs_of(says), beliefs_of(found), limit_s),
-    ]
+    limit_s = limit_of(limit_s)
+    findings = [*certificate_findings(says.certificate, found.certificate, limit_s)]
+    if hasattr(says, "inside"):
+        findings += known_best(beliefs_of(says), beliefs_of(found), limit_s)
     return again(findings, found.certificate)
+
+
+def placement_again(says: Placement) -> Again:
+    """From the same cluster."""
+    limit_s = says.request.options.time_limit_s
+    return certified_again(says, partial(placed_again, says.request), limit_s)
 
 
 def placed_again(asked: PlacementRequest) -> Placement:
@@ -256,24 +268,12 @@ def experts_again(says: ExpertPlan) -> Again:
 def stages_again(says: StagePlan) -> Again:
     from planner.tools.staging.cutting import cut_groups
 
-    try:
-        with within(says.request.time_limit_s):
-            found = cut_groups(says.request)
-    except NoPlanError:
-        return unanswered(("certificate", "status"), says.certificate.status)
-    limit_s = limit_of(says.request.time_limit_s)
-    findings = [*certificate_findings(says.certificate, found.certificate, limit_s)]
-    return again(findings, found.certificate)
+    asked = says.request
+    return certified_again(says, partial(cut_groups, asked), asked.time_limit_s)
 
 
 def layers_again(says: LayerPlacement) -> Again:
     from planner.tools.staging.placing import place_layers
 
     asked = says.request
-    try:
-        found = from_fields(place_layers, asked)
-    except NoPlanError:
-        return unanswered(("certificate", "status"), says.certificate.status)
-    limit_s = limit_of(asked.time_limit_s)
-    findings = [*certificate_findings(says.certificate, found.certificate, limit_s)]
-    return again(findings, found.certificate)
+    return certified_again(says, partial(from_fields, place_layers, asked), asked.time_limit_s)
