@@ -13,14 +13,13 @@ from planner.placing.tori.site import Torus
 from planner.quantities.table import lacking, placed
 from planner.runtimes.engines import WITHOUT_ERROR
 from planner.specs.ask.defaults import DEFAULT_WORKLOAD
-from planner.specs.ask.engine import BEST, SIMPLEST
+from planner.specs.ask.engine import SIMPLEST
 from planner.specs.ask.placement import GroupCost, PlacementRequest, Serve, tidied
-from planner.specs.ask.targets import SolverOptions, Targets
+from planner.specs.ask.targets import Targets
 from planner.specs.files.places import Kind as FileKind
 from planner.specs.files.places import files
 from planner.specs.files.pools import PoolSpec, SiteSpec, pool_of
 from planner.specs.files.reading import load_device
-from planner.specs.files.state import State
 from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.options.meanings import LEAVE_OUT, misplaced
 from planner.specs.records.architecture import Architecture
@@ -33,7 +32,7 @@ from planner.specs.records.devices import (
     Workload,
 )
 from planner.specs.records.graphs import GraphSpec
-from planner.specs.records.roles import ALL_TOGETHER, TOGETHER, AskedRoles
+from planner.specs.records.roles import TOGETHER
 from planner.specs.records.runtimes import DeploymentTable
 from planner.specs.validation.problems import did_you_mean
 from planner.topology.costs import CostTable, GroupCosts
@@ -53,23 +52,19 @@ def placement_request(
     *,
     engine: str | Sequence[str] | None = None,
     workload: Workload | None,
-    targets: Targets,
-    state: State | None,
     objective: str | None,
     limits: Mapping[str, float] | None,
     batches: Sequence[int] | None,
-    most_devices: int | None,
-    aligned: bool = False,
-    layout_first: bool = False,
     deployments: Sequence[DeploymentTable] = (),
     devices: Mapping[str, DeviceSpec] | None = None,
     costs: GroupCosts | CostTable | None = None,
-    confidence: float | None = None,
-    prefer: str = BEST,
-    roles: AskedRoles = ALL_TOGETHER,
-    options: SolverOptions,
+    aligned: bool = False,
+    **fields: Any,  # noqa: ANN401
 ) -> PlacementRequest:
     """The request, whole: what a function says of groups is added when it was asked.
+
+    Args:
+        fields: others of the request, as they are.
 
     Raises:
         RequestError: it cannot be placed; every problem that can be seen without a solver.
@@ -84,20 +79,13 @@ def placement_request(
         models=wanted,
         engines=engines,
         workload=workload or DEFAULT_WORKLOAD,
-        targets=targets,
         objective=objective or _usual_objective(wanted),
-        state=state,
         limits=dict(limits or {}),
         batches=DEFAULT_BATCHES if batches is None else tuple(batches),
-        most_devices=most_devices,
-        aligned=aligned,
-        layout_first=layout_first,
         deployments=tuple(deployments),
         costs=_table_costs(costs),
-        confidence=confidence,
-        prefer=prefer,
-        roles=roles,
-        options=options,
+        aligned=aligned,
+        **fields,
     )
 
 

@@ -41,21 +41,8 @@ def repair_request(
         fact = "what stands was placed by a function's costs of groups, which no record holds"
         remedy = "give the function again"
         raise RequestError([Problem(where="group_costs", fact=fact, remedy=remedy)])
-    kept = {
-        "cluster": old.site,
-        "models": old.models,
-        "engine": old.engines,
-        "workload": old.workload,
-        "targets": old.targets,
-        "objective": old.objective,
-        "limits": old.limits,
-        "batches": old.batches,
-        "most_devices": old.most_devices,
-        "aligned": old.aligned,
-        "confidence": old.confidence,
-        "options": old.options,
-        "costs": costs_of(old),
-    }
+    kept = {name: getattr(old, name) for name in _INHERITED}
+    kept |= {"cluster": old.site, "engine": old.engines, "costs": costs_of(old)}
     if said.get("cluster") is not None:
         kept["costs"] = None  # of other groups
         kept["aligned"] = old.aligned and has_slices(said["cluster"])
@@ -79,6 +66,12 @@ def _with_rows(wanted: PlacementRequest, old: PlacementRequest) -> PlacementRequ
         return replace(wanted, deployments=old.deployments)
     return wanted
 
+
+_INHERITED = (
+    *("models", "workload", "targets", "objective", "limits", "batches", "most_devices"),
+    *("aligned", "confidence", "options"),
+)
+"""Fields of what stands that are as they were where nothing else is said."""
 
 _OF_ROWS = ("site", "models", "engines", "workload")
 """What says which rows of a table may be placed."""

@@ -111,27 +111,8 @@ def plan(
         OutOfTimeError: the time limit ended before a first plan.
         SolverError: an answer failed its verification.
     """
+    asked = {name: value for name, value in locals().items() if name in USUAL}
     began_s = time.perf_counter()
-    asked = {
-        "workload": workload,
-        "targets": targets,
-        "weights_formats": weights_formats,
-        "kv_formats": kv_formats,
-        "batches": batches,
-        "prefill_batches": prefill_batches,
-        "prefill": prefill,
-        "chunks": chunks,
-        "overlaps": overlaps,
-        "hit_fraction": hit_fraction,
-        "experts_backend": experts_backend,
-        "objective": objective,
-        "confidence": confidence,
-        "prefer": prefer,
-        "memory": memory,
-        "speculation": speculation,
-        "drafting": drafting,
-        "options": options,
-    }
     among = candidates_of(model, cluster, engine, variants=variants, **asked)
     best = decide(among, prefer=prefer, on_progress=on_progress, began_s=began_s)
     if targets.demand_tokens_per_s is None:
