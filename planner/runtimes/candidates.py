@@ -6,9 +6,10 @@ knows which runtime answers.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 from planner.programs.layout import Assignment
 from planner.programs.posed import Aim, PosedProgram, Several, Source
@@ -16,35 +17,41 @@ from planner.quantities.table import MEMORY
 from planner.results.plans import AnyDeployment, AnyRequest, Considered
 from planner.specs.ask.engine import EngineRequest
 from planner.specs.ask.targets import Targets
+from planner.verifier.plans import checked
 
 
-class Candidates(Protocol):
-    """The deployments of one model under one runtime that satisfy the form of a request."""
+class Candidates(ABC):
+    """The deployments of one model under one runtime that satisfy the form of a request.
 
-    @property
-    def request(self) -> AnyRequest:
-        """What is asked, in the runtime's words."""
+    Args:
+        request: what is asked, in the runtime's words.
+        runtime: `roofline`, `vllm`, `sglang`, `trtllm` or `erdil2025`.
+        variant: the variant of the model that is served; `None` of the model itself.
+        n_candidates: how many there are, whether they fit or not, but for those `outside`.
+    """
+
+    if TYPE_CHECKING:
+
+        @property
+        def request(self) -> AnyRequest: ...
+        @property
+        def runtime(self) -> str: ...
+        @property
+        def variant(self) -> Considered | None: ...
+        @property
+        def n_candidates(self) -> int: ...
 
     @property
     def named(self) -> AnyRequest:
-        """The same in the words of whoever asked: with a model and a pool that have names."""
-
-    @property
-    def runtime(self) -> str:
-        """`roofline`, `vllm`, `sglang`, `trtllm` or `erdil2025`."""
-
-    @property
-    def variant(self) -> Considered | None:
-        """The variant of the model that is served; `None` of the model itself."""
-
-    @property
-    def n_candidates(self) -> int:
-        """How many there are, whether they fit or not, but for those `outside`."""
+        """The request in the words of whoever asked: with a model and a pool that have names."""
+        return self.request
 
     @property
     def outside(self) -> Mapping[str, int]:
         """Candidates that no program is made of, by the screen that rejected them."""
+        return {}
 
+    @abstractmethod
     def source(self, aim: Aim, number: int = 0) -> Source:
         """Their program.
 
@@ -54,11 +61,18 @@ class Candidates(Protocol):
         """
 
     def heavier(self, aim: Aim, relief: float) -> Iterator[Source]:
-        """What further memory lets in besides, in contexts that `source` has not."""
+        """What further memory lets in besides, in contexts that `source` has not.
 
-    def explained(self) -> Candidates:
+        Nothing where what more memory lets in is known of every context.
+        """
+        yield from ()
+
+    def explained(self) -> Self:
         """The same without a gap, and with those that no memory there is would hold."""
+        proved = replace(self.request.options, gap=0.0, proof="two", time_limit_s=None)
+        return self._asking(options=proved)
 
+    @abstractmethod
     def deployment(self, posed: PosedProgram, assignment: Assignment) -> AnyDeployment:
         """What an assignment stands for, evaluated afresh.
 
@@ -72,32 +86,45 @@ class Candidates(Protocol):
         Raises:
             SolverError: it is not what it says, or breaks a limit.
         """
+        return checked(self.request, deployment)
 
     def error(self, objective: str, deployment: AnyDeployment) -> float:
         """Relative standard deviation of what is predicted of an objective; 0 where unknown."""
+        return 0.0
 
-    def with_targets(self, targets: Targets) -> Candidates:
+    def with_targets(self, targets: Targets) -> Self:
         """The same for other targets."""
+        return self._asking(targets=targets)
 
-    def more_room(self) -> Iterator[tuple[str, str, Candidates]]:
+    def _asking(self, **changes: Any) -> Self:  # noqa: ANN401
+        """The same of a request with some fields changed."""
+        return replace(self, request=replace(self.request, **changes))  # type: ignore[type-var]
+
+    def more_room(self) -> Iterator[tuple[str, str, Self]]:
         """(option, value, candidates) of requests like it with smaller weights or more devices."""
+        yield from ()
 
-    def freed(self) -> tuple[str, str, Candidates] | None:
+    def freed(self) -> tuple[str, str, Self] | None:
         """(option, value, candidates) without a policy that leaves candidates out; None of none."""
+        return None
 
-    def without_rules(self, near: AnyDeployment | None) -> Iterator[tuple[str, Candidates]]:
+    def without_rules(self, near: AnyDeployment | None) -> Iterator[tuple[str, Self]]:
         """(rule of the engine, what nothing but that rule forbids), batches some apart.
 
         Args:
             near: the best of the runtime, whose chunk they have.
         """
+        yield from ()
 
-    def around(self, posed: PosedProgram, assignment: Assignment) -> Candidates:
+    def around(self, posed: PosedProgram, assignment: Assignment) -> Self:
         """Of what a rule forbids all batches and chunks, as an assignment cuts the model."""
+        return self
 
-    def larger(self, served_tokens_per_s: float) -> Iterator[tuple[str, str, Candidates]]:
+    def larger(self, served_tokens_per_s: float) -> Iterator[tuple[str, str, Self]]:
         """Likewise for a demand beyond the pool, of which so much is served."""
+        yield from ()
 
+    @abstractmethod
     def command(self, changes: Mapping[str, str]) -> str:
         """The command line of the request, with some options changed."""
 

@@ -17,22 +17,21 @@ from planner.estimates.serving.rules import is_valid
 from planner.estimates.serving.timer import Timer
 from planner.programs.engine import OF_A_CUT, cuts_of, row_of
 from planner.programs.layout import Assignment
-from planner.programs.posed import Aim, InMemory, PosedProgram
+from planner.programs.posed import Aim, PosedProgram
 from planner.report.launch.telling import with_commands
 from planner.results.engines import EngineDeployment
 from planner.results.plans import AnyDeployment, Considered
+from planner.runtimes.candidates import Candidates
 from planner.runtimes.describe import agree, larger_pools
 from planner.runtimes.engine_requests import asked_pool, command_of, engine_request, machines_of
 from planner.runtimes.engine_source import EngineSource, Forbidden, Offered
 from planner.runtimes.predicting import Machines, Speculating, account, given_deployment
 from planner.specs.ask.engine import EngineRequest
-from planner.specs.ask.targets import Targets
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec
 from planner.specs.records.model_errors import Quantity, kernels_share, model_error
 from planner.specs.region import BELIEFS
 from planner.specs.validation.hints import from_fields
-from planner.verifier.plans import checked
 from planner.verifier.runtimes.engines import engine_deployment
 
 WITHOUT_ERROR = ("rent", "devices")
@@ -70,7 +69,7 @@ MOST_FORBIDDEN = 4096
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class EngineCandidates:
+class EngineCandidates(Candidates):
     """Every deployment of one model that an engine would start on a pool.
 
     Args:
@@ -85,10 +84,6 @@ class EngineCandidates:
     machines: Machines
     cluster: ClusterSpec
     forbidden: Forbidden | None = None
-
-    @property
-    def named(self) -> EngineRequest:
-        return self.request
 
     @property
     def runtime(self) -> str:
@@ -135,20 +130,8 @@ class EngineCandidates:
         found = next((one for one in self.request.variants if one.name == self.model.name), None)
         return None if found is None else from_fields(Considered, found)
 
-    @property
-    def outside(self) -> Mapping[str, int]:
-        return {}
-
     def source(self, aim: Aim, number: int = 0) -> EngineSource:
         return EngineSource(self.offered, aim, number)
-
-    def heavier(self, aim: Aim, relief: float) -> Iterator[InMemory]:
-        """Nothing: what more memory lets in is known of every context."""
-        yield from ()
-
-    def explained(self) -> EngineCandidates:
-        proved = replace(self.request.options, gap=0.0, proof="two", time_limit_s=None)
-        return replace(self, request=replace(self.request, options=proved))
 
     def deployment(self, posed: PosedProgram, assignment: Assignment) -> EngineDeployment:
         column, timer = assignment.columns[0], self.offered.timer
@@ -175,10 +158,6 @@ class EngineCandidates:
         )
         return replace(best, capacity_bytes=most)
 
-    def checked(self, deployment: AnyDeployment) -> tuple[str, ...]:
-        assert isinstance(deployment, EngineDeployment)
-        return checked(self.request, deployment)
-
     def error(self, objective: str, deployment: AnyDeployment) -> float:
         assert isinstance(deployment, EngineDeployment)
         is_rent = objective == "cost" and self.request.targets.demand_tokens_per_s is not None
@@ -190,15 +169,6 @@ class EngineCandidates:
         kind = kinds[deployment.model]
         error = times.high / times.value - 1.0
         return kernels_share(error, deployment.engine, kind, name, deployment.outside)
-
-    def with_targets(self, targets: Targets) -> EngineCandidates:
-        return replace(self, request=replace(self.request, targets=targets))
-
-    def freed(self) -> None:
-        return None  # batches and chunks are as asked, or all that are offered
-
-    def more_room(self) -> Iterator[tuple[str, str, EngineCandidates]]:
-        yield from ()
 
     def without_rules(self, near: AnyDeployment | None) -> Iterator[tuple[str, EngineCandidates]]:
         asked, engine = self.request, self.request.records.engine

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -17,18 +17,16 @@ from planner.programs.layout import Assignment, keeping
 from planner.programs.posed import Aim, InMemory, PosedProgram
 from planner.quantities.table import GIB
 from planner.results.erdil2025 import EconomicsChoice, EconomicsDeployment, Way
-from planner.results.plans import AnyDeployment
+from planner.runtimes.candidates import Candidates
 from planner.runtimes.describe import agree
 from planner.runtimes.erdil_requests import economics_request
 from planner.solvers.search import optimum
 from planner.solvers.solution import Status
 from planner.specs.ask.defaults import command_of, make_request
 from planner.specs.ask.request import Request
-from planner.specs.ask.targets import Targets
 from planner.specs.records.economics import MEMORY_RULES, EconomicsRequest
 from planner.specs.records.runtimes import ERDIL2025
 from planner.verifier.findings import Refused
-from planner.verifier.plans import checked
 from planner.verifier.runtimes.erdil2025 import economics_deployment
 
 MEMORY = "memory"
@@ -36,7 +34,7 @@ CLOSER = 1.0 - 1e-12
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ErdilCandidates:
+class ErdilCandidates(Candidates):
     """The fastest layout that fits, for every format, split of devices and batch.
 
     For a split of devices and a batch everything that can be asked for grows with the time of
@@ -119,14 +117,6 @@ class ErdilCandidates:
         kept = keeping(posed.program)
         return float(self._lists[-1].held_bytes[kept].min()) if kept.any() else None
 
-    def heavier(self, aim: Aim, relief: float) -> Iterator[InMemory]:
-        """Nothing: what more memory lets in is known of every context."""
-        yield from ()
-
-    def explained(self) -> ErdilCandidates:
-        proved = replace(self.request.options, gap=0.0, proof="two", time_limit_s=None)
-        return replace(self, request=replace(self.request, options=proved))
-
     def deployment(self, posed: PosedProgram, assignment: Assignment) -> EconomicsDeployment:
         column = assignment.columns[0]
         found = self._lists[int(posed.variant[column])]
@@ -134,31 +124,6 @@ class ErdilCandidates:
         n_replicas, demand = posed.fleet(1, assignment, targets)
         request = replace(self.request, targets=replace(targets, demand_tokens_per_s=demand))
         return describe_choice(found, request, int(posed.arm[column]), n_replicas)
-
-    def checked(self, deployment: AnyDeployment) -> tuple[str, ...]:
-        assert isinstance(deployment, EconomicsDeployment)
-        return checked(self.request, deployment)
-
-    def error(self, objective: str, deployment: AnyDeployment) -> float:
-        return 0.0
-
-    def with_targets(self, targets: Targets) -> ErdilCandidates:
-        return replace(self, request=replace(self.request, targets=targets))
-
-    def freed(self) -> None:
-        return None  # batches and chunks are as asked, or all that are offered
-
-    def more_room(self) -> Iterator[tuple[str, str, ErdilCandidates]]:
-        yield from ()
-
-    def without_rules(self, near: AnyDeployment | None) -> Iterator[tuple[str, ErdilCandidates]]:
-        yield from ()  # nothing is started
-
-    def around(self, posed: PosedProgram, assignment: Assignment) -> ErdilCandidates:
-        return self
-
-    def larger(self, served_tokens_per_s: float) -> Iterator[tuple[str, str, ErdilCandidates]]:
-        yield from ()
 
     def command(self, changes: Mapping[str, str]) -> str:
         if self.asked is None:

@@ -18,16 +18,16 @@ from planner.programs.layout import Assignment
 from planner.programs.posed import Aim, PosedProgram
 from planner.results.deployments import Deployment
 from planner.results.plans import AnyDeployment, Considered
+from planner.runtimes.candidates import Candidates
 from planner.runtimes.describe import describe, larger_pools
 from planner.specs.ask.defaults import command_of, default_prefill_batches, make_request
 from planner.specs.ask.quality import variant_problems, weights_losses, with_variants
 from planner.specs.ask.request import Request
-from planner.specs.ask.targets import PREFILL_POLICIES, Targets
+from planner.specs.ask.targets import PREFILL_POLICIES
 from planner.specs.files.reading import cluster_examples
 from planner.specs.records.devices import FORMAT_BYTES, ModelSpec
 from planner.specs.records.runtimes import ROOFLINE
 from planner.specs.validation.hints import from_fields
-from planner.verifier.plans import checked
 
 WITHIN = (0.0, 1.0)
 """Multiples of a device's memory that weights alone may take."""
@@ -73,7 +73,7 @@ def layout_command(request: Request, changes: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RooflineCandidates:
+class RooflineCandidates(Candidates):
     """Every layout of a request at every batch, in every pair of its formats.
 
     Args:
@@ -88,10 +88,6 @@ class RooflineCandidates:
     weights_within: tuple[float, float] = WITHIN
 
     runtime = ROOFLINE.name
-
-    @property
-    def named(self) -> Request:
-        return self.request
 
     @cached_property
     def table(self) -> CandidateTable:
@@ -123,9 +119,7 @@ class RooflineCandidates:
             yield Posing(table, self.request, relieved)
 
     def explained(self) -> RooflineCandidates:
-        proved = replace(self.request.options, gap=0.0, proof="two", time_limit_s=None)
-        request = replace(self.request, options=proved)
-        return replace(self, request=request, weights_within=(0.0, float("inf")))
+        return replace(super().explained(), weights_within=(0.0, float("inf")))
 
     def deployment(self, posed: PosedProgram, assignment: Assignment) -> Deployment:
         found = describe(self.table, posed, self.request, assignment)
@@ -133,23 +127,15 @@ class RooflineCandidates:
 
     def checked(self, deployment: AnyDeployment) -> tuple[str, ...]:
         assert isinstance(deployment, Deployment)
-        return checked(self.request, replace(deployment, variant=""))
-
-    def error(self, objective: str, deployment: AnyDeployment) -> float:
-        return 0.0
-
-    def with_targets(self, targets: Targets) -> RooflineCandidates:
-        return replace(self, request=replace(self.request, targets=targets))
+        return super().checked(replace(deployment, variant=""))
 
     def freed(self) -> tuple[str, str, RooflineCandidates] | None:
         """Prefill in batches, where a target on tokens has each request read alone."""
         alone, batches = map(default_prefill_batches, PREFILL_POLICIES)
         if self.request.prefill_batches != tuple(alone):
             return None
-        request = replace(
-            self.request, prefill=PREFILL_POLICIES[-1], prefill_batches=tuple(batches)
-        )
-        return "--prefill", PREFILL_POLICIES[-1], replace(self, request=request)
+        policy = PREFILL_POLICIES[-1]
+        return "--prefill", policy, self._asking(prefill=policy, prefill_batches=tuple(batches))
 
     def more_room(self) -> Iterator[tuple[str, str, RooflineCandidates]]:
         """With smaller weights, or on a larger pool of the same device.
@@ -167,12 +153,6 @@ class RooflineCandidates:
             same = cluster.device.name == request.cluster.device.name
             if same and cluster.n_devices > request.cluster.n_devices:
                 yield "--topology", cluster.name, self._like(cluster=cluster)
-
-    def without_rules(self, near: AnyDeployment | None) -> Iterator[tuple[str, RooflineCandidates]]:
-        yield from ()  # nothing is started
-
-    def around(self, posed: PosedProgram, assignment: Assignment) -> RooflineCandidates:
-        return self
 
     def larger(self, served_tokens_per_s: float) -> Iterator[tuple[str, str, RooflineCandidates]]:
         demand = self.request.targets.demand_tokens_per_s
