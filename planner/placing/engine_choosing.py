@@ -20,7 +20,7 @@ from planner.estimates.serving.timer import SAFE
 from planner.placing.fabrics.domains import Domain, largest_piece
 from planner.placing.fabrics.patterns import NODE, Beaten
 from planner.programs.layout import ceiling
-from planner.programs.rows import alike_rows, least_by_group
+from planner.programs.rows import alike_rows, dominated, least_by_group
 from planner.specs.ask.targets import Targets
 from planner.specs.records.roles import PREFILL, TOGETHER
 
@@ -60,14 +60,9 @@ def wanted_choices(
         order = [-rate, ttft]
     rows = rows[np.lexsort([values[rows] for values in order])]
     first, group = alike_rows([key[rows] for key in _alike(found, whole=whole)])
-    if found.role != PREFILL:
-        yield from map(int, rows[first])
-        return
-    most = np.zeros(len(first))
-    for row, one in zip(rows.tolist(), group.tolist(), strict=True):
-        if rate[row] > most[one]:  # none that has its first token as soon reads as many
-            most[one] = rate[row]
-            yield row
+    if found.role == PREFILL:  # none that has its first token as soon reads as many
+        first = np.flatnonzero(~dominated([-rate[rows], ttft[rows]], group, len(first)))
+    yield from map(int, rows[first])
 
 
 Shape = tuple[int, ...]

@@ -141,21 +141,20 @@ def _asked(
     Raises:
         RequestError: it cannot be; all problems are listed.
     """
-    return engine_request(
-        model,
-        cluster,
-        machines,
+    return from_fields(
+        engine_request,
+        request,
+        model=model,
+        cluster=cluster,
+        machines=machines,
         workload=one.workload or request.workload,
         hit_fraction=0.0,
         targets=one.targets or request.targets,
         weights_formats=one.weights_formats,
         kv_formats=one.kv_formats,
-        batches=request.batches,
         chunks=None,
         objective="latency" if request.objective == "latency" else "throughput",
-        confidence=request.confidence,
         prefer="objective",
-        options=request.options,
     )
 
 

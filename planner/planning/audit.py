@@ -115,18 +115,17 @@ def audit(
         assert utilization_fraction is not None
         tokens_per_s = utilization_fraction * peak / token_flop
         batch = max(1, round(tokens_per_s / speed_tokens_per_s))
-    _check_physics(
-        Observed(
-            model=replace(model, kv_format=kv_format or model.kv_format),
-            cluster=cluster,
-            n_devices=used,
-            weights_format=weights,
-            batch=batch,
-            speed_tokens_per_s=speed_tokens_per_s,
-            n_context_tokens=workload.mean_decode_context,
-            is_share=utilization_fraction is not None,
-        )
+    observed = Observed(
+        model=replace(model, kv_format=kv_format or model.kv_format),
+        cluster=cluster,
+        n_devices=used,
+        weights_format=weights,
+        batch=batch,
+        speed_tokens_per_s=speed_tokens_per_s,
+        n_context_tokens=workload.mean_decode_context,
+        is_share=utilization_fraction is not None,
     )
+    heed(impossible(observed))
     tokens_per_s = batch * speed_tokens_per_s
     seen = Observation(
         n_devices=used,
@@ -174,11 +173,6 @@ def _problems(
         fact = f"`{cluster.name}` has {cluster.n_devices} devices"
         problems.append(Problem(where="--devices", value=str(used), fact=fact))
     return problems
-
-
-def _check_physics(seen: Observed) -> None:
-    problems = impossible(seen)
-    heed(problems)
 
 
 def audited(

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from planner.placing.describing import Chosen as Placed
 from planner.placing.describing import certificate_of, recipe_of, replica_of
 from planner.placing.fabrics.locating import LocatedOnNodes
 from planner.placing.fleets.choosing.searching import RENT
 from planner.placing.fleets.choosing.simulating import handover_of
+from planner.placing.fleets.choosing.trying import Confirmed
 from planner.placing.fleets.chosen import PlannedFleet
 from planner.placing.fleets.market import alike_names
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.streams import Stream
 from planner.results.fleets import (
-    FleetAlternative,
     FleetHandover,
     FleetPlan,
     FleetPool,
-    Round,
     ServedClass,
 )
 from planner.results.placements import Replica
@@ -28,28 +27,13 @@ from planner.verifier.fleets.trials import with_outcome
 from planner.verifier.simulation.outcomes import FleetOutcome
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Answered:
-    """All that an answer is made of.
+def fleet_plan(asked: FleetRequest, one: Confirmed, began_s: float) -> FleetPlan:
+    """The answer.
 
     Args:
         asked: the request, its classes at their full rates.
-        served_fraction: of each class, by name.
+        one: what serves it.
     """
-
-    asked: FleetRequest
-    fleet: PlannedFleet
-    outcome: FleetOutcome
-    rounds: tuple[Round, ...]
-    served_fraction: Mapping[str, float]
-    fluid_usd_per_hour: float | None
-    alternatives: tuple[FleetAlternative, ...]
-    most_factor: float | None
-    began_s: float
-
-
-def fleet_plan(one: Answered) -> FleetPlan:
-    """The answer."""
     fleet, chosen = one.fleet, one.fleet.chosen
     located, n_columns = chosen.posed.located(chosen.counts), chosen.program.n_columns
     order = [pool.configuration for pool in fleet.pools]
@@ -60,13 +44,13 @@ def fleet_plan(one: Answered) -> FleetPlan:
     numbers = [next(i for i, c in enumerate(order) if c is it.configuration) for it in located]
     replicas = tuple(_replicas(fleet, located, numbers))
     plan = FleetPlan(
-        request=one.asked,
+        request=asked,
         title="",
         recipes=recipes,
         replicas=replicas,
-        pools=tuple(_pools(one, numbers)),
+        pools=tuple(_pools(asked, fleet, numbers)),
         handovers=tuple(_handovers(fleet)),
-        classes=tuple(_classes(one)),
+        classes=tuple(_classes(asked, one)),
         kinds=(),
         certificate=certificate_of(
             Placed(
@@ -77,17 +61,14 @@ def fleet_plan(one: Answered) -> FleetPlan:
                 steps=chosen.steps,
             ),
             RENT,
-            began_s=one.began_s,
-            options=one.asked.options,
+            began_s=began_s,
+            options=asked.options,
         ),
-        fluid_usd_per_hour=one.fluid_usd_per_hour,
+        fluid_usd_per_hour=None,
         simulated=one.outcome.simulated,
         rounds=one.rounds,
-        alternatives=one.alternatives,
-        most_factor=one.most_factor,
-        provenance=(),
     )
-    return with_outcome(plan, _outcome(one))
+    return with_outcome(plan, _outcome(asked, one))
 
 
 def _replicas(
@@ -101,8 +82,8 @@ def _replicas(
         seen[recipe] += 1
 
 
-def _pools(one: Answered, numbers: Sequence[int]) -> Iterator[FleetPool]:
-    fleet, named = one.fleet, alike_names(one.asked.classes, sharing=one.asked.sharing)
+def _pools(asked: FleetRequest, fleet: PlannedFleet, numbers: Sequence[int]) -> Iterator[FleetPool]:
+    named = alike_names(asked.classes, sharing=asked.sharing)
     then = {way.pool: way.then for way in fleet.ways if way.then is not None}
     for i, pool in enumerate(fleet.pools):
         after = then.get(i)
@@ -156,18 +137,20 @@ def _handovers(fleet: PlannedFleet) -> Iterator[FleetHandover]:
         )
 
 
-def _classes(one: Answered) -> Iterator[ServedClass]:
+def _classes(asked: FleetRequest, one: Confirmed) -> Iterator[ServedClass]:
     """What serves each class, and how much of it; the account says what it gets and costs."""
     streams = reversed(one.fleet.streams)  # of several models the first one's counts
     models = {each.name: s.model.name for s in streams for each in s.classes}
-    for asked, name in zip(one.asked.classes, _planned(one), strict=True):
+    named = alike_names(asked.classes, sharing=asked.sharing)
+    for it in asked.classes:
+        name = named[it.name]
         yield ServedClass(
-            name=asked.name,
-            model=models.get(name, asked.model.name),
-            rate_per_s=asked.rate_per_s,
-            served_fraction=one.served_fraction.get(name, 1.0) if name in models else 0.0,
-            n_input_tokens=asked.lengths.mean_input_tokens,
-            n_output_tokens=asked.lengths.mean_output_tokens,
+            name=it.name,
+            model=models.get(name, it.model.name),
+            rate_per_s=it.rate_per_s,
+            served_fraction=one.served.get(name, 1.0) if name in models else 0.0,
+            n_input_tokens=it.lengths.mean_input_tokens,
+            n_output_tokens=it.lengths.mean_output_tokens,
             percentiles=(),
             curve_s=((), ()),
             goodput=None,
@@ -175,15 +158,9 @@ def _classes(one: Answered) -> Iterator[ServedClass]:
         )
 
 
-def _outcome(one: Answered) -> FleetOutcome:
+def _outcome(asked: FleetRequest, one: Confirmed) -> FleetOutcome:
     """What became of each class that is served, by its own name."""
     had = {it.name: it for it in one.outcome.classes}
-    pairs = zip(one.asked.classes, _planned(one), strict=True)
-    mine = [replace(had[name], name=asked.name) for asked, name in pairs if name in had]
+    named = alike_names(asked.classes, sharing=asked.sharing)
+    mine = [replace(had[alike], name=own) for own, alike in named.items() if alike in had]
     return replace(one.outcome, classes=tuple(mine))
-
-
-def _planned(one: Answered) -> Iterator[str]:
-    """What each class is planned as, by name."""
-    named = alike_names(one.asked.classes, sharing=one.asked.sharing)
-    return (named[asked.name] for asked in one.asked.classes)

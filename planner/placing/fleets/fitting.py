@@ -27,6 +27,7 @@ from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import NodesFabric, Workload
 from planner.specs.records.runtimes import ENGINES
 from planner.specs.traffic.records import TrafficClass
+from planner.specs.validation.hints import from_fields
 from planner.specs.validation.problems import Collected
 from planner.topology.inventory import Kind
 
@@ -165,21 +166,17 @@ class Fitting:
         n_nodes = -(-self._most_devices // fabric.n_devices_per_node)
         cluster = replace(cluster, fabric=replace(fabric, n_nodes=n_nodes))
         machines = machines_of(cluster, engine)
-        request = engine_request(
-            model,
-            cluster,
-            machines,
+        request = from_fields(
+            engine_request,
+            asked,
+            model=model,
+            cluster=cluster,
+            machines=machines,
             workload=_SHORTEST,
             hit_fraction=0.0,
             targets=Targets(quality_loss_fraction=asked.quality_loss_fraction),
-            weights_formats=asked.weights_formats,
-            kv_formats=asked.kv_formats,
-            batches=asked.batches,
-            chunks=asked.chunks,
             objective="throughput",
-            confidence=asked.confidence,
             prefer="objective",
-            options=asked.options,
         )
         return Askable(model=model, kind=kind, machines=machines, request=request)
 

@@ -19,7 +19,7 @@ from planner.placing.fleets.choosing.searching import RENT, as_offered, settled
 from planner.placing.fleets.choosing.shortage import shared_out, unreachable
 from planner.placing.fleets.choosing.trying import LESS, Confirmed, OnRound, Tries, weighed
 from planner.placing.fleets.chosen import PlannedFleet, usd_per_hour
-from planner.placing.fleets.describing import Answered, fleet_plan
+from planner.placing.fleets.describing import fleet_plan
 from planner.placing.fleets.market import Market, market_believing, market_of, with_alike
 from planner.placing.fleets.offering import is_measured, source_of
 from planner.placing.fleets.streams import streams_of
@@ -31,6 +31,7 @@ from planner.specs.files.pools import pool_of
 from planner.specs.records.devices import ClusterSpec
 from planner.specs.records.kernels import EngineTables
 from planner.specs.region import INSIDE, MEDIAN
+from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import written
 from planner.verifier.fleets.judging import recounted
 
@@ -67,23 +68,16 @@ def fleet(request: FleetRequest, *, on_round: OnRound | None = None) -> FleetPla
     fleets = [it.fleet for it in (one, *others.values()) if it is not None]
     rent = usd_per_hour(one.fleet.pools)
     fluid = (fluid_bound(one.fleet.chosen.market, rent) or None) if one.fluid.is_found else None
-    made = Answered(
-        asked=asked,
-        fleet=one.fleet,
-        outcome=one.outcome,
-        rounds=one.rounds,
-        served_fraction=one.served,
+    others_cost, most = alternatives_of(one.fleet), most_factor(one.fleet)
+    found = replace(
+        _with_tables(fleet_plan(asked, one, began_s), fleets),
         fluid_usd_per_hour=fluid,
-        alternatives=alternatives_of(one.fleet),
-        most_factor=most_factor(one.fleet),
-        began_s=began_s,
+        alternatives=others_cost,
+        most_factor=most,
     )
-    found = _with_tables(fleet_plan(made), fleets)
     asked_by = {INSIDE: asked, MEDIAN: replace(asked, confidence=0.0)}
     beside = {
-        belief: _other_fleet(
-            replace(made, asked=asked_by[belief], fleet=it.fleet, outcome=it.outcome), found
-        )
+        belief: _other_fleet(fleet_plan(asked_by[belief], it, began_s), found)
         for belief, it in others.items()
         if it is not None
     }
@@ -163,20 +157,11 @@ def _with_tables(plan: FleetPlan, fleets: Sequence[PlannedFleet]) -> FleetPlan:
     return replace(plan, request=replace(plan.request, tables=tuple(listed.values())))
 
 
-def _other_fleet(one: Answered, beside: FleetPlan) -> OtherFleet:
+def _other_fleet(found: FleetPlan, beside: FleetPlan) -> OtherFleet:
     """A fleet that stands beside another."""
-    found = fleet_plan(one)
     rent, least = found.usd_per_hour, beside.usd_per_hour
-    return OtherFleet(
-        objective=rent,
-        loss_fraction=(rent - least) / least if least else 0.0,
-        recipes=found.recipes,
-        replicas=found.replicas,
-        pools=found.pools,
-        handovers=found.handovers,
-        classes=found.classes,
-        simulated=found.simulated,
-    )
+    loss = (rent - least) / least if least else 0.0
+    return from_fields(OtherFleet, found, objective=rent, loss_fraction=loss)
 
 
 def _found(market: Market, on_round: OnRound) -> Confirmed:
