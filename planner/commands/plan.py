@@ -57,10 +57,9 @@ def read_plan(said: Said) -> tuple[dict[str, Any], Wanted]:
 def _replicas(said: Said, asked: Wanted, roles: dict[str, Any]) -> Answer:
     """Replicas that have roles, or that a table lists: what `plan place` answers."""
     from planner.planning.mixing import replicas_of, unasked_of_replicas
-    from planner.runtimes.registry import USUAL
 
     keywords = _keywords(asked)
-    if problems := unasked_of_replicas(keywords, USUAL, roles):
+    if problems := unasked_of_replicas(keywords, roles):
         raise RequestError(problems)
     (model,), (cluster,) = asked.models, asked.clusters
     return reported(said, replicas_of(model, cluster, asked.runtimes or None, keywords, **roles))

@@ -116,7 +116,7 @@ def _asker(
     from planner.planning.mixing import replicas_of, unasked_of_replicas  # placements are heavy
 
     choices = {**USUAL, **choices}
-    if problems := unasked_of_replicas(choices, USUAL, ("roles", *said)):
+    if problems := unasked_of_replicas(choices, ("roles", *said)):
         raise RequestError(problems)
     hands_over = any(one[0].roles != TOGETHER for one in cases)
 

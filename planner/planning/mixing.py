@@ -8,7 +8,7 @@ replicas do, or finds others that serve the demand for less.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from planner.quantities.table import QUANTITIES, placed
 from planner.results.placements import Placement
 from planner.results.plans import AnyPlan, runtime_name
 from planner.running.deadlines import is_over
+from planner.runtimes.registry import USUAL
 from planner.specs.ask.placement import Serve
 from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.ledger import remark
@@ -49,14 +50,11 @@ _LEFT = ("memory", "on_progress", "objective", "targets", *PASSED, *_SAME)
 """Arguments that change nothing of what replicas there are, or that are passed otherwise."""
 
 
-def unasked_of_replicas(
-    asked: Mapping[str, Any], usual: Mapping[str, Any], said: Collection[str] = ()
-) -> list[Problem]:
+def unasked_of_replicas(asked: Mapping[str, Any], said: Collection[str] = ()) -> list[Problem]:
     """What is asked of a plan and cannot be of replicas that need not be alike.
 
     Args:
         asked: arguments of `planning.plan`, by name.
-        usual: what they are where nothing is said.
         said: arguments of `place` that only such replicas have.
     """
     targets: Targets = asked["targets"]
@@ -64,8 +62,8 @@ def unasked_of_replicas(
     if targets.demand_tokens_per_s is None and asked["objective"] != MOST:
         fact = "is of replicas that serve a demand, or as much as they can"
         remedy = f"say how much: `--rate 8req/s`; or write `--objective {MOST}`"
-        options = [f"--{one.replace('_', '-')}" for one in said]
-        problems += [Problem(where=one, fact=fact, remedy=remedy) for one in options]
+        named = [f"--{one.replace('_', '-')}" for one in said]
+        problems += [Problem(where=one, fact=fact, remedy=remedy) for one in named]
     if targets.n_replicas is not None:
         fact = "is of replicas that are all alike"
         problems.append(Problem(where="--replicas", fact=fact, remedy=LEAVE_OUT))
@@ -79,19 +77,15 @@ def unasked_of_replicas(
         fact, remedy = "is not of several replicas", f"one of {', '.join(objectives)}"
         where, value = "--objective", asked["objective"]
         problems.append(Problem(where=where, value=value, fact=fact, remedy=remedy))
-    return [*problems, *_of_alike_replicas(asked, usual)]
-
-
-def _of_alike_replicas(asked: Mapping[str, Any], usual: Mapping[str, Any]) -> Iterator[Problem]:
-    """Arguments that only replicas that are all alike have."""
     options = {**set_by(), "speculation": "--draft", "drafting": "--draft"}
-    for key in usual:
-        if key not in _LEFT and asked.get(key, usual[key]) != usual[key]:
-            fact = "is of replicas that are all alike"
-            yield Problem(where=options.get(key, f"--{key}"), fact=fact, remedy=LEAVE_OUT)
+    for key in USUAL:
+        if key not in _LEFT and asked.get(key, USUAL[key]) != USUAL[key]:
+            fact, where = "is of replicas that are all alike", options.get(key, f"--{key}")
+            problems.append(Problem(where=where, fact=fact, remedy=LEAVE_OUT))
     if asked.get("variants"):
         fact = "are chosen among by replicas that are all alike"
-        yield Problem(where="--variants", fact=fact, remedy=LEAVE_OUT)
+        problems.append(Problem(where="--variants", fact=fact, remedy=LEAVE_OUT))
+    return problems
 
 
 def _objectives(targets: Targets) -> dict[str, str]:
@@ -145,7 +139,9 @@ def with_mix(
     Where there are none, or none in time, or the placement program does not know what the plan
     is asked for, nothing is said of them: replicas that are all alike are an answer by themselves.
     """
-    if runtime_name(best.deployment) == ERDIL2025.name or is_over():
+    alike = {**asked, "prefer": USUAL["prefer"]}  # ties are of alike ones
+    is_of_erdil = runtime_name(best.deployment) == ERDIL2025.name
+    if is_of_erdil or is_over() or unasked_of_replicas(alike):
         return best
     named = tuple(dict.fromkeys(map(_runtime, (best.request, *best.other_requests))))
     options: SolverOptions = asked["options"]

@@ -120,12 +120,9 @@ def plan(
     from planner.runtimes.loads import load_of_plan  # the simulator is heavy
 
     best = replace(best, load=load_of_plan(best.request, best.deployment))
-    from planner.planning.mixing import unasked_of_replicas, with_mix  # placements are heavy
+    from planner.planning.mixing import with_mix  # placements are heavy
 
-    alike = {**asked, "variants": variants, "prefer": USUAL["prefer"]}  # ties are of alike ones
-    if unasked_of_replicas(alike, USUAL):
-        return best
-    return with_mix(best, model, cluster, asked)
+    return with_mix(best, model, cluster, {**asked, "variants": variants})
 
 
 @timed

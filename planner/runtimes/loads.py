@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from planner.estimates.serving.choices import traffic_of
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.drafting import rounds_of
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.serving import Serving
 from planner.estimates.serving.stations import RequestShape, stations
-from planner.estimates.serving.traffic import Drafts, Traffic
+from planner.estimates.serving.traffic import Traffic
 from planner.results.arrivals import Load
 from planner.results.engines import EngineDeployment
 from planner.results.plans import AnyDeployment, AnyRequest
 from planner.runtimes.simulation import simulate
-from planner.specs.ask.engine import EngineRequest, PredictionRequest, ServingRecords
-from planner.specs.records.architecture import Architecture
+from planner.specs.ask.engine import EngineRequest, PredictionRequest
+from planner.specs.validation.hints import from_fields
 from planner.verifier.loads import load_of_account
 from planner.verifier.simulation.rates import load_at
 
 
 def load_of(
-    one: PredictionRequest | EngineDeployment,
-    records: ServingRecords,
-    model: Architecture,
-    traffic: Traffic,
-    drafts: Drafts | None,
-    *,
+    given: PredictionRequest,
     requests_per_s: float,
-    overlaps: bool,
-    n_shared_tokens: float = 0.0,
+    *,
     slower: tuple[float, float] = (1.0, 1.0),
     n_replicas: int = 1,
     seed: int = 0,
@@ -39,8 +32,11 @@ def load_of(
     Args:
         slower: times that passes which decode take longer than predicted, and prompts in them.
     """
-    device, n_input = records.cluster.device, round(traffic.n_new_tokens)
+    records, (model,) = given.records, given.records.models
+    device = records.cluster.device
+    drafts = rounds_of(model, given.drafter or None, given.n_drafted, given.acceptance)
     yields = drafts.yields if drafts else 1.0
+    n_input = round(from_fields(Traffic, given).n_new_tokens)
     clock = KernelClock(
         device=device,
         table=records.kernels,
@@ -49,32 +45,32 @@ def load_of(
     )
     names = ("n_tensor", "n_data", "n_stages", "n_expert_parallel", "n_expert_tensor")
     table = deployments(
-        formats=one.formats,
-        n_redundant=one.n_redundant_experts,
-        batch=one.batch,
-        chunk_tokens=one.chunk_tokens,
-        overlaps=overlaps,
-        **{name: getattr(one, name) for name in names},
+        formats=given.formats,
+        n_redundant=given.n_redundant_experts,
+        batch=given.batch,
+        chunk_tokens=given.chunk_tokens,
+        overlaps=given.overlaps,
+        **{name: getattr(given, name) for name in names},
     )
     (station,) = stations(
-        Serving(model=model, formats=one.formats, engine=records.engine, clock=clock),
+        Serving(model=model, formats=given.formats, engine=records.engine, clock=clock),
         table,
         RequestShape(
             n_input_tokens=float(n_input),
-            n_longest_tokens=n_input + traffic.n_output_tokens / yields,
-            n_past_tokens=traffic.n_input_tokens - n_input,
-            n_shared_tokens=n_shared_tokens,
+            n_longest_tokens=n_input + given.n_output_tokens / yields,
+            n_past_tokens=float(given.n_input_tokens - n_input),
+            n_shared_tokens=float(given.n_shared_tokens),
             drafts=drafts,
         ),
         names=[""],
         hbm_bytes=device.hbm_bytes,
-        role=traffic.role,
+        role=given.role,
     )
     return load_at(
         station.slowed(decode=slower[0], reading=slower[1]),
         requests_per_s,
         n_input_tokens=n_input,
-        n_output_tokens=int(traffic.n_output_tokens),
+        n_output_tokens=given.n_output_tokens,
         yields=yields,
         n_replicas=n_replicas,
         seed=seed,
@@ -88,15 +84,9 @@ def load_of_plan(request: AnyRequest, best: AnyDeployment) -> Load:
         return load_of_account(request, best, simulate)
     assert best.demand_tokens_per_s is not None
     model = next(one for one in request.records.models if one.name == best.model)
-    acceptance = request.drafting.acceptance if request.drafting else ()
     return load_of(
-        best,
-        request.records,
-        model,
-        traffic_of(request),
-        rounds_of(model, best.drafter or None, best.n_drafted, acceptance),
-        requests_per_s=best.demand_tokens_per_s / request.workload.n_output_tokens,
-        overlaps=best.overlap != "none",
+        best.alone(request, model),
+        best.demand_tokens_per_s / request.workload.n_output_tokens,
         slower=(best.planned_tpot_s / best.tpot_s.value, best.planned_ttft_s / best.ttft_s.value),
         n_replicas=best.n_replicas,
         seed=request.options.seed,

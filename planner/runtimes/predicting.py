@@ -123,17 +123,7 @@ def predict(
     answer = replace(prediction(given, counted), launch=launched(given))
     if requests_per_s is None:
         return answer
-    load = load_of(
-        given,
-        given.records,
-        model,
-        traffic,
-        drafts,
-        requests_per_s=requests_per_s,
-        overlaps=given.overlaps,
-        n_shared_tokens=n_shared_tokens,
-    )
-    return replace(answer, load=load)
+    return replace(answer, load=load_of(given, requests_per_s))
 
 
 def account(given: PredictionRequest, machines: Machines) -> Evaluation:
