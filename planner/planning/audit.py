@@ -285,10 +285,8 @@ def _solved(
     if len(candidates.table.arms) == 0:
         return None
     limits: list[tuple[str, float]] = []
-    if usd_per_token is not None:  # the program's is over all output tokens
-        workload = request.workload
-        share = workload.n_decode_steps / workload.n_output_tokens
-        limits.append(("decode_cost", usd_per_token * share * USD_PER_MTOKEN))
+    if usd_per_token is not None:
+        limits.append(("decode_cost", usd_per_token * USD_PER_MTOKEN))
     aim = Aim(
         objective=objective,
         at_most=tuple(limits),

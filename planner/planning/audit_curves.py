@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import replace
 
-from planner.errors import SolverError
 from planner.estimates.candidates import machine_of
-from planner.planning.pareto import proof_of
-from planner.programs.posed import Aim
-from planner.quantities.table import MS, USD_PER_MTOKEN
+from planner.planning.pareto import Tracing
 from planner.results.audits import Audit
-from planner.results.deployments import Deployment
 from planner.results.surveys import (
     DEFAULT_ALPHA,
     Case,
     Curve,
     Frontier,
-    FrontierPoint,
 )
-from planner.running.deadlines import check, within
+from planner.running.deadlines import within
 from planner.runtimes.candidates import Among
 from planner.runtimes.roofline import RooflineCandidates
-from planner.solvers.tracing import Step, trace
 from planner.specs.ask.request import Request
 
 DECODE_COST = "decode_cost"
-TOLERANCE = 1e-9
 
 
 def audit_curves(audit: Audit) -> tuple[Curve, ...]:
@@ -63,44 +55,16 @@ def _curves(audit: Audit) -> tuple[Curve, ...]:
 
 def decoding_frontier(request: Request) -> Frontier:
     """Every deployment that no other is as good as in speed and in cost of decoding."""
-    began_s = time.perf_counter()
+    began_s, asked = time.perf_counter(), replace(request, objective=DECODE_COST)
     machine = machine_of(request.cluster, request.model)
-    candidates = RooflineCandidates(request=request, machine=machine)
-    source = candidates.source(Aim(objective=DECODE_COST))
-    traced = trace(source, "latency", request.options)
-    if not traced.steps:
-        check()
-    points: list[FrontierPoint] = []
-    verified: tuple[str, ...] = ()
-    for step in traced.steps:
-        deployment = candidates.deployment(traced.narrowed.posed, step.assignment)
-        verified = candidates.checked(deployment)
-        points.append(_point(request, step, deployment))
-    worths = [-DEFAULT_ALPHA * math.log(point.x) - math.log(point.y) for point in points]
-    return Frontier(
+    candidates = RooflineCandidates(request=asked, machine=machine)
+    tracing = Tracing(Among(parts=(candidates,)), x="latency", began_s=began_s)
+    found = tracing.frontier(DEFAULT_ALPHA)
+    for point in found.points:
+        verified = candidates.checked(point.deployment)
+    return replace(
+        found,
         request=request,
-        x_name="latency",
-        y_name=DECODE_COST,
-        x_dimension="s",
-        y_dimension="USD/token",
-        points=tuple(points),
-        alpha=DEFAULT_ALPHA,
-        preferred=worths.index(max(worths)),
-        proof=proof_of(Among(parts=(candidates,)), traced, began_s, verified),
+        proof=replace(found.proof, verified=verified),
         provenance=(*request.model.provenance, *request.cluster.provenance),
     )
-
-
-def _point(request: Request, step: Step, deployment: Deployment) -> FrontierPoint:
-    """A step in SI; the program's cost is over all output tokens, ours over decoded ones."""
-    share = request.workload.n_decode_steps / request.workload.n_output_tokens
-    x, y = deployment.tpot_s, deployment.usd_per_decoded_token
-    for name, value, ours in (
-        ("time per token", x, step.delay / MS),
-        ("cost of decoding", y, step.price / USD_PER_MTOKEN / share),
-    ):
-        if not math.isclose(value, ours, rel_tol=TOLERANCE):
-            raise SolverError(f"{name} {ours!r} of a point is {value!r}")
-    bound = max(0.0, step.bound) / USD_PER_MTOKEN / share
-    gap = abs(y - bound) / y
-    return FrontierPoint(deployment=deployment, x=x, y=y, bound=bound, gap=gap, meets_targets=True)

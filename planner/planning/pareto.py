@@ -114,7 +114,7 @@ def traced_out(
         NoPlanError, OutOfTimeError, SolverError: as `frontier`.
     """
     began_s = time.perf_counter() if began_s is None else began_s
-    found = _Search(told, x=x, began_s=began_s).frontier(alpha, on_points)
+    found = Tracing(told, x=x, began_s=began_s).frontier(alpha, on_points)
     return written(found, judged_frontier(found), ("provenance", "cost_model", "verified"))
 
 
@@ -138,7 +138,7 @@ def _axis_problems(axes: tuple[str, str, float], runtimes: Sequence[str]) -> lis
     return problems
 
 
-class _Search:
+class Tracing:
     """One request on its way to a frontier.
 
     Args:
@@ -163,7 +163,9 @@ class _Search:
             raise out_of_time()
         return traced
 
-    def frontier(self, alpha: float, on_points: Callable[[int, int], None] | None) -> Frontier:
+    def frontier(
+        self, alpha: float, on_points: Callable[[int, int], None] | None = None
+    ) -> Frontier:
         """All points with what proves them."""
         x, y = self.x, self.y
         assert not isinstance(self.request, EconomicsRequest)  # it has no names
@@ -177,7 +179,7 @@ class _Search:
             points=points,
             alpha=alpha,
             preferred=max(range(len(points)), key=lambda i: _worth(points[i], y, alpha)),
-            proof=proof_of(self.among, self.traced, self.began_s),
+            proof=_proof_of(self.among, self.traced, self.began_s),
             provenance=(),
             other_requests=self.others,
         )
@@ -238,14 +240,8 @@ class _Search:
         )
 
 
-def proof_of(
-    among: Among, traced: Trace, began_s: float, verified: tuple[str, ...] = ()
-) -> FrontierProof:
-    """What was considered, rejected, solved and verified.
-
-    Args:
-        verified: checks that every point passed, where no account says them.
-    """
+def _proof_of(among: Among, traced: Trace, began_s: float) -> FrontierProof:
+    """What was considered, rejected and solved; the account says which checks points pass."""
     before = before_search(among, traced.narrowed.posed)
     return FrontierProof(
         status=traced.status.value,
@@ -255,7 +251,7 @@ def proof_of(
         n_contexts=traced.narrowed.n_contexts,
         screens=screens_of({**before, **traced.rejected}),
         n_solved=traced.n_solved,
-        verified=verified,
+        verified=(),
         wall_s=time.perf_counter() - began_s,
         solve_s=traced.solve_s,
     )

@@ -229,9 +229,11 @@ def _prefilled(facts: Facts) -> Coefficients:
 
 
 def _decode_cost(workload: Workload, rent: float, facts: Facts) -> Coefficients:
-    """Rent of a token while one replica decodes."""
+    """Rent of a decoded token while one replica decodes."""
     devices = facts.of_context["n_devices"].astype(float)
-    usd = _token_s(workload, facts) * (devices * rent)[facts.context] / 3600.0 * USD_PER_MTOKEN
+    share = workload.n_decode_steps / workload.n_output_tokens  # the first token is prefill's
+    token_s = _token_s(workload, facts) / (share or 1.0)
+    usd = token_s * (devices * rent)[facts.context] / 3600.0 * USD_PER_MTOKEN
     return np.zeros(facts.n_contexts), np.where(facts.of_column["slot"] == DECODE, usd, 0.0)
 
 

@@ -168,12 +168,12 @@ def test_a_frontier_is_judged_before_it_goes_out(monkeypatch):
     from planner.errors import SolverError
     from planner.planning import pareto
 
-    usual = pareto._Search.points
+    usual = pareto.Tracing.points
 
     def backwards(self, on_points):
         return tuple(reversed(usual(self, on_points)))
 
-    monkeypatch.setattr(pareto._Search, "points", backwards)
+    monkeypatch.setattr(pareto.Tracing, "points", backwards)
     model, cluster = load_model("llama-3-8b"), load_cluster("h100-nvl8-x1")
     with pytest.raises(SolverError, match="is no shorter than that of the point before it"):
         frontiers([model], [cluster], ("roofline",), **FEW)
