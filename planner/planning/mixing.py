@@ -8,7 +8,7 @@ replicas do, or finds others that serve the demand for less.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -77,15 +77,19 @@ def unasked_of_replicas(asked: Mapping[str, Any], said: Collection[str] = ()) ->
         fact, remedy = "is not of several replicas", f"one of {', '.join(objectives)}"
         where, value = "--objective", asked["objective"]
         problems.append(Problem(where=where, value=value, fact=fact, remedy=remedy))
+    return [*problems, *_of_alike_replicas(asked)]
+
+
+def _of_alike_replicas(asked: Mapping[str, Any]) -> Iterator[Problem]:
+    """Arguments that only replicas that are all alike have."""
     options = {**set_by(), "speculation": "--draft", "drafting": "--draft"}
     for key in USUAL:
         if key not in _LEFT and asked.get(key, USUAL[key]) != USUAL[key]:
             fact, where = "is of replicas that are all alike", options.get(key, f"--{key}")
-            problems.append(Problem(where=where, fact=fact, remedy=LEAVE_OUT))
+            yield Problem(where=where, fact=fact, remedy=LEAVE_OUT)
     if asked.get("variants"):
         fact = "are chosen among by replicas that are all alike"
-        problems.append(Problem(where="--variants", fact=fact, remedy=LEAVE_OUT))
-    return problems
+        yield Problem(where="--variants", fact=fact, remedy=LEAVE_OUT)
 
 
 def _objectives(targets: Targets) -> dict[str, str]:
