@@ -17,8 +17,9 @@ from planner.results.obstacles import Obstacle
 from planner.results.plans import AnyPlan, Conflict, Plan
 from planner.results.surveys import Case, Comparison, Curve, Row
 from planner.running.deadlines import check, timed
-from planner.runtimes.registry import USUAL, layers_of, named_runtimes, shape_of
+from planner.runtimes.registry import USUAL, layers_of, named_runtimes
 from planner.specs.ask.defaults import among_formats
+from planner.specs.ask.placement import shape_of
 from planner.specs.ask.quality import usual_formats
 from planner.specs.ask.targets import OF_ONE_MODEL, Targets
 from planner.specs.records.architecture import Architecture

@@ -12,12 +12,13 @@ from planner.runtimes.candidates import Among, Candidates
 from planner.specs.ask.checking import model_problems
 from planner.specs.ask.defaults import DEFAULT_WORKLOAD
 from planner.specs.ask.engine import OVERLAPS, PREFERENCES
+from planner.specs.ask.placement import shape_of
 from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.ledger import remark
 from planner.specs.options.meanings import misplaced, refusal_under
 from planner.specs.options.table import set_by
 from planner.specs.records.architecture import Architecture
-from planner.specs.records.correspondence import architecture_of, model_spec_of
+from planner.specs.records.correspondence import architecture_of
 from planner.specs.records.devices import ClusterSpec, ModelSpec
 from planner.specs.records.economics import MEMORY_RULES
 from planner.specs.records.runtimes import ERDIL2025, ROOFLINE
@@ -132,10 +133,6 @@ def _of_layouts(
     """Arguments of `make_request`, and what else the runtime takes."""
     nothing = {key: USUAL[key] for key in ("prefill_batches", "prefill")}
     return {"model": shape_of(model), "cluster": cluster, **nothing, **wanted}
-
-
-def shape_of(model: ModelSpec | Architecture) -> ModelSpec:
-    return model_spec_of(model) if isinstance(model, Architecture) else model
 
 
 def layers_of(model: ModelSpec | Architecture) -> Architecture:

@@ -23,6 +23,7 @@ from planner.results.fleets import (
 )
 from planner.results.placements import Replica
 from planner.specs.ask.fleet import FleetRequest
+from planner.specs.validation.hints import from_fields
 from planner.verifier.fleets.trials import with_outcome
 from planner.verifier.simulation.outcomes import FleetOutcome
 
@@ -87,17 +88,16 @@ def _pools(asked: FleetRequest, fleet: PlannedFleet, numbers: Sequence[int]) -> 
     then = {way.pool: way.then for way in fleet.ways if way.then is not None}
     for i, pool in enumerate(fleet.pools):
         after = then.get(i)
-        yield FleetPool(
-            name=pool.name,
+        yield from_fields(
+            FleetPool,
+            pool,
             recipe=i,
             replicas=tuple(k for k, number in enumerate(numbers) if number == i),
             classes=tuple(name for name, planned in named.items() if planned in pool.rates_per_s),
             above_tokens=pool.stream.above_tokens,
             upto_tokens=pool.stream.upto_tokens,
             then="" if after is None else fleet.pools[after].name,
-            share=pool.share,
             parts=_parts(pool.stream, named),
-            rate_per_s=pool.rate_per_s,
             replica_rate_per_s=fleet.chosen.market.book.most_per_s(
                 fleet.chosen.origin(pool.configuration),
                 pool.configuration.choice,
@@ -125,15 +125,12 @@ def _handovers(fleet: PlannedFleet) -> Iterator[FleetHandover]:
         handover, source = handover_of(fleet, way), fleet.pools[way.pool]
         if handover is None or way.then is None:
             continue
-        yield FleetHandover(
+        yield from_fields(
+            FleetHandover,
+            handover,
             source=source.name,
             target=fleet.pools[way.then].name,
             requests_per_s=way.share / source.share * source.rate_per_s,
-            sequence_bytes=handover.sequence_bytes,
-            token_bytes=handover.token_bytes,
-            latency_s=handover.latency_s,
-            bytes_per_s=handover.bytes_per_s,
-            wire_bytes_per_s=handover.wire_bytes_per_s,
         )
 
 

@@ -37,6 +37,7 @@ from planner.specs.records.devices import Workload
 from planner.specs.region import MEDIAN
 from planner.specs.traffic.arrivals import POISSON
 from planner.specs.traffic.records import TrafficClass
+from planner.specs.validation.hints import from_fields
 
 _FEW = BATCHES[:1] + BATCHES[3::4]
 """Batches of layouts to choose from, where nobody says."""
@@ -231,23 +232,15 @@ def _offers(
         n_output_tokens=max(_FEWEST_OUTPUT, round(n_output)),
     )
     targets = Targets(quality_loss_fraction=request.quality_loss_fraction)
-    wish = Serve(
-        model=streams[0].model,
-        workload=workload,
-        weights_formats=request.weights_formats,
-        kv_formats=request.kv_formats,
-    )
-    placement = PlacementRequest(
-        site=request.site,
+    wish = from_fields(Serve, request, model=streams[0].model, workload=workload)
+    placement = from_fields(
+        PlacementRequest,
+        request,
         models=(wish,),
         engines=(name,),
         workload=workload,
         targets=targets,
         batches=request.batches or BATCHES,
-        roles=request.roles,
-        options=request.options,
-        confidence=request.confidence,
-        deployments=request.deployments,
     )
     if family_of(name) != ENGINES:
         batches = request.batches or _FEW

@@ -20,6 +20,7 @@ from planner.specs.records.devices import AnyModel, ClusterSpec, ModelSpec, Work
 from planner.specs.records.kernels import EngineTables
 from planner.specs.records.roles import ASKED_ROLES, AskedRoles
 from planner.specs.records.runtimes import ENGINES, DeploymentTable
+from planner.specs.validation.hints import from_fields
 from planner.specs.validation.values import Named, one_of
 
 OBJECTIVES = ("throughput", "share", "rent", "devices", "latency", "cost")
@@ -136,20 +137,16 @@ def layout_request(asked: PlacementRequest, one: Serve, cluster: ClusterSpec) ->
     Raises:
         RequestError: with every problem, not only the first.
     """
-    targets = one.targets or asked.targets
-    return make_request(
-        shape_of(one.model),
-        cluster,
+    return from_fields(
+        make_request,
+        asked,
+        model=shape_of(one.model),
+        cluster=cluster,
         workload=one.workload or asked.workload,
-        targets=targets,
+        targets=one.targets or asked.targets,
         weights_formats=one.weights_formats,
         kv_formats=one.kv_formats,
-        batches=asked.batches,
-        prefill_batches=None,
-        prefill=None,
         objective="latency" if asked.objective == "latency" else "throughput",
-        options=asked.options,
-        confidence=asked.confidence,
     )
 
 
