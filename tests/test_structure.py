@@ -24,21 +24,21 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 114_072,
-    "lines of code": 77_216,
-    "modules": 618,
-    "entries of the largest folder below": 26,
-    "modules of more than 300 lines": 39,
+    "lines": 113_294,
+    "lines of code": 76_550,
+    "modules": 614,
+    "entries of the largest folder below": 25,
+    "modules of more than 300 lines": 37,
     "files that options touch": 99,
     "… the widest of them": 30,
     "… on average, in tenths": 52,
-    "files that limits touch": 111,
+    "files that limits touch": 110,
     "entries at the top": 20,
-    "functions of more than 10 branches": 120,
+    "functions of more than 10 branches": 119,
     "builders of certificates": 3,
     "deletion filters": 2,
     "records of a conflict": 3,
-    "mixed tuples as parameters": 33,
+    "mixed tuples as parameters": 32,
 }
 """As many as there were; whoever has fewer lowers the number."""
 
@@ -54,13 +54,9 @@ def test_no_measure_gets_worse(measured, name, most):
     assert measured[name] <= most
 
 
-KNOWN_CIRCLE = ["planner.solvers.placement", "planner.solvers.placement.exhaustive"]
-
-
 def test_no_modules_import_each_other_not_even_for_types():
     graph = imports(ROOT)
-    circles = (sorted(names) for names in strongly_connected_components(graph) if len(names) > 1)
-    assert [names for names in circles if names != KNOWN_CIRCLE] == []
+    assert [sorted(names) for names in strongly_connected_components(graph) if len(names) > 1] == []
 
 
 def function(text):

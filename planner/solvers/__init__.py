@@ -139,6 +139,7 @@ def _prover(program: LayoutProgram, name: str) -> Prover[Assignment]:
 
         if name == "exhaustive":
             word = exhaustive.solve(program, effort)
+            word = formulation(program).judged(word, word.answer, wall_s=word.proof.wall_s)
         else:
             word = formulation(program).word(name, effort)
         if word.answer is None or word.proof.outcome != "optimal":

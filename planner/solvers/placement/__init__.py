@@ -180,7 +180,10 @@ def _prover(program: PlacementProgram, name: str) -> Prover[Counts]:
 
     def ask(effort: Effort) -> Word[Counts]:
         backend: Backend = import_module(f"{__name__}.{name}").solve
-        return backend(program, effort)
+        word = backend(program, effort)
+        if name == "exhaustive":
+            word = formulation(program).judged(word, word.answer, wall_s=word.proof.wall_s)
+        return word
 
     return ask
 
