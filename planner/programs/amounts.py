@@ -143,6 +143,12 @@ def ways_of(replica: Replica, device: Priced, targets: Targets, without: Collect
     return ways
 
 
+def counted(replica: Replica) -> frozenset[str]:
+    """Quantities that programs of such replicas count, where all that they need is known."""
+    targets = Targets(demand_tokens_per_s=1.0)
+    return frozenset(ways_of(replica, Priced(usd_per_hour=1.0, tdp_w=1.0), targets, ()))
+
+
 def timed_replica(*delays: str, own: Mapping[str, Way]) -> Replica:
     """A replica whose columns say by themselves what it does: programs of one slot.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.estimates.economics.choices import Choices
-from planner.programs.amounts import Fleet, Priced, timed_facts, timed_replica, ways_of
+from planner.programs.amounts import Fleet, Priced, counted, timed_facts, timed_replica, ways_of
 from planner.programs.posed import Aim, PosedProgram, stated
 from planner.programs.targets import SIMPLICITY, Quantities, simplicity
 from planner.quantities.table import GIB
@@ -18,13 +18,12 @@ from planner.specs.records.economics import EconomicsRequest
 from planner.topology.packing import n_node_places
 
 SLOTS = ("decode",)
-KNOWN = frozenset(
-    {"cost", "latency", "throughput", "device-throughput", "rent", "devices", "power"}
-    | {"batch", "demand", "replicas", "memory"}
-)
-"""Quantities that programs of the reference model count."""
 REPLICA = timed_replica("latency", own={})
 """What the facts of a choice say of one replica: [Erdil2025] Eqs. 2 and 4 for the cost."""
+
+KNOWN = counted(REPLICA)
+"""Quantities that programs of the reference model count."""
+
 MOST_STAGES = 1 << 20  # of the key that numbers contexts
 
 

@@ -17,7 +17,7 @@ from planner.equations.arrays import IntArray
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.choices import EngineChoices
 from planner.estimates.serving.deployments import DeploymentTable, deployments
-from planner.programs.amounts import Fleet, Priced, timed_facts, timed_replica, ways_of
+from planner.programs.amounts import Fleet, Priced, counted, timed_facts, timed_replica, ways_of
 from planner.programs.posed import Aim, PosedProgram, stated
 from planner.programs.rows import alike_rows
 from planner.programs.targets import SIMPLICITY, Coefficients, Facts, Quantities, simplicity
@@ -27,23 +27,6 @@ from planner.specs.records.served_formats import ServedFormats
 from planner.topology.packing import n_node_places
 
 SLOTS = ("serving",)
-KNOWN = frozenset(
-    {
-        "cost",
-        "latency",
-        "ttft",
-        "throughput",
-        "device-throughput",
-        "rent",
-        "devices",
-        "power",
-        "batch",
-        "demand",
-        "replicas",
-        "memory",
-    }
-)
-"""Quantities that an engine's programs count."""
 
 
 def pose_engine(
@@ -201,3 +184,6 @@ DELAYS = ("latency", "ttft")
 
 REPLICA = timed_replica(*DELAYS, own={SIMPLICITY: _simplicity})
 """What these facts say of one replica."""
+
+KNOWN = counted(REPLICA)
+"""Quantities that an engine's programs count."""
