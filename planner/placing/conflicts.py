@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -19,6 +19,7 @@ from planner.programs.placement import PlacementProgram, most_copies, served
 from planner.quantities.table import QUANTITIES
 from planner.results.obstacles import Obstacle, PlacementConflict
 from planner.results.plans import UNEXPLAINED
+from planner.solvers.certify import irreducible
 from planner.solvers.placement import PlacementSolution
 from planner.solvers.solution import Status
 from planner.specs.ask.placement import Serve
@@ -144,14 +145,13 @@ def _solved(asked: Asked, program: PlacementProgram, network: Handover | None) -
 
 def _irreducible(asked: Asked, search: Search) -> list[str]:
     """Wishes none of which can be left out without making a placement possible."""
-    kept = asked.wishes
-    dropped: list[str] = []
-    for name in list(kept):
-        posed = search.offered.posed(asked.aim(without=[*dropped, name]))
-        if _solved(asked, posed.program, posed.network).status is Status.INFEASIBLE:
-            dropped.append(name)
-            kept.remove(name)
-    return kept
+
+    def has_none(rest: Collection[str]) -> bool:
+        without = [name for name in asked.wishes if name not in rest]
+        posed = search.offered.posed(asked.aim(without=without))
+        return _solved(asked, posed.program, posed.network).status is Status.INFEASIBLE
+
+    return irreducible(asked.wishes, has_none)
 
 
 def _obstacle(asked: Asked, search: Search, name: str, names: Sequence[str]) -> Obstacle:

@@ -4,8 +4,6 @@ It is answered by exact solves of the same program with rows left out. A conflic
 found by a deletion filter over the named limits, the level at which users think, and over policies
 that leave candidates out: leave one out, and if there is still no plan, it was not needed. A policy
 yields before any limit: nothing that was asked for is given up with it.
-
-Source: the deletion filter of [Chinneck2008] §6.1, over groups of rows.
 """
 
 from __future__ import annotations
@@ -23,6 +21,7 @@ from planner.results.deployments import Deployment
 from planner.results.obstacles import Obstacle
 from planner.results.plans import EXPLAINED, UNEXPLAINED, AnyDeployment, Conflict
 from planner.runtimes.candidates import Among, Candidates, limits_of, variants_of
+from planner.solvers.certify import irreducible
 from planner.solvers.search import Found, is_feasible, optimum, search
 from planner.solvers.solution import Status
 from planner.specs.ask.defaults import reached_options
@@ -124,13 +123,13 @@ class _Asked:
         return is_feasible(source, self.among.request.options)
 
     def irreducible(self, without: list[str]) -> list[str]:
-        """Deletion filter: memory and policies are tried first: targets are blamed if they can."""
-        needed = [name for name in self.names if name not in without]
-        for name in sorted(needed, key=lambda name: name not in (MEMORY, POLICY)):
-            rest = [other for other in needed if other != name]
-            if not self.holds([other for other in self.names if other not in rest]):
-                needed = rest
-        return needed
+        """Memory and policies are tried first: targets are blamed if they can."""
+        names = [name for name in self.names if name not in without]
+        first = sorted(names, key=lambda name: name not in (MEMORY, POLICY))
+        kept = irreducible(
+            first, lambda rest: not self.holds([it for it in self.names if it not in rest])
+        )
+        return [name for name in names if name in kept]
 
     def obstacle(self, name: str, conflict: list[str], without: list[str]) -> Obstacle:
         """The best value of one limited quantity when the other limits are kept.

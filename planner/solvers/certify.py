@@ -114,3 +114,20 @@ def proofs_in_si(proofs: Sequence[Proof], to_si: Callable[[float], float]) -> tu
         for proof in proofs
         if proof.bound > -math.inf or not proof.is_accepted or not proof.is_own
     )
+
+
+def irreducible(names: Sequence[str], has_none: Callable[[Sequence[str]], bool]) -> list[str]:
+    """Of limits that nothing keeps together, those none of which can be left out.
+
+    Args:
+        names: what is left out first stands first.
+        has_none: whether nothing keeps some of them.
+
+    Source: the deletion filter of [Chinneck2008] §6.1, over groups of rows.
+    """
+    kept = [*names]
+    for name in names:
+        rest = [other for other in kept if other != name]
+        if has_none(rest):
+            kept = rest
+    return kept
