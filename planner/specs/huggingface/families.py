@@ -7,9 +7,9 @@ Traits are those of the family's code in transformers, or in its repository.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from planner.specs.huggingface import recurrent, softmax
+from planner.specs.huggingface import hybrids, recurrent, softmax
 from planner.specs.huggingface.fields import Fields
 from planner.specs.huggingface.layers import Body, Layer
 from planner.specs.huggingface.parts import Traits, ffns
@@ -76,6 +76,45 @@ def _indexers(f: Fields) -> list[Indexer | None]:
     return [indexer(is_shared=kind == "shared") for kind in types or ["full"] * n_layers]
 
 
+def _kimi_linear(f: Fields, traits: Traits) -> Body:
+    return hybrids.kimi_linear(f, traits, _attention(f, None))
+
+
+def _side_by_side(f: Fields, traits: Traits) -> Body:
+    """Attention and FFN in turn, or on one input, as the config says: StableLM.
+
+    Source: transformers, `modeling_stablelm.py`: in parallel there is one norm a layer.
+    """
+    is_parallel = f.flag("is_parallel", default=False)
+    has_bias = f.flag("has_qkv_bias", default=False)
+    said = replace(traits, is_parallel=is_parallel, qkv_bias=has_bias)
+    return softmax.decoder(f, replace(said, n_norms=1) if is_parallel else said)
+
+
+def _mpt(f: Fields, traits: Traits) -> Body:
+    """MPT: plain FFNs of some widths of the model; source: transformers, `modeling_mpt.py`."""
+    if not f.flag("is_unbiased", default=True):
+        f.fault("is_unbiased", "is not understood", "MPT without biases is")
+    if f.text("attention_type", "multihead_attention") != "multihead_attention":
+        f.fault("attention_type", "is not understood", "`multihead_attention` is")
+    return softmax.decoder(f, replace(traits, expansion=f.count("ffn_ratio", 4)))
+
+
+def _ernie_moe(f: Fields, traits: Traits) -> Body:
+    """ERNIE 4.5: experts from one layer to the last; transformers, `modeling_ernie4_5_moe.py`."""
+    if f.count("expert_interval", 1) != 1:
+        f.fault("expert_interval", "is not understood", "experts in each layer are")
+    if f.raw("last_sparse") not in (None, -1, f.count("n_layers") - 1):
+        f.fault("last_sparse", "is not the last layer", "experts up to the last are understood")
+    return softmax.decoder(f, traits)
+
+
+def _llada(f: Fields, traits: Traits) -> Body:
+    """LLaDA: the layers of Llama; `modeling_llada.py` of GSAI-ML/LLaDA-8B-Instruct."""
+    f.dismiss("ffn_ratio")
+    return softmax.decoder(f, traits)
+
+
 @dataclass(frozen=True, slots=True)
 class Family:
     """A reader, and what it has to know of the family."""
@@ -104,6 +143,14 @@ _GPT_OSS = Traits(router_bias=True, expert_bias=True, sinks=True)
 _MINIMAX_M2 = Traits(qk_norm="whole", router_bias=True)
 _NEMOTRON = Traits(n_matrices=2, router_bias=True)
 _TIED = Traits(tied=True)
+_COHERE = Traits(n_norms=1, tied=True, is_parallel=True, qk_norm="whole", qk_norm_default=False)
+_ERNIE = Traits(tied=True, biased=False)
+_NORMS_WITH_BIAS = Traits(norm_width=2, n_matrices=2)
+_NORMED_HEADS = Traits(qk_norm="head")
+_NORMED_WHOLE = Traits(qk_norm="whole")
+_PHI = replace(_NORMS_WITH_BIAS, n_norms=1, biased=True, head_bias=True, is_parallel=True,
+               qk_norm="whole", qk_norm_default=False)  # fmt: skip
+_STABLELM = Traits(norm_width=2, o_bias=False, qk_norm="whole", qk_norm_default=False)
 
 FAMILIES: Mapping[str, Family] = {
     "llama": Family(softmax.decoder, _PLAIN),
@@ -148,4 +195,37 @@ FAMILIES: Mapping[str, Family] = {
     "falcon_mamba": Family(recurrent.mamba, _PLAIN),
     "mamba2": Family(recurrent.mamba2, _PLAIN),
     "granitemoehybrid": Family(recurrent.granite_hybrid, _TIED),
+    "bamba": Family(hybrids.bamba, _PLAIN),
+    "falcon_h1": Family(hybrids.falcon_h1, _PLAIN),
+    "zamba2": Family(hybrids.zamba2, _TIED),
+    "kimi_linear": Family(_kimi_linear, Traits(router_bias=True)),
+    "lfm2": Family(hybrids.lfm2, Traits(qk_norm="head", tied=True)),
+    "rwkv6": Family(hybrids.rwkv6, _PLAIN),
+    "apertus": Family(softmax.decoder, Traits(qk_norm="head", n_matrices=2)),
+    "arcee": Family(softmax.decoder, Traits(n_matrices=2)),
+    "cohere": Family(softmax.decoder, _COHERE),
+    "cohere2": Family(softmax.decoder, replace(_COHERE, full_every=4)),
+    "dbrx": Family(softmax.decoder, _PLAIN),
+    "dots1": Family(softmax.decoder, replace(_QWEN3, router_bias=True)),
+    "ernie4_5": Family(softmax.decoder, _ERNIE),
+    "ernie4_5_moe": Family(_ernie_moe, replace(_ERNIE, router_bias=True)),
+    "exaone4": Family(softmax.decoder, replace(_NORMED_HEADS, full_every=4)),
+    "glm": Family(softmax.decoder, Traits(o_bias=False)),
+    "glm4": Family(softmax.decoder, Traits(n_norms=4, o_bias=False)),
+    "glm4_moe_lite": Family(latent, Traits(router_bias=True)),
+    "hunyuan_v1_dense": Family(softmax.hunyuan, _NORMED_HEADS),
+    "hunyuan_v1_moe": Family(softmax.hunyuan, _NORMED_HEADS),
+    "llada": Family(_llada, Traits(is_diffusion=True)),
+    "mpt": Family(_mpt, Traits(n_matrices=2, tied=True)),
+    "nemotron": Family(softmax.decoder, _NORMS_WITH_BIAS),
+    "olmo": Family(softmax.decoder, Traits(norm_width=0)),
+    "olmo2": Family(softmax.decoder, _NORMED_WHOLE),
+    "olmo3": Family(softmax.decoder, replace(_NORMED_WHOLE, full_every=4)),
+    "olmoe": Family(softmax.decoder, _NORMED_WHOLE),
+    "phi": Family(softmax.decoder, _PHI),
+    "phimoe": Family(softmax.decoder, Traits(norm_width=2)),
+    "seed_oss": Family(softmax.decoder, Traits(o_bias=False)),
+    "smollm3": Family(softmax.decoder, replace(_TIED, window_default=False)),
+    "stablelm": Family(_side_by_side, _STABLELM),
+    "starcoder2": Family(softmax.decoder, replace(_NORMS_WITH_BIAS, tied=True, biased=True)),
 }

@@ -52,6 +52,8 @@ class Fields:
         value = self._value(meaning)
         if value is None:
             return self._absent(meaning, default, 1)
+        if isinstance(value, list) and value and all(item == value[0] for item in value):
+            value = value[0]  # said of each layer, and the same of all
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool):

@@ -11,9 +11,12 @@ from planner.specs.validation.hints import from_fields
 
 _RECURRENCES = {
     "delta": "gated delta net",
+    "kda": "Kimi delta attention",
     "mamba1": "Mamba",
     "mamba2": "Mamba 2",
     "lightning": "lightning attention",
+    "convolution": "short convolution",
+    "rwkv6": "RWKV-6",
 }
 
 
@@ -25,6 +28,7 @@ class Layer:
     ffn: Ffn | None
     n_norm_params: int
     n_other_params: int = 0
+    n_borrowed_params: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +76,7 @@ def name_of(layer: Layer) -> str:
     parts = [mixer_name(layer.mixer)] if layer.mixer else []
     if layer.ffn:
         parts.append("experts" if isinstance(layer.ffn, Experts) else "FFN")
+    parts += ["shared"] if layer.n_borrowed_params else []
     return ", ".join(parts) or "nothing"
 
 

@@ -18,9 +18,16 @@ class Traits:
         o_bias: so has the output projection; None: as `attention_bias` says.
         qk_norm: norms of queries and keys: `head` has a weight a channel of a head, `whole` a
             weight a channel of all heads, `` none.
+        qk_norm_default: whether there are such norms where the config does not say.
+        biased: whether all projections have biases where neither `use_bias` nor a key of their own
+            says; None: `use_bias` is of something else.
         n_norms: norms of `d_model` weights a layer.
         norm_width: numbers a channel of such a norm: 2 with a bias.
         n_matrices: FFN: 3 gated, 2 plain.
+        expansion: widths of an FFN in `d_model`, of configs that leave it out.
+        head_bias: so many numbers as words are added to the head's output.
+        is_parallel: attention and FFN read the same input.
+        is_diffusion: tokens are decoded by diffusion, in numbers of passes that no config says.
         tied: embeddings are tied unless the config says otherwise.
         full_every: of layers with a window, each so-many-th has none; None: all have one.
         window_default: whether `sliding_window` counts without `use_sliding_window`.
@@ -36,9 +43,15 @@ class Traits:
     qkv_bias: bool | None = None
     o_bias: bool | None = None
     qk_norm: str = ""
+    qk_norm_default: bool = True
+    biased: bool | None = None
     n_norms: int = 2
     norm_width: int = 1
     n_matrices: int = 3
+    expansion: int | None = None
+    head_bias: bool = False
+    is_parallel: bool = False
+    is_diffusion: bool = False
     tied: bool = False
     full_every: int | None = None
     window_default: bool = True
@@ -75,14 +88,14 @@ def heads(f: Fields) -> tuple[int, int, int]:
 def grouped(f: Fields, traits: Traits, reach: Reach = ("all", None)) -> GroupedAttention:
     """Softmax attention of one layer."""
     n_heads, n_kv_heads, d_head = heads(f)
-    has_bias = f.flag("has_attention_bias", default=False)
+    has_bias = _is_biased(f, traits, "has_attention_bias")
     d_queries, d_keys = n_heads * d_head, n_kv_heads * d_head
     other = n_heads if traits.sinks else 0
     if has_bias if traits.qkv_bias is None else traits.qkv_bias:
         other += d_queries + 2 * d_keys
-    if has_bias if traits.o_bias is None else traits.o_bias:
+    if f.flag("has_output_bias", default=has_bias if traits.o_bias is None else traits.o_bias):
         other += f.count("d_model")
-    norms_heads = f.flag("has_qk_norm", default=bool(traits.qk_norm))
+    norms_heads = f.flag("has_qk_norm", default=bool(traits.qk_norm) and traits.qk_norm_default)
     if norms_heads:
         other += d_queries + d_keys if traits.qk_norm == "whole" else 2 * d_head
     return GroupedAttention(
@@ -97,11 +110,17 @@ def grouped(f: Fields, traits: Traits, reach: Reach = ("all", None)) -> GroupedA
     )
 
 
+def _is_biased(f: Fields, traits: Traits, meaning: str) -> bool:
+    if traits.biased is None:
+        return f.flag(meaning, default=False)
+    return f.flag(meaning, default=f.flag("has_projection_bias", default=traits.biased))
+
+
 def reaches(f: Fields, traits: Traits) -> list[Reach]:
     """What each layer attends to."""
     n_layers = f.count("n_layers")
     listed = f.words("layer_types", n_layers, tuple(_SPANS))
-    f.dismiss("full_every", "window_from_layer")
+    f.dismiss("full_every", "window_from_layer", "no_rope_layers", "no_rope_interval")
     if listed is not None:
         f.dismiss("n_window_tokens", "has_window", "n_chunk_tokens")
         return [_reach(f, word) for word in listed]
@@ -126,9 +145,12 @@ def _reach(f: Fields, word: str) -> Reach:
 
 def dense(f: Fields, traits: Traits) -> FeedForward:
     """An FFN without experts."""
-    d_ff, d_model = f.count("d_ff"), f.count("d_model")
+    d_model = f.count("d_model")
+    d_ff = f.count("d_ff", traits.expansion and traits.expansion * d_model)
+    if f.text("ffn_type", "default") != "default":
+        f.fault("ffn_type", "is not understood", "`default` is")
     bias = (traits.n_matrices - 1) * d_ff + d_model
-    has_bias = f.flag("has_ffn_bias", default=False)
+    has_bias = _is_biased(f, traits, "has_ffn_bias")
     return FeedForward(
         d_ff=d_ff, n_matrices=traits.n_matrices, n_other_params=bias if has_bias else 0
     )
@@ -162,7 +184,7 @@ def experts(f: Fields, traits: Traits) -> Experts:
 
 def _has_bias(f: Fields, traits: Traits) -> bool:
     """`noaux_tc` balances loads by a number an expert, and so do some families always."""
-    return traits.router_bias or f.text("routing") == "noaux_tc"
+    return f.text("routing") == "noaux_tc" or traits.router_bias
 
 
 def _d_shared(f: Fields, d_expert: int) -> int:

@@ -21,11 +21,14 @@ from planner.specs.huggingface.formats import Quantised, format_of_dtype, quanti
 from planner.specs.huggingface.layers import Body, class_of, classes_of, name_of
 from planner.specs.huggingface.locating import Located, locate, read_variant
 from planner.specs.huggingface.parts import Traits
+from planner.specs.huggingface.refused import REASONS
 from planner.specs.records.architecture import Architecture, Experts
 from planner.specs.records.models import FORMAT_BYTES
 from planner.specs.records.served_formats import UNSERVED
 
 _INNER = ("text_config", "language_config", "llm_config")
+_PARTS = ("attn_config", "ffn_config", "linear_attn_config")
+_OUTSIDE = ("tie_word_embeddings",)  # written into parts too, and of none of them
 _OF_THE_WRAPPER = ("tie_word_embeddings", "dtype", "torch_dtype")
 _QUANTIZATIONS = ("quantization_config", "compression_config")
 _QUANTIZATION_FILE = "hf_quant_config.json"
@@ -53,6 +56,7 @@ def read_config(name_or_path: str | Path, *, asked_by: str = "--model") -> Archi
     found = locate(str(name_or_path), asked_by=asked_by)
     table = read_json(found.path, found.shown)
     inner, inside = _decoder(table)
+    inner = _with_parts(inner)
     model_type = _model_type(table, inner, inside, found.shown)
     fields = Fields(inner, shown=found.shown, inside=inside, model_type=model_type)
     family = FAMILIES[model_type]
@@ -89,6 +93,15 @@ def _decoder(table: Table) -> tuple[Table, str]:
     return table, ""
 
 
+def _with_parts(table: Table) -> Table:
+    """With the keys of tables of one part of a layer in it, by their dotted names."""
+    parts = {key: table[key] for key in _PARTS if isinstance(table.get(key), dict)}
+    inside = {
+        f"{key}.{k}": v for key, part in parts.items() for k, v in part.items() if k not in _OUTSIDE
+    }
+    return {key: value for key, value in table.items() if key not in parts} | inside
+
+
 def _model_type(table: Table, inner: Table, inside: str, shown: str) -> str:
     word = inner.get("model_type")
     if not isinstance(word, str) and inside:
@@ -110,7 +123,7 @@ def _model_type(table: Table, inner: Table, inside: str, shown: str) -> str:
         )
     close = get_close_matches(word, list(FAMILIES), n=1)
     remedy = f"did you mean `{close[0]}`?" if close else ""
-    fact = "is a family that is not understood"
+    fact, remedy = REASONS.get(word, ("is a family that is not understood", remedy))
     problem = Problem(where=shown, key=key, value=word[:60], fact=fact, remedy=remedy)
     raise SpecError([problem], hint=f"understood are {listed}")
 
@@ -122,10 +135,15 @@ def _architecture(
     d_model = fields.count("d_model")
     vocab_size = fields.count("vocab_size", body.vocab_by_default)
     is_tied = fields.flag("is_tied", default=body.tied_by_default)
+    n_biases = vocab_size if fields.flag("has_head_bias", default=traits.head_bias) else 0
     n_context = context_of(fields, traits)
     saved_as, faults = format_of_dtype(fields.raw("dtype"), found.shown, "dtype")
     quantized, more = _quantized(found, table, body)
     variant, others = read_variant(found.path, found.shown)
+    if traits.is_diffusion and not others and (variant is None or variant.how != "diffusion"):
+        fact = "is decoded by diffusion, and nothing beside it says in how many passes"
+        remedy = 'write a `variant.toml` beside it, with `how = "diffusion"`'
+        others = [Problem(where=found.shown, key="model_type", fact=fact, remedy=remedy)]
     SpecError.raise_if_any([*fields.problems(), *faults, *more, *others])
     activation = saved_as if saved_as in ("bf16", "fp16") else "bf16"
     classes, order = classes_of(body.layers)
@@ -147,7 +165,7 @@ def _architecture(
         activation_format=activation,
         n_context_tokens=n_context,
         predictors=predictor,
-        n_other_params=body.n_other_params,
+        n_other_params=body.n_other_params + n_biases,
         variant=variant,
         provenance=tuple(fields.provenance(f"config.json of {found.name}")),
         is_parallel_block=body.is_parallel_block,
@@ -224,11 +242,13 @@ def context_of(fields: Fields, traits: Traits) -> int | None:
 
     `linear`, `dynamic` and `yarn` stretch the positions that they were trained with by a factor;
     `yarn` says which these were. `llama3` and `longrope` give the stretched length itself, as all
-    configs do that stretch nothing. A recurrence without attention has no such limit.
+    configs do that stretch nothing, and Command R beside those that it was trained with. A
+    recurrence without attention has no such limit.
 
     Source: vLLM, `_get_and_verify_max_len`, which refuses longer requests.
     """
     n_positions = fields.optional("n_context_tokens")
+    n_positions = fields.optional("n_most_context_tokens") or n_positions
     if n_positions is None:
         usual = None if fields.raw("has_alibi") is True else traits.n_context_tokens
         return None if usual is None else fields.count("n_context_tokens", usual)

@@ -10,7 +10,7 @@ from planner.specs.huggingface.layers import Body, Layer
 from planner.specs.huggingface.parts import Traits, dense, experts, ffns, grouped
 from planner.specs.huggingface.softmax import joined
 from planner.specs.records.architecture import Experts, FeedForward, Ffn
-from planner.specs.records.mixers import Mixer, Recurrence
+from planner.specs.records.mixers import Mixer
 
 _QWEN_ATTENTION_EVERY = 4
 _JAMBA_PERIODS = {"attention_period": 8, "attention_offset": 4,
@@ -133,7 +133,7 @@ def granite_hybrid(f: Fields, traits: Traits) -> Body:
     words = f.words("layer_types", n_layers, ("attention", "mamba"))
     if words is None and f.is_sound("layer_types"):
         f.fault("layer_types", "is missing", "it says which layers attend")
-    attention, mixer = grouped(f, traits), _mamba2_of(f)
+    attention, mixer = grouped(f, traits), states.mamba2_beside(f)
     f.dismiss("d_ff", "n_experts", "n_active")
     ffn: Ffn
     if f.optional("n_experts"):
@@ -145,15 +145,6 @@ def granite_hybrid(f: Fields, traits: Traits) -> Body:
         for word in words or ["attention"] * n_layers
     )
     return Body(layers=layers, n_other_params=d_model, tied_by_default=traits.tied)
-
-
-def _mamba2_of(f: Fields) -> Recurrence:
-    d_inner = f.count("expansion", 2) * f.count("d_model")
-    n_heads = f.count("n_state_heads")
-    whole = f.raw("d_state_head")
-    if whole == "auto":
-        return states.mamba2(f, n_heads, max(1, d_inner // n_heads))
-    return states.mamba2(f, n_heads, f.count("d_state_head"))
 
 
 _NEMOTRON_PARTS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}

@@ -36,6 +36,7 @@ def decoder(f: Fields, traits: Traits) -> Body:
         n_other_params=traits.norm_width * f.count("d_model"),
         tied_by_default=traits.tied,
         vocab_by_default=traits.vocab_size,
+        is_parallel_block=traits.is_parallel,
     )
     return _with_predictor(f, body)
 

@@ -31,6 +31,83 @@ def delta(f: Fields) -> Recurrence:
     )
 
 
+def kda(f: Fields) -> Recurrence:
+    """Kimi delta attention: a delta net with a decay a channel, made by narrow projections.
+
+    Source: transformers, `KimiLinearDeltaAttention`.
+    """
+    n_heads, d_head = f.count("n_linear_heads"), f.count("d_linear_head")
+    d_inner, n_taps = n_heads * d_head, f.count("n_conv_taps")
+    return Recurrence(
+        kind="kda",
+        n_heads=n_heads,
+        d_key=d_head,
+        d_value=d_head,
+        n_groups=n_heads,
+        n_conv_taps=n_taps,
+        d_conv=3 * d_inner,
+        # queries, keys, values; a write strength a head; what decays and gates are made of
+        n_input_columns=3 * d_inner + n_heads + 2 * d_head,
+        n_output_rows=d_inner,
+        # taps; decays and gates; a time step a channel, a decay a head; the gated norm
+        n_other_params=3 * n_taps * d_inner + 2 * d_head * d_inner + d_inner + n_heads + d_head,
+        state_bytes_per_number=_state_bytes(f),
+    )
+
+
+def short_convolution(f: Fields) -> Recurrence:
+    """The gated convolution of LFM2: it keeps the last inputs, and no other state.
+
+    Source: transformers, `Lfm2ShortConv`.
+    """
+    d_model, n_taps = f.count("d_model"), f.count("n_conv_taps")
+    has_bias = f.flag("has_conv_bias", default=False)
+    return Recurrence(
+        kind="convolution",
+        n_heads=1,
+        d_key=0,
+        d_value=d_model,
+        n_groups=1,
+        n_conv_taps=n_taps,
+        d_conv=d_model,
+        n_input_columns=3 * d_model,
+        n_output_rows=d_model,
+        n_other_params=n_taps * d_model + (5 * d_model if has_bias else 0),
+    )
+
+
+_RWKV6_NARROW = ((32, 64), (64, 128))
+"""Of projections that make mixes, and decays: widths below 4,096 channels, and at them."""
+
+
+def rwkv6(f: Fields) -> Recurrence:
+    """The time mixing of RWKV-6, with what its channel mixing keeps of the token before.
+
+    Source: [Eagle and Finch], arXiv 2404.05892; `modeling_rwkv6.py` of RWKV/v6-Finch-7B-HF.
+    """
+    d_model, d_head = f.count("d_model"), f.count("d_linear_head", 64)
+    d_inner = f.count("d_linear", d_model)
+    n_heads = max(1, d_inner // d_head)
+    f.dismiss("n_heads")  # of whatever else a config says, there are as many as fit
+    if f.is_sound("d_linear", "d_linear_head") and n_heads * d_head != d_inner:
+        f.fault("d_linear_head", f"does not divide the width of time mixing, {d_inner}")
+    d_mix, d_decay = (narrow[d_model == 4096] for narrow in _RWKV6_NARROW)
+    mixes = 6 * d_model + 2 * 5 * d_mix * d_model
+    decays = d_inner + d_decay * (d_model + d_inner) + d_inner
+    return Recurrence(
+        kind="rwkv6",
+        n_heads=n_heads,
+        d_key=d_head,
+        d_value=d_head,
+        n_groups=n_heads,
+        n_conv_taps=2,  # the token before, and this one
+        d_conv=2 * d_model,
+        n_input_columns=4 * d_inner,  # receptances, keys, values, gates
+        n_output_rows=d_inner,
+        n_other_params=mixes + decays + 2 * d_inner,
+    )
+
+
 def lightning(f: Fields) -> Recurrence:
     n_heads = f.count("n_heads")
     d_head = f.count("d_head", max(1, f.count("d_model") // n_heads))
@@ -75,7 +152,7 @@ def mamba1(f: Fields, *, has_inner_norms: bool) -> Recurrence:
     )
 
 
-def mamba2(f: Fields, n_heads: int, d_head: int) -> Recurrence:
+def mamba2(f: Fields, n_heads: int, d_head: int, *, is_normed: bool = True) -> Recurrence:
     """Mamba 2; groups of heads share what writes to and reads from their states."""
     d_model, d_inner = f.count("d_model"), n_heads * d_head
     n_rows, n_taps = f.count("n_state_rows"), f.count("n_conv_taps", 4)
@@ -98,9 +175,18 @@ def mamba2(f: Fields, n_heads: int, d_head: int) -> Recurrence:
         n_input_columns=n_columns,
         n_output_rows=d_inner,
         # taps; a time step, a decay and a skip a head; the gated norm
-        n_other_params=n_taps * d_conv + 3 * n_heads + d_inner + biases,
+        n_other_params=n_taps * d_conv + 3 * n_heads + d_inner * is_normed + biases,
         state_bytes_per_number=_state_bytes(f),
     )
+
+
+def mamba2_beside(f: Fields, *, is_normed: bool = True) -> Recurrence:
+    """Mamba 2 in models with attention too, whose heads may be left to the width of the state."""
+    d_inner = f.count("d_state_inner", f.count("expansion", 2) * f.count("d_model"))
+    n_heads = f.count("n_state_heads")
+    if f.raw("d_state_head") in (None, "auto"):
+        return mamba2(f, n_heads, max(1, d_inner // n_heads), is_normed=is_normed)
+    return mamba2(f, n_heads, f.count("d_state_head"), is_normed=is_normed)
 
 
 def _state_bytes(f: Fields) -> float:

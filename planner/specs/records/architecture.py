@@ -105,6 +105,8 @@ class LayerClass:
         ffn: what follows; None where a layer has none (Nemotron-H, Mamba).
         n_norm_params: of the layer's norms.
         n_other_params: of neither part: what joins a token's embedding to a predictor.
+        n_borrowed_params: of all these, those of a block that an earlier layer holds: tokens meet
+            them again, and no device keeps them twice (Zamba 2).
     """
 
     name: str
@@ -113,12 +115,13 @@ class LayerClass:
     ffn: Ffn | None
     n_norm_params: int = 0
     n_other_params: int = 0
+    n_borrowed_params: int = 0
 
     def n_params(self, d_model: int) -> int:
-        """Parameters of one such layer."""
+        """Parameters that one such layer holds."""
         parts = (self.mixer, self.ffn)
         whole = sum(p.n_params(d_model) for p in parts if p is not None)
-        return whole + self.n_norm_params + self.n_other_params
+        return whole + self.n_norm_params + self.n_other_params - self.n_borrowed_params
 
     def n_active_params(self, d_model: int) -> int:
         """Parameters of one such layer that one token meets."""
@@ -208,7 +211,7 @@ class Architecture:
 
     @property
     def n_active_params(self) -> int:
-        """Parameters that one token meets; both embeddings count whole."""
+        """Parameters that one token meets, a block as often as it does; embeddings count whole."""
         inside = sum(c.n_layers * c.n_active_params(self.d_model) for c in self.layers)
         return inside + self.embedding_params + self.n_other_params
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Span = Literal["all", "window", "chunk"]
-StateKind = Literal["delta", "mamba1", "mamba2", "lightning"]
+StateKind = Literal["delta", "kda", "mamba1", "mamba2", "lightning", "convolution", "rwkv6"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +164,8 @@ class Recurrence:
     """Linear attention or a state-space layer: a state of fixed size instead of a cache.
 
     Args:
-        kind: `delta` (gated delta net), `mamba1`, `mamba2` or `lightning` attention.
+        kind: `delta` (gated delta net), `kda` (one with a decay a channel), `mamba1`, `mamba2`,
+            `lightning` attention, `rwkv6`, or a short `convolution` alone.
         n_heads: heads of the state (value heads of a delta net).
         d_key: rows of one head's state: key width, or state size of Mamba.
         d_value: columns of one head's state: value width, or channels a head of Mamba.

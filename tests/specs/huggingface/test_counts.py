@@ -13,6 +13,7 @@ from planner.specs.records.architecture import Architecture, FeedForward, LayerC
 from planner.specs.records.mixers import GroupedAttention, LatentAttention, Recurrence
 from tests.specs.huggingface.published import (
     ACTIVE,
+    BY_HAND,
     CACHES,
     COUNTS,
     Count,
@@ -38,7 +39,8 @@ def test_the_parameters_of_a_config_are_those_published_within_half_a_percent(ro
 
 @pytest.mark.parametrize(
     "config", ["Llama-3.1-8B", "Llama-3.1-70B", "Mistral-7B-v0.1", "Mamba-Codestral-7B-v0.1",
-               "GLM-4.5", "GLM-4.5-Air", "GLM-5"],
+               "GLM-4.5", "GLM-4.5-Air", "GLM-5", "Kimi-Linear-48B-A3B-Instruct", "LFM2-1.2B",
+               "phi-2", "SmolLM3-3B", "Olmo-3-32B-Think", "Seed-OSS-36B-Instruct"],
 )  # fmt: skip
 def test_where_the_publisher_gives_every_digit_the_count_has_them_all(config: str) -> None:
     row = next(row for row in COUNTS if row.config == config)
@@ -58,6 +60,21 @@ def test_a_token_leaves_as_many_bytes_as_published(
     assert 2 * read(config).cached_numbers_per_token() == n_bytes, source
 
 
+@pytest.mark.parametrize(
+    ("config", "n_cached", "state_bytes"), BY_HAND, ids=[row[0] for row in BY_HAND]
+)
+def test_caches_and_states_are_those_counted_by_hand(
+    config: str, n_cached: int, state_bytes: int
+) -> None:
+    architecture = read(config)
+    assert architecture.cached_numbers_per_token() == n_cached
+    assert architecture.state_bytes() == state_bytes
+
+
+def test_at_least_45_families_have_a_config_each() -> None:
+    assert len({read(config).family for config in every_config()}) >= 45
+
+
 @pytest.mark.parametrize(("config", "n_active", "source"), ACTIVE, ids=[row[0] for row in ACTIVE])
 def test_a_token_meets_as_many_parameters_as_published(
     config: str, n_active: float, source: str
@@ -72,7 +89,8 @@ def test_every_kept_config_is_read_and_its_classes_make_up_its_layers(config: st
     for i, layer in enumerate(architecture.layers):
         assert architecture.order.count(i) == layer.n_layers
     assert len({layer.name for layer in architecture.layers}) == len(architecture.layers)
-    assert architecture.n_active_params <= architecture.n_params
+    n_again = sum(layer.n_layers * layer.n_borrowed_params for layer in architecture.layers)
+    assert architecture.n_active_params <= architecture.n_params + n_again
 
 
 def _classes(config: str) -> dict[str, int]:
@@ -99,6 +117,14 @@ def _classes(config: str) -> dict[str, int]:
         ("granite-4.0-h-small", {"Mamba 2, experts": 36, "full attention, experts": 4}),
         ("Nemotron-3-Nano-30B-A3B", {"Mamba 2": 23, "experts": 23, "full attention": 6}),
         ("Mamba-Codestral-7B-v0.1", {"Mamba 2": 64}),
+        ("Falcon-H1-7B-Base", {"Mamba 2": 44, "full attention, FFN": 44}),
+        ("Zamba2-7B", {"Mamba 2": 81, "full attention, FFN": 2,
+                       "full attention, FFN, shared": 11}),
+        ("Kimi-Linear-48B-A3B-Instruct", {"Kimi delta attention, FFN": 1,
+                                          "Kimi delta attention, experts": 19,
+                                          "latent attention, experts": 7}),
+        ("LFM2-1.2B", {"short convolution, FFN": 10, "full attention, FFN": 6}),
+        ("c4ai-command-a-03-2025", {"window of 4096, FFN": 48, "full attention, FFN": 16}),
         ("Hunyuan-A52B-Instruct", {"full attention, experts": 32,
                                    "full attention, shared cache, experts": 32}),
     ],
@@ -131,6 +157,27 @@ def test_a_mamba_2_layer_keeps_a_state_and_the_inputs_of_its_convolution() -> No
     state = 64 * 128 * 64 * 128 * 4
     convolution = 64 * 3 * (8_192 + 2 * 8 * 128) * 2
     assert read("Mamba-Codestral-7B-v0.1").state_bytes() == state + convolution
+
+
+def test_a_shared_block_is_held_once_and_met_at_each_of_its_places() -> None:
+    """Zamba2-7B: 2 blocks at 13 places; queries, keys and values read 2 × 3,584 channels."""
+    model = read("Zamba2-7B")
+    block = 3 * 7_168 * 7_168 + 7_168 * 3_584 + 3 * 3_584 * 14_336 + 3 * 3_584
+    assert model.n_active_params - model.n_params == 11 * block
+    added = 128 * (3_584 + 2 * 14_336) + 3_584 * 3_584  # of each place's own
+    held = [layer.n_params(3_584) for layer in model.layers if layer.ffn]
+    assert sorted(held) == [added, block + added]
+
+
+def test_mixers_side_by_side_are_both_counted() -> None:
+    """Falcon-H1-7B: 44 layers of both, and of one FFN of 3 × 3,072 × 12,288."""
+    mamba, attention = read("Falcon-H1-7B-Base").layers
+    assert attention.n_params(3_072) == (
+        3_072 * 128 * (2 * 12 + 2 * 2) + 3 * 3_072 * 12_288 + 3_072
+    )
+    assert mamba.n_params(3_072) == (
+        3_072 * (2 * 3_072 + 2 * 256 + 24) + 3_072 * 3_072 + 5 * (3_072 + 512) + 3 * 24 + 3_072
+    )
 
 
 def test_sparse_attention_says_how_many_tokens_it_picks() -> None:
