@@ -42,6 +42,8 @@ HITS = {
         "equal-expert-groups": {"model": MIXTURE, "tp": 8, "ep": 8, "experts": 100},
         "equal-experts": {"model": MIXTURE, "tp": 8, "expert_width": 772},
         "groups-of-experts": {"tp": 8, "ep": 8},
+        "parts-that-are-timed": {"tp": 8, "family": "rwkv6"},
+        "stages-of-side-by-side-layers": {"pp": 2, "family": "falcon_h1"},
     },
     "vllm-0.33.0": {
         "families": {"tp": 8, "family": "minimax_text_01"},
@@ -415,7 +417,7 @@ FORGED = {
         lambda engine: engine["rules"][8].update(source="me"),
         "rules/8/source",
     ),
-    "adds one": (lambda engine: engine["rules"].append(ADDED), "rules/23/name"),
+    "adds one": (lambda engine: engine["rules"].append(ADDED), "rules/25/name"),
     "lifts one without a file": (
         lambda engine: engine.update(lifted=[engine["rules"].pop()["name"]]),
         "lifted",
@@ -460,7 +462,7 @@ def test_the_command_line_changes_rules_and_the_answer_says_so(tmp_path, capsys)
     assert f"--rules {file}" in json.loads(answer)["answer"]["deployment"]["command"]
     assert verify(json.loads(answer)).is_true
     assert _pointers(answer, "decode-in-one-stage", "caches") == {"lifted/0"}
-    assert _pointers(answer, "tp <= 4", "tp <= 8") == {"rules/22/require"}
+    assert _pointers(answer, "tp <= 4", "tp <= 8") == {"rules/24/require"}
     file.write_text(OWN.replace("tp <= 4", "tp <= 2"))
     assert not _pointers(answer, "tp <= 4", "tp <= 8")  # who changed it is not known any more
     assert f"what `{file}` changes" in " ".join(verify(json.loads(answer)).notes)

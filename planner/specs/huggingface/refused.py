@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_ENCODER_DECODER = (
+ENCODER_DECODER = (
     "is an encoder-decoder: besides its own cache, each token that it writes reads one of what was "
     "read, which no record of layers has",
     "give a decoder alone",
@@ -42,7 +42,7 @@ REASONS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(
         ("t5", "mt5", "umt5", "longt5", "t5gemma", "bart", "mbart", "pegasus", "marian", "m2m_100",
          "whisper", "speech_to_text", "moonshine", "switch_transformers", "florence2"),
-        _ENCODER_DECODER,
+        ENCODER_DECODER,
     ),
     **dict.fromkeys(
         ("bert", "roberta", "xlm-roberta", "distilbert", "deberta-v2", "electra", "albert",

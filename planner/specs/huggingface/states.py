@@ -64,10 +64,10 @@ def short_convolution(f: Fields) -> Recurrence:
     has_bias = f.flag("has_conv_bias", default=False)
     return Recurrence(
         kind="convolution",
-        n_heads=1,
+        n_heads=d_model,
         d_key=0,
-        d_value=d_model,
-        n_groups=1,
+        d_value=1,
+        n_groups=d_model,
         n_conv_taps=n_taps,
         d_conv=d_model,
         n_input_columns=3 * d_model,

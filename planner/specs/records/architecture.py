@@ -17,6 +17,7 @@ from planner.specs.files.tables import Provenance
 from planner.specs.records.mixers import Mixer, Recurrence
 from planner.specs.records.served_formats import Checkpoint
 from planner.specs.records.variants import Variant
+from planner.specs.validation.hints import LATER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +116,7 @@ class LayerClass:
     ffn: Ffn | None
     n_norm_params: int = 0
     n_other_params: int = 0
-    n_borrowed_params: int = 0
+    n_borrowed_params: int = field(default=0, metadata={LATER: True})
 
     def n_params(self, d_model: int) -> int:
         """Parameters that one such layer holds."""

@@ -40,6 +40,7 @@ def test_the_parameters_of_a_config_are_those_published_within_half_a_percent(ro
 @pytest.mark.parametrize(
     "config", ["Llama-3.1-8B", "Llama-3.1-70B", "Mistral-7B-v0.1", "Mamba-Codestral-7B-v0.1",
                "GLM-4.5", "GLM-4.5-Air", "GLM-5", "Kimi-Linear-48B-A3B-Instruct", "LFM2-1.2B",
+               "Zamba2-1.2B",
                "phi-2", "SmolLM3-3B", "Olmo-3-32B-Think", "Seed-OSS-36B-Instruct"],
 )  # fmt: skip
 def test_where_the_publisher_gives_every_digit_the_count_has_them_all(config: str) -> None:

@@ -104,6 +104,38 @@ def _but(config: str, **changed: object) -> Table:
          "quantization_config.quant_method `magic`  is no way of quantizing that is understood"),
         (_but("Qwen3-8B", quantization_config={"quant_method": "gptq", "bits": 3}),
          "quantization_config.bits `3`  is no number of bits that is understood: it is 4 or 8"),
+        (_but("Hunyuan-A13B-Instruct", moe_topk=[8] * 31 + [4]),
+         "moe_topk `[8, 8, 8, 8, 8, …]`  is not a whole number"),
+        (_but("Bamba-9B-v2", attn_layer_indices=[9, 32]),
+         "attn_layer_indices `[9, 32]`  names layer 32, but there are 32, from 0"),
+        (_but("Bamba-9B-v2", attn_layer_indices=None),
+         "attn_layer_indices  is missing: it says which layers attend"),
+        (_but("Kimi-Linear-48B-A3B-Instruct", linear_attn_config={"full_attn_layers": [4, 28]}),
+         "linear_attn_config.full_attn_layers `[4, 28]`  names layer 28, but there are 27, from 1"),
+        (_but("Kimi-Linear-48B-A3B-Instruct", num_nextn_predict_layers=1),
+         "num_nextn_predict_layers `1`  is not understood: Kimi Linear without predictors is"),
+        (_but("Zamba2-7B", layers_block_type=None),
+         "layers_block_type  is missing: it says which layers have a block before them"),
+        (_but("Zamba2-7B", layers_block_type=["mamba"] * 80 + ["attention"]),
+         "holds `attention`, which is not understood: known are mamba, hybrid"),
+        (_but("dbrx-base", attn_config={"kv_n_heads": 7}),
+         "attn_config.kv_n_heads `7`  does not divide num_attention_heads, 48"),
+        (_but("dbrx-base", ffn_config={"ffn_hidden_size": 10752, "moe_num_experts": 16}),
+         "num_experts_per_tok  is missing"),
+        (_but("mpt-7b", attn_config={"attn_type": "grouped_query_attention"}),
+         "attn_config.attn_type `grouped_query_attention`  is not understood"),
+        (_but("mpt-7b", no_bias=False),
+         "no_bias `false`  is not understood: MPT without biases is"),
+        (_but("ERNIE-4.5-21B-A3B-PT", moe_layer_interval=2),
+         "moe_layer_interval `2`  is not understood: experts in each layer are"),
+        (_but("ERNIE-4.5-21B-A3B-PT", moe_layer_end_index=20),
+         "moe_layer_end_index `20`  is not the last layer"),
+        (_but("starcoder2-3b", mlp_type="gated"),
+         "mlp_type `gated`  is not understood: `default` is"),
+        (_but("v6-Finch-1B6-HF", head_size=96),
+         "head_size `96`  does not divide the width of time mixing, 2048"),
+        (_table("LLaDA-8B-Instruct"),
+         "is decoded by diffusion, and nothing beside it says in how many passes: write"),
         (_but("gpt-oss-20b", experts_per_token=5),
          "`4`  is not what the same field says by another name: `experts_per_token` is 5"),
     ],
@@ -113,6 +145,40 @@ def test_a_malformed_config_is_an_error_that_names_the_field(
     tmp_path: Path, table: object, fault: str
 ) -> None:
     assert any(fault in found for found in _faults(tmp_path, table)), _faults(tmp_path, table)
+
+
+@pytest.mark.parametrize(
+    ("family", "sentence"),
+    [
+        *((family, "is an encoder-decoder: besides its own cache, each token that it writes reads")
+          for family in ("t5", "mt5", "umt5", "t5gemma", "bart", "mbart", "pegasus", "marian",
+                         "m2m_100", "whisper", "moonshine", "switch_transformers")),
+        *((family, "is an encoder: it makes one vector of what it reads, and writes no tokens")
+          for family in ("bert", "roberta", "distilbert", "modernbert", "siglip")),
+        ("dream", "in layers that are not read yet: `llada` is read, with a `variant.toml`"),
+        ("rwkv", "is an RWKV of another generation, with other states: `rwkv6` is read"),
+        ("rwkv7", "is an RWKV of another generation, with other states: `rwkv6` is read"),
+        ("zamba", "shares one block without additions of its own: `zamba2` is read"),
+        ("gemma3n", "adds embeddings of its own in each layer"),
+        ("deepseek_v4", "keeps caches that are compressed by several tokens"),
+        ("longcat_flash", "has two attentions in a layer, and experts that compute nothing"),
+        ("jetmoe", "routes tokens to heads of attention too"),
+        ("recurrent_gemma", "has gated recurrences of one number a channel"),
+        ("mllama", "attends to an image's keys in layers of its own"),
+        ("cohere3", "is a family that is not understood: did you mean `cohere`?"),
+    ],
+)  # fmt: skip
+def test_a_family_that_is_known_and_not_read_is_refused_with_the_reason(
+    tmp_path: Path, family: str, sentence: str
+) -> None:
+    (fault,) = _faults(tmp_path, {"model_type": family})
+    assert fault.startswith(f"model_type `{family}`")
+    assert sentence in fault
+
+
+def test_an_encoder_decoder_of_an_unknown_family_is_refused_as_one(tmp_path: Path) -> None:
+    (fault,) = _faults(tmp_path, {"model_type": "wholly_new", "is_encoder_decoder": True})
+    assert "is an encoder-decoder" in fault
 
 
 @pytest.mark.parametrize(
