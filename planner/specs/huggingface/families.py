@@ -9,22 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from planner.specs.huggingface import hybrids, recurrent, softmax
+from planner.specs.huggingface import hybrids, recurrent, softmax, states
 from planner.specs.huggingface.fields import Fields
 from planner.specs.huggingface.layers import Body, Layer
-from planner.specs.huggingface.parts import Traits, ffns
+from planner.specs.huggingface.parts import Traits, attending, ffns
 from planner.specs.huggingface.softmax import joined
-from planner.specs.records.mixers import Indexer, LatentAttention
+from planner.specs.records.mixers import Indexer, LatentAttention, Mixer
 
 
 def latent(f: Fields, traits: Traits) -> Body:
-    """Latent attention, dense and sparse, over FFNs of experts but in the first layers."""
+    """Latent attention, dense and sparse, over FFNs of experts but in the first layers.
+
+    Kimi Linear: Kimi delta attention in all layers but those that are listed.
+    """
     d_model = f.count("d_model")
     f.dismiss("d_head", "n_kv_heads")  # keys are made of the latent, as many as there are heads
     indexers = _indexers(f)
+    mixers: list[Mixer] = [_attention(f, indexer) for indexer in indexers]
+    if f.has("attention_layers"):
+        f.dismiss("linear_layers")
+        delta = states.kda(f)
+        mixers = [mixers[0] if full else delta for full in attending(f, first=1)]
     layers = tuple(
-        Layer(mixer=_attention(f, indexer), ffn=ffn, n_norm_params=2 * d_model)
-        for indexer, ffn in zip(indexers, ffns(f, traits), strict=True)
+        Layer(mixer=mixer, ffn=ffn, n_norm_params=2 * d_model)
+        for mixer, ffn in zip(mixers, ffns(f, traits), strict=True)
     )
     n_predictors = f.count("n_predictors", 0, least=0)
     return Body(
@@ -76,10 +84,6 @@ def _indexers(f: Fields) -> list[Indexer | None]:
     return [indexer(is_shared=kind == "shared") for kind in types or ["full"] * n_layers]
 
 
-def _kimi_linear(f: Fields, traits: Traits) -> Body:
-    return hybrids.kimi_linear(f, traits, _attention(f, None))
-
-
 def _side_by_side(f: Fields, traits: Traits) -> Body:
     """Attention and FFN in turn, or on one input, as the config says: StableLM.
 
@@ -106,12 +110,6 @@ def _ernie_moe(f: Fields, traits: Traits) -> Body:
         f.fault("expert_interval", "is not understood", "experts in each layer are")
     if f.raw("last_sparse") not in (None, -1, f.count("n_layers") - 1):
         f.fault("last_sparse", "is not the last layer", "experts up to the last are understood")
-    return softmax.decoder(f, traits)
-
-
-def _llada(f: Fields, traits: Traits) -> Body:
-    """LLaDA: the layers of Llama; `modeling_llada.py` of GSAI-ML/LLaDA-8B-Instruct."""
-    f.dismiss("ffn_ratio")
     return softmax.decoder(f, traits)
 
 
@@ -195,10 +193,10 @@ FAMILIES: Mapping[str, Family] = {
     "falcon_mamba": Family(recurrent.mamba, _PLAIN),
     "mamba2": Family(recurrent.mamba2, _PLAIN),
     "granitemoehybrid": Family(recurrent.granite_hybrid, _TIED),
-    "bamba": Family(hybrids.bamba, _PLAIN),
+    "bamba": Family(recurrent.granite_hybrid, _PLAIN),
     "falcon_h1": Family(hybrids.falcon_h1, _PLAIN),
     "zamba2": Family(hybrids.zamba2, _TIED),
-    "kimi_linear": Family(_kimi_linear, Traits(router_bias=True)),
+    "kimi_linear": Family(latent, Traits(router_bias=True)),
     "lfm2": Family(hybrids.lfm2, Traits(qk_norm="head", tied=True)),
     "rwkv6": Family(hybrids.rwkv6, _PLAIN),
     "apertus": Family(softmax.decoder, Traits(qk_norm="head", n_matrices=2)),
@@ -215,7 +213,7 @@ FAMILIES: Mapping[str, Family] = {
     "glm4_moe_lite": Family(latent, Traits(router_bias=True)),
     "hunyuan_v1_dense": Family(softmax.hunyuan, _NORMED_HEADS),
     "hunyuan_v1_moe": Family(softmax.hunyuan, _NORMED_HEADS),
-    "llada": Family(_llada, Traits(is_diffusion=True)),
+    "llada": Family(softmax.decoder, Traits(is_diffusion=True)),
     "mpt": Family(_mpt, Traits(n_matrices=2, tied=True)),
     "nemotron": Family(softmax.decoder, _NORMS_WITH_BIAS),
     "olmo": Family(softmax.decoder, Traits(norm_width=0)),

@@ -49,11 +49,9 @@ class Fields:
 
     def count(self, meaning: str, default: int | None = None, *, least: int = 1) -> int:
         """A whole number of at least `least`; required if there is no default."""
-        value = self._value(meaning)
+        value = _said_once(self._value(meaning))
         if value is None:
             return self._absent(meaning, default, 1)
-        if isinstance(value, list) and value and all(item == value[0] for item in value):
-            value = value[0]  # said of each layer, and the same of all
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool):
@@ -208,6 +206,13 @@ class Fields:
         written = "" if value is None else _shown(value)
         place = f"{self._inside}{key}"
         return Problem(where=self._shown, key=place, value=written, fact=fact, remedy=remedy)
+
+
+def _said_once(value: object) -> object:
+    """The number that a list says of each layer, where it is the same of all; else the value."""
+    if isinstance(value, list) and value and value.count(value[0]) == len(value):
+        return value[0]
+    return value
 
 
 def _near(key: str, missing: Sequence[str]) -> str:

@@ -11,35 +11,9 @@ from dataclasses import replace
 from planner.specs.huggingface import states
 from planner.specs.huggingface.fields import Fields
 from planner.specs.huggingface.layers import Body, Layer
-from planner.specs.huggingface.parts import Traits, dense, ffns, grouped
+from planner.specs.huggingface.parts import Traits, attending, dense, grouped
 from planner.specs.records.architecture import FeedForward
-from planner.specs.records.mixers import GroupedAttention, LatentAttention
-
-
-def bamba(f: Fields, traits: Traits) -> Body:
-    """Bamba: Mamba 2, attention in the layers that are listed, an FFN in each.
-
-    Source: transformers, `modeling_bamba.py`.
-    """
-    d_model = f.count("d_model")
-    attention, mamba, ffn = grouped(f, traits), states.mamba2_beside(f), dense(f, traits)
-    layers = tuple(
-        Layer(mixer=attention if full else mamba, ffn=ffn, n_norm_params=2 * d_model)
-        for full in _attending(f)
-    )
-    return Body(layers=layers, n_other_params=d_model, tied_by_default=traits.tied)
-
-
-def _attending(f: Fields, *, first: int = 0) -> list[bool]:
-    """Whether each layer attends, by the list of those that do, counted from `first`."""
-    n_layers, listed = f.count("n_layers"), f.numbers("attention_layers")
-    if listed is None:
-        f.fault("attention_layers", "is missing", "it says which layers attend")
-    for i in listed or []:
-        if not first <= i < n_layers + first and f.is_sound("n_layers"):
-            fact = f"names layer {i}, but there are {n_layers}, from {first}"
-            f.fault("attention_layers", fact)
-    return [i + first in (listed or []) for i in range(n_layers)]
+from planner.specs.records.mixers import GroupedAttention
 
 
 def falcon_h1(f: Fields, traits: Traits) -> Body:
@@ -108,23 +82,6 @@ def _shared_block(f: Fields, traits: Traits) -> tuple[Layer, int]:
     return block, shared
 
 
-def kimi_linear(f: Fields, traits: Traits, attention: LatentAttention) -> Body:
-    """Kimi Linear: Kimi delta attention, latent attention in the layers that are listed.
-
-    Source: transformers, `modeling_kimi_linear.py`.
-    """
-    d_model = f.count("d_model")
-    f.dismiss("d_head", "n_kv_heads", "linear_layers")
-    delta = states.kda(f)
-    layers = tuple(
-        Layer(mixer=attention if full else delta, ffn=ffn, n_norm_params=2 * d_model)
-        for full, ffn in zip(_attending(f, first=1), ffns(f, traits), strict=True)
-    )
-    if f.optional("n_predictors"):
-        f.fault("n_predictors", "is not understood", "Kimi Linear without predictors is")
-    return Body(layers=layers, n_other_params=d_model)
-
-
 def lfm2(f: Fields, traits: Traits) -> Body:
     """LFM2: short convolutions, attention in the layers that are listed, an FFN in each.
 
@@ -132,7 +89,7 @@ def lfm2(f: Fields, traits: Traits) -> Body:
     """
     n_layers, d_model = f.count("n_layers"), f.count("d_model")
     words = f.words("layer_types", n_layers, ("conv", "full_attention"))
-    full = _attending(f) if words is None else [word == "full_attention" for word in words]
+    full = attending(f) if words is None else [word == "full_attention" for word in words]
     f.dismiss("attention_layers", "n_state_heads")
     attention, convolution = grouped(f, traits), states.short_convolution(f)
     ffn = dense(f, traits)

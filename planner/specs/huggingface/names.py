@@ -72,7 +72,7 @@ MEANINGS: Mapping[str, tuple[str, ...]] = {
     "d_ff": ("intermediate_size", "ffn_hidden_size", "n_inner", "block_ff_dim", "mlp_hidden_size",
              "ffn_config.ffn_hidden_size"),
     "ffn_type": ("mlp_type",),
-    "ffn_ratio": ("expansion_ratio", "mlp_ratio"),
+    "ffn_ratio": ("expansion_ratio",),
     "ffn_multiplier": ("block_ffn_dim_multiplier",),
     "ffn_multiple_of": ("block_multiple_of",),
     "adjusts_ffn": ("block_auto_adjust_ff_dim",),
@@ -197,7 +197,7 @@ mlp_multipliers ssm_in_multiplier ssm_multipliers ssm_out_multiplier
 moe_norm_min moe_capacity moe_gate moe_use_hard_gate head_size_divisor rescale_every
 group_limited_greedy use_cache_quantization vit_type vit_path
 activation_type block_type flash_attention layer_norm_type layer_norm_with_affine
-precision rope scale_logits attn_rotary_emb mlp_expansion_factor rotary_scaling_factor
+precision rope scale_logits attn_rotary_emb mlp_ratio mlp_expansion_factor rotary_scaling_factor
 moe_use_aux_free order_of_interleaved_layers use_gated_activation use_parallel_block
 use_parallel_embedding block_mlp_init_scale block_out_init_scale block_use_swiglu
 block_use_xavier_init conv_use_xavier_init use_pos_enc

@@ -116,6 +116,18 @@ def _is_biased(f: Fields, traits: Traits, meaning: str) -> bool:
     return f.flag(meaning, default=f.flag("has_projection_bias", default=traits.biased))
 
 
+def attending(f: Fields, *, first: int = 0) -> list[bool]:
+    """Whether each layer attends, by the list of those that do, counted from `first`."""
+    n_layers, listed = f.count("n_layers"), f.numbers("attention_layers")
+    if listed is None:
+        f.fault("attention_layers", "is missing", "it says which layers attend")
+    for i in listed or []:
+        if not first <= i < n_layers + first and f.is_sound("n_layers"):
+            fact = f"names layer {i}, but there are {n_layers}, from {first}"
+            f.fault("attention_layers", fact)
+    return [i + first in (listed or []) for i in range(n_layers)]
+
+
 def reaches(f: Fields, traits: Traits) -> list[Reach]:
     """What each layer attends to."""
     n_layers = f.count("n_layers")

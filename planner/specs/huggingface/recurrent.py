@@ -7,7 +7,7 @@ from dataclasses import replace
 from planner.specs.huggingface import states
 from planner.specs.huggingface.fields import Fields
 from planner.specs.huggingface.layers import Body, Layer
-from planner.specs.huggingface.parts import Traits, dense, experts, ffns, grouped
+from planner.specs.huggingface.parts import Traits, attending, dense, experts, ffns, grouped
 from planner.specs.huggingface.softmax import joined
 from planner.specs.records.architecture import Experts, FeedForward, Ffn
 from planner.specs.records.mixers import Mixer
@@ -127,22 +127,28 @@ def mamba2(f: Fields, traits: Traits) -> Body:
 def granite_hybrid(f: Fields, traits: Traits) -> Body:
     """Granite 4: Mamba 2, attention in few layers, experts beside a shared FFN, or that alone.
 
-    Source: transformers, `modeling_granitemoehybrid.py`.
+    Bamba: plain FFNs, and a list of the layers that attend.
+    Source: transformers, `modeling_granitemoehybrid.py` and `modeling_bamba.py`.
     """
     n_layers, d_model = f.count("n_layers"), f.count("d_model")
-    words = f.words("layer_types", n_layers, ("attention", "mamba"))
-    if words is None and f.is_sound("layer_types"):
-        f.fault("layer_types", "is missing", "it says which layers attend")
+    if f.has("attention_layers"):
+        full = attending(f)
+    else:
+        words = f.words("layer_types", n_layers, ("attention", "mamba"))
+        if words is None and f.is_sound("layer_types"):
+            f.fault("layer_types", "is missing", "it says which layers attend")
+        full = [word != "mamba" for word in words or ["attention"] * n_layers]
     attention, mixer = grouped(f, traits), states.mamba2_beside(f)
     f.dismiss("d_ff", "n_experts", "n_active")
     ffn: Ffn
     if f.optional("n_experts"):
         ffn = experts(f, traits)
-    else:
+    elif f.has("d_shared"):
         ffn = FeedForward(d_ff=f.count("d_shared"), n_matrices=3)
+    else:
+        ffn = dense(f, traits)
     layers = tuple(
-        Layer(mixer=mixer if word == "mamba" else attention, ffn=ffn, n_norm_params=2 * d_model)
-        for word in words or ["attention"] * n_layers
+        Layer(mixer=attention if one else mixer, ffn=ffn, n_norm_params=2 * d_model) for one in full
     )
     return Body(layers=layers, n_other_params=d_model, tied_by_default=traits.tied)
 

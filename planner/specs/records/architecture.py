@@ -106,8 +106,7 @@ class LayerClass:
         ffn: what follows; None where a layer has none (Nemotron-H, Mamba).
         n_norm_params: of the layer's norms.
         n_other_params: of neither part: what joins a token's embedding to a predictor.
-        n_borrowed_params: of all these, those of a block that an earlier layer holds: tokens meet
-            them again, and no device keeps them twice (Zamba 2).
+        n_borrowed_params: of all these, what an earlier layer holds: it is met again (Zamba 2).
     """
 
     name: str
@@ -146,8 +145,7 @@ class Architecture:
         n_context_tokens: longest context that it was made for; None if unknown.
         n_other_params: learned positions, the final norm, what belongs to no layer.
         n_params_published: where known.
-        weights_formats: formats that the weights may take where they are asked for; the published
-            ones alone where left out.
+        weights_formats: that weights may take where asked for; the published alone if left out.
         kv_format: of the cache as published; that of activations where left out.
         kv_formats: formats that it may take, `kv_format` among them.
         quality_losses: of weights formats, the share of a benchmark's score that is lost against
@@ -157,8 +155,7 @@ class Architecture:
         repository: `org/name` on Hugging Face, or the folder of its `config.json`: what engines
             are started with; empty if it was never published.
         family: `model_type` of that; empty if nobody says.
-        expert_loads: how the loads of its experts were said: a file or an exponent; empty if they
-            were not.
+        expert_loads: how loads of its experts were said, a file or an exponent; empty if nobody did.
     """
 
     name: str

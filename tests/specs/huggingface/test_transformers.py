@@ -36,6 +36,8 @@ def _counted_by_transformers(config: str) -> int:
     for part in (table, table.get("text_config", {})):
         for key in ("quantization_config", "auto_map", *ROTATIONS):
             part.pop(key, None)
+    if "attention_head_dim" in table:  # as `head_dim` was called before transformers had the class
+        table["head_dim"] = table["attention_head_dim"]
     family = table["model_type"]
     table["model_type"] = READ_AS.get(family, family)
     with warnings.catch_warnings(), torch.device("meta"):
