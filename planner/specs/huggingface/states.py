@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.specs.huggingface.fields import Fields
 from planner.specs.records.mixers import Recurrence
 
@@ -12,7 +14,14 @@ def delta(f: Fields) -> Recurrence:
     n_key_heads, n_value_heads = f.count("n_key_heads"), f.count("n_value_heads")
     if f.is_sound("n_key_heads", "n_value_heads") and n_value_heads % n_key_heads:
         f.fault("n_value_heads", f"is not a multiple of the key heads, {n_key_heads}")
-    d_key, d_value = f.count("d_linear_key"), f.count("d_linear_value")
+    return _delta_net(
+        f, n_key_heads, n_value_heads, f.count("d_linear_key"), f.count("d_linear_value")
+    )
+
+
+def _delta_net(
+    f: Fields, n_key_heads: int, n_value_heads: int, d_key: int, d_value: int
+) -> Recurrence:
     d_keys, d_values = n_key_heads * d_key, n_value_heads * d_value
     n_taps, d_conv = f.count("n_conv_taps"), 2 * d_keys + d_values
     return Recurrence(
@@ -37,21 +46,14 @@ def kda(f: Fields) -> Recurrence:
     Source: transformers, `KimiLinearDeltaAttention`.
     """
     n_heads, d_head = f.count("n_linear_heads"), f.count("d_linear_head")
-    d_inner, n_taps = n_heads * d_head, f.count("n_conv_taps")
-    return Recurrence(
+    net, d_inner = _delta_net(f, n_heads, n_heads, d_head, d_head), n_heads * d_head
+    return replace(
+        net,
         kind="kda",
-        n_heads=n_heads,
-        d_key=d_head,
-        d_value=d_head,
-        n_groups=n_heads,
-        n_conv_taps=n_taps,
-        d_conv=3 * d_inner,
         # queries, keys, values; a write strength a head; what decays and gates are made of
         n_input_columns=3 * d_inner + n_heads + 2 * d_head,
-        n_output_rows=d_inner,
-        # taps; decays and gates; a time step a channel, a decay a head; the gated norm
-        n_other_params=3 * n_taps * d_inner + 2 * d_head * d_inner + d_inner + n_heads + d_head,
-        state_bytes_per_number=_state_bytes(f),
+        # further: decays and gates of these, a time step a channel instead of a head
+        n_other_params=net.n_other_params + 2 * d_head * d_inner + d_inner - n_heads,
     )
 
 

@@ -155,7 +155,7 @@ class Architecture:
         repository: `org/name` on Hugging Face, or the folder of its `config.json`: what engines
             are started with; empty if it was never published.
         family: `model_type` of that; empty if nobody says.
-        expert_loads: how loads of its experts were said, a file or an exponent; empty if nobody did.
+        expert_loads: how loads of experts were said, a file or an exponent; empty if they were not.
     """
 
     name: str
