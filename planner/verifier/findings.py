@@ -86,23 +86,26 @@ def differences(says: object, found: object, path: Path = ()) -> Iterator[Findin
     """Where a record differs from the one that a recount gives, leaf by leaf."""
     if says is found or (says == found and type(says) is type(found) and type(found) in _LEAVES):
         return
-    if is_dataclass(found) and type(says) is type(found):
-        for field in fields(found):
-            here = (*path, field.name)
-            yield from differences(getattr(says, field.name), getattr(found, field.name), here)
-    elif isinstance(found, Mapping) and isinstance(says, Mapping):
-        for key in dict.fromkeys((*says, *found)):
-            here = (*path, str(key))
-            yield from differences(says.get(key), found.get(key), here)
+    parts = _parts(says, found)
+    if parts is not None:
+        for name, one, other in parts:
+            yield from differences(one, other, (*path, name))
     elif isinstance(found, tuple) and isinstance(says, tuple):
-        if len(says) != len(found):
-            fact = f"entries, and there are {len(found)}"
-            yield Finding(path=path, says=len(says), found=len(found), fact=fact)
-        else:
-            for i, (one, other) in enumerate(zip(says, found, strict=True)):
-                yield from differences(one, other, (*path, str(i)))
+        fact = f"entries, and there are {len(found)}"
+        yield Finding(path=path, says=len(says), found=len(found), fact=fact)
     elif not _alike(says, found, path[-1] if path else ""):
         yield Finding(path=path, says=says, found=found)
+
+
+def _parts(says: object, found: object) -> list[tuple[str, object, object]] | None:
+    """What both are made of, by name; None of leaves, and of tuples that are not as long."""
+    if is_dataclass(found) and type(says) is type(found):
+        return [(it.name, getattr(says, it.name), getattr(found, it.name)) for it in fields(found)]
+    if isinstance(found, Mapping) and isinstance(says, Mapping):
+        return [(str(key), says.get(key), found.get(key)) for key in {**says, **found}]
+    if isinstance(found, tuple) and isinstance(says, tuple) and len(says) == len(found):
+        return [(str(i), *both) for i, both in enumerate(zip(says, found, strict=True))]
+    return None
 
 
 def with_differences(wrong: list[Finding], says: object, truth: object) -> list[Finding]:

@@ -28,20 +28,18 @@ def widest_group(fabric: LinkedFabric, n_devices: int) -> tuple[float, float] | 
         return (links[0].bytes_per_s if links else float("inf")), 0.0
     if n_devices & (n_devices - 1):
         return None
-    ends = dict.fromkeys((*fabric.devices, *(end for li in links for end in (li.a, li.b))))
-    part_of = {name: [name] for name in ends}
+    part_of: dict[str, list[str]] = {}
     tree: nx.Graph[str] = nx.Graph()
     is_device = set(fabric.devices)
     for link in links:
-        one, other = part_of[link.a], part_of[link.b]
-        if one is other:
+        parts = [part_of.setdefault(end, [end]) for end in (link.a, link.b)]
+        large, small = sorted(parts, key=len, reverse=True)
+        if large is small:
             continue
-        if len(other) > len(one):
-            one, other = other, one
-        one += other
-        part_of.update(dict.fromkeys(other, one))
+        large += small
+        part_of.update(dict.fromkeys(small, large))
         tree.add_edge(link.a, link.b, latency_s=link.latency_s)
-        together = [name for name in one if name in is_device]
+        together = [name for name in large if name in is_device]
         if len(together) >= n_devices:
             return link.bytes_per_s, _farthest_s(tree, together[:n_devices])
     return None

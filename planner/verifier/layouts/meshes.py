@@ -84,13 +84,13 @@ def _slice(fabric: TorusFabric, chosen: Mesh, opening: Opening | None) -> tuple[
     x, y, z = sorted(chosen.axes)
     shape = (x, y, z)
     fits = all(a <= b for a, b in zip(shape, sorted(fabric.shape), strict=True))
-    if not fits or any(side not in fabric.slice_dims for side in shape):
+    if not fits or not {*shape} <= {*fabric.slice_dims}:
         raise Refused("is no slice of the torus", path=("axes",), says=chosen.axes)
     if chosen.n_stages != 1:
         raise Refused("cannot be on a torus", path=("n_stages",), says=chosen.n_stages)
     link = fabric.link_bytes_per_s
-    links = opening.link_bytes_per_s if opening else (link, link, link)
-    a, b, c = opening.closes if opening else closing(fabric, shape)
+    lies = opening or Opening(closes=closing(fabric, shape), link_bytes_per_s=(link, link, link))
+    (a, b, c), links = lies.closes, lies.link_bytes_per_s
     wraps = (a and x > 2, b and y > 2, c and z > 2)  # two devices make no ring
     mesh = ScalarMesh(
         axes=shape,
@@ -104,8 +104,9 @@ def _slice(fabric: TorusFabric, chosen: Mesh, opening: Opening | None) -> tuple[
     )
     label = "×".join(map(str, shape))
     if opening:
-        label = _open_label(label, shape, wraps, tuple(one / link for one in links))
-    return mesh, _record(mesh, label, 0 if opening else _n_slices(fabric, shape))
+        label = _open_label(label, shape, wraps, tuple(width / link for width in links))
+        return mesh, _record(mesh, label, 0)
+    return mesh, _record(mesh, label, _n_slices(fabric, shape))
 
 
 def closing(fabric: TorusFabric, shape: Shape) -> tuple[bool, bool, bool]:
@@ -179,15 +180,22 @@ def _readings(axes: Shape) -> list[tuple[int, int, int]]:
 
 def _fits_nodes(fabric: NodesFabric, size: Shape, first: int) -> bool:
     (t, m, p), per_node = size, fabric.n_devices_per_node
-    is_share = t == per_node or (t & (t - 1) == 0 and t < per_node)
-    are_whole = m == 1 or (t == per_node and m & (m - 1) == 0)
-    n_groups = fabric.n_nodes // m * (per_node // t) if t <= per_node else 0
-    has_room = p <= n_groups
+    if t > per_node:
+        return False
+    fits = [
+        t == per_node or _is_power(t),
+        m == 1 or (t == per_node and _is_power(m)),
+        p <= fabric.n_nodes // m * (per_node // t),
+    ]
     if first:  # one switch joins all; a mesh of pairs has less for a part of its devices
-        splits = 1 < first <= t // first and p == 1
         in_pairs = fabric.scale_up_pair_bytes_per_s is not None
-        return is_share and are_whole and has_room and splits and not in_pairs
-    return is_share and are_whole and has_room
+        fits += [1 < first <= t // first, p == 1, not in_pairs]
+    return all(fits)
+
+
+def _is_power(n: int) -> bool:
+    """Whether a number is a power of two."""
+    return n & (n - 1) == 0
 
 
 def _of_nodes(

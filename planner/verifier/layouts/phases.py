@@ -197,7 +197,7 @@ def _impossible(rests: Resting, way: Way, gathered: int) -> Iterator[tuple[str, 
     mesh, parts = rests.mesh, way.n_microbatches
     if way.batch < 1:
         yield "is no batch", "batch"
-    most = 1 if mesh.n_stages == 1 else min(MOST_PARTS, PARTS_PER_STAGE * mesh.n_stages)
+    most = min(MOST_PARTS, PARTS_PER_STAGE * mesh.n_stages) if mesh.n_stages > 1 else 1
     if not 1 <= parts <= most or parts & (parts - 1):
         yield f"is no power of two up to {most}", "n_microbatches"
     if gathered & rests.data:
@@ -205,8 +205,8 @@ def _impossible(rests: Resting, way: Way, gathered: int) -> Iterator[tuple[str, 
     if rests.model.moe is not None and rests.stored and gathered:
         yield "are gathered, though the weights are cut in two dimensions", "gathered_axes"
     used, cut = mesh.members(7), mesh.members(gathered | rests.data)
-    allowed = [OVER_HEADS] if len(cut) < len(used) or not used else []
-    allowed += [OVER_BATCH] if used else []
+    # heads are cut along axes that neither gather weights nor hold copies, if any is left
+    allowed = [OVER_HEADS] * (len(cut) < len(used) or not used) + [OVER_BATCH] * bool(used)
     if way.attention not in allowed:
         yield f"is not {' or '.join(allowed)}", "attention"
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from functools import cache
+from itertools import chain
 from math import inf
 
 from planner.results.placements import Channel, KindUse, Rank, Recipe, Replica
@@ -25,7 +26,18 @@ from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
 from planner.verifier.layouts.deployments import Ground as Standing
 from planner.verifier.layouts.meshes import Handing
 from planner.verifier.placing.grounds import POOL, Ground, Kind
-from planner.verifier.placing.parts import NODE, Group, Parts, Width, Widths, parts_of, pieces_of
+from planner.verifier.placing.parts import (
+    NODE,
+    Group,
+    GroupRead,
+    Parts,
+    Width,
+    Widths,
+    channel_of,
+    narrower_than_counted,
+    parts_of,
+    pieces_of,
+)
 from planner.verifier.placing.sites import SCALE_OUT as NIC_TIER
 from planner.verifier.placing.sites import SPINE as SPINE_TIER
 from planner.verifier.placing.sites import site_of
@@ -82,13 +94,12 @@ class FabricStand:
         device, ground = spec.devices[kind.device], self._ground
         if kind.hbm_bytes:
             device = replace(device, hbm_bytes=kind.hbm_bytes)
-        mine = [node for node in ground.nodes if node.kind == kind]
-        able = [ground.ability(n) for node in mine for n in node.devices if ground.is_free(n)]
+        able = [ground.ability(name) for name in filter(ground.is_free, ground.devices_of(kind))]
         up = max((one.scale_up for one in able if one.scale_up < inf), default=1.0)
         waits = ground.latencies(kind)
         fabric = NodesFabric(
             n_nodes=1,
-            n_devices_per_node=max(len(node.devices) for node in mine),
+            n_devices_per_node=max(len(node.devices) for node in ground.nodes_of(kind)),
             scale_up_bytes_per_s=up,
             scale_up_latency_s=waits.near,
             scale_up_fraction=1.0,
@@ -169,19 +180,17 @@ class FabricStand:
         }
 
     def kinds(self, used: Mapping[str, int]) -> tuple[KindUse, ...]:
-        found = []
-        for kind in self._ground.kinds:
-            names = [n for node in self._ground.nodes if node.kind == kind for n in node.devices]
-            found.append(
-                KindUse(
-                    kind=kind.name,
-                    device=kind.device,
-                    n_devices=len(names),
-                    n_free=sum(self._ground.is_free(name) for name in names),
-                    n_used=used.get(kind.name, 0),
-                )
+        ground = self._ground
+        return tuple(
+            KindUse(
+                kind=kind.name,
+                device=kind.device,
+                n_devices=len(ground.devices_of(kind)),
+                n_free=sum(map(ground.is_free, ground.devices_of(kind))),
+                n_used=used.get(kind.name, 0),
             )
-        return tuple(found)
+            for kind in ground.kinds
+        )
 
     def cluster_of(self, recipe: Recipe, one: Serve) -> tuple[ClusterSpec, Standing]:
         """Nodes of the devices that lie together, as wide and as fast as the recipe counts on."""
@@ -195,15 +204,13 @@ class FabricStand:
         fabric = base.fabric
         assert isinstance(fabric, NodesFabric)
         pieces, inside = pieces_of(recipe), recipe.span == NODE
-        nodes = [len(node.devices) for node in self._ground.nodes if node.kind == kind]
-        per_node = max(nodes if inside else pieces)
-        out = counted[UPLINK] if recipe.span == WHOLE else counted[NIC]
-        far = waits.spine if recipe.span == WHOLE else waits.far
+        sizes = [len(node.devices) for node in self._ground.nodes_of(kind)] if inside else pieces
+        wire, far = {WHOLE: (UPLINK, waits.spine)}.get(recipe.span, (NIC, waits.far))
         made = replace(
             _narrowed(fabric, counted[SCALE_UP]),
             n_nodes=1 if inside else len(pieces),
-            n_devices_per_node=per_node,
-            scale_out_bytes_per_s=out or fabric.scale_out_bytes_per_s,
+            n_devices_per_node=max(sizes),
+            scale_out_bytes_per_s=counted[wire] or fabric.scale_out_bytes_per_s,
             scale_out_latency_s=fabric.scale_out_latency_s if inside else far,
         )
         handing = None
@@ -233,53 +240,57 @@ class FabricStand:
                     axes=(inside, across),
                 )
             )
+        channels = tuple(self._channels(says, recipe, parts))
+        wrong += narrower_than_counted(channels, path)
         return replace(
             says,
             name=name,
             nodes=tuple(dict.fromkeys(rank.node for rank in ranks)),
             leaves=tuple(dict.fromkeys(rank.leaf for rank in ranks if rank.leaf)),
             ranks=tuple(ranks),
-            channels=tuple(self._channels(says, recipe, parts, wrong, path)),
+            channels=channels,
         )
 
     def _misplaced(
         self, says: Replica, recipe: Recipe, parts: Parts, path: Path
     ) -> Iterator[Finding]:
-        """Devices of another kind, slower than counted on, or not where the span has them."""
-        home, site = self._ground.home, self._ground.site
+        """Devices that are less than counted on, and a replica that lies where it may not."""
         for j, rank in enumerate(says.ranks):
-            here = (*path, "ranks", str(j), "device")
-            kind = home[rank.device].kind.name
-            if kind != recipe.kind:
-                yield Finding(path=here, says=rank.device, fact=f"is of the kind {kind}")
-            if site.vertices[rank.device].speed_fraction < recipe.speed_fraction:
-                yield Finding(path=here, says=rank.device, fact="is slower than counted on")
-            able = self._ground.ability(rank.device)
-            for what, has in zip((SCALE_UP, NIC, UPLINK), able, strict=True):
-                if has < recipe.counted_bytes_per_s[what] * (1 - TOLERANCE):
-                    fact = f"sends {has!r} bytes/s over its {what}, less than is counted on"
-                    yield Finding(path=here, says=rank.device, fact=fact)
-        everything = [name for stage in parts.rows for row in stage for name in row]
-        if any(len({id(home[name]) for name in piece}) > 1 for piece in parts.pieces):
-            fact = "has devices in several nodes that share one"
+            for fact in self._short_of(rank.device, recipe):
+                yield Finding(path=(*path, "ranks", str(j), "device"), says=rank.device, fact=fact)
+        for fact in self._scattered(recipe, parts):
             yield Finding(path=(*path, "ranks"), says=says.name, fact=fact)
+        if self._request.most_devices is None and len(says.ranks) > MOST_DEVICES:
+            fact = f"are more than the {MOST_DEVICES} that a replica may have"
+            yield Finding(path=(*path, "ranks"), says=len(says.ranks), fact=fact)
+
+    def _short_of(self, name: str, recipe: Recipe) -> Iterator[str]:
+        """What a device lacks of what a recipe counts on: its kind, its speed, its links."""
+        kind = self.kind_name(name)
+        if kind != recipe.kind:
+            yield f"is of the kind {kind}"
+        if self._ground.site.vertices[name].speed_fraction < recipe.speed_fraction:
+            yield "is slower than counted on"
+        able = self._ground.ability(name)
+        for what, has in zip((SCALE_UP, NIC, UPLINK), able, strict=True):
+            if has < recipe.counted_bytes_per_s[what] * (1 - TOLERANCE):
+                yield f"sends {has!r} bytes/s over its {what}, less than is counted on"
+
+    def _scattered(self, recipe: Recipe, parts: Parts) -> Iterator[str]:
+        """Devices that are not together where the span, or the engine, has them."""
+        home = self._ground.home
+        if any(map(self._leaves_node, parts.pieces)):
+            yield "has devices in several nodes that share one"
+        everything = [*chain.from_iterable(parts.stages)]
         shares = Counter(home[name].name for name in everything).values()
         if recipe.engine != ROOFLINE.name and len({*shares}) > 1:
-            fact = f"has {sorted(shares)} devices on its nodes, and engines start equal shares"
-            yield Finding(path=(*path, "ranks"), says=says.name, fact=fact)
-        stages = [[name for row in stage for name in row] for stage in parts.rows]
-        in_leaf = {LEAF: [everything], STAGE: stages}.get(recipe.span, [])
+            yield f"has {sorted(shares)} devices on its nodes, and engines start equal shares"
+        in_leaf = {LEAF: [tuple(everything)], STAGE: parts.stages}.get(recipe.span, [])
         if any(len({home[name].leaf for name in names}) > 1 for names in in_leaf):
-            fact = f"lies on several leaves, with a span of one {recipe.span}"
-            yield Finding(path=(*path, "ranks"), says=says.name, fact=fact)
-        if self._request.most_devices is None and len(everything) > MOST_DEVICES:
-            fact = f"are more than the {MOST_DEVICES} that a replica may have"
-            yield Finding(path=(*path, "ranks"), says=len(everything), fact=fact)
+            yield f"lies on several leaves, with a span of one {recipe.span}"
 
-    def _channels(
-        self, says: Replica, recipe: Recipe, parts: Parts, wrong: list[Finding], path: Path
-    ) -> Iterator[Channel]:
-        """Of each axis the group with the narrowest link; of equals, the one that is said."""
+    def _channels(self, says: Replica, recipe: Recipe, parts: Parts) -> Iterator[Channel]:
+        """Of each axis the group with the narrowest path between its devices."""
         counted = _counted(recipe)
         near, nic, spine = counted[SCALE_UP], counted[NIC], counted[UPLINK]
         wide, handed = {
@@ -289,37 +300,16 @@ class FabricStand:
             WHOLE: (spine, spine),
         }[recipe.span]
         claims = {channel.axis: channel for channel in says.channels}
-        for number, (axis, groups) in enumerate(parts.groups()):
-            here = (*path, "channels", str(number))
-            read = [self._width(group, is_inside=axis == "inside") for group in groups]
-            least = min(width.bytes_per_s for width in read)
+        for axis, groups in parts.groups():
+            widths = [self._width(group, is_inside=axis == "inside") for group in groups]
+            # what no link is known of is told by the ends of the group
+            read = [
+                GroupRead(group, width.link or (group[0], group[-1]), width.bytes_per_s)
+                for group, width in zip(groups, widths, strict=True)
+            ]
             is_near = all(map(parts.are_together, groups))
             counts_on = near if is_near else handed if axis == "stages" else wide
-            claim = claims.get(axis)
-            narrowest = [
-                (group, width)
-                for group, width in zip(groups, read, strict=True)
-                if width.bytes_per_s <= least * (1 + TOLERANCE)
-            ]
-            group, width = next(
-                (one for one in narrowest if claim is not None and one[0] == claim.devices),
-                narrowest[0],
-            )
-            link = width.link or (group[0], group[-1])
-            if claim is not None and claim.devices == group and self._may_be(claim, width):
-                link = claim.link
-            if least < counts_on * (1 - TOLERANCE):
-                fact = f"is less than the {counts_on!r} bytes/s that are counted on"
-                wrong.append(Finding(path=(*here, "bytes_per_s"), says=least, fact=fact))
-            yield Channel(
-                axis=axis,
-                n_groups=len(groups),
-                n_devices=len(group),
-                devices=group,
-                link=link,
-                bytes_per_s=least,
-                counted_bytes_per_s=counts_on,
-            )
+            yield channel_of(axis, read, counts_on, claims, self._may_be)
 
     def _width(self, group: Group, *, is_inside: bool) -> Width:
         """A group's bandwidth: of its paths, and where it leaves its node of each own adapter."""
@@ -350,10 +340,10 @@ class FabricStand:
             return min(one.nic for one in able)
         return min(one.spine for one in able)
 
-    def _may_be(self, claim: Channel, width: Width) -> bool:
+    def _may_be(self, claim: Channel, width: GroupRead) -> bool:
         """Whether a link is a bottleneck of its group, if not the one that was met first."""
-        if width.link is None:
-            return claim.link == (claim.devices[0], claim.devices[-1])
+        if self._request.costs:  # of a group as a whole
+            return claim.link == width.link
         if width.bytes_per_s == self._widths.of(claim.devices).bytes_per_s:
             return self._widths.may_be(claim.link, claim.devices)
         own = self._ground.own_link(claim.link[0])

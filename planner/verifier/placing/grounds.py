@@ -152,8 +152,7 @@ class Ground:
     def latencies(self, kind: Kind) -> Latencies:
         """Twice the way up to a switch; a link between two devices is the whole way."""
         near = far = spine = 0.0
-        nodes = [node for node in self.nodes if node.kind == kind]
-        for name in (name for node in nodes for name in node.devices):
+        for name in self.devices_of(kind):
             for other, edge in self.site.links[name].items():
                 wait = edge.latency_s
                 if edge.tier in INNER:
@@ -163,18 +162,18 @@ class Ground:
                     above = [up.latency_s for _, up in self.site.up(other, SPINE)]
                     far = max(far, 2 * wait)
                     spine = max(spine, 2 * (wait + max(above, default=0.0)))
-        if not self._costs:
-            return Latencies(near=near, far=far, spine=spine)
-        said = [
-            [self._costs[key].latency_s for key in {keys[i] for keys in self._keys(nodes)}
-             if key in self._costs]
-            for i in range(3)
-        ]  # fmt: skip
-        waits = [
-            max(waits, default=0.0) or read
-            for waits, read in zip(said, (near, far, spine), strict=True)
-        ]
+        waits = [near, far, spine]
+        keys = self._keys(self.nodes_of(kind))
+        for i, names in enumerate(zip(*keys, strict=True)):
+            said = [self._costs[key].latency_s for key in {*names} & self._costs.keys()]
+            waits[i] = max(said, default=0.0) or waits[i]
         return Latencies(near=waits[0], far=waits[1], spine=waits[2])
+
+    def nodes_of(self, kind: Kind) -> list[Node]:
+        return [node for node in self.nodes if node.kind == kind]
+
+    def devices_of(self, kind: Kind) -> list[str]:
+        return [name for node in self.nodes_of(kind) for name in node.devices]
 
     def _keys(self, nodes: Iterable[Node]) -> list[tuple[str, str, str]]:
         """What a table of costs calls each node, its leaf and the pool."""

@@ -6,14 +6,15 @@ is its bottleneck: all that is wider leaves the group in parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, filterfalse, pairwise
 from math import inf
+from typing import NamedTuple
 
 from planner.results.phase_deployments import LayoutDeployment, TableDeployment
-from planner.results.placements import Recipe, Replica
-from planner.verifier.findings import Refused
+from planner.results.placements import Channel, Recipe, Replica
+from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
 from planner.verifier.layouts.meshes import in_nodes
 from planner.verifier.placing.sites import Edge
 
@@ -44,19 +45,19 @@ class Parts:
         """
         inside, across, stages = self.names
         if self.n_inside > 1:
-            yield inside, [row for stage in self.rows for row in stage]
-        if self.n_across > 1 and across == "stage":
-            yield across, [tuple(name for row in stage for name in row) for stage in self.rows]
-        elif self.n_across > 1:
-            yield across, [tuple(c) for stage in self.rows for c in zip(*stage, strict=True)]
+            yield inside, [*chain.from_iterable(self.rows)]
+        if self.n_across > 1:
+            columns = [alike for stage in self.rows for alike in zip(*stage, strict=True)]
+            yield across, self.stages if across == "stage" else columns
         if self.n_stages > 1:
-            pairs: list[Group] = [
-                (name, other)
-                for here, there in pairwise(self.rows)
-                for row, beside in zip(here, there, strict=True)
-                for name, other in zip(row, beside, strict=True)
-            ]
-            yield stages, [pair for pair in pairs if not self.are_together(pair)] or pairs
+            beside = pairwise(self.stages)
+            pairs: list[Group] = [pair for two in beside for pair in zip(*two, strict=True)]
+            yield stages, [*filterfalse(self.are_together, pairs)] or pairs
+
+    @property
+    def stages(self) -> list[Group]:
+        """All devices of each stage, in the order of ranks."""
+        return [tuple(chain.from_iterable(stage)) for stage in self.rows]
 
     def are_together(self, group: Group) -> bool:
         """Whether devices are in one piece."""
@@ -193,6 +194,56 @@ class Width:
 
     bytes_per_s: float
     link: tuple[str, str] | None = None
+
+
+class GroupRead(NamedTuple):
+    """A group of devices that talk along an axis, with a bottleneck that was read off the graph."""
+
+    devices: Group
+    link: tuple[str, str]
+    bytes_per_s: float
+
+
+def channel_of(
+    axis: str,
+    groups: Sequence[GroupRead],
+    counted_bytes_per_s: float,
+    claims: Mapping[str, Channel],
+    may_be: Callable[[Channel, GroupRead], bool],
+) -> Channel:
+    """The group of an axis with the narrowest link; of equals, the one that is said.
+
+    Args:
+        groups: each once for each of its bottlenecks.
+        claims: channels that are said, by axis.
+        may_be: whether what is said of a group that is as narrow is true of it.
+    """
+    least = min(group.bytes_per_s for group in groups)
+    narrowest = [group for group in groups if group.bytes_per_s <= least * (1 + TOLERANCE)]
+    chosen, claim = narrowest[0], claims.get(axis)
+    for group in narrowest if claim else ():
+        if claim and claim.devices == group.devices and may_be(claim, group):
+            chosen = group._replace(link=claim.link)
+            break
+    return Channel(
+        axis=axis,
+        n_groups=len({group.devices for group in groups}),
+        n_devices=len(chosen.devices),
+        devices=chosen.devices,
+        link=chosen.link,
+        bytes_per_s=least,
+        counted_bytes_per_s=counted_bytes_per_s,
+    )
+
+
+def narrower_than_counted(channels: Iterable[Channel], path: Path) -> Iterator[Finding]:
+    """Channels of a replica that are narrower than its recipe counts on."""
+    for number, channel in enumerate(channels):
+        least, counted = channel.bytes_per_s, channel.counted_bytes_per_s
+        if least < counted * (1 - TOLERANCE):
+            fact = f"is less than the {counted!r} bytes/s that are counted on"
+            at = (*path, "channels", str(number), "bytes_per_s")
+            yield Finding(path=at, says=least, fact=fact)
 
 
 class Widths:

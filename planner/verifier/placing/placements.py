@@ -7,6 +7,7 @@ that devices of its ability make; each replica is laid on the graph rank by rank
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -132,12 +133,10 @@ def judged(
     request = placement.request
     wishes = {one.model.name: one for one in request.models}
     wrong: list[Finding] = []
-    n_alike = [
-        sum(one.recipe == i for one in placement.replicas) for i in range(len(placement.recipes))
-    ]
+    n_alike = Counter(replica.recipe for replica in placement.replicas)
     recipes = tuple(
-        counted_recipe(request, stand, wishes, one, n, wrong, ("recipes", str(i)))
-        for i, (one, n) in enumerate(zip(placement.recipes, n_alike, strict=True))
+        counted_recipe(request, stand, wishes, recipe, n_alike[i], wrong, ("recipes", str(i)))
+        for i, recipe in enumerate(placement.recipes)
     )
     wrong += _orderly(placement)
     wrong += misplaced_devices(placement, stand)
@@ -153,11 +152,14 @@ def judged(
     )
     handovers, more = judged_handovers(placement.handovers, ends)
     wrong += more
-    handed = [one for one in handovers if one.source in ends.replicas]
-    served = tuple(_served(one, ends, handed) for one in request.models)
+    served = tuple(_served(one, ends, handovers) for one in request.models)
     further = further_used(request, known, recipes, stand, wishes)
-    wrong += _broken_wishes(request, served, recipes, known, further)
-    used = devices_used(placement, stand)
+    wrong += _unserved(request, served)
+    wrong += _above_limits(request, served, recipes, known, further)
+    counts, statuses, options = stand.counts, STATUSES, request.options
+    if is_repaired:  # what moves least may be of any number of sorts, and is no optimum
+        counts, options = counts.of_a_repair(), replace(options, most_sorts=None)
+        statuses = (OPTIMAL, UNCONFIRMED, LEAST_MOVED)
     certificate, found_wrong = certified(
         placement.certificate,
         objective_name=request.objective,
@@ -166,20 +168,18 @@ def judged(
         is_rate=request.objective in RATES,
         gap=max(request.options.gap, NEAR_SHARE, _error(request, wishes, recipes, known)),
         checks=checks_of(stand.checks, recipes),
-        counts=stand.counts.of_a_repair() if is_repaired else stand.counts,
-        statuses=(OPTIMAL, UNCONFIRMED, LEAST_MOVED) if is_repaired else STATUSES,
+        counts=counts,
+        statuses=statuses,
     )
     wrong += found_wrong
     certificate, of_sorts = judged_sorts(
         certificate,
         recipes,
-        replace(request.options, most_sorts=None) if is_repaired else request.options,
+        options,
         is_rate=request.objective in RATES,
         prefer=request.prefer,
     )
     wrong += of_sorts
-    connector = request.roles.connector
-    models = (value for one in request.models for value in one.model.provenance)
     truth = replace(
         placement,
         pool=stand.name,
@@ -187,17 +187,21 @@ def judged(
         recipes=recipes,
         replicas=replicas,
         served=served,
-        kinds=stand.kinds(used),
+        kinds=stand.kinds(devices_used(placement, stand)),
         certificate=certificate,
-        provenance=tuple(
-            dict.fromkeys(
-                (*stand.provenance, *(connector.provenance if connector else ()), *models)
-            )
-        ),
+        provenance=_provenance(request, stand),
         further=further,
         handovers=handovers,
     )
     return truth, with_differences(wrong, placement, truth)
+
+
+def _provenance(request: PlacementRequest, stand: Stand) -> tuple[Provenance, ...]:
+    """Where values of the cluster, of what caches are handed over by, and of models come from."""
+    connector = request.roles.connector
+    handing = connector.provenance if connector else ()
+    models = (value for one in request.models for value in one.model.provenance)
+    return tuple(dict.fromkeys((*stand.provenance, *handing, *models)))
 
 
 def checks_of(checks: Sequence[str], recipes: Sequence[Recipe]) -> tuple[str, ...]:
@@ -347,7 +351,7 @@ def _served(wish: Serve, ends: Ends, handed: Sequence[Handover]) -> Served:
     rates += [
         one.requests_per_s * ends.n_output(one.source)
         for one in handed
-        if ends.replicas[one.source].model == name
+        if one.source in ends.replicas and ends.replicas[one.source].model == name
     ]
     return Served(
         model=wish.model.name,
@@ -437,14 +441,8 @@ def _usd_per_token(one: Served) -> float:
     return one.usd_per_hour / 3600.0 / rate if rate else math.inf
 
 
-def _broken_wishes(
-    request: PlacementRequest,
-    served: Sequence[Served],
-    recipes: Sequence[Recipe],
-    replicas: Sequence[Replica],
-    further: Mapping[str, float],
-) -> Iterator[Finding]:
-    """Demands, numbers of replicas and limits that the replicas do not keep."""
+def _unserved(request: PlacementRequest, served: Sequence[Served]) -> Iterator[Finding]:
+    """Demands and numbers of replicas of models that the replicas do not keep."""
     for i, (wish, one) in enumerate(zip(request.models, served, strict=True)):
         path = ("served", str(i))
         sold = (wish.targets or request.targets).max_utilisation
@@ -456,6 +454,16 @@ def _broken_wishes(
         if wish.replicas is not None and one.n_replicas != wish.replicas:
             fact = f"are not the {wish.replicas} that were asked for"
             yield Finding(path=(*path, "n_replicas"), says=one.n_replicas, fact=fact)
+
+
+def _above_limits(
+    request: PlacementRequest,
+    served: Sequence[Served],
+    recipes: Sequence[Recipe],
+    replicas: Sequence[Replica],
+    further: Mapping[str, float],
+) -> Iterator[Finding]:
+    """Limits of all replicas together, and the devices that each may have."""
     totals = {
         "rent": math.fsum(one.usd_per_hour for one in served),
         "devices": float(sum(one.n_devices for one in served)),

@@ -102,48 +102,51 @@ def _moved(
     before: Placement, placed: Placement
 ) -> tuple[list[Loaded], tuple[Change, ...], tuple[str, ...]]:
     """Shards that are loaded, what becomes of each replica, and which old ones leave nothing."""
-    old: dict[str, tuple[Shard, str]] = {}
-    for one in before.replicas:
-        cut = _sharding(one.model, before.recipes[one.recipe])
-        for rank in one.ranks:
-            old[rank.device] = ((*cut, rank.rank), one.name)
-    new = [(one, _sharding(one.model, placed.recipes[one.recipe])) for one in placed.replicas]
+    old, new = _shards(before), _shards(placed)
     keepers: dict[Shard, list[str]] = {}
-    for one, cut in new:
-        for rank in one.ranks:
-            if old.get(rank.device, ((), ""))[0] == (*cut, rank.rank):
-                keepers.setdefault((*cut, rank.rank), []).append(rank.device)
+    for device, (shard, _) in new.items():
+        if device in old and old[device][0] == shard:
+            keepers.setdefault(shard, []).append(device)
     loads, changes, met = [], [], set[str]()
-    for one, cut in new:
-        n_bytes = placed.recipes[one.recipe].weights_bytes
+    for replica in placed.replicas:
+        n_bytes = placed.recipes[replica.recipe].weights_bytes
         stays, mine = [], []
-        for rank in one.ranks:
-            shard = (*cut, rank.rank)
-            if rank.device in keepers.get(shard, []):
+        for rank in replica.ranks:
+            kept_by = keepers.get(new[rank.device][0], [])
+            if rank.device in kept_by:
                 stays.append(old[rank.device][1])
                 continue
             mine.append(
                 Loaded(
-                    replica=one.name,
+                    replica=replica.name,
                     rank=rank.rank,
                     device=rank.device,
                     n_bytes=n_bytes,
-                    keepers=tuple(keepers.get(shard, ())),
+                    keepers=tuple(kept_by),
                 )
             )
         met |= {*stays}
         loads += mine
         changes.append(
             Change(
-                replica=one.name,
+                replica=replica.name,
                 before=max(dict.fromkeys(stays), key=stays.count, default=""),
                 fate="kept" if not mine else "patched" if stays else "new",
                 n_moved=len(mine),
-                moved_bytes=math.fsum(load.n_bytes for load in mine),
+                moved_bytes=len(mine) * n_bytes,
             )
         )
-    dropped = tuple(one.name for one in before.replicas if one.name not in met)
+    dropped = tuple(replica.name for replica in before.replicas if replica.name not in met)
     return loads, tuple(changes), dropped
+
+
+def _shards(placement: Placement) -> dict[str, tuple[Shard, str]]:
+    """By device the shard of its rank, and the replica that the rank is of."""
+    return {
+        rank.device: ((*_sharding(it.model, placement.recipes[it.recipe]), rank.rank), it.name)
+        for it in placement.replicas
+        for rank in it.ranks
+    }
 
 
 def _moves(says: Sequence[Move], loads: Sequence[Loaded], wrong: list[Finding]) -> tuple[Move, ...]:
@@ -187,7 +190,7 @@ def _point(says: RepairPoint, best: float) -> RepairPoint:
 
 def _wrong_frontier(repair: Repair, objective: float, *, is_rate: bool) -> Iterator[Finding]:
     """Points out of order, and a choice that is not among them or loses more than was allowed."""
-    points, asked = repair.frontier, repair.request.loss_fraction
+    points = repair.frontier
     chosen = [i for i, point in enumerate(points) if point.is_chosen]
     if len(chosen) != 1:
         fact = f"has {len(chosen)} points that are chosen"
@@ -198,18 +201,23 @@ def _wrong_frontier(repair: Repair, objective: float, *, is_rate: bool) -> Itera
             fact = "moves no more than the one before it, or is no better"
             at = ("frontier", str(i + 1), "objective")
             yield Finding(path=at, says=after.objective, fact=fact)
-    moved = math.fsum(move.n_bytes for move in repair.moves)
     for i in chosen:
-        point = points[i]
-        path: Path = ("frontier", str(i))
-        if not math.isclose(point.moved_bytes, moved, rel_tol=CLOSE, abs_tol=1.0):
-            yield Finding(path=(*path, "moved_bytes"), says=point.moved_bytes, found=moved)
-        if not math.isclose(point.objective, objective, rel_tol=CLOSE):
-            yield Finding(path=(*path, "objective"), says=point.objective, found=objective)
-        if point.loss_fraction > asked * (1 + TOLERANCE) + CLOSE:
-            fact = f"is more than the {asked!r} that were allowed"
-            yield Finding(path=(*path, "loss_fraction"), says=point.loss_fraction, fact=fact)
+        yield from _wrong_choice(repair, i, objective)
     if points and points[-1].loss_fraction > CLOSE:
         fact = "is a loss of the best point"
         last = ("frontier", str(len(points) - 1), "loss_fraction")
         yield Finding(path=last, says=points[-1].loss_fraction, fact=fact)
+
+
+def _wrong_choice(repair: Repair, i: int, objective: float) -> Iterator[Finding]:
+    """A point that is chosen, and is not the placement or loses more than was allowed."""
+    point, allowed = repair.frontier[i], repair.request.loss_fraction
+    path: Path = ("frontier", str(i))
+    moved = math.fsum(move.n_bytes for move in repair.moves)
+    if not math.isclose(point.moved_bytes, moved, rel_tol=CLOSE, abs_tol=1.0):
+        yield Finding(path=(*path, "moved_bytes"), says=point.moved_bytes, found=moved)
+    if not math.isclose(point.objective, objective, rel_tol=CLOSE):
+        yield Finding(path=(*path, "objective"), says=point.objective, found=objective)
+    if point.loss_fraction > allowed * (1 + TOLERANCE) + CLOSE:
+        fact = f"is more than the {allowed!r} that were allowed"
+        yield Finding(path=(*path, "loss_fraction"), says=point.loss_fraction, fact=fact)

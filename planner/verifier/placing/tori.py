@@ -23,6 +23,7 @@ from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
 from planner.verifier.layouts.deployments import Ground as Standing
 from planner.verifier.layouts.meshes import Opening, coordinates
 from planner.verifier.placing.fabrics import slowed
+from planner.verifier.placing.parts import GroupRead, channel_of, narrower_than_counted
 from planner.verifier.placing.sites import cell_name, site_of
 
 AXES = ("x", "y", "z")
@@ -155,13 +156,15 @@ class TorusStand:
                 zip(laid.names, coordinates(laid.shape), laid.cells, strict=True)
             )
         )
+        channels = tuple(self._channels(says, recipe, laid))
+        wrong += narrower_than_counted(channels, path)
         return replace(
             says,
             name=name,
             nodes=(),
             leaves=(),
             ranks=ranks,
-            channels=tuple(self._channels(says, recipe, laid, wrong, path)),
+            channels=channels,
         )
 
     def _laid(self, says: Replica, recipe: Recipe) -> Laid:
@@ -201,45 +204,19 @@ class TorusStand:
                 return False
         return True
 
-    def _channels(
-        self, says: Replica, recipe: Recipe, laid: Laid, wrong: list[Finding], path: Path
-    ) -> Iterator[Channel]:
-        """Of each axis the line with the narrowest link; of equals, the one that is said."""
+    def _channels(self, says: Replica, recipe: Recipe, laid: Laid) -> Iterator[Channel]:
+        """Of each axis the line with the narrowest link."""
         wraps = _mesh(recipe).axes_wrap
         claims = {channel.axis: channel for channel in says.channels}
-        used = [axis for axis in range(3) if laid.shape[axis] > 1]
-        for number, axis in enumerate(used):
-            name, here = AXES[axis], (*path, "channels", str(number))
-            lines = list(laid.lines(axis))
+        for axis, name in enumerate(AXES):
+            if laid.shape[axis] == 1:  # nobody to talk to
+                continue
             read = [
-                (self._width(link), link, line)
-                for line in lines
+                GroupRead(line, link, self._width(link))
+                for line in laid.lines(axis)
                 for link in self._links(laid, axis, line, is_ring=wraps[axis])
             ]
-            least = min(width for width, _, _ in read)
-            claim = claims.get(name)
-            narrowest = [(link, line) for width, link, line in read if width == least]
-            link, line = next(
-                (
-                    (claim.link, line)
-                    for link, line in narrowest
-                    if claim is not None and claim.devices == line and {*claim.link} == {*link}
-                ),
-                narrowest[0],
-            )
-            counted = recipe.counted_bytes_per_s[name]
-            if least < counted * (1 - TOLERANCE):
-                fact = f"is less than the {counted!r} bytes/s that are counted on"
-                wrong.append(Finding(path=(*here, "bytes_per_s"), says=least, fact=fact))
-            yield Channel(
-                axis=name,
-                n_groups=len(lines),
-                n_devices=len(line),
-                devices=line,
-                link=link,
-                bytes_per_s=least,
-                counted_bytes_per_s=counted,
-            )
+            yield channel_of(name, read, recipe.counted_bytes_per_s[name], claims, _joins)
 
     def _width(self, link: tuple[str, str]) -> float:
         edge = self._site.links[link[0]].get(link[1])
@@ -291,6 +268,11 @@ class TorusStand:
         return all(met >= {*range(at // cube * cube, at // cube * cube + cube)} for at in met)
 
 
+def _joins(claim: Channel, read: GroupRead) -> bool:
+    """Whether a link is the one that was read, from either end."""
+    return {*claim.link} == {*read.link}
+
+
 def _mesh(recipe: Recipe) -> Mesh:
     """The mesh of a recipe.
 
@@ -307,25 +289,21 @@ def _along(shape: Cell, cells: tuple[Cell, ...]) -> tuple[int | None, ...] | Non
 
     A coordinate depends on the place along one axis of the mesh alone.
     """
-    places = coordinates(shape)
-    found: list[int | None] = []
-    for axis in range(3):
-        if shape[axis] == 1:
-            found.append(None)
+    columns = list(zip(*cells, strict=True))
+    along: list[int | None] = []
+    for side, places in zip(shape, zip(*coordinates(shape), strict=True), strict=True):
+        if side == 1:
+            along.append(None)
             continue
         fitting = [
             pool_axis
-            for pool_axis in range(3)
-            if len(
-                {(place[axis], cell[pool_axis]) for place, cell in zip(places, cells, strict=True)}
-            )
-            == shape[axis]
-            == len({cell[pool_axis] for cell in cells})
+            for pool_axis, column in enumerate(columns)
+            if len({*zip(places, column, strict=True)}) == side == len({*column})
         ]
         if len(fitting) != 1:
             return None
-        found.append(fitting[0])
-    used = [axis for axis in found if axis is not None]
-    fixed = [axis for axis in range(3) if axis not in used]
-    is_flat = all(len({cell[axis] for cell in cells}) == 1 for axis in fixed)
-    return tuple(found) if is_flat and len(set(used)) == len(used) else None
+        along += fitting
+    used = {*along} - {None}
+    is_flat = all(axis in used or len({*column}) == 1 for axis, column in enumerate(columns))
+    has_own = len(used) == sum(side > 1 for side in shape)
+    return tuple(along) if is_flat and has_own else None

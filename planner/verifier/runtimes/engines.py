@@ -211,12 +211,12 @@ def _undone(model: Architecture, rank: Rank, request: EngineRequest) -> Iterator
 
 def _unoffered(request: EngineRequest, says: EngineDeployment) -> Iterator[Finding]:
     """Choices that are not among those of the request."""
-    asked = next(one for one in request.models if one.name == says.model)
+    model = {model.name: model for model in request.models}[says.model]
     if says.formats not in request.formats:
         yield Finding(path=("formats", "weights"), says=says.weights_format, fact="is not offered")
-    known = asked.weights_formats
+    known = model.weights_formats
     if known and says.formats.weights not in known:
-        fact = f"is no format of {asked.name} here"
+        fact = f"is no format of {model.name} here"
         yield Finding(path=("formats", "weights"), says=says.weights_format, fact=fact)
     for name, offered in (
         ("batch", request.batches),
@@ -226,8 +226,7 @@ def _unoffered(request: EngineRequest, says: EngineDeployment) -> Iterator[Findi
         if getattr(says, name) not in offered:
             yield Finding(path=(name,), says=getattr(says, name), fact="is not offered")
     yield from _undrafted(request, says)
-    exchanges = says.n_data > 1 and says.n_expert_parallel > 1
-    if says.overlap == "two-batch" and not (exchanges and says.batch >= 2):
+    if says.overlap == "two-batch" and min(says.n_data, says.n_expert_parallel, says.batch) < 2:
         fact = "has no two batches with messages to hide"
         yield Finding(path=("overlap",), says=says.overlap, fact=fact)
     decoded = says.batch * (1 + says.n_drafted) if request.records.engine.mixes_prefill else 0

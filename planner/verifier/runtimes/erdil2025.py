@@ -15,7 +15,7 @@ from math import ceil
 from planner.results.erdil2025 import EconomicsChoice, EconomicsDeployment, EconomicsDraft, Way
 from planner.results.plans import Considered
 from planner.specs.files.tables import Provenance
-from planner.specs.records.economics import DecodePass, EconomicsRequest, Served
+from planner.specs.records.economics import DecodePass, EconomicsModel, EconomicsRequest, Served
 from planner.specs.records.runtimes import ERDIL2025
 from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
 from planner.verifier.quantities import further_of, limits_of
@@ -187,30 +187,34 @@ def _uncut(
     Raises:
         Refused: one with which nothing can be counted.
     """
+    _refuse_uncountable(decode.model, way, batch, path)
     model, per_node = decode.model, decode.device.n_devices_per_node
     stages, tensor, expert, ranks = way.n_stages, way.n_tensor, way.n_expert, way.n_attention
-    of = ("n_stages", "n_tensor", "n_expert", "n_attention")
-    for name in of:
-        if getattr(way, name) < 1:
-            raise Refused("is below one", path=(*path, name), says=getattr(way, name))
 
     def wrong(name: str, fact: str) -> Finding:
         return Finding(path=(*path, name), says=getattr(way, name), fact=fact)
 
-    if stages > min(model.n_layers, batch):
-        raise Refused("are more than layers or requests", path=(*path, "n_stages"), says=stages)
-    if tensor % expert:
-        raise Refused("do not divide the stage", path=(*path, "n_expert"), says=expert)
     fullest = ceil(model.n_layers / stages)
     if ceil(model.n_layers / fullest) != stages:
         yield wrong("n_stages", f"are more than {fullest} layers a stage need")
-    if per_node % tensor and tensor % per_node:
+    if max(per_node, tensor) % min(per_node, tensor):
         yield wrong("n_tensor", f"are neither a share of {per_node} devices nor whole nodes")
     if stages * tensor > request.n_devices:
         yield wrong("n_tensor", f"by {stages} stages are more than {request.n_devices} devices")
     if expert > model.n_experts or (model.n_experts % expert and expert != tensor):
         yield wrong("n_expert", f"do not divide {model.n_experts} experts")
-    if expert > 1 and ceil(batch / stages) < 2 * (model.n_experts // model.n_active_experts):
+    if expert > 1 and ceil(batch / stages) < 2 * model.sparsity:
         yield wrong("n_expert", "are spread over too few requests")
     if tensor % ranks or model.n_heads % ranks:
         yield wrong("n_attention", f"do not divide {tensor} devices and {model.n_heads:g} heads")
+
+
+def _refuse_uncountable(model: EconomicsModel, way: Way, batch: int, path: Path) -> None:
+    for name in ("n_stages", "n_tensor", "n_expert", "n_attention"):
+        if getattr(way, name) < 1:
+            raise Refused("is below one", path=(*path, name), says=getattr(way, name))
+    if way.n_stages > min(model.n_layers, batch):
+        fact = "are more than layers or requests"
+        raise Refused(fact, path=(*path, "n_stages"), says=way.n_stages)
+    if way.n_tensor % way.n_expert:
+        raise Refused("do not divide the stage", path=(*path, "n_expert"), says=way.n_expert)

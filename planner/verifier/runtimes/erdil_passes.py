@@ -79,19 +79,25 @@ def _grid(
 ) -> Timed:
     """The fastest of the squarest grids; `n_bytes` of both products are those of one device."""
     n_nodes = ceil(n_ranks / decode.device.n_devices_per_node)
-    pairs = [(r, n_ranks // r) for r in range(1, n_ranks + 1) if n_ranks % r == 0]
-    pairs = [(r, c) for r, c in pairs if cuts[0] % r == 0 and cuts[1] % c == 0]
+    grids = [
+        (r, n_ranks // r)
+        for r in _divisors(n_ranks)
+        if cuts[0] % r == 0 and cuts[1] % (n_ranks // r) == 0
+    ]
+    squarest = min(map(max, grids), default=0)
     best: Timed = (inf, "")
-    for r, c in pairs:
-        if max(r, c) > min(max(pair) for pair in pairs):
-            continue
-        for down in range(1, n_nodes + 1):
-            if n_nodes % down or r % down or c % (n_nodes // down):
-                continue
-            first = _collective(decode.device, 2, n_bytes[0] * r, r, down)
-            second = _collective(decode.device, 2, n_bytes[1] * c, c, n_nodes // down)
-            best = min(best, (first + second, f"2D {r}×{c}" if n_ranks > 1 else "1D"))
+    for r, c in (grid for grid in grids if max(grid) == squarest):
+        for down in _divisors(n_nodes):
+            across = n_nodes // down
+            if r % down == 0 and c % across == 0:
+                first = _collective(decode.device, 2, n_bytes[0] * r, r, down)
+                second = _collective(decode.device, 2, n_bytes[1] * c, c, across)
+                best = min(best, (first + second, f"2D {r}×{c}" if n_ranks > 1 else "1D"))
     return best
+
+
+def _divisors(n: int) -> list[int]:
+    return [divisor for divisor in range(1, n + 1) if n % divisor == 0]
 
 
 def _collective(

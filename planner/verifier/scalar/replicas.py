@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import permutations, product
+from itertools import chain, permutations, product
 from math import prod
 
 from planner.specs.records.devices import Fabric, LinkedFabric, NodesFabric, TorusFabric
@@ -47,18 +46,14 @@ def _shares_of_nodes(fabric: NodesFabric, mesh: ScalarMesh) -> list[Place]:
     """
     n_inside = prod(n for n, tier in zip(mesh.axes, mesh.tiers, strict=True) if tier == 0)
     n_together = mesh.n_devices // n_inside
-    groups: list[Sequence[Place]] = []  # by the node, or the nodes, that they come from
-    if n_together > 1:
-        for first in range(0, fabric.n_nodes - n_together + 1, n_together):
-            nodes = range(first, first + n_together)
-            groups.append([frozenset(product(nodes, range(n_inside)))])
-    else:
-        for node in range(fabric.n_nodes):
-            starts = range(0, fabric.n_devices_per_node - n_inside + 1, n_inside)
-            groups.append([frozenset((node, i) for i in range(s, s + n_inside)) for s in starts])
+    groups: list[list[Place]] = []  # by the node, or the nodes, that they come from
+    for first in range(0, fabric.n_nodes - n_together + 1, n_together):
+        nodes = range(first, first + n_together)  # several only where a group fills each
+        starts = range(0, fabric.n_devices_per_node - n_inside + 1, n_inside)
+        groups.append([frozenset(product(nodes, range(at, at + n_inside))) for at in starts])
     n_stages = mesh.n_stages
     stays = n_together == 1 and n_stages * n_inside <= fabric.n_devices_per_node
-    pools = groups if stays else [[group for node in groups for group in node]]
+    pools = groups if stays else [list(chain.from_iterable(groups))]
     return [
         frozenset().union(*pool[at : at + n_stages])
         for pool in pools

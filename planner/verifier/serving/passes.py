@@ -64,39 +64,29 @@ def pass_of(rank: Rank, tokens: Tokens, *, overlaps: bool, message_share: float)
         overlaps: two micro-batches hide each other's messages.
         message_share: of multiprocessors that messages take while prompts are read.
     """
-    of_layers = [
-        (one.n_layers, layer_spent(one, rank, tokens.halved() if overlaps else tokens))
-        for one in rank.model.layers
-    ]
+    once, n_parts = (tokens.halved(), 2) if overlaps else (tokens, 1)
     outside = _outside(rank, tokens)
-    often = 2.0 if overlaps else 1.0
-    by_form: dict[str, float] = {}
-    listed = 0.0
-    for times, spent in ((1.0, outside), *((n * often, spent) for n, spent in of_layers)):
-        for one in spent:
-            by_form[one.form] = by_form.get(one.form, 0.0) + times * one.seconds * one.error
-            listed += times * one.seconds
     seconds = sum(one.seconds for one in outside)
-    reads = tokens.prompts > 0
-    for n_layers, spent in of_layers:
-        once = _sums(spent)
-        if not overlaps:
-            seconds += n_layers * sum(once.values())
-        elif once["dispatch"] or once["combine"]:
-            hidden = _reading_s(once, 1 - message_share) if reads else _decoding_s(once)
-            seconds += n_layers * hidden
-        else:
-            seconds += n_layers * 2 * sum(once.values())
-    named = [
-        (layer.name, layer.n_layers, one)
-        for layer, (_, spent) in zip(rank.model.layers, of_layers, strict=True)
-        for one in spent
-    ]
+    # how often a pass runs each kernel: what is outside of layers sees both halves of its tokens
+    runs = [(1.0, one) for one in outside]
+    named = []
+    for layer in rank.model.layers:
+        spent = layer_spent(layer, rank, once)
+        sums = _sums(spent)
+        runs += [(layer.n_layers * float(n_parts), one) for one in spent]
+        named += [(layer.name, layer.n_layers, one) for one in spent]
+        layer_s = sum(sums.values())
+        if overlaps:
+            layer_s = _overlapped_s(sums, message_share, reads=tokens.prompts > 0)
+        seconds += layer.n_layers * layer_s
+    by_form: dict[str, float] = {}
+    for times, one in runs:
+        by_form[one.form] = by_form.get(one.form, 0.0) + times * one.seconds * one.error
     return Pass(
         seconds=seconds,
         by_form=by_form,
-        listed_s=listed,
-        n_parts=2 if overlaps else 1,
+        listed_s=sum(times * one.seconds for times, one in runs),
+        n_parts=n_parts,
         spent=[*named, *((OUTSIDE, 1, one) for one in outside)],
     )
 
@@ -137,6 +127,13 @@ def _sums(spent: Iterable[Spent]) -> dict[str, float]:
     for one in spent:
         found[one.run.part] += one.seconds
     return found
+
+
+def _overlapped_s(once: Mapping[str, float], message_share: float, *, reads: bool) -> float:
+    """Both halves of a layer; without messages to hide they run one after the other."""
+    if not (once["dispatch"] or once["combine"]):
+        return 2 * sum(once.values())
+    return _reading_s(once, 1 - message_share) if reads else _decoding_s(once)
 
 
 def _reading_s(once: Mapping[str, float], left: float) -> float:
