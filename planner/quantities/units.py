@@ -231,10 +231,7 @@ def _split(text: str, remedy: str) -> tuple[float, str]:
     body = text.strip()
     if not body:
         raise UnitError(text, "is empty", remedy)
-    sign = body[0] if body[0] in "+-" and body[1:2] == "$" else ""
-    money = body[len(sign) :].startswith("$")
-    if money:
-        body = sign + body[len(sign) + 1 :].lstrip()
+    body, is_money = _without_dollar(body)
     end = _end_of_number(body)
     try:
         number = float(body[:end])
@@ -243,11 +240,18 @@ def _split(text: str, remedy: str) -> tuple[float, str]:
     unit = " ".join(body[end:].split())
     if unit.startswith(","):
         raise UnitError(text, "has a comma", "write `.` before decimals, `_` between thousands")
-    if money and unit and not unit.startswith(("/", "per ")):
+    if is_money and unit and not unit.startswith(("/", "per ")):
         raise UnitError(text, f"has `{unit}` after an amount of money", remedy)
-    if money:
+    if is_money:
         unit = f"${unit}" if unit.startswith("/") else f"$ {unit}".strip()
     return number, unit
+
+
+def _without_dollar(body: str) -> tuple[str, bool]:
+    """An amount without the dollar before it, or behind its sign, and whether it had one."""
+    sign = body[:1] if body[:1] in ("+", "-") else ""
+    amount = body.removeprefix(sign)
+    return (sign + amount[1:].lstrip(), True) if amount.startswith("$") else (body, False)
 
 
 def _end_of_number(body: str) -> int:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from planner.quantities.units import show
@@ -83,11 +85,9 @@ def _link_faults(
     Args:
         switches: None where nobody lists them: they are the other ends of links.
     """
-    if switches is None:
-        ends = dict.fromkeys(end for link in links for end in (link.a, link.b))
-        switches = [end for end in ends if end not in devices]
-    yield from repeated([*devices, *switches], "linked.devices")
-    known = dict.fromkeys([*devices, *switches])
+    yield from repeated([*devices, *(switches or ())], "linked.devices")
+    ends = chain.from_iterable(map(attrgetter("a", "b"), links))
+    known = dict.fromkeys([*devices, *(ends if switches is None else switches)])
     pairs: dict[frozenset[str], int] = {}
     for i, link in enumerate(links):
         for key, end in zip("ab", (link.a, link.b), strict=True):
@@ -95,7 +95,7 @@ def _link_faults(
                 remedy = did_you_mean(end, known, otherwise="list it in `linked.devices`")
                 fact = "is neither a device nor a switch"
                 yield Finding(f"link[{i}].{key}", fact, remedy, value=end)
-        if not link.a or not link.b:
+        if not all((link.a, link.b)):
             continue
         if link.a == link.b:
             yield Finding(f"link[{i}]", "joins a device to itself", "remove it", value=link.a)

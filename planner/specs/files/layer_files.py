@@ -164,15 +164,21 @@ def _incoherent(said: Mapping[str, Any]) -> Iterator[Finding]:
     yield from _link_faults(said, n_machines, len({entry.region for entry in machines}))
 
 
+def _region_faults(said: Mapping[str, Any], n_regions: int) -> Iterator[Finding]:
+    """The rate of pairs in two regions, where there are none or where nobody says it."""
+    is_said = "across_tokens_per_s" in said
+    if not is_said and "between_tokens_per_s" in said and n_regions > 1:
+        remedy = 'write what pairs in two regions carry, like "700 token/s"'
+        yield Finding("across_tokens_per_s", "is missing", remedy)
+    if is_said and n_regions == 1:
+        fact, remedy = "is of pairs in two regions, and there is one", "leave it out"
+        yield Finding("across_tokens_per_s", fact, remedy, value="")
+
+
 def _link_faults(said: Mapping[str, Any], n_machines: int, n_regions: int) -> Iterator[Finding]:
     """Rates of links that are said too often, too seldom, or of too few machines."""
     ones = {name: said.get(name, ()) for name in _ENDS}
-    if "across_tokens_per_s" not in said and "between_tokens_per_s" in said and n_regions > 1:
-        remedy = 'write what pairs in two regions carry, like "700 token/s"'
-        yield Finding("across_tokens_per_s", "is missing", remedy)
-    if "across_tokens_per_s" in said and n_regions == 1:
-        fact, remedy = "is of pairs in two regions, and there is one", "leave it out"
-        yield Finding("across_tokens_per_s", fact, remedy, value="")
+    yield from _region_faults(said, n_regions)
     if "coordinator_tokens_per_s" in said and any(ones.values()):
         fact, remedy = "is said for each machine too", "leave one out"
         yield Finding("coordinator_tokens_per_s", fact, remedy, value="")

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from itertools import product
+from itertools import chain, product
 
 from planner.errors import Problem, SpecError
 from planner.specs.files.state import BUSY, FAILED, RESERVED, State
@@ -203,14 +203,12 @@ class _Resolver:
 
     def _matching(self, name: str, *, switches: bool) -> list[str]:
         if switches:
-            below = [one for one in self._switches if one == name or one.startswith(f"{name}/")]
-            return below or [one for one in self._switches if fnmatchcase(one, name)]
-        if name in self._below:
-            return self._below[name]
-        if not _WILD.search(name):
-            return []
-        hits = (self._below[one] for one in self._below if fnmatchcase(one, name))
-        return list(dict.fromkeys(device for devices in hits for device in devices))
+            below = [it for it in self._switches if f"{it}/".startswith(f"{name}/")]
+            return below or [it for it in self._switches if fnmatchcase(it, name)]
+        if name in self._below or not _WILD.search(name):
+            return self._below.get(name, [])
+        hits = (devices for place, devices in self._below.items() if fnmatchcase(place, name))
+        return list(dict.fromkeys(chain.from_iterable(hits)))
 
     def _unknown(self, key: str, name: str, known: Sequence[str]) -> None:
         self._n_unknown += 1

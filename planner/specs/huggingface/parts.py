@@ -243,6 +243,5 @@ def sparse_layers(f: Fields) -> list[bool]:
         return [word == "sparse" for word in listed]
     # `moe_layer_freq` counts from layer 0, `decoder_sparse_step` from layer 1
     phase = 0 if f.has("first_dense") else 1
-    return [
-        i >= first and (i + phase) % every == 0 and i not in dense_ones for i in range(n_layers)
-    ]
+    sparse = {*range(first + -(first + phase) % every, n_layers, every)}.difference(dense_ones)
+    return [i in sparse for i in range(n_layers)]

@@ -106,10 +106,9 @@ def _model_type(table: Table, inner: Table, inside: str, shown: str) -> str:
     word = inner.get("model_type")
     if not isinstance(word, str) and inside:
         word, inside = table.get("model_type"), ""
-    if isinstance(word, str) and word in FAMILIES:
-        return word
-    if isinstance(word, str) and f"{word}_text" in FAMILIES:
-        return f"{word}_text"
+    for family in (word, f"{word}_text"):
+        if isinstance(family, str) and family in FAMILIES:
+            return family
     from difflib import get_close_matches
 
     key = f"{inside}model_type"

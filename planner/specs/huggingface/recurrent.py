@@ -52,19 +52,13 @@ def minimax(f: Fields, traits: Traits) -> Body:
     Source: `modeling_minimax_text_01.py` of MiniMaxAI/MiniMax-Text-01.
     """
     n_layers, d_model = f.count("n_layers"), f.count("d_model")
-    codes = f.numbers("mixer_codes")
-    if codes is None and f.has("layer_types"):
-        words = f.words("layer_types", n_layers, ("full_attention", "linear_attention"))
-        codes = [int(word == "full_attention") for word in words or ["full_attention"] * n_layers]
-    elif codes is None:
-        f.fault("mixer_codes", "is missing", "it says which layers attend to everything")
-        codes = [1] * n_layers
+    codes = _mixer_codes(f, n_layers)
     if set(codes) - {0, 1}:
         f.fault("mixer_codes", "holds other numbers than 0, linear, and 1, full attention")
     if len(codes) != n_layers and f.is_sound("n_layers"):
         f.fault("mixer_codes", f"has {len(codes)} entries, but there are {n_layers} layers")
     shared = f.raw("d_shared")
-    if shared not in (None, 0, [0]) and any(shared if isinstance(shared, list) else [shared]):
+    if any(shared if isinstance(shared, list) else [shared]):
         f.fault("d_shared", "is not understood", "without shared experts it is")
     attention, lightning, ffn = grouped(f, traits), states.lightning(f), experts(f, traits)
     norms = 2 * d_model
@@ -73,6 +67,18 @@ def minimax(f: Fields, traits: Traits) -> Body:
         for code in codes
     )
     return Body(layers=layers, n_other_params=d_model)
+
+
+def _mixer_codes(f: Fields, n_layers: int) -> list[int]:
+    """Of each layer 1 where it attends to everything, by either of the keys that say so."""
+    codes = f.numbers("mixer_codes")
+    if codes is not None:
+        return codes
+    if f.has("layer_types"):
+        words = f.words("layer_types", n_layers, ("full_attention", "linear_attention"))
+        return [int(word == "full_attention") for word in words or ["full_attention"] * n_layers]
+    f.fault("mixer_codes", "is missing", "it says which layers attend to everything")
+    return [1] * n_layers
 
 
 def jamba(f: Fields, traits: Traits) -> Body:

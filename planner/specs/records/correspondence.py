@@ -6,8 +6,10 @@ a window apart, and have FFNs or experts; what no layout knows is named.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from operator import attrgetter
 
 from planner.errors import Problem, SpecError
 from planner.specs.files.tables import Provenance
@@ -16,7 +18,7 @@ from planner.specs.records.architecture import Architecture, Experts, FeedForwar
 from planner.specs.records.mixers import GroupedAttention, LatentAttention, Mixer, Recurrence
 from planner.specs.records.models import MlaShape, ModelSpec, MoeShape, MtpShape, WindowShape
 from planner.specs.records.served_formats import as_published
-from planner.specs.validation.hints import from_fields
+from planner.specs.validation.hints import from_fields, of_kind
 
 _HINT = "`plan predict` and `--engine` know every kind of layer; `plan models {name}` lists these"
 
@@ -136,45 +138,48 @@ def model_spec_of(
 def _unknown_to_layouts(architecture: Architecture) -> list[tuple[str, str]]:
     """Fact and remedy of each thing that no layout knows."""
     facts = [fact for layer in architecture.layers for fact in _unknown_in(layer)]
-    if facts:
-        return facts
-    if len({_without_span(layer.mixer) for layer in architecture.layers}) > 1:
-        facts.append(("has layers that attend in different ways", "layouts shard one"))
-    spans = {mixer.n_span_tokens for mixer in _windows_of(architecture)}
-    if len(spans) > 1:
-        facts.append(("has windows of different widths", "layouts know one"))
-    ffns = [layer.ffn for layer in architecture.layers]
-    for kind, word in ((FeedForward, "FFNs"), (Experts, "experts")):
-        if len({ffn for ffn in ffns if isinstance(ffn, kind)}) > 1:
-            facts.append((f"has {word} of different shapes", "layouts know one"))
-    if len({ffn.n_matrices for ffn in ffns if ffn}) > 1:
-        facts.append(("has gated and plain FFNs", "layouts know one"))
+    return facts or _unlike_layers(architecture)
+
+
+def _unlike_layers(architecture: Architecture) -> list[tuple[str, str]]:
+    """What layouts know of all layers alike, and differs from one to the next."""
+    ffns = list(filter(None, map(attrgetter("ffn"), architecture.layers)))
+    kinds: dict[str, Sequence[object]] = {
+        "layers that attend in different ways": [
+            _without_span(it.mixer) for it in architecture.layers
+        ],
+        "windows of different widths": [it.n_span_tokens for it in _windows_of(architecture)],
+        "FFNs of different shapes": of_kind(FeedForward, ffns),
+        "experts of different shapes": of_kind(Experts, ffns),
+        "gated and plain FFNs": [ffn.n_matrices for ffn in ffns],
+    }
+    facts = [f"has {what}" for what, all_of_it in kinds.items() if len({*all_of_it}) > 1]
     if not facts and not _dense_come_first(architecture):
-        facts.append(("has FFNs after layers with experts", "layouts know them before only"))
-    return facts
+        return [("has FFNs after layers with experts", "layouts know them before only")]
+    return [(fact, "layouts know one") for fact in facts]
 
 
 def _unknown_in(layer: LayerClass) -> list[tuple[str, str]]:
     """What no layout knows of one class of layers."""
-    facts, mixer, ffn = [], layer.mixer, layer.ffn
+    mixer, ffn = layer.mixer, layer.ffn
     many = "layer" if layer.n_layers == 1 else "layers"
     unknown = f"has {layer.n_layers} {many} of a kind that no layout shards, {layer.name}"
     if mixer is None or ffn is None or isinstance(mixer, Recurrence):
         return [(unknown, "")]
-    if isinstance(mixer, LatentAttention) and mixer.indexer:
-        facts.append((unknown, "they attend to picked tokens"))
+    reasons: dict[str, object] = {}
+    if isinstance(mixer, LatentAttention):
+        reasons["they attend to picked tokens"] = mixer.indexer
     if isinstance(mixer, GroupedAttention):
-        if mixer.span == "chunk":
-            facts.append((unknown, "they attend within chunks"))
-        if not mixer.makes_keys:
-            facts.append((unknown, "they read another layer's cache"))
-        if mixer.is_gated or mixer.shares_values or mixer.shares_projection:
-            facts.append((unknown, "their projections are not those of plain attention"))
-        if mixer.d_value_head != mixer.d_head:
-            facts.append((unknown, "values are not as wide as keys"))
-    if isinstance(ffn, Experts) and (ffn.d_latent or ffn.d_shared % ffn.d_expert):
-        facts.append((unknown, "its experts are not of one width"))
-    return facts
+        unlike = (mixer.is_gated, mixer.shares_values, mixer.shares_projection)
+        reasons |= {
+            "they attend within chunks": mixer.span == "chunk",
+            "they read another layer's cache": not mixer.makes_keys,
+            "their projections are not those of plain attention": any(unlike),
+            "values are not as wide as keys": mixer.d_value_head != mixer.d_head,
+        }
+    if isinstance(ffn, Experts):
+        reasons["its experts are not of one width"] = ffn.d_latent or ffn.d_shared % ffn.d_expert
+    return [(unknown, reason) for reason, holds in reasons.items() if holds]
 
 
 def _without_span(mixer: Mixer | None) -> object:
@@ -184,8 +189,8 @@ def _without_span(mixer: Mixer | None) -> object:
 
 
 def _windows_of(architecture: Architecture) -> list[GroupedAttention]:
-    mixers = [layer.mixer for layer in architecture.layers]
-    return [m for m in mixers if isinstance(m, GroupedAttention) and m.span == "window"]
+    mixers = of_kind(GroupedAttention, (layer.mixer for layer in architecture.layers))
+    return [mixer for mixer in mixers if mixer.span == "window"]
 
 
 def _dense_come_first(architecture: Architecture) -> bool:

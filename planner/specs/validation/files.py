@@ -38,7 +38,10 @@ from planner.specs.validation.values import Reader, line, number_of
 
 _T = TypeVar("_T")
 
-_NO_SOURCE = 'name where the value comes from, or write source = "assumed"'
+_NO_REMEDIES: Mapping[object, str] = {
+    "source": 'name where the value comes from, or write source = "assumed"',
+    "value": "",
+}
 
 _plain = core_schema.no_info_plain_validator_function
 _after = core_schema.no_info_after_validator_function
@@ -219,8 +222,8 @@ def _value_at(table: Table, key: str) -> object:
 
 def file_problems(faults: list[Fault], record: type, shown: str) -> Iterator[Problem]:
     """Faults of a table as problems: a misspelt key, or a section that is missing, told once."""
-    unknown = [one for one in faults if one.kind == "extra_forbidden"]
-    meant = {one.way: _meant(one, faults, record) for one in unknown}
+    unknown = (fault for fault in faults if fault.kind == "extra_forbidden")
+    meant = {fault.way: _meant(fault, faults, record) for fault in unknown}
     told = {(*way[:-1], key) for way, key in meant.items()}
     for fault in faults:
         key, value, fact, remedy = dotted(fault.way), literal(fault.value), fault.fact, fault.remedy
@@ -232,13 +235,13 @@ def file_problems(faults: list[Fault], record: type, shown: str) -> Iterator[Pro
                 continue
             told.add(way)
             key, value = dotted(way), ""
-            if way[-1] in ("source", "value"):
+            if way[-1] in _NO_REMEDIES:
                 key, fact = dotted(way[:-1]), f"has no {way[-1]}"
-                remedy = _NO_SOURCE if way[-1] == "source" else ""
-        elif fault.kind == "tuple_type" and isinstance(fault.value, dict):
-            remedy = f"open it with [[{key}]], once for each"
-        elif fault.kind == "tuple_type" and isinstance(fault.value, str):
-            remedy = f'write ["{value}"]'
+                remedy = _NO_REMEDIES[way[-1]]
+        elif fault.kind == "tuple_type":
+            each: dict[type, str] = {dict: f"open it with [[{key}]], once for each"}
+            each[str] = f'write ["{value}"]'
+            remedy = each.get(type(fault.value), remedy)
         yield Problem(where=shown, key=key, value=value, fact=fact, remedy=remedy)
 
 

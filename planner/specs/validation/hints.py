@@ -39,6 +39,11 @@ def from_fields(make: Callable[..., _T], said: object, **more: Any) -> _T:  # no
     return make(**{name: getattr(said, name) for name in names}, **more)
 
 
+def of_kind(kind: type[_T], records: Iterable[object]) -> list[_T]:
+    """Those of some records that are of one kind."""
+    return [record for record in records if isinstance(record, kind)]
+
+
 signature_of = cache(inspect.signature)
 
 

@@ -86,18 +86,18 @@ def sections_of(record: type) -> frozenset[str]:
 def opened(record: type, raw: object) -> Table:
     """The values of a table by dotted key, each with the source of its section."""
     layout, sections = layout_of(record), sections_of(record)
-    flat = {}
+    flat: Table = {}
 
     def walk(table: Table, before: str) -> None:
         source = table.get("source")
         for key, said in table.items():
             place, value = before + key, said
-            if place in sections and isinstance(value, dict):
+            if isinstance(value, dict) and place in sections:
                 walk(value, f"{place}.")
-            elif place in layout and isinstance(value, dict):
-                inner = {f"{place}.{one}": v for one, v in value.items()}
-                flat.update({one: v for one, v in inner.items() if one in layout})
-                value = {one: v for one, v in value.items() if f"{place}.{one}" not in layout}
+            elif isinstance(value, dict) and place in layout:
+                own = [inner for inner in value if f"{place}.{inner}" in layout]
+                flat.update((f"{place}.{inner}", value[inner]) for inner in own)
+                value = {inner: value[inner] for inner in value if inner not in own}
             elif place in layout and layout[place].sourced and isinstance(source, str):
                 value = {"value": value, "source": source}
             flat[place] = value

@@ -114,14 +114,14 @@ def _read(path: Path, content: str, parts: tuple[str, ...], peaks: dict[str, flo
     if not text or any(is_number(cell) for cell in text[0]):
         reason = "has no header: its first row would be lost, and its columns are a guess"
         return Reading(refused=(Refused(file=shown, line=0, reason=reason),))
-    header = tuple(cell.strip() for cell in text[0])
+    header = tuple(map(str.strip, text[0]))
     body = [(line, row) for line, row in enumerate(text[1:], start=2) if any(row)]
     file = _File(
         path=path,
         shown=shown,
         parts=parts,
         header=header,
-        rows=tuple(dict(zip(header, (c.strip() for c in row), strict=False)) for _, row in body),
+        rows=tuple(dict(zip(header, map(str.strip, row), strict=False)) for _, row in body),
         lines=np.array([line for line, _ in body], dtype=np.int64),
     )
     readers = {"gemm": _gemm, "grouped_gemm": _grouped, "mha": _attention, "mla": _latent}

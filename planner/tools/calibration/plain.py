@@ -71,24 +71,31 @@ def read_plain(path: Path, device: str = "") -> Reading:
     if unlike:
         fact, remedy = unlike
         raise SpecError([Problem(where=shown, fact=fact, remedy=remedy)])
-    header = [cell.strip() for cell in text[0]] if text else []
+    header = list(map(str.strip, text[0])) if text else []
     problems = [*_header_problems(header, shown)]
     if any(problem.value in WORDS for problem in problems):
         raise SpecError(problems)
-    rows = []
-    for line, cells in enumerate(text[1:], start=2):
-        if len(cells) > len(header):
-            fact = f"has {len(cells)} cells, and there are {len(header)} columns"
-            problems.append(Problem(where=f"{shown}:{line}", fact=fact))
-        elif any(cells):
-            row = dict(zip(header, (cell.strip() for cell in cells), strict=False))
-            rows.append((line, row))
+    rows = _rows(text, header, shown, problems)
     problems += _of_another_device(rows, device, shown)
     tables = _tables(rows, shown, problems)
     if problems or not tables:
         raise SpecError(problems or [Problem(where=shown, fact="has no rows")])
     said = (", ".join(filter(None, map(row.get, (MACHINE, SOFTWARE)))) for _, row in rows)
     return Reading(tables=tuple(tables), timed_on=tuple(dict.fromkeys(filter(None, said))))
+
+
+def _rows(
+    text: list[list[str]], header: list[str], shown: str, problems: list[Problem]
+) -> list[Row]:
+    """Rows below the header by number of line, without empty ones."""
+    rows = []
+    for line, cells in enumerate(text[1:], start=2):
+        if len(cells) > len(header):
+            fact = f"has {len(cells)} cells, and there are {len(header)} columns"
+            problems.append(Problem(where=f"{shown}:{line}", fact=fact))
+        elif any(cells):
+            rows.append((line, dict(zip(header, map(str.strip, cells), strict=False))))
+    return rows
 
 
 def _of_another_device(rows: list[Row], device: str, shown: str) -> Iterator[Problem]:
