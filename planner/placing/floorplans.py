@@ -9,7 +9,16 @@ from planner.specs.files.pools import PoolSpec, pool_of
 from planner.specs.files.state import FREE, State
 from planner.specs.records.devices import ClusterSpec, TorusFabric
 from planner.specs.records.graphs import GraphSpec
-from planner.topology.graph import LINK, SCALE_OUT, SCALE_UP, build_graph, device_names, graph_of
+from planner.topology.graph import (
+    LINK,
+    SCALE_OUT,
+    SCALE_UP,
+    build_graph,
+    device_names,
+    graph_of,
+    leaf_name,
+    parent_of,
+)
 from planner.topology.packing import domains_by_tier
 from planner.topology.pools import pool_graph, with_state
 
@@ -67,24 +76,11 @@ def _leaves(before: nx.Graph[Any], graph: nx.Graph[Any]) -> tuple[Box, ...]:
     boxes: list[list[Box]] = [[] for _ in leaves]
     for node in nodes:
         spots = tuple(_spot(graph, name) for name in node)
-        boxes[of_leaf[node[0]]].append(Box(name=_parent(node), spots=spots))
+        boxes[of_leaf[node[0]]].append(Box(name=parent_of(node), spots=spots))
     return tuple(
-        Box(name=_leaf_name(before, leaf), boxes=tuple(inside))
+        Box(name=leaf_name(before, leaf), boxes=tuple(inside))
         for leaf, inside in zip(leaves, boxes, strict=True)
     )
-
-
-def _parent(names: tuple[str, ...]) -> str:
-    parents = {str(name).rpartition("/")[0] for name in names}
-    return (parents.pop() if len(parents) == 1 else "") or str(names[0])
-
-
-def _leaf_name(graph: nx.Graph[Any], leaf: tuple[str, ...]) -> str:
-    for name in leaf:
-        for other, edge in graph[name].items():
-            if edge.get("tier") == SCALE_OUT:
-                return str(graph.nodes[other].get("leaf", other))
-    return str(leaf[0])
 
 
 def _links(before: nx.Graph[Any], after: nx.Graph[Any]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ says what is wrong with one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -132,6 +132,25 @@ def device_names(graph: nx.Graph[str]) -> tuple[str, ...]:
     return tuple(
         name for name, attributes in graph.nodes(data=True) if attributes.get("kind") == DEVICE
     )
+
+
+def links_of(graph: nx.Graph[Any], name: str, tier: str) -> list[tuple[str, dict[str, Any]]]:
+    """What links of one tier join to a vertex, each with the attributes of its link."""
+    return [(other, edge) for other, edge in graph[name].items() if edge.get("tier") == tier]
+
+
+def parent_of(names: Sequence[str]) -> str:
+    """What names begin with, up to a `/`; the first of them where that differs."""
+    parents = {str(name).rpartition("/")[0] for name in names}
+    return (parents.pop() if len(parents) == 1 else "") or str(names[0])
+
+
+def leaf_name(graph: nx.Graph[Any], devices: Sequence[str]) -> str:
+    """That of the first switch that devices of a leaf lead to, or the first device without any."""
+    for name in devices:
+        for switch, _ in links_of(graph, name, SCALE_OUT):
+            return str(graph.nodes[switch].get("leaf", switch))
+    return str(devices[0])
 
 
 def _torus_vertices(fabric: TorusFabric) -> Iterator[Vertex]:

@@ -33,6 +33,9 @@ from planner.topology.graph import (
     SPINE,
     SWITCH,
     device_names,
+    leaf_name,
+    links_of,
+    parent_of,
 )
 from planner.topology.packing import domains_by_tier
 from planner.topology.widest import group_bytes_per_s
@@ -132,6 +135,13 @@ class Inventory:
     def n_free(self) -> int:
         return sum(len(node.free) for node in self.nodes)
 
+    def nodes_of(self, kind: Kind) -> list[Node]:
+        return [node for node in self.nodes if node.kind == kind]
+
+    def abilities(self, kind: Kind) -> list[Ability]:
+        """What the free devices of a kind can do."""
+        return [ability for node in self.nodes_of(kind) for _, ability in node.free]
+
 
 def inventory(graph: nx.Graph[Any]) -> Inventory:
     """The free devices of a graph; devices without a `state`, or whose state is `free`."""
@@ -154,7 +164,8 @@ class _Reader:
         self._n_below = self._devices_below()
         self._shares: dict[str, float] = {}
         self._slowest_up: dict[str, float] = {}
-        self._rails: dict[int, int] = {}
+        rails = [{switch for name in leaf for switch, _ in self._adapters(name)} for leaf in leaves]
+        self._n_rails = list(map(len, rails))
 
     def read(self) -> Inventory:
         nodes: list[Node] = []
@@ -169,7 +180,7 @@ class _Reader:
         latencies = {kind: self._latencies(kind) for kind in kinds}
         return Inventory(
             nodes=tuple(nodes),
-            leaf_names=tuple(self._leaf_name(leaf) for leaf in self._leaves),
+            leaf_names=tuple(leaf_name(self._graph, leaf) for leaf in self._leaves),
             n_devices=len(self._leaf_of),
             scale_up_s={kind: one[0] for kind, one in latencies.items()},
             scale_out_s={kind: one[1] for kind, one in latencies.items()},
@@ -188,10 +199,8 @@ class _Reader:
         self, kind: Kind, names: list[str], up: dict[str, float], *, meets_rails: bool
     ) -> Node:
         free = [n for n in names if self._graph.nodes[n].get("state", FREE) == FREE]
-        parents = {str(name).rpartition("/")[0] for name in names}
-        parent = parents.pop() if len(parents) == 1 else ""
         return Node(
-            name=parent or str(names[0]),
+            name=parent_of(names),
             kind=kind,
             leaf=self._leaf_of[names[0]],
             n_devices=len(names),
@@ -219,7 +228,7 @@ class _Reader:
         a failed one forwards nothing. Two nodes with working adapters on more than half of the
         rails have one in common; others may have only the spine.
         """
-        n_rails = self._n_rails(self._leaf_of[domain[0]])
+        n_rails = self._n_rails[self._leaf_of[domain[0]]]
         if n_rails <= 1:
             return True
         works = [n for n in domain if self._graph.nodes[n].get("state", FREE) != FAILED]
@@ -227,20 +236,10 @@ class _Reader:
         reached = {rail for n in works for rail, width in self._adapters(n) if width >= widest}
         return 2 * len(reached) > n_rails
 
-    def _n_rails(self, leaf: int) -> int:
-        """Switches of a leaf that adapters lead to."""
-        if leaf not in self._rails:
-            found = {switch for name in self._leaves[leaf] for switch, _ in self._adapters(name)}
-            self._rails[leaf] = len(found)
-        return self._rails[leaf]
-
     def _adapters(self, name: str) -> list[tuple[str, float]]:
         """Switches that the device's own adapters lead to, each with its bandwidth."""
-        return [
-            (other, float(edge["bytes_per_s"]))
-            for other, edge in self._graph[name].items()
-            if edge.get("tier") == SCALE_OUT
-        ]
+        links = links_of(self._graph, name, SCALE_OUT)
+        return [(switch, float(edge["bytes_per_s"])) for switch, edge in links]
 
     def _devices_below(self) -> Counter[str]:
         """Devices whose adapters lead to each switch, whether or not they are up."""
@@ -249,17 +248,19 @@ class _Reader:
     def _share_of_uplinks(self, switch: str) -> float:
         """A device's share of the links that lead from its leaf switch towards the core."""
         if switch not in self._shares:
-            up = [e for e in self._graph[switch].values() if e.get("tier") == SPINE]
             n_below = self._n_below[switch]
-            share = sum(float(e["bytes_per_s"]) / int(e.get("n_sharing", n_below)) for e in up)
-            self._shares[switch] = share
+            self._shares[switch] = sum(
+                float(edge["bytes_per_s"]) / int(edge.get("n_sharing", n_below))
+                for _, edge in links_of(self._graph, switch, SPINE)
+            )
         return self._shares[switch]
 
     def _hop_above(self, switch: str) -> float:
         """The slowest of a leaf switch's links towards the core [s]."""
         if switch not in self._slowest_up:
-            up = [e for e in self._graph[switch].values() if e.get("tier") == SPINE]
-            self._slowest_up[switch] = max((float(e["latency_s"]) for e in up), default=0.0)
+            up = links_of(self._graph, switch, SPINE)
+            hops = (float(edge["latency_s"]) for _, edge in up)
+            self._slowest_up[switch] = max(hops, default=0.0)
         return self._slowest_up[switch]
 
     def _scale_up(self, domain: tuple[str, ...]) -> dict[str, float]:
@@ -280,12 +281,6 @@ class _Reader:
             return own
         bottleneck = group_bytes_per_s(self._graph, domain)
         return dict.fromkeys(domain, bottleneck)
-
-    def _leaf_name(self, leaf: tuple[str, ...]) -> str:
-        for name in leaf:
-            for switch, _ in self._adapters(name):
-                return str(self._graph.nodes[switch].get("leaf", switch))
-        return str(leaf[0])
 
     def _latencies(self, kind: Kind) -> tuple[float, float, float]:
         """From device to device of a node, of a leaf, and of two leaves: twice the way up."""

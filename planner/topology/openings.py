@@ -97,8 +97,12 @@ class Openings:
 
     def take(self, rows: IntArray) -> Openings:
         """The given openings, in their order."""
-        columns = [one.name for one in fields(self) if one.name != "pool"]
-        return replace(self, **{name: getattr(self, name)[rows] for name in columns})
+        columns = {name: getattr(self, name)[rows] for name in self.column_names()}
+        return replace(self, **columns)
+
+    def column_names(self) -> list[str]:
+        """Fields that have an entry for each opening."""
+        return [field.name for field in fields(self) if field.name != "pool"]
 
     def axis_order(self) -> IntArray:
         """Axis of the pool that each axis of the mesh lies on, int[C, 3].
@@ -127,6 +131,7 @@ class Openings:
         for i, orientation in enumerate(kinds):
             inside = _grid([np.arange(d) for d in orientation])
             rows = np.flatnonzero(kind.reshape(-1) == i)
+            # three coordinates of all addresses at once would be six times what is kept of them
             for some in np.array_split(rows, 1 + len(rows) * len(inside) // AT_ONCE):
                 at = (self.offset[some, None, :] + inside) % np.array(self.pool)
                 listed = (at[..., 0] * self.pool[1] + at[..., 1]) * self.pool[2] + at[..., 2]
@@ -163,33 +168,18 @@ def openings(
         for shape in wanted
         for way in orientations(fabric, shape)
     ]
-    parts = [part for part in found if len(part)]
-    if not parts:
-        return _none(fabric)
-    table = Openings(
-        pool=fabric.shape,
-        orientation=np.concatenate([part.orientation for part in parts]),
-        offset=np.concatenate([part.offset for part in parts]),
-        closes=np.concatenate([part.closes for part in parts]),
-        first=np.concatenate([part.first for part in parts]),
-        link_fraction=np.concatenate([part.link_fraction for part in parts]),
-        speed_fraction=np.concatenate([part.speed_fraction for part in parts]),
-    )
-    columns = (*table.offset.T[::-1], *table.orientation.T[::-1], table.n_devices)
-    return table.take(np.lexsort(columns))
+    # without any there is still a table, of columns without entries
+    parts = found or [_of_orientation(fabric, state, volume, fabric.shape, aligned).take(_NONE)]
+    columns = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in parts[0].column_names()
+    }
+    table = Openings(pool=fabric.shape, **columns)
+    order = (*table.offset.T[::-1], *table.orientation.T[::-1], table.n_devices)
+    return table.take(np.lexsort(order))
 
 
-def _none(fabric: TorusFabric) -> Openings:
-    nothing = np.zeros((0, 3), np.int16)
-    return Openings(
-        pool=fabric.shape,
-        orientation=nothing,
-        offset=nothing,
-        closes=nothing.astype(bool),
-        first=nothing,
-        link_fraction=nothing.astype(float),
-        speed_fraction=np.zeros(0),
-    )
+_NONE: IntArray = np.zeros(0, np.int64)
 
 
 def _of_orientation(
@@ -202,6 +192,7 @@ def _of_orientation(
     fraction, first = np.ones((len(offset), 3)), np.zeros_like(offset)
     is_joined = np.ones(len(offset), np.bool_)
     for axis in range(3):
+        # links that are all well, as most are, need no windows
         if way[axis] > 1 and (state.link_fraction[axis] < 1.0).any():
             links = _links(state.link_fraction[axis], axis, way, (offset, closes[:, axis]))
             is_joined &= links.is_joined
@@ -229,11 +220,13 @@ def _starts(fabric: TorusFabric, axis: int, dim: int, aligned: bool) -> IntArray
 
 def _closes(fabric: TorusFabric, way: Shape, offset: IntArray) -> BoolArray:
     """Whether each axis closes, had no link failed, bool[n, 3]."""
+    # switches join faces of cubes: without one for each axis all three have to end at faces
     whole = offset % fabric.wrap_multiple == 0
     if not fabric.wraps_each_axis:
         whole = np.broadcast_to(whole.all(axis=1, keepdims=True), whole.shape)
     by_switch = np.array(slice_wraps(fabric, way)) & whole
     pool_closes = np.array(slice_wraps(fabric, fabric.shape))
+    # around the whole pool its own links lead, wherever the slice begins
     by_pool = (np.array(way) == np.array(fabric.shape)) & pool_closes
     return np.asarray(by_switch | by_pool)
 
@@ -254,6 +247,7 @@ def _links(
     """The links of one axis, at offsets, of rings and lines; all lines side by side together."""
     dim, (offset, closes) = way[axis], placed
     failed, speed = (fraction == 0.0).astype(float), np.where(fraction == 0.0, 1.0, fraction)
+    # devices side by side keep step: a link that one line lacks, all of them lack
     for other in range(3):
         if other != axis:
             failed = _windowed(failed, other, way[other], np.maximum)
@@ -262,6 +256,7 @@ def _links(
     def at(values: FloatArray, shift: int) -> FloatArray:
         return np.asarray(np.roll(values, -shift, axis)[tuple(offset.T)])
 
+    # the links beyond both ends, which around the whole pool are the same one
     n_inside, n_around = np.zeros(len(offset)), np.maximum(at(failed, dim - 1), at(failed, -1))
     inside, around = np.ones(len(offset)), np.minimum(at(speed, dim - 1), at(speed, -1))
     first = np.zeros(len(offset), np.int64)
@@ -297,6 +292,7 @@ def _windowed(values: FloatArray, axis: int, n: int, worst: np.ufunc) -> FloatAr
 
 def _summed_volume(blocked: BoolArray) -> IntArray:
     """Devices in use in the box from the origin up to each corner, the pool laid out twice."""
+    # so that a box over the edge of the pool is a box
     doubled = np.tile(blocked, (2, 2, 2)).astype(np.int64)
     volume = np.zeros([d + 1 for d in doubled.shape], np.int64)
     volume[1:, 1:, 1:] = doubled.cumsum(0).cumsum(1).cumsum(2)
@@ -361,6 +357,7 @@ def distinct(keys: Sequence[NDArray[Any]]) -> tuple[IntArray, IntArray]:
     for key in keys:
         known, code = np.unique(key, return_inverse=True)
         rank, n_ranks = rank * len(known) + code, n_ranks * len(known)
+        # counted anew without gaps, so that the next product stays a number of 64 bits
         if n_ranks >= MOST_RANKS:
             rank = np.unique(rank, return_inverse=True)[1]
             n_ranks = int(rank.max(initial=0)) + 1

@@ -16,7 +16,7 @@ A state adds `state` to devices (`busy`, `failed`, `reserved`; none is free) and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from planner.errors import Problem, SpecError
@@ -31,6 +31,7 @@ from planner.topology.graph import (
     SPINE,
     SWITCH,
     device_names,
+    links_of,
     node_device,
     node_switch,
 )
@@ -153,9 +154,9 @@ def _leaves(graph: nx.Graph[str]) -> dict[str, list[str]]:
     """Devices of each leaf, by its name."""
     below: dict[str, list[str]] = {}
     for name in device_names(graph):
-        for other, edge in graph[name].items():
-            leaf = graph.nodes[other].get("leaf")
-            if leaf and edge.get("tier") == SCALE_OUT:
+        for switch, _ in links_of(graph, name, SCALE_OUT):
+            leaf = graph.nodes[switch].get("leaf")
+            if leaf:
                 below.setdefault(leaf, []).append(name)
     return below
 
@@ -174,7 +175,7 @@ def _link_changes(graph: nx.Graph[str], states: DeviceStates) -> Mapping[tuple[s
         ("uplink", states.uplink_fraction, SPINE),
     ):
         for name, fraction in fractions.items():
-            links = [*_links_of(graph, name, tier)]
+            links = [(name, other) for other, _ in links_of(graph, name, tier)]
             if not links:
                 fact = f"has no link of the tier `{tier}`"
                 problems.append(Problem(where=states.shown, key=part, value=name, fact=fact))
@@ -193,9 +194,3 @@ def _ends(link: tuple[str, str]) -> tuple[str, str]:
     """The ends of a link in one order, whichever was named first."""
     a, b = link
     return (a, b) if a <= b else (b, a)
-
-
-def _links_of(graph: nx.Graph[str], name: str, tier: str) -> Iterator[tuple[str, str]]:
-    for other, edge in graph[name].items():
-        if edge.get("tier") == tier:
-            yield name, other

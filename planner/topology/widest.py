@@ -140,7 +140,7 @@ def bottleneck(
     Raises:
         KeyError: no such device.
     """
-    unknown = sorted({name for name in devices if name not in graph})
+    unknown = sorted({*devices} - graph.nodes)
     if unknown:
         raise KeyError(f"not in the graph: {', '.join(unknown)}")
     missing, reached = set(devices), set[str]()

@@ -8,7 +8,7 @@ piece in a node of its own: where two share a node, nothing gets slower.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 
@@ -80,7 +80,7 @@ def largest_piece(inventory: Inventory, kind: Kind) -> int:
 
 def piece_sizes(inventory: Inventory, kind: Kind) -> list[int]:
     """Devices that may lie in one node together: powers of two, and whole nodes."""
-    whole = max(node.n_devices for node in inventory.nodes if node.kind == kind)
+    whole = max(node.n_devices for node in inventory.nodes_of(kind))
     return sorted({*(1 << k for k in range(whole.bit_length())), whole})
 
 
@@ -89,20 +89,28 @@ def needs(inventory: Inventory, kind: Kind) -> Iterator[tuple[str, Ability]]:
 
     A need is the tightest that its devices meet, so no two needs are met by the same ones.
     """
-    found = {ability for node in inventory.nodes if node.kind == kind for _, ability in node.free}
-    several = len({node.leaf for node in inventory.nodes if node.kind == kind and node.free}) > 1
-    for span in SPANS if several else (NODE, LEAF):
-        seen: set[frozenset[Ability]] = set()
-        cut = {ability: _asked_by(span, ability) for ability in found}
-        axes = [sorted({getattr(one, axis) for one in cut.values()}) for axis in _AXES]
-        for values in product(*axes):
-            least = Ability(**dict(zip(_AXES, values, strict=True)))
-            meeting = frozenset(ability for ability in found if ability.meets(least))
-            if not meeting or meeting in seen or not _reaches(span, least):
-                continue
-            seen.add(meeting)
-            tight = {axis: min(getattr(cut[one], axis) for one in meeting) for axis in _AXES}
-            yield span, Ability(**tight)
+    able = {*inventory.abilities(kind)}
+    leaves = {node.leaf for node in inventory.nodes_of(kind) if node.free}
+    for span in SPANS if len(leaves) > 1 else (NODE, LEAF):
+        cut = {ability: _asked_by(span, ability) for ability in able}
+        # many a need is met by the same devices, which then differ in what they have to spare
+        for meeting in dict.fromkeys(_meeting(span, cut)):
+            least = {axis: min(getattr(cut[one], axis) for one in meeting) for axis in _AXES}
+            yield span, Ability(**least)
+
+
+def _meeting(span: str, cut: Mapping[Ability, Ability]) -> Iterator[frozenset[Ability]]:
+    """Devices, as what they can do, that meet each need of a span that some can meet.
+
+    Args:
+        cut: what a replica of the span may ask of each of them.
+    """
+    axes = [sorted({getattr(one, axis) for one in cut.values()}) for axis in _AXES]
+    for values in product(*axes):
+        need = Ability(**dict(zip(_AXES, values, strict=True)))
+        meeting = frozenset(ability for ability in cut if ability.meets(need))
+        if meeting and _reaches(span, need):
+            yield meeting
 
 
 _AXES = ("speed_fraction", "scale_up_bytes_per_s", "nic_bytes_per_s", "spine_bytes_per_s")

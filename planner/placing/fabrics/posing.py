@@ -27,8 +27,8 @@ from planner.placing.fabrics.room import (
     units_of,
 )
 from planner.placing.handing import Uplink, network_of
-from planner.placing.program import Aim, Columns, Rooms, placement_program
-from planner.programs.placement import PlacementProgram, Uses
+from planner.placing.program import Aim, Columns, placement_program
+from planner.programs.placement import PlacementProgram
 from planner.specs.ask.defaults import NEAR_SHARE
 from planner.specs.records.roles import TOGETHER
 from planner.topology.inventory import Inventory
@@ -50,26 +50,16 @@ def pose_on_nodes(
     """
     uneven = uneven_kinds(inventory, (one.pattern for one in configurations))
     rows = Rows(units=units_of(inventory, uneven), inventory=inventory, uneven=uneven)
-    room = Room(inventory)
-    bound = [
-        (one, leaf)
-        for one in configurations
-        for leaf in room.leaves(one.pattern, is_bound=bool(uplinks) and one.role != TOGETHER)
-    ]
-    pieces = list(dict.fromkeys(p for one, leaf in bound for p in pieces_of(one.pattern, leaf)))
-    givers = {piece: rows.givers(piece) for piece in pieces}
-    bound = [
-        (one, leaf) for one, leaf in bound if all(givers[p] for p in pieces_of(one.pattern, leaf))
-    ]
-    pieces = [piece for piece in pieces if givers[piece]]
-    sources = {piece: givers[piece][0] for piece in pieces if len(givers[piece]) == 1}
-    given = [(u, piece) for piece in pieces if piece not in sources for u in givers[piece]]
+    every = _bound(configurations, Room(inventory), hands_over=bool(uplinks))
+    pieces = dict.fromkeys(piece for one, leaf in every for piece in pieces_of(one.pattern, leaf))
+    givers = {piece: units for piece in pieces if (units := rows.givers(piece))}
+    # what needs a piece that no unit gives has no column
+    bound = [it for it in every if pieces_of(it[0].pattern, it[1]).keys() <= givers.keys()]
+    sources = {piece: units[0] for piece, units in givers.items() if len(units) == 1}
+    listed = given, staged, taken = _columns(givers, bound)
     rows.add_units(given, sources)
-    staged = [(one, leaf) for one, leaf in bound if one.pattern.span == STAGE]
-    taken = [(one, leaf) for one, leaf in bound if one.pattern.span != STAGE]
-    taken += [(one, ANYWHERE) for one in dict.fromkeys(one for one, _ in staged)]
-    most = _fill(rows, givers, (given, staged, taken), sources)
-    program, columns = _program(rows, (given, staged, taken), aim)
+    most = _fill(rows, givers, listed, sources)
+    program, columns = _program(rows, listed, aim)
     # without it a bound would be the sum of rows, which solvers do not see: HiGHS 1.13 has
     # returned a wrong optimum of variables with bounds of 2^40
     program = replace(program, column_most=np.array(most, dtype=np.int64))
@@ -83,6 +73,29 @@ def pose_on_nodes(
         sources=sources,
         network=network_of(columns, aim, leaves=[leaf for _, leaf in taken], uplinks=uplinks),
     )
+
+
+def _bound(configurations: Sequence[NodeConfiguration], room: Room, *, hands_over: bool) -> _Bound:
+    """Configurations with each leaf that they, or their stages, may be bound to, or anywhere.
+
+    Args:
+        hands_over: whether links of leaves limit caches: who hands over then lies in one leaf.
+    """
+    return [
+        (one, leaf)
+        for one in configurations
+        for leaf in room.leaves(one.pattern, is_bound=hands_over and one.role != TOGETHER)
+    ]
+
+
+def _columns(givers: dict[Piece, list[int]], bound: _Bound) -> _Listed:
+    """Pieces that several units give, stages bound to leaves, and replicas that take them."""
+    given = [(u, piece) for piece, units in givers.items() if len(units) > 1 for u in units]
+    staged = [(one, leaf) for one, leaf in bound if one.pattern.span == STAGE]
+    taken = [(one, leaf) for one, leaf in bound if one.pattern.span != STAGE]
+    # a replica takes its stages from whichever leaves hold them
+    taken += dict.fromkeys((one, ANYWHERE) for one, _ in staged)
+    return given, staged, taken
 
 
 def pose_by_kinds(
@@ -136,11 +149,10 @@ def _fill(
     return most
 
 
-_Listed = tuple[
-    list[tuple[int, Piece]],
-    list[tuple[NodeConfiguration, int]],
-    list[tuple[NodeConfiguration, int]],
-]
+_Bound = list[tuple[NodeConfiguration, int]]
+"""Configurations, and the leaf that each, or a stage of it, is bound to."""
+
+_Listed = tuple[list[tuple[int, Piece]], _Bound, _Bound]
 """Pieces given, stages held, replicas taken: in the order of the program's columns."""
 
 
@@ -155,19 +167,12 @@ def _program(rows: Rows, listed: _Listed, aim: Aim) -> tuple[PlacementProgram, C
     nothing = np.zeros(columns.n_parts)
     devices = [float(one.n_devices) for one, _ in taken]
     first = [float(u) for u, _ in given] + [float(leaf) for _, leaf in staged]
-    entries = sorted((r, j, amount) for (r, j), amount in rows.entries.items() if amount)
-    table = np.array(entries, dtype=np.int64).reshape(-1, 3)
-    rooms = Rooms(
-        names=tuple(rows.names),
-        free=np.array(rows.free, dtype=np.int64),
-        uses=Uses(resource=table[:, 0], column=table[:, 1], amount=table[:, 2]),
-    )
     ties = (
         *(np.concatenate([nothing, each]) for each in preferred([one.pattern for one, _ in taken])),
         np.concatenate([nothing, devices]),
         np.concatenate([first, np.arange(float(len(taken)))]),
     )
-    program = placement_program(rooms, columns, aim, ties=ties)
+    program = placement_program(rows.rooms(), columns, aim, ties=ties)
     return replace(program, ties_within=NEAR_SHARE), columns
 
 

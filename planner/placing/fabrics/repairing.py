@@ -16,9 +16,8 @@ on a node on which shards of their place stand are counted place by place, all o
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 
 import numpy as np
 
@@ -31,26 +30,20 @@ from planner.placing.fabrics.relocating import (
     Shards,
     StandingShards,
 )
-from planner.placing.fabrics.room import ANYWHERE, meeting
-from planner.placing.program import Aim, Columns, Rooms, placement_program
-from planner.programs.placement import Uses
+from planner.placing.fabrics.room import ANYWHERE, Resources, meeting, unions
+from planner.placing.program import Aim, Columns, placement_program
 from planner.topology.inventory import Ability, Inventory, Node
 
 GIB = 2.0**-30
 
 
 @dataclass(slots=True, kw_only=True)
-class _Rows:
-    names: list[str] = field(default_factory=list)
-    free: list[int] = field(default_factory=list)
-    entries: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
+class _Rows(Resources):
     known: dict[object, int] = field(default_factory=dict)
 
     def row(self, key: object, name: str, free: int = 0) -> int:
         if key not in self.known:
-            self.known[key] = len(self.names)
-            self.names.append(name)
-            self.free.append(free)
+            self.known[key] = self.add(name, free)
         return self.known[key]
 
     def pool(self, bound: Bound, size: int) -> int:
@@ -60,15 +53,6 @@ class _Rows:
     def stage(self, offer: int, stage: int) -> int:
         """That no more replicas are taken than there are stages."""
         return self.row((offer, "stage", stage), f"stage {stage} of {offer}")
-
-    def rooms(self) -> Rooms:
-        entries = sorted((r, j, amount) for (r, j), amount in self.entries.items() if amount)
-        table = np.array(entries, dtype=np.int64).reshape(-1, 3)
-        return Rooms(
-            names=tuple(self.names),
-            free=np.array(self.free, dtype=np.int64),
-            uses=Uses(resource=table[:, 0], column=table[:, 1], amount=table[:, 2]),
-        )
 
 
 def pose_repair(
@@ -252,7 +236,9 @@ class _Posing:
             staying[one.node].append(j)
         for n, columns in sorted(of_node.items()):
             node = self.inventory.nodes[n]
-            for union in _unions(node, {self.need(self.pieces[j]) for j in columns}):
+            needs = {self.need(self.pieces[j]) for j in columns}
+            # by what devices can do, of which several are alike
+            for union in unions(_able(node, need) for need in needs):
                 n_devices = sum(ability in union for _, ability in node.free)
                 row = self.rows.row((n, union), f"{node.name} {n_devices} devices", n_devices)
                 for j in columns:
@@ -268,13 +254,6 @@ class _Posing:
 def _able(node: Node, need: Ability) -> frozenset[Ability]:
     """What free devices of a node can do that meet a need."""
     return frozenset(ability for _, ability in node.free if ability.meets(need))
-
-
-def _unions(node: Node, needs: Collection[Ability]) -> list[frozenset[Ability]]:
-    """What devices can do that pieces are confined to, of one need or of several together."""
-    sets = list(dict.fromkeys(_able(node, need) for need in needs))
-    several = (some for count in range(1, len(sets) + 1) for some in combinations(sets, count))
-    return list(dict.fromkeys(frozenset[Ability]().union(*some) for some in several))
 
 
 _Alike = tuple[int, tuple[int, ...], tuple[tuple[Ability, int], ...]]

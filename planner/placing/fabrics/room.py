@@ -23,12 +23,18 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import TypeVar
+
+import numpy as np
 
 from planner.placing.fabrics.domains import piece_sizes
 from planner.placing.fabrics.patterns import LEAF, NODE, STAGE, NodeConfiguration, NodePattern
+from planner.placing.program import Rooms
+from planner.programs.placement import Uses
 from planner.topology.inventory import Ability, Inventory, Kind, Node
 
 ANYWHERE = -1
+_Device = TypeVar("_Device")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -65,6 +71,7 @@ class Unit:
         if piece.kind != first.kind or piece.leaf not in (ANYWHERE, first.leaf):
             return False
         if len(self.abilities) == 1:
+            # whether there are enough of them is for the rows to say
             return next(iter(self.abilities)).meets(piece.need)
         return meeting(first, piece.need) >= piece.size
 
@@ -79,6 +86,7 @@ def units_of(inventory: Inventory, uneven: Collection[Kind] = ()) -> tuple[Unit,
     for number, node in enumerate(inventory.nodes):
         abilities = frozenset(ability for _, ability in node.free)
         if abilities:
+            # Hall is of the devices of one node: sums over several would let pieces straddle them
             own = number if len(abilities) > 1 or node.kind in uneven else None
             alike.setdefault((node.kind, node.leaf, abilities, own), []).append(node)
     return tuple(
@@ -114,6 +122,13 @@ def pieces_of(pattern: NodePattern, leaf: int) -> dict[Piece, int]:
     }
 
 
+def unions(sets: Iterable[frozenset[_Device]]) -> list[frozenset[_Device]]:
+    """Every union of one of the sets or of several, each once."""
+    each = list(dict.fromkeys(sets))
+    several = (some for n in range(1, len(each) + 1) for some in combinations(each, n))
+    return list(dict.fromkeys(frozenset[_Device]().union(*some) for some in several))
+
+
 class Room:
     """Devices that meet a need, by node, counted once for each need."""
 
@@ -127,6 +142,7 @@ class Room:
         Args:
             is_bound: whether it has to lie in one leaf; none does that lies in several.
         """
+        # inside a node the leaf matters only where links of leaves do: else one column is enough
         if pattern.span not in ((NODE, LEAF) if is_bound else (LEAF, STAGE)):
             return [] if is_bound else [ANYWHERE]
         key = (pattern.kind, pattern.need)
@@ -149,20 +165,47 @@ class Room:
 
     def _n_pieces(self, key: tuple[Kind, Ability], leaf: int, size: int, *, own_nodes: bool) -> int:
         """Pieces that nodes of a leaf have; nodes that have one."""
+        # a node of its own gives a replica one piece, whatever else it has room for
         each = [n // size for other, n in self._meeting[key] if other == leaf]
         return sum(map(bool, each)) if own_nodes else sum(each)
 
 
 @dataclass(slots=True, kw_only=True)
-class Rows:
-    """Resources and what columns take of them, as they are found."""
+class Resources:
+    """Rows of a program and what its columns take of them, as they are met.
+
+    Args:
+        free: of each row, what there is of it.
+        entries: by row and column, what a copy of the column takes.
+    """
+
+    names: list[str] = field(default_factory=list)
+    free: list[int] = field(default_factory=list)
+    entries: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
+
+    def add(self, name: str, free: int) -> int:
+        self.names.append(name)
+        self.free.append(free)
+        return len(self.names) - 1
+
+    def rooms(self) -> Rooms:
+        """The same as arrays, without entries that cancelled out."""
+        entries = sorted((r, j, amount) for (r, j), amount in self.entries.items() if amount)
+        table = np.array(entries, dtype=np.int64).reshape(-1, 3)
+        return Rooms(
+            names=tuple(self.names),
+            free=np.array(self.free, dtype=np.int64),
+            uses=Uses(resource=table[:, 0], column=table[:, 1], amount=table[:, 2]),
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class Rows(Resources):
+    """Resources of units, and of pieces, stages and replicas that are made of them."""
 
     units: tuple[Unit, ...]
     inventory: Inventory
     uneven: frozenset[Kind] = frozenset()
-    names: list[str] = field(default_factory=list)
-    free: list[int] = field(default_factory=list)
-    entries: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
     _pools: dict[Piece, int] = field(default_factory=dict)
     _stages: dict[int, int] = field(default_factory=dict)
     _apart: dict[int, int] = field(default_factory=dict)
@@ -170,11 +213,6 @@ class Rows:
 
     def givers(self, piece: Piece) -> list[int]:
         return [u for u, unit in enumerate(self.units) if unit.gives(piece)]
-
-    def add(self, name: str, free: int) -> int:
-        self.names.append(name)
-        self.free.append(free)
-        return len(self.names) - 1
 
     def use(self, row: int, column: int, amount: int) -> None:
         self.entries[row, column] += amount
@@ -191,6 +229,7 @@ class Rows:
     def pool(self, piece: Piece) -> int:
         """The row that says that no more pieces are taken than are given."""
         if piece not in self._pools:
+            # nothing is there before units give: they enter with −1, who takes a piece with +1
             where = "any" if piece.leaf == ANYWHERE else self.inventory.leaf_names[piece.leaf]
             name = f"pieces {len(self._pools)} of {piece.size} {piece.kind.name} in {where}"
             self._pools[piece] = self.add(name, 0)
@@ -199,6 +238,7 @@ class Rows:
     def apart(self, given: int) -> int:
         """The row that says that a node gives each replica one piece of these, no more."""
         if given not in self._apart:
+            # what a node gives enters with +1, replicas that take such pieces with −1
             self._apart[given] = self.add(f"apart {given}", 0)
         return self._apart[given]
 
@@ -229,11 +269,14 @@ class Rows:
         is_power = whole & (whole - 1) == 0
         chain = [1 << k for k in range(whole.bit_length()) if 1 << k <= largest]
         place = f"{first.kind.name} {self.inventory.leaf_names[first.leaf]} unit {u}"
+        # each size divides the next: a piece of g or more takes size / g of the ⌊free / g⌋ places
+        # that a node has, and the largest laid first leave whole places to all others
         for g in chain:
             row = self.add(f"{place} by {g}", sum(len(n.free) // g for n in unit.nodes))
             for piece in pieces:
                 if piece.size >= g:
                     self._room.setdefault((u, piece), []).append((row, piece.size // g))
+        # ⌊whole / g⌋ places of g may be met by nodes that are not all free
         if not is_power and largest == whole:
             n_whole = sum(len(node.free) >= whole for node in unit.nodes)
             row = self.add(f"{place} whole", n_whole)
@@ -248,13 +291,8 @@ class Rows:
             piece: frozenset(name for name, one in node.free if one.meets(piece.need))
             for piece in pieces
         }
-        sets = list(dict.fromkeys(devices.values()))
-        unions = dict.fromkeys(
-            frozenset().union(*some)
-            for n_sets in range(1, len(sets) + 1)
-            for some in combinations(sets, n_sets)
-        )
-        for union in unions:
+        # a set of pieces is confined to the union of what each may have: no other set is short
+        for union in unions(devices.values()):
             row = self.add(f"{node.name} {len(union)} of {len(node.free)}", len(union))
             for piece in pieces:
                 if devices[piece] <= union:

@@ -330,14 +330,14 @@ def _bases(spec: PoolSpec | GraphSpec, found: Inventory) -> dict[Kind, ClusterSp
 
 def _base(kind: Kind, device: DeviceSpec, found: Inventory, name: str) -> ClusterSpec:
     """The cluster of a kind of a graph: what its edges say is attained."""
-    able = [one for node in found.nodes if node.kind == kind for _, one in node.free]
+    able = found.abilities(kind)
     finite = [one.scale_up_bytes_per_s for one in able if one.scale_up_bytes_per_s < float("inf")]
     widest = max(finite, default=1.0)
     if kind.hbm_bytes:
         device = replace(device, hbm_bytes=kind.hbm_bytes)
     fabric = NodesFabric(
         n_nodes=1,
-        n_devices_per_node=max(n.n_devices for n in found.nodes if n.kind == kind),
+        n_devices_per_node=max(node.n_devices for node in found.nodes_of(kind)),
         scale_up_bytes_per_s=widest,
         scale_up_latency_s=found.scale_up_s.get(kind, 0.0),
         scale_up_fraction=1.0,

@@ -12,8 +12,8 @@ from planner.placing.handing import Uplink, Wire
 from planner.placing.program import Aim
 from planner.specs.records.devices import NodesFabric
 from planner.specs.records.roles import DECODE, PREFILL, TOGETHER
-from planner.topology.graph import SCALE_OUT, SPINE
-from planner.topology.inventory import Ability, Inventory, Kind
+from planner.topology.graph import SCALE_OUT, SPINE, links_of
+from planner.topology.inventory import Inventory, Kind
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -27,7 +27,7 @@ def wire_of(ground: Ground, kind: Kind) -> Wire:
     """
     inventory, fabric = ground.inventory, ground.bases[kind].fabric
     assert isinstance(fabric, NodesFabric)
-    able = _able(inventory, kind)
+    able = inventory.abilities(kind)
     homes = [node for node in inventory.nodes if node.free]
     if len({node.name for node in homes}) == 1:
         least = min((one.scale_up_bytes_per_s for one in able), default=0.0)
@@ -41,11 +41,6 @@ def wire_of(ground: Ground, kind: Kind) -> Wire:
     return Wire(own_bytes_per_s=own * fraction, far_bytes_per_s=far * fraction)
 
 
-def _able(inventory: Inventory, kind: Kind) -> list[Ability]:
-    """What free devices of a kind can do."""
-    return [one for node in inventory.nodes if node.kind == kind for _, one in node.free]
-
-
 def uplinks_of(graph: nx.Graph[Any], ground: Ground) -> dict[int, Uplink]:
     """The links of each leaf with free devices to others; none where there is one leaf."""
     inventory = ground.inventory
@@ -55,7 +50,7 @@ def uplinks_of(graph: nx.Graph[Any], ground: Ground) -> dict[int, Uplink]:
         fabric = ground.bases[node.kind].fabric
         assert isinstance(fabric, NodesFabric)
         for name, _ in node.free:
-            lead = {at for at, e in graph[name].items() if e.get("tier") == SCALE_OUT}
+            lead = (switch for switch, _ in links_of(graph, name, SCALE_OUT))
             switches.setdefault(node.leaf, set()).update(lead)
             least = fraction.get(node.leaf, 1.0)
             fraction[node.leaf] = min(least, fabric.scale_out_fraction)
@@ -68,8 +63,7 @@ def uplinks_of(graph: nx.Graph[Any], ground: Ground) -> dict[int, Uplink]:
             * sum(
                 float(edge["bytes_per_s"])
                 for switch in sorted(found)
-                for edge in graph[switch].values()
-                if edge.get("tier") == SPINE
+                for _, edge in links_of(graph, switch, SPINE)
             ),
         )
         for leaf, found in switches.items()

@@ -63,7 +63,9 @@ class FabricStand:
         assert not isinstance(request.site, ClusterSpec)
         self._request, self._spec = request, request.site
         site = site_of(request.site, request.state)
+        # a function says what groups of devices cost, a table what nodes, leaves and the pool do
         self._asked = {one.devices: one for one in request.costs if one.devices}
+        # which devices are a node or a leaf is read off the links, whoever says what these cost
         self._ground = Ground(site, self._table(Ground(site)) if request.costs else None)
         self._bases = {kind: self._base(kind) for kind in self._ground.kinds}
         self._widths = Widths(site.vertices, self._ground.fair_edges())
@@ -103,6 +105,7 @@ class FabricStand:
             scale_up_bytes_per_s=up,
             scale_up_latency_s=waits.near,
             scale_up_fraction=1.0,
+            # nothing leaves a node without adapters, and a fabric has some bandwidth
             scale_out_bytes_per_s=max((one.nic for one in able), default=0.0) or up,
             scale_out_latency_s=waits.far,
             scale_out_fraction=1.0,
@@ -150,6 +153,7 @@ class FabricStand:
         fabric = {it.name: one for it, one in self._bases.items()}[kind].fabric
         assert isinstance(fabric, NodesFabric)
         if len({ground.home[name].name for name in free}) == 1:
+            # caches never leave the one node
             inside = min(one.scale_up for one in able) * fabric.scale_up_fraction
             return inside, inside
         own = min(one.nic for one in able)
@@ -173,6 +177,7 @@ class FabricStand:
                     fractions[node.leaf] = least
         if len(switches) < 2:
             return {}
+        # switches in order: sums of floats hang on it
         return {
             ground.leaf_names[leaf]: fractions[leaf]
             * sum(edge.bytes_per_s for one in sorted(some) for _, edge in site.up(one, SPINE_TIER))
@@ -205,6 +210,7 @@ class FabricStand:
         assert isinstance(fabric, NodesFabric)
         pieces, inside = pieces_of(recipe), recipe.span == NODE
         sizes = [len(node.devices) for node in self._ground.nodes_of(kind)] if inside else pieces
+        # only a span of the pool sends over the spine what it sends between nodes
         wire, far = {WHOLE: (UPLINK, waits.spine)}.get(recipe.span, (NIC, waits.far))
         made = replace(
             _narrowed(fabric, counted[SCALE_UP]),
@@ -214,6 +220,7 @@ class FabricStand:
             scale_out_latency_s=fabric.scale_out_latency_s if inside else far,
         )
         handing = None
+        # a stage stays in its leaf: what stages hand on is all that crosses the spine
         if recipe.span == STAGE:
             rate = counted[UPLINK] * made.scale_out_fraction
             handing = Handing(bytes_per_s=rate, hop_s=waits.spine)
@@ -307,6 +314,7 @@ class FabricStand:
                 GroupRead(group, width.link or (group[0], group[-1]), width.bytes_per_s)
                 for group, width in zip(groups, widths, strict=True)
             ]
+            # pieces are in one node, so what stays in them counts on its links, whatever the axis
             is_near = all(map(parts.are_together, groups))
             counts_on = near if is_near else handed if axis == "stages" else wide
             yield channel_of(axis, read, counts_on, claims, self._may_be)
@@ -317,6 +325,7 @@ class FabricStand:
             return Width(bytes_per_s=self._cost(group))
         found = self._widths.of(group)
         if not is_inside and self._leaves_node(group):
+            # paths may lead out by adapters of other devices of the node; each sends by its own
             for name in group:
                 own = self._ground.own_link(name)
                 if own is not None and own[0] < found.bytes_per_s:
@@ -382,6 +391,7 @@ def slowed(device: DeviceSpec, fraction: float) -> DeviceSpec:
 def _narrowed(fabric: NodesFabric, scale_up_bytes_per_s: float) -> NodesFabric:
     """Nodes inside which devices send so much; what was measured of their collectives, too."""
     share = scale_up_bytes_per_s / fabric.scale_up_bytes_per_s
+    # a device alone in its node is infinitely wide, and sends nothing there
     if share in (1.0, inf):
         return fabric
     pair, measured = fabric.scale_up_pair_bytes_per_s, fabric.scale_up_measured

@@ -383,12 +383,8 @@ def further_used(
 
 def devices_used(placed: Placed, stand: Stand) -> dict[str, int]:
     """Devices in use, by the name of their kind."""
-    found: dict[str, int] = {}
-    for name in {rank.device for one in placed.replicas for rank in one.ranks}:
-        if stand.is_free(name) is not None:
-            kind = stand.kind_name(name)
-            found[kind] = found.get(kind, 0) + 1
-    return found
+    names = {rank.device for replica in placed.replicas for rank in replica.ranks}
+    return Counter(stand.kind_name(name) for name in names if stand.is_free(name) is not None)
 
 
 def _reached(

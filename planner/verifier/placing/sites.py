@@ -11,7 +11,7 @@ sheets; of a leaf switch's links up all together, shared by the devices below.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
@@ -21,12 +21,15 @@ from planner.specs.files.state import FREE, State
 from planner.specs.records.devices import ClusterSpec, TorusFabric
 from planner.specs.records.graphs import GraphSpec
 from planner.specs.validation.hints import from_fields
-from planner.verifier.layouts.meshes import closing
+from planner.verifier.layouts.meshes import closing, coordinates
 
 DEVICE, SWITCH = "device", "switch"
 SCALE_UP, ICI, LINK, SCALE_OUT, SPINE = "scale-up", "ici", "link", "scale-out", "spine"
 INNER = (SCALE_UP, ICI, LINK)
 """Tiers of links inside a node."""
+
+Cell = tuple[int, int, int]
+"""Where a device of a torus is, along each axis."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -131,6 +134,37 @@ def _of_torus(fabric: TorusFabric) -> Site:
 
 def cell_name(cell: tuple[int, ...]) -> str:
     return ",".join(map(str, cell))
+
+
+def cell_of(name: str) -> Cell:
+    x, y, z = map(int, name.split(","))
+    return x, y, z
+
+
+def axes_of_box(shape: Cell, cells: Sequence[Cell]) -> tuple[int | None, ...] | None:
+    """Axis of the pool that each axis of a mesh lies on; None where the cells make no box.
+
+    A coordinate depends on the place along one axis of the mesh alone.
+    """
+    columns = list(zip(*cells, strict=True))
+    along: list[int | None] = []
+    for side, places in zip(shape, zip(*coordinates(shape), strict=True), strict=True):
+        if side == 1:
+            along.append(None)
+            continue
+        # one to one: as many pairs as places, and as coordinates
+        fitting = [
+            pool_axis
+            for pool_axis, column in enumerate(columns)
+            if len({*zip(places, column, strict=True)}) == side == len({*column})
+        ]
+        if len(fitting) != 1:
+            return None
+        along += fitting
+    used = {*along} - {None}
+    is_flat = all(axis in used or len({*column}) == 1 for axis, column in enumerate(columns))
+    has_own = len(used) == sum(side > 1 for side in shape)
+    return tuple(along) if is_flat and has_own else None
 
 
 def _of_pool(pool: PoolSpec) -> Site:

@@ -24,11 +24,10 @@ from planner.verifier.layouts.deployments import Ground as Standing
 from planner.verifier.layouts.meshes import Opening, coordinates
 from planner.verifier.placing.fabrics import slowed
 from planner.verifier.placing.parts import GroupRead, channel_of, narrower_than_counted
-from planner.verifier.placing.sites import cell_name, site_of
+from planner.verifier.placing.sites import Cell, axes_of_box, cell_name, cell_of, site_of
 
 AXES = ("x", "y", "z")
 SPAN = "torus"
-Cell = tuple[int, int, int]
 Line = tuple[str, ...]
 
 
@@ -52,6 +51,7 @@ class Laid:
         """Devices along one axis of the mesh, line by line."""
         step = prod(self.shape[axis + 1 :])
         for rank in range(len(self.names)):
+            # the first of a line is at 0 along the axis, the others follow it in strides
             if rank // step % self.shape[axis] == 0:
                 yield tuple(self.names[rank + k * step] for k in range(self.shape[axis]))
 
@@ -134,6 +134,7 @@ class TorusStand:
             raise Refused("is no bandwidth", path=("counted_bytes_per_s",), says=min(x, y, z))
         whole = self._fabric.link_bytes_per_s
         for axis, side, width in zip(AXES, recipe.deployment.mesh.axes, (x, y, z), strict=True):
+            # an axis of one device has no link that could be slower
             if width > whole * (1 + TOLERANCE) or (side == 1 and width != whole):
                 fact = f"is not what a link has, {whole!r}"
                 raise Refused(fact, path=("counted_bytes_per_s", axis), says=width)
@@ -178,18 +179,14 @@ class TorusStand:
         if len(names) != prod(shape):
             fact = f"are not the {prod(shape)} of the recipe"
             raise Refused(fact, path=("ranks",), says=len(names))
-        cells = tuple(self._cell(name) for name in names)
-        along = _along(shape, cells)
+        cells = tuple(cell_of(name) for name in names)
+        along = axes_of_box(shape, cells)
         if along is None:
             raise Refused("make no box along the axes of the torus", path=("ranks",), says=names[0])
         laid = Laid(shape=shape, names=names, cells=cells, along=along)
         if self._request.aligned and not self._is_aligned(laid):
             raise Refused("start at no cube of the torus", path=("ranks",), says=names[0])
         return laid
-
-    def _cell(self, name: str) -> Cell:
-        x, y, z = map(int, name.split(","))
-        return x, y, z
 
     def _is_aligned(self, laid: Laid) -> bool:
         """Whether it starts at multiples of what its sides and the cubes have in common."""
@@ -198,6 +195,7 @@ class TorusStand:
                 continue
             length = self._fabric.shape[pool_axis]
             met = {cell[pool_axis] for cell in laid.cells}
+            # over the edge too it begins behind what is not its own; a whole axis begins anywhere
             starts = [at for at in met if (at - 1) % length not in met]
             step = gcd(laid.shape[axis], self._fabric.wrap_multiple)
             if len(met) < length and any(at % step for at in starts):
@@ -229,6 +227,7 @@ class TorusStand:
     ) -> Iterator[tuple[str, str]]:
         """The links of a line: to each neighbour, and around where it is a ring."""
         for a, b in [*pairwise(line), *([(line[-1], line[0])] if is_ring else [])]:
+            # neighbours in the mesh that are none in the pool are joined by switches
             if b in self._site.links[a]:
                 yield a, b
             else:
@@ -244,16 +243,18 @@ class TorusStand:
         """
         pool_axis = laid.along[axis]
         assert pool_axis is not None
+        # switches that join whole cubes do so along all three axes or not at all
         axes = [pool_axis] if self._fabric.wraps_each_axis else [0, 1, 2]
         a, b = ends
         if not all(self._fills_cubes(laid, one) for one in axes):
             raise Refused(f"has no link to its neighbour `{b}`", path=("ranks",), says=a)
-        own = {self._cell(name)[pool_axis] for name in line}
+        # what leads out of both faces is joined: an end inside the slice has no such link
+        own = {cell_of(name)[pool_axis] for name in line}
         length = self._fabric.shape[pool_axis]
         found = []
         for name in ends:
             for step in (1, -1):
-                beside = list(self._cell(name))
+                beside = list(cell_of(name))
                 beside[pool_axis] = (beside[pool_axis] + step) % length
                 if beside[pool_axis] not in own:
                     found.append((name, cell_name(tuple(beside))))
@@ -282,28 +283,3 @@ def _mesh(recipe: Recipe) -> Mesh:
     if not isinstance(recipe.deployment, LayoutDeployment):
         raise Refused("is of no torus", path=("recipe",), says=recipe.engine)
     return recipe.deployment.mesh
-
-
-def _along(shape: Cell, cells: tuple[Cell, ...]) -> tuple[int | None, ...] | None:
-    """Axis of the pool that each axis of a mesh lies on; None where the cells make no box.
-
-    A coordinate depends on the place along one axis of the mesh alone.
-    """
-    columns = list(zip(*cells, strict=True))
-    along: list[int | None] = []
-    for side, places in zip(shape, zip(*coordinates(shape), strict=True), strict=True):
-        if side == 1:
-            along.append(None)
-            continue
-        fitting = [
-            pool_axis
-            for pool_axis, column in enumerate(columns)
-            if len({*zip(places, column, strict=True)}) == side == len({*column})
-        ]
-        if len(fitting) != 1:
-            return None
-        along += fitting
-    used = {*along} - {None}
-    is_flat = all(axis in used or len({*column}) == 1 for axis, column in enumerate(columns))
-    has_own = len(used) == sum(side > 1 for side in shape)
-    return tuple(along) if is_flat and has_own else None
