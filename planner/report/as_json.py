@@ -27,6 +27,7 @@ from array import array
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from types import NoneType
 from typing import Any
 
 from planner.errors import PlannerError, RequestError
@@ -112,7 +113,7 @@ def record_json(record: object) -> Json:
 
 
 def _value(value: object, name: str = "") -> object:
-    if value is None or type(value) in (str, int, bool):
+    if type(value) in (NoneType, str, int, bool):
         return value
     if dataclasses.is_dataclass(value):
         return record_json(value)
@@ -120,10 +121,8 @@ def _value(value: object, name: str = "") -> object:
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {_key(key): _value(inner) for key, inner in value.items()}
-    if isinstance(value, tuple) and name in RANGES:
-        return [list(span) for span in spans(value)]
     if isinstance(value, (tuple, list)):
-        return [_value(inner) for inner in value]
+        return [*map(list, spans(value))] if name in RANGES else [*map(_value, value)]
     return " ".join(map(repr, value)) if isinstance(value, array) else value
 
 

@@ -9,7 +9,7 @@ from planner.report.launch.words import saved_as
 from planner.report.region import planned_words
 from planner.report.words import amount, percent, target_texts
 from planner.results.plans import AnyRequest
-from planner.specs.ask.engine import OVERLAPS, AskedModel, EngineRequest
+from planner.specs.ask.engine import OVERLAPS, AskedDrafting, AskedModel, EngineRequest
 from planner.specs.files.acceptance import acceptance_text, source_of
 from planner.specs.files.engines import memory_options
 from planner.specs.options.counts import span_text
@@ -28,17 +28,8 @@ def engine_rows(request: EngineRequest, others: Sequence[AnyRequest] = ()) -> li
     hits = f", {percent(request.hit_fraction)} of the input cached" if request.hit_fraction else ""
     work = request.workload
     formats = (f"{one.weights} weights with {one.cache} cache" for one in request.formats)
-    drafting = request.drafting
-    drafts = ""
-    if drafting:
-        source = source_of(drafting.kind, drafting.acceptance)
-        drafts = (
-            f"none, or {span_text(drafting.lookaheads)} tokens by {drafting.kind}, each accepted "
-            f"with probability {acceptance_text(drafting.acceptance)} by position"
-            f"{f' ({source})' if source else ''}"
-        )
     backend = request.records.kernels.experts_backend
-    rows = [
+    return [
         ("engine", " or ".join(engines)),
         ("model", request.model.title),
         ("variants", "; ".join(_variant_text(one) for one in request.variants)),
@@ -50,11 +41,21 @@ def engine_rows(request: EngineRequest, others: Sequence[AnyRequest] = ()) -> li
         ("memory", _memory_text(request.records.engine)),
         ("rules", changed_words(request.records.engine)),
         ("overlap", " or ".join(request.overlaps) if request.overlaps != OVERLAPS[:1] else ""),
-        ("drafts", drafts),
+        ("drafts", _drafts_text(request.drafting)),
         ("objective", request.objective),
         ("times", planned_words(request.confidence)),
     ]
-    return [row for row in rows if row[1]]
+
+
+def _drafts_text(drafting: AskedDrafting | None) -> str:
+    if drafting is None:
+        return ""
+    source = source_of(drafting.kind, drafting.acceptance)
+    return (
+        f"none, or {span_text(drafting.lookaheads)} tokens by {drafting.kind}, each accepted "
+        f"with probability {acceptance_text(drafting.acceptance)} by position"
+        f"{f' ({source})' if source else ''}"
+    )
 
 
 def changed_words(engine: EngineSpec) -> str:

@@ -49,24 +49,27 @@ def _obstacle(text: str) -> tuple[str, str]:
         return "is no file", ""
     try:
         path = Path(os.path.realpath(text))
-        is_there = path.exists() or path.is_symlink()
+        is_there = path.exists()
     except (OSError, ValueError):  # a null character, or a name too long to ask about
         return "is no name that a file can have", ""
-    if len(os.fsencode(path.name)) > _LONGEST_NAME:
-        return "is no name that a file can have", "take a shorter one"
-    if path.is_symlink():
-        return "is a link that leads nowhere", ""
-    if path.is_dir():
-        return "is a folder", f"name a file in it, like `{Path(text) / 'answer'}`"
-    if not path.parent.is_dir():
-        return "its folder does not exist", f"make it: `mkdir -p {Path(text).parent}`"
-    if is_there and not path.is_file():
-        return "is not a regular file, and files are replaced whole", "name another one"
-    if is_there and any(_is_same(path, stream) for stream in (sys.stdout, sys.stderr)):
-        return "is where the report goes", "name another one"
-    if (is_there and not os.access(path, os.W_OK)) or not os.access(path.parent, os.W_OK):
-        return "permission denied", ""
-    return "", ""
+    is_long, folder = len(os.fsencode(path.name)) > _LONGEST_NAME, Path(text).parent
+    reported = any(_is_same(path, stream) for stream in (sys.stdout, sys.stderr) if is_there)
+    writable = [os.access(place, os.W_OK) for place in (path.parent, path) if place.exists()]
+    other = "name another one"
+    obstacles = (
+        (is_long, "is no name that a file can have", "take a shorter one"),
+        (path.is_symlink(), "is a link that leads nowhere", ""),
+        (path.is_dir(), "is a folder", f"name a file in it, like `{Path(text) / 'answer'}`"),
+        (not path.parent.is_dir(), "its folder does not exist", f"make it: `mkdir -p {folder}`"),
+        (
+            is_there and not path.is_file(),
+            "is not a regular file, and files are replaced whole",
+            other,
+        ),
+        (reported, "is where the report goes", other),
+        (not all(writable), "permission denied", ""),
+    )
+    return next(((fact, remedy) for stands, fact, remedy in obstacles if stands), ("", ""))
 
 
 def _is_same(path: Path, stream: object) -> bool:

@@ -14,6 +14,7 @@ from planner.results.plans import AnyDeployment, AnyRequest, runtime_name
 from planner.results.surveys import Case, Frontier, FrontierPoint
 from planner.specs.ask.engine import EngineRequest
 from planner.specs.ask.request import Request
+from planner.specs.validation.hints import of_kind
 
 _Cell = Callable[[AnyDeployment], str]
 
@@ -123,16 +124,14 @@ def run_heads(deployments: Sequence[AnyDeployment], requests: Sequence[AnyReques
         deployments: of one runtime or of several.
         requests: what was asked for; nothing where that is not known.
     """
-    layouts = [one for one in deployments if isinstance(one, Deployment)]
-    engines = [one for one in deployments if isinstance(one, EngineDeployment)]
-    several = len({runtime_name(one) for one in deployments}) > 1
-    heads = ["engine"] if several else []
+    layouts = of_kind(Deployment, deployments)
+    engines = of_kind(EngineDeployment, deployments)
+    heads = ["engine"] if len({*map(runtime_name, deployments)}) > 1 else []
     if engines:
-        asked = [request for request in requests if isinstance(request, EngineRequest)]
-        heads += _engine_heads(engines, asked)
+        heads += _engine_heads(engines, of_kind(EngineRequest, requests))
     if layouts:
-        heads += _layout_heads(layouts, [one for one in requests if isinstance(one, Request)])
-    if any(isinstance(one, EconomicsDeployment) for one in deployments):
+        heads += _layout_heads(layouts, of_kind(Request, requests))
+    if not all(map(has_prefill, deployments)):
         heads += ECONOMICS_HEADS[: None if _drafts(deployments, requests) else -1]
     return list(dict.fromkeys(heads))
 

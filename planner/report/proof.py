@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
+from itertools import filterfalse
+from operator import attrgetter
 
 from planner.quantities.units import show
 from planner.report.documents.blocks import Pairs, Section, Table, section
@@ -80,27 +82,32 @@ def _sort_rows(proof: Certificate) -> list[tuple[str, str]]:
 
 def prover_rows(found: Certificate | FrontierProof) -> list[tuple[str, str]]:
     """Who vouches for the bound, who was refused and why, and what it took."""
+    accepted = [proof for proof in found.proofs if proof.is_accepted]
     # sums that take no time say little beside those that searched; solvers come first
-    worked = sorted(
-        (one for one in found.proofs if one.is_accepted and (one.wall_s or not one.is_own)),
-        key=lambda one: one.is_own,
-    )
-    by = [one for one in worked if one.prover in found.vouched_by]
-    by = by or [one for one in found.proofs if one.is_accepted and one.prover in found.vouched_by]
-    rest = [one for one in worked if one.prover not in found.vouched_by]
+    searched = [proof for proof in accepted if proof.wall_s or not proof.is_own]
+    searched.sort(key=attrgetter("is_own"))
+
+    def vouches(proof: Proof) -> bool:
+        return proof.prover in found.vouched_by
+
+    by = [*filter(vouches, searched)] or [*filter(vouches, accepted)]
     refused = (
-        f"{prover_name(one.prover)}: {one.note}" for one in found.proofs if not one.is_accepted
+        f"{prover_name(proof.prover)}: {proof.note}"
+        for proof in found.proofs
+        if not proof.is_accepted
     )
-    rows = [
+    return [
         ("proved by", ", ".join(map(_took, _each_once(by)))),
-        ("besides" if by else "said by", "; ".join(map(_word, _each_once(rest)))),
+        (
+            "besides" if by else "said by",
+            "; ".join(map(_word, _each_once(filterfalse(vouches, searched)))),
+        ),
         ("refused", "; ".join(refused)),
         ("time", f"{show(found.solve_s, 's')} of {show(found.wall_s, 's')} in provers"),
     ]
-    return [row for row in rows if row[1]]
 
 
-def _each_once(proofs: Sequence[Proof]) -> list[Proof]:
+def _each_once(proofs: Iterable[Proof]) -> list[Proof]:
     """The last word of each prover."""
     return list({one.prover: one for one in proofs}.values())
 

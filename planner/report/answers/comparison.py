@@ -13,7 +13,14 @@ from planner.report.answers.placement import line_of as placement_line
 from planner.report.answers.plan_parts import start_section, wish_rows
 from planner.report.documents.blocks import Document, Note, Pairs, Table, section
 from planner.report.engine_requests import engine_rows
-from planner.report.outlines import case_label, cases_text, cell, headline_of, run_heads
+from planner.report.outlines import (
+    case_label,
+    cases_text,
+    cell,
+    has_prefill,
+    headline_of,
+    run_heads,
+)
 from planner.report.times import times_notes
 from planner.report.words import limit_label, percent
 from planner.results.engines import EngineDeployment
@@ -86,29 +93,38 @@ def line_of(comparison: Comparison) -> str:
 
 def _table(rows: Sequence[Row]) -> Table:
     """What to run, then what it does; a case without a plan has its reason instead."""
-    found = [row.plan for row in rows if row.plan]
-    if not found:
-        return _cases(rows, (), [(f"no plan: {row.reason}",) for row in rows])
-    asked = [plan.request for plan in found]
-    requests = [one for one in asked if isinstance(one, Request | EngineRequest)]
-    unsaid = {"engine"} if all(row.case.engine for row in rows) else set()  # names of rows say it
-    unsaid |= {"TTFT"} if len(requests) < len(found) else set()
-    what = run_heads([plan.deployment for plan in found], requests)
-    what, how = ([head for head in heads if head not in unsaid] for heads in (what, _DOES))
-    told = [
-        (*(cell(head, row.plan.deployment) for head in (*what, *how)), *_limits(row, row.plan))
-        if row.plan
-        else (f"no plan: {row.reason}",)
-        for row in rows
-    ]
+    plans = [row.plan for row in rows if row.plan]
+    if not plans:
+        return _cases(rows, (), list(map(_no_plan, rows)))
+    deployments = [plan.deployment for plan in plans]
+    unsaid = {
+        "engine": all(row.case.engine for row in rows),  # names of rows say it
+        "TTFT": not all(map(has_prefill, deployments)),
+    }
+    what, how = (
+        [head for head in heads if not unsaid.get(head)]
+        for heads in (run_heads(deployments, [plan.request for plan in plans]), _DOES)
+    )
+    told = [_planned(row, (*what, *how)) for row in rows]
     return _cases(rows, (*what, *how, *_LIMITS), told, splits=1 + len(what))
+
+
+def _planned(row: Row, heads: Sequence[str]) -> tuple[str, ...]:
+    """Cells of a plan, or why there is none."""
+    if row.plan is None:
+        return _no_plan(row)
+    return (*(cell(head, row.plan.deployment) for head in heads), *_limits(row, row.plan))
+
+
+def _no_plan(row: Row) -> tuple[str]:
+    return (f"no plan: {row.reason}",)
 
 
 def _placed_table(rows: Sequence[Row]) -> Table:
     """What replicas of each case there are, and what they do together."""
     heads = ("replicas", "devices", "TPOT", "TTFT", "rent", "loses")
     told = [
-        _placed(row.placement, row.loss_fraction) if row.placement else (f"no plan: {row.reason}",)
+        _placed(row.placement, row.loss_fraction) if row.placement else _no_plan(row)
         for row in rows
     ]
     return _cases(rows, heads, told)

@@ -57,7 +57,7 @@ FEWEST_POINTS = 6  # of one of many
 
 _PER_DEVICE = "tokens/s a device"
 _DOES = ("TPOT", "speed", "TTFT", "cost", "rent", "tokens/s", _PER_DEVICE)
-_OF_ONE_AXIS = {"rent": "rent", "throughput": "tokens/s"}
+_OF_ONE_AXIS = {"rent": "rent", "throughput": "tokens/s", "device-throughput": _PER_DEVICE}
 _FIRST_TO_GO = ("speed", "weights", "prefill", "TTFT", "cost")  # where a line would be too long
 _PREFERRED, _CHEAPEST = "*", "o"
 
@@ -164,8 +164,6 @@ def _curve(curve: Curve, most: int) -> list[Block]:
     deployments = [point.deployment for point in points]
     if not has_prefill(deployments[0]):
         other.add("TTFT")
-    if frontier.y_name != "device-throughput":
-        other.add(_PER_DEVICE)
     heads = [head for head in _DOES if head not in other]
     heads += run_heads(deployments, [frontier.request])
     table = Table(
