@@ -52,26 +52,25 @@ def wanted(said: Said) -> Wanted:
 
     is_survey = said.command != "plan"
     runtimes = _runtimes(said, is_survey=is_survey)
-    texts = said.model if is_survey else (said.model,)
-    pools = said.topology if is_survey else (said.topology,)
-    clusters = [said.collect(partial(load_cluster, text)) for text in pools]
+    texts, pools = said.model, said.topology
+    if not is_survey:
+        texts, pools = (texts,), (pools,)
+    clusters = _loaded(said, load_cluster, pools)
     asked_of = runtimes or _usual_runtimes(texts, clusters)
     said.refuse_under(asked_of)
-    by_layouts = all(name in LAYOUT_RUNTIMES for name in asked_of)
+    by_layouts = {*asked_of} <= {*LAYOUT_RUNTIMES}
     load: Callable[..., Any] = load_model if by_layouts else load_architecture
-    models = [said.collect(partial(load, text)) for text in texts]
+    models = _loaded(said, load, texts)
     keywords = read_layouts(said) if by_layouts else read_engines(said, runtimes)
-    known = [one for one in models if one]
-    names = _variants(said, [one.name for one in known])
-    load_variant = partial(load, asked_by="--variants")
-    variants = [said.collect(partial(load_variant, name)) for name in names]
+    known = list(filter(None, models))
+    names = _variants(said, [model.name for model in known])
+    variants = list(filter(None, _loaded(said, partial(load, asked_by="--variants"), names)))
     if not by_layouts:
-        known = [with_expert_loads(one, said) for one in known]
-        variants = [with_expert_loads(one, said) for one in variants if one]
-    keywords["variants"] = tuple(one for one in variants if one)
-    priced = said.priced([one for one in clusters if one])
-    whole = len(known) == len(models) and len(priced) == len(clusters)
-    if whole and by_layouts:
+        with_loads = partial(with_expert_loads, said=said)
+        known, variants = [*map(with_loads, known)], [*map(with_loads, variants)]
+    keywords["variants"] = tuple(filter(None, variants))
+    priced = said.priced(list(filter(None, clusters)))
+    if by_layouts and all([*models, *clusters]):
         said.problems += _layout_problems(known, priced, keywords, is_survey=is_survey)
     elif not (by_layouts or is_survey):
         collect_machines(priced, runtimes, said)
@@ -82,14 +81,21 @@ def wanted(said: Said) -> Wanted:
         runtimes=runtimes,
         keywords=keywords,
         files=(
-            *(("--model", text, one.name) for text, one in zip(texts, known, strict=True)),
-            *(("--topology", text, one.name) for text, one in zip(pools, priced, strict=True)),
-            *(
-                ("--model", text, one.name)
-                for text, one in zip(names, keywords["variants"], strict=True)
-            ),
+            *_named("--model", texts, known),
+            *_named("--topology", pools, priced),
+            *_named("--model", names, keywords["variants"]),
         ),
     )
+
+
+def _loaded(said: Said, load: Callable[[str], Any], texts: Sequence[str]) -> list[Any]:
+    """What texts name; None, and a problem, of what cannot be read."""
+    return [said.collect(partial(load, text)) for text in texts]
+
+
+def _named(option: str, texts: Sequence[str], records: Sequence[Any]) -> list[tuple[str, str, str]]:
+    """What an option was written as, and the name of what that is."""
+    return [(option, text, record.name) for text, record in zip(texts, records, strict=True)]
 
 
 def _runtimes(said: Said, *, is_survey: bool) -> tuple[str, ...]:

@@ -188,7 +188,6 @@ def repair(said: Said) -> Answer:
     from planner.placing.floorplans import floorplan_of
     from planner.placing.repairing import repair as find
     from planner.report.saved import load_placement
-    from planner.specs.files.pools import load_site
     from planner.specs.files.state import load_state
 
     before = said.load("--placement", load_placement)
@@ -197,10 +196,7 @@ def repair(said: Said) -> Answer:
     is_served = runs_engines(engines, None)
     keywords = read_placement(said)
     models = [said.collect(loader(name, is_served=is_served)) for name in said.model]
-    pool: SiteSpec | None = said.load("--topology", load_site)
-    if said.topology is None and said.price and before is not None:
-        pool = before.request.site
-    pool = next(iter(said.priced([] if pool is None else [pool])), None)
+    pool = _repriced(said, before)
     state = said.load("--state", load_state)
     served = [model for model in models if model is not None]
     if before is not None and not said.model:
@@ -221,6 +217,16 @@ def repair(said: Said) -> Answer:
     floorplan = floorplan_of(answer.request.wanted.site, state)
     files = drawings(said, answer.placement, floorplan)
     return reported(said, answer, files=files, floorplan=floorplan, is_whole=said.ranks)
+
+
+def _repriced(said: Said, before: Placement | None) -> SiteSpec | None:
+    """The cluster that is named, or the old one where it has another price; none of neither."""
+    from planner.specs.files.pools import load_site
+
+    pool: SiteSpec | None = said.load("--topology", load_site)
+    if said.topology is None and said.price and before is not None:
+        pool = before.request.site
+    return next(iter(said.priced([] if pool is None else [pool])), None)
 
 
 def _outputs(

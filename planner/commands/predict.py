@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from planner.runtimes.predicting import Machines, Speculating
     from planner.specs.ask.targets import Degrees
     from planner.specs.records.architecture import Architecture
+    from planner.specs.records.devices import ClusterSpec, DeviceSpec
+    from planner.specs.records.served_formats import ServedFormats
 
 
 def predict(said: Said) -> Answer:
@@ -165,23 +167,18 @@ def _say_how_they_arrive(rate: float) -> None:
 def _machines(said: Said) -> Machines | None:
     from planner.estimates.kernel_files import backend_problems, kernel_table
     from planner.estimates.serving.networks import serving_network
-    from planner.estimates.serving.usual_engines import usual_servers
     from planner.runtimes.predicting import Machines
     from planner.specs.files.engines import load_engine
-    from planner.specs.files.reading import load_cluster, load_device
 
     engine = said.load("--engine", load_engine)
-    backend = said.experts_backend or ""
+    backend: str = said.experts_backend or ""
     both = "cannot go with `--topology`"
     remedy = "write `--device h20`, or `--topology h20-nvl8-x1` for its network"
     if not said.need_one("--device", "--topology", both=both, remedy=remedy):
-        said.problems += backend_problems(backend, engine.name) if backend and engine else ()
+        if engine is not None:
+            said.problems += backend_problems(backend, engine.name)
         return None
-    name = said.text("--topology") or said.text("--device")
-    cluster = said.load("--topology", load_cluster)
-    device = cluster.device if cluster else said.load("--device", load_device)
-    if device and not cluster and (usual := usual_servers(device.name)):
-        cluster = load_cluster(usual)
+    device, cluster = _servers(said)
     if device is None or engine is None:
         return None
     kernels = said.collect(lambda: kernel_table(device.name, engine.name, backend))
@@ -190,12 +187,13 @@ def _machines(said: Said) -> Machines | None:
     if cluster is None:
         remedy = "name a topology of it: `--topology`, see `plan topologies`"
         fact = "no servers of this device are known, so its network is not"
-        said.refuse("--device", fact, remedy, value=name)
+        said.refuse("--device", fact, remedy)
         return None
     try:
         serving_network(cluster.fabric)
     except ValueError as error:
-        said.refuse("--topology", str(error), value=name)
+        shown = said.text("--topology") or said.text("--device")
+        said.refuse("--topology", str(error), value=shown)
         return None
     return Machines(
         kernels=kernels,
@@ -205,6 +203,18 @@ def _machines(said: Said) -> Machines | None:
     )
 
 
+def _servers(said: Said) -> tuple[DeviceSpec | None, ClusterSpec | None]:
+    """The device that is named, and servers of it: those named, or what is usual."""
+    from planner.estimates.serving.usual_engines import usual_servers
+    from planner.specs.files.reading import load_cluster, load_device
+
+    cluster = said.load("--topology", load_cluster)
+    device = cluster.device if cluster else said.load("--device", load_device)
+    if device and not cluster and (usual := usual_servers(device.name)):
+        cluster = load_cluster(usual)
+    return device, cluster
+
+
 def _table(
     said: Said, model: Architecture | None, machines: Machines | None
 ) -> DeploymentTable | None:
@@ -212,19 +222,16 @@ def _table(
     from planner.estimates.serving.popularity import with_copies
     from planner.estimates.serving.refusals import completed
     from planner.estimates.serving.rules import Ground, Run
-    from planner.specs.records.served_formats import ServedFormats, as_published, as_run
+    from planner.specs.records.served_formats import as_run
 
-    for name in ("--experts", "--redundant-experts"):
-        if said.is_given(name) and model is not None and not has_experts(model):
+    if model is not None and not has_experts(model):
+        for name in filter(said.is_given, ("--experts", "--redundant-experts")):
             said.refuse(name, f"{model.name} has no experts", "leave it out")
     if model is None or machines is None:
         return None
-    weights = said.weights or as_published(model)[0]
     data, expert = completed(model, tensor=said.tp, data=said.dp, expert=said.ep)
     table = deployments(
-        formats=ServedFormats(
-            weights=weights, experts=said.experts or weights, cache=said.kv or model.kv_format
-        ),
+        formats=_formats(said, model),
         n_tensor=said.tp,
         n_data=data,
         n_stages=said.pp,
@@ -239,6 +246,15 @@ def _table(
     run = Run(role=said.role, formats=as_run(model, table.formats[0], machines.engine))
     ground = Ground(rules=machines.engine.rules, device=machines.device, run=run)
     return with_copies(model, table, machines.engine, ground)
+
+
+def _formats(said: Said, model: Architecture) -> ServedFormats:
+    """Of weights as they are published, of caches as the model has them, where nothing is said."""
+    from planner.specs.records.served_formats import ServedFormats, as_published
+
+    weights = said.weights or as_published(model)[0]
+    cache = said.kv or model.kv_format
+    return ServedFormats(weights=weights, experts=said.experts or weights, cache=cache)
 
 
 def _speculating(said: Said, model: Architecture | None) -> Speculating | None:

@@ -7,15 +7,17 @@ missing or that no kernel has, beside what its types say.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.block_families import BLOCKS
 from planner.errors import Problem, RequestError, SpecError
-from planner.estimates.kernel_schemas import EXPERTS, KernelFile, file_faults
+from planner.estimates.kernel_schemas import EXPERTS, KernelEntry, KernelFile, file_faults
 from planner.specs.files.finding import Found, find
 from planner.specs.files.ledger import Use, remark
 from planner.specs.files.patterns import name_of
@@ -31,6 +33,9 @@ from planner.specs.validation.problems import did_you_mean
 
 ASSUMED = "assumed"
 """Name of the table of those devices and families that were not measured."""
+
+Kernels = dict[tuple[str, str], Kernel]
+"""By family and form."""
 
 LEAVE_OUT = "leave it out: the engine's own is taken"
 
@@ -69,33 +74,28 @@ def kernel_table(device: str, engine: str, experts_backend: str = "") -> KernelT
         SpecError: a file that is needed has faults; all are listed.
         RequestError: nothing was measured of experts by the backend.
     """
-    found = [_found(path) for path in files_of_device(device)]
+    found = list(map(_found, files_of_device(device)))
     loaded = _loaded(found)
     tables = sorted(loaded, key=lambda one: (one.engine != engine, one.engine))
-    assumed = load_kernels(ASSUMED)
-    kernels: dict[tuple[str, str], Kernel] = {}
-    for one in reversed(tables):  # the engine's own comes last, and stands
-        kernels |= one.kernels
+    kernels = _merged(tables)
     _remark_idle(zip(found, loaded, strict=True), kernels, engine)
-    known = {family for family, _ in kernels}
-    kernels |= {key: one for key, one in assumed.kernels.items() if key[0] not in known}
+    kernels = _with_assumed(kernels)
     if experts_backend:
-        others = {key: one for key, one in kernels.items() if key[0] != EXPERTS}
+        others = {key: kernel for key, kernel in kernels.items() if key[0] != EXPERTS}
         kernels = others | _experts_by(experts_backend, found, device, engine)
-    lacking = [name for name in NEEDED if name not in {family for family, _ in kernels}]
+    lacking = list(_lacking({family for family, _ in kernels}))
     if lacking:
-        raise SpecError(list(_lacking(lacking)))
-    rivals: dict[str, dict[tuple[str, str], Kernel]] = {}
-    for one in reversed(tables):
-        if one.engine != engine:
-            rivals.setdefault(one.engine, {}).update(one.kernels)
+        raise SpecError(lacking)
+    of_engines = groupby(reversed(tables), key=attrgetter("engine"))
+    rivals = {name: _merged([*of_engine][::-1]) for name, of_engine in of_engines}
+    rivals.pop(engine, None)
     own = tables[0] if tables and tables[0].engine == engine else None
     return KernelTable(
         device=device,
         engine=engine,
         version=own.version if own else ASSUMED,
         kernels=kernels,
-        n_sms=next((one.n_sms for one in tables if one.n_sms), 0),
+        n_sms=next(filter(None, (one.n_sms for one in tables)), 0),
         provenance=_provenance(kernels),
         rivals=rivals,
         measured_by=_measured_by([own] if own else tables),
@@ -103,16 +103,25 @@ def kernel_table(device: str, engine: str, experts_backend: str = "") -> KernelT
     )
 
 
-def _experts_by(
-    backend: str, found: Iterable[Found], device: str, engine: str
-) -> dict[tuple[str, str], Kernel]:
+def _merged(tables: Sequence[KernelTable]) -> Kernels:
+    """The kernels of several tables, of which the first that has one wins."""
+    return {key: kernel for table in reversed(tables) for key, kernel in table.kernels.items()}
+
+
+def _with_assumed(kernels: Kernels) -> Kernels:
+    """Kernels, and those that are assumed of families that they lack."""
+    known = {family for family, _ in kernels}
+    assumed = load_kernels(ASSUMED).kernels.items()
+    return kernels | {key: kernel for key, kernel in assumed if key[0] not in known}
+
+
+def _experts_by(backend: str, found: Iterable[Found], device: str, engine: str) -> Kernels:
     """The kernels of experts that an engine's own tables have of one of its backends.
 
     Raises:
         RequestError: they have none.
     """
-    files = (file for one in found if (file := _read(one).file) is not None)
-    entries = [one for file in files if file.engine == engine for one in file.kernel]
+    entries = _entries(found, engine)
     chosen = {
         (one.family, one.format): from_fields(Kernel, one)
         for one in entries
@@ -125,16 +134,17 @@ def _experts_by(
 
 
 def backend_problems(backend: str, engine: str) -> Iterator[Problem]:
-    """One problem where no device has kernels of an engine's backend for routed experts."""
-    entries = [
-        one
-        for path in files(Kind.KERNELS)
-        if (file := _read(_found(path)).file) is not None and file.engine == engine
-        for one in file.kernel
-    ]
+    """One problem where a backend for routed experts is named that no device has kernels of."""
+    entries = _entries(map(_found, files(Kind.KERNELS)), engine)
     known = {one.backend for one in entries} - {""}
-    if backend not in known:
+    if backend and backend not in known:
         yield _unknown_backend(backend, sorted(known), f"{engine} on any device")
+
+
+def _entries(found: Iterable[Found], engine: str) -> list[KernelEntry]:
+    """Kernels of files that can be read and are of an engine, before any wins over another."""
+    read = (file for one in found if (file := _read(one).file) is not None)
+    return [entry for file in read if file.engine == engine for entry in file.kernel]
 
 
 def _unknown_backend(backend: str, known: list[str], of: str) -> Problem:
@@ -180,7 +190,7 @@ def files_of_device(device: str) -> Iterator[Path]:
         for problem in table.unread:
             remark(Problem(where=problem.where, fact=f"is left out: it {problem.fact}"))
         named = table.device
-        if isinstance(named, str) and named == device:
+        if named == device:
             yield path
         elif not shipped_as(path) and isinstance(named, str) and path.stem != ASSUMED:
             _remark_unknown(named, shown_path(path))
@@ -230,9 +240,10 @@ def _loaded(found: list[Found]) -> list[KernelTable]:
     return tables
 
 
-def _lacking(families: list[str]) -> Iterator[Problem]:
-    shown = find(Kind.KERNELS, ASSUMED, asked_by="kernels").shown
-    for name in families:
+def _lacking(known: Collection[str]) -> Iterator[Problem]:
+    """A problem for each family that passes are timed by and that is not known."""
+    for name in (name for name in NEEDED if name not in known):
+        shown = find(Kind.KERNELS, ASSUMED, asked_by="kernels").shown
         fact, remedy = "has no kernel of this family", "copy it from the file that ships"
         yield Problem(where=shown, key="kernel", value=name, fact=fact, remedy=remedy)
 

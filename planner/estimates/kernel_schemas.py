@@ -89,14 +89,16 @@ def _fit_faults(fit: Any) -> _Faults:  # noqa: ANN401
     if not fit:
         return
     for before in ("", "left_out_"):
-        median, p90 = (getattr(fit, f"{before}{which}_error") for which in ("median", "p90"))
+        median = getattr(fit, f"{before}median_error")
+        p90 = getattr(fit, f"{before}p90_error")
         if _is_number(median) and _is_number(p90) and p90 < median:
             fact = f"is below the median, {median:g}"
             yield f"fit.{before}p90_error", fact, "nine rows in ten are within it"
-        for one, value, other in (("median", median, p90), ("p90", p90, median)):
-            if before and value is None and other is not None:
-                fact, remedy = "is missing", "write both errors of what was left out, or none"
-                yield f"fit.{before}{one}_error", fact, remedy
+    errors = [fit.left_out_median_error, fit.left_out_p90_error]
+    if errors.count(None) == 1:
+        lacking = ("median", "p90")[errors.index(None)]
+        remedy = "write both errors of what was left out, or none"
+        yield f"fit.left_out_{lacking}_error", "is missing", remedy
     if fit.left_out != "shapes" and fit.left_out_median_error is None:
         remedy = "write the errors of what was left out, or leave it out"
         yield "fit.left_out", "says what no error is of", remedy

@@ -27,11 +27,7 @@ def help_page(name: str) -> str:
 
 
 def _parts(name: str, command: Command) -> Iterator[list[str]]:
-    if name == "plan":
-        lines = [f"{called(one)} {other.usage}" for one, other in COMMANDS.items()]
-        yield [f"usage: {lines[0]}", *(f"       {line}" for line in lines[1:])]
-    else:
-        yield [f"usage: {called(name)} {command.usage}"]
+    yield list(_usage(name))
     yield wrapped(command.words, width())
     if name == "plan":
         others = {one: other.words for one, other in COMMANDS.items() if one != name}
@@ -42,6 +38,14 @@ def _parts(name: str, command: Command) -> Iterator[list[str]]:
         if own:
             labels = {row.usage: _words(row, command) for row in own}
             yield [heading.lower(), *_notes(heading), *_columns(labels)]
+
+
+def _usage(name: str) -> Iterator[str]:
+    """How a command is called; of `plan` itself all commands."""
+    label = "usage:"
+    for command in COMMANDS if name == "plan" else (name,):
+        yield f"{label:6} {called(command)} {COMMANDS[command].usage}"
+        label = ""
 
 
 _STANDING = {

@@ -110,12 +110,12 @@ def parse(argv: Sequence[str]) -> Said:
     rows = options_of(said.command)
     for name in dict.fromkeys([*said.texts, *rows]):  # faults in the order of the words
         said.read_option(rows[name])
-    said.problems += _together(said)
+    said.problems += [*_incomplete(said), *_exclusive(said)]
     return said
 
 
-def _together(said: Said) -> Iterator[Problem]:
-    """Options that say nothing alone or exclude each other, and those that must not be left out."""
+def _incomplete(said: Said) -> Iterator[Problem]:
+    """Options that say nothing alone, and those that must not be left out."""
     command = COMMANDS[said.command]
     for name, row in options_of(said.command).items():
         if row.needs and said.is_given(name) and not said.is_given(row.needs):
@@ -126,6 +126,10 @@ def _together(said: Said) -> Iterator[Problem]:
         if row.required and not said.is_given(name):
             where = called(said.command) if name == command.word else name
             yield Problem(where=where, fact=row.lack, remedy=row.required)
+
+
+def _exclusive(said: Said) -> Iterator[Problem]:
+    """Options that exclude each other."""
     if said.is_given("--json") and said.is_given("--quiet"):
         yield Problem(where="--quiet", fact="cannot go with `--json`")
     if said.text("--csv") == STDOUT:

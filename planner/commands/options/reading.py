@@ -55,18 +55,22 @@ def read_request(said: Said) -> dict[str, Any]:
 
 def read_targets(said: Said, quantities: Sequence[Quantity]) -> Targets:
     """What must hold of these quantities; a rate of requests is a demand of so many tokens."""
-    values = {one: said.values.get(one.argument) for one in quantities}
-    limits = {one: value for one, value in values.items() if value is not None}
-    others = {one.target for one in limited()}
+    others = {quantity.target for quantity in limited()}
     fields = {name: value for name, value in said.sets("Targets").items() if name not in others}
-    fields |= {one.target: value for one, value in limits.items() if one.target}
+    further: dict[str, float] = {}
+    for quantity in quantities:
+        value = said.values.get(quantity.argument)
+        if value is not None and quantity.target:
+            fields[quantity.target] = value
+        elif value is not None:
+            further[quantity.name] = value
     demand = QUANTITIES["demand"]
     if demand in quantities and said.values.get("rate") is not None:
         fields[demand.target] = _demanded(said)
     fields.setdefault("max_utilisation", USUAL_UTILISATION if said.is_given("--rate") else 1.0)
     return Targets(
         **fields,
-        further={one.name: value for one, value in limits.items() if not one.target},
+        further=further,
         degrees=Degrees(**said.sets("Degrees")),
     )
 
