@@ -111,7 +111,7 @@ class Timer:
         here = replace(here, chunks=chunks)
         is_known = np.array_equal(some.n_redundant, block.n_redundant)
         can = starts(here, self.model, some, beyond=ground if is_known else None)
-        if self.forbidden:
+        if self.forbidden:  # those that this rule alone keeps from starting
             can = can & ~starts(replace(here, rules=(self.forbidden,)), self.model, some)
         asked = some if chunks is None else replace(some, chunk_tokens=chunks)
         return some, np.asarray(can & has_room(self.clock.engine, asked, drafts, self.role))
@@ -148,12 +148,14 @@ class Timer:
         parts: list[EngineChoices] = []
         is_cut = False
         for block in blocks(cuts, self.formats, self.request, self.grid):
+            # whatever the time, the first block is timed: there is something to answer with
             is_cut = bool(parts) and not to_end and is_over()
             if is_cut:
                 break
             for drafts in self.drafts:
                 some, can = self.offered(block, drafts)
                 parts.append(self.exact(some.take(can), drafts, memory_scale))
+        # of no cuts, all columns without a row
         if not parts:
             parts.append(self.exact(cuts, None, memory_scale))
         return replace(joined_choices(parts), is_cut=is_cut)
@@ -180,6 +182,7 @@ class Timer:
     ) -> tuple[DeploymentTable, BoolArray]:
         """Deployments with the least chunk (N,), and with which chunks they start (C, N)."""
         some, can = self.offered(block.with_chunk(self.chunks[0]), drafts, self.chunks[:, None])
+        # rules and memory that no chunk changes say one row for all
         return some, np.array(np.broadcast_to(can, (len(self.chunks), len(some))))
 
     def decode_s(self, table: DeploymentTable, drafts: Drafts | None) -> FloatArray:
@@ -244,6 +247,7 @@ class Timer:
             return stays, self.exact(fits, drafts, memory_scale)
         serving, last = self._serving(fits), last[stays]
         first_s, last_s = (each[stays] for each in decode_s)
+        # before its first token a request is received, whatever else is not counted
         tpot, ttft = first_s, np.full(len(fits), serving.received_s(self.traffic))
         if reads:
             tpot, ttft = self._least_times(serving, fits, drafts, last, (first_s, last_s))
@@ -258,6 +262,7 @@ class Timer:
             "outside_error": outside,
             "decode_s": first_s,
         }
+        # times of the least batch and tokens of the last: no batch between has better of either
         most = replace(fits, batch=last)
         return stays, self._choices(most, held, drafts, len(table), values)
 
@@ -270,6 +275,7 @@ class Timer:
         decode_s: tuple[FloatArray, FloatArray],
     ) -> tuple[FloatArray, ...]:
         """With prompts: of deployments that do not differ in them once."""
+        # copies of a model without experts have passes of their own, and send each other nothing
         experts = (fits.n_data, fits.n_expert_parallel, fits.n_redundant)
         columns = (fits.n_tensor, fits.n_stages, fits.overlaps, fits.batch, fits.chunk_tokens)
         columns = (*columns, last, *decode_s, *(experts if has_experts(self.model) else ()))
@@ -286,6 +292,7 @@ class Timer:
         return tuple(each[row] for each in times)
 
     def _formats(self, table: DeploymentTable) -> ServedFormats:
+        # without rows nothing is timed, and any formats do
         return table.formats[int(table.format_index[0]) if len(table) else 0]
 
     def _serving(self, table: DeploymentTable) -> Serving:

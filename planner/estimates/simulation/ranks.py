@@ -142,6 +142,7 @@ class Heap:
 
     def push(self, key: int, one: int) -> None:
         if self.n == len(self.key):
+            # what stands takes half of it at most; nothing is written where it was not read yet
             n, self.n = self.n, 0
             for i in range(n):
                 if self.keys[self.one[i]] == self.key[i]:
@@ -221,6 +222,7 @@ class Times:
         low = self.lines[n * self.n_contexts + at]
         rise = self.lines[n * self.n_contexts + at + 1] - low
         self.slope_s = rise / (self.contexts[at + 1] - self.contexts[at])
+        # beyond the last context its line goes on
         self.left = self.contexts[at + 1] - context if inside < 1.0 else inf
         self.step_s = low + inside * rise
         return self.step_s
@@ -235,6 +237,7 @@ class Times:
             found = self.plane(at, tokens, span)
             if inside != 0.0:
                 found += inside * (self.plane(at + 1, tokens, span) - found)
+        # beyond the grid planes go on, some of them below nothing
         return found if found > 0.0 else 0.0
 
     def plane(self, at: int, tokens: float, span: float) -> float:
@@ -294,6 +297,7 @@ class Idle:
             if self.begin[at] < self.stop[at] and self.tail - self.head < self.size:
                 break
             self.lose(self.stop[at] - self.begin[at])  # none, unless there are too many runs
+        # numbers go up and places around: their number is a power of two
         at = self.tail & (self.size - 1)
         self.family[at], self.begin[at], self.stop[at] = family, begin, stop
         if family != NOBODY:
@@ -313,6 +317,7 @@ class Idle:
                 n_here = n
             self.stop[at] -= n_here
             n -= n_here
+            # blocks are found from the first on: without one, none behind it
             if n_here and self.family[at] != NOBODY:
                 self.known[self.family[at]] = self.stop[at]
             if self.stop[at] > self.begin[at]:
@@ -730,6 +735,7 @@ class Rank:
     def beside(self, n_sequences: int) -> int:
         """Blocks that nobody holds, if there are so many sequences."""
         room = self.room - n_sequences * self.sequence_bytes
+        # blocks never run out: only what sequences hold whatever their length may
         if not self.is_short:
             return PLENTY if room >= 0.0 else -1
         return int(floor(room / self.block_bytes)) - self.own_blocks - self.held
@@ -746,6 +752,7 @@ class Rank:
         request = self.first()
         if request == NOBODY or n_running >= self.most_running:
             return False
+        # that it fits by itself was asked when it came: `Fleet.arrive`
         if n_running == 0 or self.room == inf:
             return True
         n_tokens = self.log.n_input[request] + self.log.written[request]
@@ -774,6 +781,7 @@ class Rank:
             return
         family, n_alike = self.log.family[request], self.tree.alike(request)
         if family != NOBODY:
+            # the last token is read in any case, for the one behind it
             most = (n_tokens - 1) // self.block
             n = n_alike if n_alike < most else most
             known = self.idle.known[family]
@@ -781,6 +789,7 @@ class Rank:
             self.n_known = n
             self.n_unheld = n - self.idle.n_held(family, n)
         if self.log.written[request] > 0 or self.log.run[request] != NOBODY:
+            # its own run lies behind what it shares, and is of use only if all of that is there
             upto = self.idle.upto(self.log.run[request])
             if upto > self.n_known and self.n_known == n_alike:
                 self.n_unheld += upto - n_alike
@@ -860,6 +869,7 @@ class Rank:
             return
         self.end_run()
         self.context += n_tokens + 1
+        # by round, then by who began first
         self.ends.push(((self.rounds + left) << TURNS) + self.n_begun, request)
         self.n_left += 1
         self.phases[self.phase(n_tokens)] += 1
@@ -869,6 +879,7 @@ class Rank:
         """The rounds in which a request needs a block: so many behind those that blocks divide."""
         if self.block == 1:
             return 0
+        # compiled, the rest of what is below nothing is below nothing
         return (n_tokens + (self.block - self.rounds % self.block)) % self.block
 
     def remember(self, request: int) -> None:
@@ -955,6 +966,7 @@ class Rank:
         self.n_counted = last
         if self.n_bins == 0 or first == last:
             return
+        # steps grow evenly: their mean is that of the first and the last
         longest_s = self.run_step_s + self.slope_s * (last - 1)
         mean_s = (self.run_step_s + self.slope_s * first + longest_s) / 2.0
         for one in range(self.n_classes):
@@ -963,6 +975,7 @@ class Rank:
 
     def put_in_bins(self, first: int, last: int) -> None:
         """The gaps of passes of the run, from the first to before the last."""
+        # steps only grow, or only shrink: where both ends are in a bin, so is all between
         at = self.bin(self.run_step_s + self.slope_s * first)
         if last - first > 1 and self.bin(self.run_step_s + self.slope_s * (last - 1)) != at:
             middle = (first + last) >> 1
@@ -1015,6 +1028,7 @@ class Rank:
             part = self.part_of(request, budget)
             self.fill(request, self.log.n_read[request] + part)
             tokens += part
+            # a token of a part attends to what was read before, and to half of the part on average
             pairs += part * (self.log.n_read[request] + part / 2.0)
             budget -= part
             last_read, last_part = request, part
@@ -1034,9 +1048,11 @@ class Rank:
             self.write_by_all(n, 1)
         else:
             self.free_s = began_s + grown_s
+            # who decodes waits meanwhile, which its next gap has
             if self.n_left:
                 self.stall_s += grown_s / self.n_lanes
         self.parts_read(last, part)
+        # of stages that work in turns the first is free for the next pass before
         self.free_s -= grown_s * (1.0 - 1.0 / self.n_lanes)
 
     def part_of(self, request: int, budget: int) -> int:
@@ -1082,6 +1098,7 @@ class Rank:
             return 1
         if free >= (most // self.block + 1) * self.n_left:
             return most
+        # in as many rounds as a block has tokens each sequence needs one block
         k = free // self.n_left * self.block
         if k >= most:
             return most
@@ -1787,6 +1804,7 @@ class Fleet:
             rank.advance(now_s)
         rank.coming.insert(request, self.log.ready_s)
         if rank.is_watched:
+            # whatever it gets runs a pass at least
             at_s = (ready_s if ready_s > rank.free_s else rank.free_s) + rank.least_s
             if at_s < self.next_s[number]:
                 self.next_s[number] = at_s
@@ -1797,6 +1815,7 @@ class Fleet:
         of_pool, then = self.pool_of[number], self.routes[3 * route + 1]
         ours = self.pools[of_pool]
         ours.count(number, -1)
+        # who read the prompt wrote the first token: there may be nothing left to decode
         if then in (NOBODY, of_pool) or self.log.n_output[request] == 1:
             return
         theirs = self.pools[then]

@@ -172,6 +172,7 @@ def torus_state(fabric: TorusFabric, graph: nx.Graph[str]) -> TorusState:
         for axis in range(3):
             beside = list(coordinate)
             beside[axis] = (beside[axis] + 1) % fabric.shape[axis]
+            # each link is met once, from the device before it along the axis
             edge = graph.get_edge_data(name, torus_device(*beside))
             # where the pool is not closed there is no link around it that could have failed
             is_last = beside[axis] <= coordinate[axis]
@@ -203,6 +204,7 @@ def slice_configurations(
     """
     found: list[SliceConfiguration] = []
     whiches, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    # fast devices first: when time is out, slow ones are what is done without
     for speed in np.unique(openings.speed_fraction)[::-1]:
         if found and is_over():
             break
@@ -212,6 +214,7 @@ def slice_configurations(
         places.append(rows[some.opening])
         found += some.configurations
     which, opening = np.concatenate(whiches), np.concatenate(places)
+    # by opening, whatever speed each came by
     order = np.lexsort([which, opening])
     return OfferedOnTorus(configurations=tuple(found), which=which[order], opening=opening[order])
 
@@ -238,6 +241,7 @@ def _of_speed(
         rows.append(row)
     by_mesh = np.argsort(np.array(rows, np.int64), kind="stable")
     n_of_mesh = np.bincount(np.array(rows, np.int64), minlength=len(meshes))
+    # each opening has all configurations of its mesh: a run of `by_mesh`, repeated
     first, n = (np.cumsum(n_of_mesh) - n_of_mesh)[mesh], n_of_mesh[mesh]
     inside = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
     return OfferedOnTorus(
@@ -294,6 +298,7 @@ def without_tiled(
     def does(i: int, k: int, n_most: int) -> bool:
         """Whether at most so many copies of k do for i."""
         n_copies = max(1, ceil(found[i].output_tokens_per_s / found[k].output_tokens_per_s))
+        # no number of slow copies is quick: one does, or none
         if by_latency:
             n_copies = 1 if found[k].tpot_s <= found[i].tpot_s else n_most + 1
         return n_copies <= n_most and n_copies * n_bytes[k] <= n_bytes[i]
@@ -301,6 +306,7 @@ def without_tiled(
     def is_beaten(i: int) -> bool:
         """Whether another on its mesh does as much."""
         own = on_mesh[found[i].pattern.dimensions][found[i].pattern]
+        # of two that do for each other the first stays
         return any(does(i, k, 1) and (k < i or not does(k, i, 1)) for k in own if k != i)
 
     def is_filled(i: int, shape: Shape) -> bool:
@@ -319,6 +325,7 @@ def without_tiled(
 
 def _tiles(small: Shape, large: Shape) -> bool:
     """Whether copies of a shape, all laid one way, fill another."""
+    # enough to be sure: what is filled in mixed ways only is kept, and costs columns
     return any(
         all(b % a == 0 for a, b in zip(way, large, strict=True)) for way in permutations(small)
     )
@@ -351,6 +358,7 @@ def pose_on_torus(openings: Openings, offered: Sequence[OfferedOnTorus], aim: Ai
         uses=cells.uses,
     )
     columns = Columns(configurations=configurations, which=which)
+    # of equal slices compact ones: they part the least of what is left
     spread = np.array([_spread(one.pattern.dimensions) for one in configurations], dtype=float)
     program = placement_program(rooms, columns, aim, ties=(spread[which],))
     return PosedOnTorus(
@@ -392,6 +400,7 @@ def _located(one: SliceConfiguration, placed: Openings, row: int, axes: IntArray
         np.meshgrid(*(np.arange(n) for n in one.pattern.dimensions), indexing="ij"), axis=-1
     ).reshape(-1, 3)
     at = np.zeros_like(inside)
+    # ranks keep the order of the mesh, whichever way it is turned
     at[:, axes] = inside
     at = (at + placed.first[row]) % placed.orientation[row]  # lines begin behind a failed link
     at = (at + placed.offset[row]) % np.array(placed.pool)

@@ -140,7 +140,9 @@ class Felt:
 def held_by(rank: Rank, served: Served) -> Held:
     """Of a deployment, its sequences as long as they get and as long as they are on average."""
     engine = served.engine
+    # requests may have more tokens in common than one of them keeps
     shared = min(served.n_shared_tokens, served.n_kept_tokens)
+    # what is shared is held once: it does not grow with sequences, so either length says it
     (own, once), (mean, _) = (
         cached_bytes(rank, served.draft, engine, n_tokens, shared)
         for n_tokens in (served.n_kept_tokens, max(served.n_held_tokens, shared))
@@ -159,6 +161,7 @@ def held_by(rank: Rank, served: Served) -> Held:
 
 def felt(rank: Rank, served: Served, largest_batch: float) -> Felt:
     """Of requests that come at random times."""
+    # who finds no room waits in line, and makes no pass longer
     running = max(1.0, min(served.batch, largest_batch))
     of_role = {"prefill": _felt_reading, "decode": _felt_writing}
     found = of_role.get(served.role, _felt_together)(rank, served, running)
@@ -174,6 +177,7 @@ def felt(rank: Rank, served: Served, largest_batch: float) -> Felt:
         batch=served.batch,
         lengths=(served.n_input_tokens, served.n_output_tokens),
     )
+    # kernels, engines and what was never measured err apart from each other: squares add up
     further = [one.deviation_fraction for one in outside]
     of_tpot, of_ttft = (
         math.hypot(deviation(name, kind, which), *further) for which in ("TPOT", "TTFT")
@@ -189,6 +193,8 @@ def felt(rank: Rank, served: Served, largest_batch: float) -> Felt:
 
 def _decoding(rank: Rank, served: Served, running: float) -> Tokens:
     """The decode pass of a rank, whose stages work on as many parts of the batch."""
+    # with fewer sequences than stages some stages have no pass
+    # of n tokens the i-th attends to i of the answer, itself too: (n + 1) / 2 on average
     return Tokens(
         decoding=running / min(rank.n_stages, running),
         positions=served.n_positions,
@@ -204,9 +210,11 @@ def _felt_reading(rank: Rank, served: Served, running: float) -> Felt:
     """
     engine, new = served.engine, served.n_new_tokens
     n_chunks = math.ceil(new / served.chunk_tokens)
+    # equal chunks: the i-th of n has i − 1 behind it, (n − 1) / 2 on average
     each = new / n_chunks
     shared = served.chunk_tokens // new if n_chunks == 1 else 1
     running = min(running, rank.n_stages * shared)
+    # those in flight are dealt to the stages; fewer than stages have a pass each
     turns = min(rank.n_stages, running)
     behind = served.n_input_tokens - new + each * (n_chunks - 1) / 2
     reads = _pass(rank, served, Tokens(prompts=running / turns, read=each, past=behind))
@@ -251,7 +259,9 @@ def _felt_together(rank: Rank, served: Served, running: float) -> Felt:
     both = _pass(rank, served, decoding.beside(reading)) if engine.mixes_prefill else prefill
     itl = decode.seconds + beside_s + _drafting_s(rank, served, decoding)
     both_s = max(both.seconds, prefill.seconds)  # decodes beside it make no pass shorter
+    # an engine that mixes decodes in that pass too; any other decodes nothing meanwhile
     grown = both_s - (decode.seconds if engine.mixes_prefill else 0.0)
+    # a pass that is longer by Δ holds each stage up by Δ / stages, and prompts that share it once
     added = n_chunks * max(0.0, grown + launched_s) / (reading.prompts * rank.n_stages)
     between = itl / served.n_yielded
     errors = (decode.error(beside_s), prefill.error(launched_s))
@@ -286,6 +296,7 @@ def _felt_together(rank: Rank, served: Served, running: float) -> Felt:
         ttft_s=ttft,
         itl_s=itl,
         queue_s=max(served.batch / running - 1, 0.0) * (n_out * tpot + added),
+        # of decode passes and of prompts apart, each on what it has of the time
         tpot_error=math.hypot(errors[0] * between, errors[1] * (tpot - between)) / tpot,
         ttft_error=errors[1],
         decode_error=errors[0],
@@ -363,6 +374,7 @@ def _reading(rank: Rank, served: Served, running: float) -> tuple[Tokens, float,
     n_chunks = float(math.ceil(new / room))
     each = new / n_chunks
     most = max(1.0, math.floor(room / each)) if n_chunks == 1 else 1.0
+    # a single wave comes all at once; else the others ask once each in the width of their wave
     together = running
     if served.n_waves != 1:
         turns = Turns(

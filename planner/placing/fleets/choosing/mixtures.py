@@ -109,6 +109,7 @@ def _of_model(market: Market, name: str, rest: Sequence[PlannedPool]) -> _Mixing
         i for i, it in enumerate(market.streams) if it.model.name == name and {*it.parts} == {WHOLE}
     ]
     units = sorted({*chain(*(market.streams[i].units for i in mine))})
+    # programs choose among all sets of classes: each of them has to be a stream
     if not 2 <= len(units) <= MOST_SHARING or len(mine) != 2 ** len(units) - 1:
         return None
     sorts = _sorts(market, mine)[:MOST_SORTS]
@@ -136,6 +137,7 @@ def _sorts(market: Market, streams: Sequence[int]) -> list[dict[int, NodeConfigu
 
 def _beyond(build: MixedBuilder, name: str, n_of: Sequence[int], counts: IntArray) -> None:
     """Rows that let one count at least be larger."""
+    # of what is no more than counts that failed all fail: z_k = 1 asks for n_k > n, one z is 1
     more = [build.column(f"{name}_{k}", 1.0, is_whole=True) for k in range(len(n_of))]
     for j, column, n in zip(more, n_of, counts.tolist(), strict=True):
         build.row(f"{name}_{j}", {column: 1.0, j: -(n + 1.0)}, 0.0, np.inf)
@@ -185,6 +187,7 @@ class _Mixing(PoolTrials):
             used = [self.sorts[k][i] for (k, i), j in x_of.items() if values[j] > 1.0 / WHOLE]
             if sum(self._is_less(one) for one in used):  # all of them are looked at
                 continue
+            # a class may be given out more than once: its parts are made to add up to one
             shares = np.zeros((len(self.sorts), len(self.units)))
             for (k, i), j in x_of.items():
                 shares[k, self.members(i)] += values[j]
@@ -230,6 +233,7 @@ class _Mixing(PoolTrials):
 
         for sizes in sizes_of(counts.tolist()):
             sorts, n = np.array(sizes).T
+            # to begin with, pools of a sort have of its share what they have of its replicas
             even = shares[sorts] * (n / counts[sorts])[:, None]
             lateness = partial(self.lateness, sizes)
             for improved in divisions(even, self._work[sorts], lateness, is_spent):
