@@ -24,19 +24,19 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 113_294,
-    "lines of code": 76_550,
-    "modules": 614,
+    "lines": 114_018,
+    "lines of code": 76_905,
+    "modules": 616,
     "entries of the largest folder below": 25,
-    "modules of more than 300 lines": 37,
+    "modules of more than 300 lines": 35,
     "files that options touch": 99,
     "… the widest of them": 30,
     "… on average, in tenths": 52,
     "files that limits touch": 110,
     "entries at the top": 20,
-    "functions of more than 10 branches": 119,
+    "functions of more than 10 branches": 66,
     "builders of certificates": 3,
-    "deletion filters": 2,
+    "deletion filters": 1,
     "records of a conflict": 3,
     "mixed tuples as parameters": 32,
 }
