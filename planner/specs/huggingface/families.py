@@ -24,7 +24,7 @@ def latent(f: Fields, traits: Traits) -> Body:
     """
     d_model = f.count("d_model")
     f.dismiss("d_head", "n_kv_heads")  # keys are made of the latent, as many as there are heads
-    indexers = _indexers(f)
+    indexers, feeds = _indexers(f), ffns(f, traits)
     mixers: list[Mixer] = [_attention(f, indexer) for indexer in indexers]
     if f.has("attention_layers"):
         f.dismiss("linear_layers")
@@ -32,7 +32,7 @@ def latent(f: Fields, traits: Traits) -> Body:
         mixers = [mixers[0] if full else delta for full in attending(f, first=1)]
     layers = tuple(
         Layer(mixer=mixer, ffn=ffn, n_norm_params=2 * d_model)
-        for mixer, ffn in zip(mixers, ffns(f, traits), strict=True)
+        for mixer, ffn in zip(mixers, feeds, strict=True)
     )
     n_predictors = f.count("n_predictors", 0, least=0)
     return Body(

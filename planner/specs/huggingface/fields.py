@@ -76,6 +76,10 @@ class Fields:
             return self._wrong(meaning, "is neither true nor false", default)
         return value
 
+    def switch(self, meaning: str, *, default: bool) -> bool:
+        """A flag that few families have: where it is not there, nothing is assumed of it."""
+        return self.flag(meaning, default=default) if self.has(meaning) else default
+
     def text(self, meaning: str, default: str = "") -> str:
         value = self._value(meaning)
         if value is None:

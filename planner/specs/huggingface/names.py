@@ -95,7 +95,6 @@ MEANINGS: Mapping[str, tuple[str, ...]] = {
     "first_dense": ("first_k_dense_replace", "moe_layer_start_index"),
     "last_sparse": ("moe_layer_end_index",),
     "expert_interval": ("moe_layer_interval",),
-    "n_skipped": ("moe_layer_num_skipped",),
     "sparse_every": ("moe_layer_freq", "decoder_sparse_step", "interleave_moe_layer_step"),
     "dense_layers": ("mlp_only_layers",),
     "sparse_layers": ("moe_layers",),

@@ -93,7 +93,7 @@ def grouped(f: Fields, traits: Traits, reach: Reach = ("all", None)) -> GroupedA
     other = n_heads if traits.sinks else 0
     if has_bias if traits.qkv_bias is None else traits.qkv_bias:
         other += d_queries + 2 * d_keys
-    if f.flag("has_output_bias", default=has_bias if traits.o_bias is None else traits.o_bias):
+    if f.switch("has_output_bias", default=has_bias if traits.o_bias is None else traits.o_bias):
         other += f.count("d_model")
     norms_heads = f.flag("has_qk_norm", default=bool(traits.qk_norm) and traits.qk_norm_default)
     if norms_heads:

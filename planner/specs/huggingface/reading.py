@@ -136,7 +136,7 @@ def _architecture(
     d_model = fields.count("d_model")
     vocab_size = fields.count("vocab_size", body.vocab_by_default)
     is_tied = fields.flag("is_tied", default=body.tied_by_default)
-    n_biases = vocab_size if fields.flag("has_head_bias", default=traits.head_bias) else 0
+    n_biases = vocab_size if fields.switch("has_head_bias", default=traits.head_bias) else 0
     n_context = context_of(fields, traits)
     saved_as, faults = format_of_dtype(fields.raw("dtype"), found.shown, "dtype")
     quantized, more = _quantized(found, table, body)

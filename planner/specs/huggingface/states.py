@@ -184,7 +184,8 @@ def mamba2(f: Fields, n_heads: int, d_head: int, *, is_normed: bool = True) -> R
 
 def mamba2_beside(f: Fields, *, is_normed: bool = True) -> Recurrence:
     """Mamba 2 in models with attention too, whose heads may be left to the width of the state."""
-    d_inner = f.count("d_state_inner", f.count("expansion", 2) * f.count("d_model"))
+    d_usual = f.count("expansion", 2) * f.count("d_model")
+    d_inner = f.optional("d_state_inner") or d_usual
     n_heads = f.count("n_state_heads")
     if f.raw("d_state_head") in (None, "auto"):
         return mamba2(f, n_heads, max(1, d_inner // n_heads), is_normed=is_normed)

@@ -18,6 +18,11 @@ PUBLISHED = {
     "gemma-3-27b-it": 131_072,  # the family's own, of which the factor is part
     "falcon-180B": 2048,  # the family's own
     "phi-4": 16_384,
+    "c4ai-command-r-plus": 131_072,  # `model_max_length`, beside 8,192 positions
+    "Kimi-Linear-48B-A3B-Instruct": 1_048_576,
+    "Olmo-3-32B-Think": 65_536,  # yarn, by 8 of 8,192
+    "dbrx-base": 32_768,
+    "v6-Finch-1B6-HF": None,
 }
 
 
