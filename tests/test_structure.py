@@ -24,7 +24,7 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 114_018,
+    "lines": 114_013,
     "lines of code": 76_905,
     "modules": 616,
     "entries of the largest folder below": 25,

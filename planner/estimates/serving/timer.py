@@ -155,8 +155,7 @@ class Timer:
             for drafts in self.drafts:
                 some, can = self.offered(block, drafts)
                 parts.append(self.exact(some.take(can), drafts, memory_scale))
-        # of no cuts, all columns without a row
-        if not parts:
+        if not parts:  # of no cuts, all columns without a row
             parts.append(self.exact(cuts, None, memory_scale))
         return replace(joined_choices(parts), is_cut=is_cut)
 

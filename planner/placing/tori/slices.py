@@ -214,8 +214,7 @@ def slice_configurations(
         places.append(rows[some.opening])
         found += some.configurations
     which, opening = np.concatenate(whiches), np.concatenate(places)
-    # by opening, whatever speed each came by
-    order = np.lexsort([which, opening])
+    order = np.lexsort([which, opening])  # by opening, whatever speed each came by
     return OfferedOnTorus(configurations=tuple(found), which=which[order], opening=opening[order])
 
 
@@ -298,8 +297,7 @@ def without_tiled(
     def does(i: int, k: int, n_most: int) -> bool:
         """Whether at most so many copies of k do for i."""
         n_copies = max(1, ceil(found[i].output_tokens_per_s / found[k].output_tokens_per_s))
-        # no number of slow copies is quick: one does, or none
-        if by_latency:
+        if by_latency:  # no number of slow copies is quick: one does, or none
             n_copies = 1 if found[k].tpot_s <= found[i].tpot_s else n_most + 1
         return n_copies <= n_most and n_copies * n_bytes[k] <= n_bytes[i]
 
@@ -400,8 +398,7 @@ def _located(one: SliceConfiguration, placed: Openings, row: int, axes: IntArray
         np.meshgrid(*(np.arange(n) for n in one.pattern.dimensions), indexing="ij"), axis=-1
     ).reshape(-1, 3)
     at = np.zeros_like(inside)
-    # ranks keep the order of the mesh, whichever way it is turned
-    at[:, axes] = inside
+    at[:, axes] = inside  # ranks keep the order of the mesh, whichever way it is turned
     at = (at + placed.first[row]) % placed.orientation[row]  # lines begin behind a failed link
     at = (at + placed.offset[row]) % np.array(placed.pool)
     return LocatedSlice(

@@ -210,8 +210,7 @@ def _felt_reading(rank: Rank, served: Served, running: float) -> Felt:
     """
     engine, new = served.engine, served.n_new_tokens
     n_chunks = math.ceil(new / served.chunk_tokens)
-    # equal chunks: the i-th of n has i − 1 behind it, (n − 1) / 2 on average
-    each = new / n_chunks
+    each = new / n_chunks  # equal chunks: the i-th of n has i − 1 behind it, (n − 1) / 2 on average
     shared = served.chunk_tokens // new if n_chunks == 1 else 1
     running = min(running, rank.n_stages * shared)
     # those in flight are dealt to the stages; fewer than stages have a pass each
