@@ -63,7 +63,6 @@ def short_convolution(f: Fields) -> Recurrence:
     Source: transformers, `Lfm2ShortConv`.
     """
     d_model, n_taps = f.count("d_model"), f.count("n_conv_taps")
-    has_bias = f.flag("has_conv_bias", default=False)
     return Recurrence(
         kind="convolution",
         n_heads=d_model,
@@ -74,12 +73,8 @@ def short_convolution(f: Fields) -> Recurrence:
         d_conv=d_model,
         n_input_columns=3 * d_model,
         n_output_rows=d_model,
-        n_other_params=n_taps * d_model + (5 * d_model if has_bias else 0),
+        n_other_params=(n_taps + 5 * f.flag("has_conv_bias", default=False)) * d_model,
     )
-
-
-_RWKV6_NARROW = ((32, 64), (64, 128))
-"""Of projections that make mixes, and decays: widths below 4,096 channels, and at them."""
 
 
 def rwkv6(f: Fields) -> Recurrence:
@@ -93,7 +88,7 @@ def rwkv6(f: Fields) -> Recurrence:
     f.dismiss("n_heads")  # of whatever else a config says, there are as many as fit
     if f.is_sound("d_linear", "d_linear_head") and n_heads * d_head != d_inner:
         f.fault("d_linear_head", f"does not divide the width of time mixing, {d_inner}")
-    d_mix, d_decay = (narrow[d_model == 4096] for narrow in _RWKV6_NARROW)
+    d_mix, d_decay = (64, 128) if d_model == 4096 else (32, 64)  # of projections that make these
     mixes = 6 * d_model + 2 * 5 * d_mix * d_model
     decays = d_inner + d_decay * (d_model + d_inner) + d_inner
     return Recurrence(
