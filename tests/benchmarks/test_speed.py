@@ -13,8 +13,9 @@ from planner.layouts.layer import residence
 from planner.layouts.options import all_layouts
 from planner.specs.ask.defaults import DEFAULT_WORKLOAD
 from planner.specs.files.reading import load_cluster, load_model
-from planner.verifier import scalar
-from planner.verifier.scalar.shapes import Layout
+from planner.verifier.scalar.memory import held_bytes
+from planner.verifier.scalar.shapes import Layout, ScalarMesh
+from planner.verifier.scalar.times import step_time
 from tests.benchmarks.speed import CHAT, COMMANDS, GUARDED, WORSE, Bench, Ratios, known
 from tests.clocks import least_s
 from tests.estimates.step_times import step_times
@@ -79,7 +80,7 @@ def test_arrays_estimate_100000_candidates_100_times_faster_than_one_at_a_time()
     def one(row):
         mesh_row = int(layouts.mesh[row])
         meshes = machine.meshes
-        mesh = scalar.ScalarMesh(
+        mesh = ScalarMesh(
             axes=tuple(map(int, meshes.axis_size[mesh_row])),
             wraps=tuple(map(bool, meshes.axis_wraps[mesh_row])),
             is_switch=False,
@@ -99,8 +100,8 @@ def test_arrays_estimate_100000_candidates_100_times_faster_than_one_at_a_time()
             weights_format="bf16",
         )
         enters = {"batch": int(batches[row, 0]), "n_new_tokens": work.n_new_tokens}
-        scalar.held_bytes(layout, n_cached_tokens=work.n_cached_tokens, **enters)
-        return scalar.step_time(
+        held_bytes(layout, n_cached_tokens=work.n_cached_tokens, **enters)
+        return step_time(
             layout,
             cluster.device,
             cluster.fabric,

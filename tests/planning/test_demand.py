@@ -28,7 +28,7 @@ from planner import (
 from planner.estimates.phases import passes
 from planner.programs import deployment as program
 from planner.specs.records.devices import FORMAT_BYTES
-from planner.verifier import scalar
+from planner.verifier.scalar.replicas import places
 from tests import requests
 from tests.planning.test_planning import (
     BATCHES,
@@ -66,7 +66,7 @@ def enumerated(cluster, targets):
     usable = cluster.device.hbm_bytes - cluster.device.reserve_bytes
     demand, n_output = targets.demand_tokens_per_s, WORKLOAD.n_output_tokens
     for mesh, n_devices in referee_meshes(cluster):
-        room = len(scalar.places(cluster.fabric, mesh))
+        room = len(places(cluster.fabric, mesh))
         if targets.n_devices is not None:
             room = min(room, targets.n_devices // n_devices)
         if not room:

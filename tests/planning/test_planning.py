@@ -12,8 +12,9 @@ from planner import NoPlanError, RequestError, SolverOptions, Targets, Workload,
 from planner.estimates.candidates import machine_of
 from planner.estimates.phases import passes
 from planner.specs.records.devices import FORMAT_BYTES
-from planner.verifier import scalar
-from planner.verifier.scalar.shapes import Layout
+from planner.verifier.scalar.memory import held_bytes
+from planner.verifier.scalar.shapes import Layout, ScalarMesh
+from planner.verifier.scalar.times import step_time
 from tests import requests
 from tests.requests import MODEL, WORKLOAD, nodes, torus
 
@@ -35,7 +36,7 @@ def referee_meshes(cluster):
     meshes = machine_of(cluster, MODEL).meshes
     for row in range(len(meshes)):
         yield (
-            scalar.ScalarMesh(
+            ScalarMesh(
                 axes=tuple(map(int, meshes.axis_size[row])),
                 wraps=tuple(map(bool, meshes.axis_wraps[row])),
                 is_switch=bool(meshes.axis_is_switch[row].any()),
@@ -64,14 +65,14 @@ def phase_choices(cluster, mesh, *, stored, weights_format, work, batches, parts
             weights_format=weights_format,
         )
         enters = {"batch": batch, "n_new_tokens": work.n_new_tokens}
-        time = scalar.step_time(
+        time = step_time(
             layout,
             cluster.device,
             cluster.fabric,
             n_context_tokens=work.n_context_tokens,
             **enters,
         )
-        held = scalar.held_bytes(
+        held = held_bytes(
             layout,
             n_cached_tokens=work.n_cached_tokens,
             n_found_tokens=work.n_found_tokens,
