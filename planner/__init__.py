@@ -218,8 +218,8 @@ def __getattr__(name: str) -> object:
     name = _ALIASES.get(name, name)
     if name not in _HOMES:
         raise AttributeError(f"module `planner` has no attribute `{name}`")
-    found: object = getattr(import_module(_HOMES[name]), name)
-    return found
+    value: object = getattr(import_module(_HOMES[name]), name)
+    return value
 
 
 def __dir__() -> list[str]:

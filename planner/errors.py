@@ -74,8 +74,8 @@ class RequestError(PlannerError):
     @classmethod
     def raise_if_any(cls, problems: Iterable[Problem], *, hint: str = "") -> None:
         """Go on only if there are no problems; each is told once."""
-        if found := list(dict.fromkeys(problems)):
-            raise cls(found, hint=hint)
+        if distinct := list(dict.fromkeys(problems)):
+            raise cls(distinct, hint=hint)
 
 
 class SpecError(RequestError):

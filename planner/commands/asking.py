@@ -118,14 +118,14 @@ def _usual_runtimes(
     from planner.specs.files.reading import load_architecture
     from planner.specs.records.runtimes import ROOFLINE
 
-    found: dict[str, None] = {}
+    usual: dict[str, None] = {}
     for text, cluster in product(texts, clusters):
         engines: tuple[str, ...] = ()
         if cluster is not None and engines_on(cluster):  # most pools need no model for that
             with suppress(RequestError):
                 engines = engines_of(load_architecture(text), cluster)
-        found |= dict.fromkeys(engines or (ROOFLINE.name,))
-    return tuple(found)
+        usual |= dict.fromkeys(engines or (ROOFLINE.name,))
+    return tuple(usual)
 
 
 def _variants(said: Said, models: Sequence[str]) -> tuple[str, ...]:
@@ -154,17 +154,17 @@ def _layout_problems(
     from planner.specs.ask.quality import variant_problems
     from planner.specs.ask.targets import OF_ONE_MODEL
 
-    asked = {name: value for name, value in keywords.items() if name not in OF_SURVEYS}
-    asked.setdefault("objective", "cost")
+    options = {name: value for name, value in keywords.items() if name not in OF_SURVEYS}
+    options.setdefault("objective", "cost")
     is_alone = len(models) * len(clusters) == 1 and not keywords.get("by")
     problems: list[Problem] = []
     for model, cluster in product(models, clusters):
         try:
-            make_request(model, cluster, kv_formats=keywords.get("kv_formats"), **asked)
+            make_request(model, cluster, kv_formats=keywords.get("kv_formats"), **options)
         except RequestError as error:
             problems += [p for p in error.problems if is_alone or p.where not in OF_ONE_MODEL]
         if not is_survey:
-            problems += variant_problems(model, keywords["variants"], asked["workload"])
+            problems += variant_problems(model, keywords["variants"], options["workload"])
     return list(dict.fromkeys(problems))
 
 

@@ -36,7 +36,7 @@ def audit(said: Said) -> Answer:
     engine = said.engine or ROOFLINE.name
     is_layouts = engine in LAYOUT_RUNTIMES
     said.refuse_under((engine,))
-    asked = read_layouts(said) if is_layouts else read_engines(said, ())
+    options = read_layouts(said) if is_layouts else read_engines(said, ())
     load: Callable[[str], Any] = load_model if is_layouts else load_architecture
     model, cluster = said.load("--model", load), said.load("--topology", load_cluster)
     for pool in said.priced([cluster] if cluster else []):
@@ -46,7 +46,7 @@ def audit(said: Said) -> Answer:
     else:
         model = with_expert_loads(model, said)
         collect_machines([cluster] if cluster else [], (engine,), said)
-    runs = said.sets() | {name: asked[name] for name in ("workload", "options")}
+    runs = said.sets() | {name: options[name] for name in ("workload", "options")}
     runs["weights_format"] = _only(said, "--weights", runs.get("weights_format"))
     runs["kv_format"] = _only(said, "--kv", runs.get("kv_format"))
     if not is_layouts:
@@ -57,9 +57,9 @@ def audit(said: Said) -> Answer:
     files = ("--model", said.model, model.name), ("--topology", said.topology, cluster.name)
     named = partial(with_paths, written=files)
     if not is_layouts:
-        return _of_engine(said, named, model, cluster, degrees=asked["targets"].degrees, **runs)
+        return _of_engine(said, named, model, cluster, degrees=options["targets"].degrees, **runs)
     runs.pop("engine", None)
-    return _of_layouts(said, named, model, cluster, speculation=asked["speculation"], **runs)
+    return _of_layouts(said, named, model, cluster, speculation=options["speculation"], **runs)
 
 
 def _of_layouts(said: Said, named: Named, *pool: Any, **runs: Any) -> Answer:  # noqa: ANN401

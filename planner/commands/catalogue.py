@@ -28,9 +28,9 @@ def models(said: Said) -> Answer:
     if said.name is not None:
         return shown(said, lambda: _model(said.name))
     hint = "`plan models NAME` describes one, `plan --model NAME` plans for it"
-    found = list_files(Kind.MODEL)
-    facts = _facts(found, load_model, model_facts, lister="plan models")
-    return shown(said, lambda: listed("models", ("models", found, hint, facts)))
+    listings = list_files(Kind.MODEL)
+    facts = _facts(listings, load_model, model_facts, lister="plan models")
+    return shown(said, lambda: listed("models", ("models", listings, hint, facts)))
 
 
 def _model(name: str) -> Document:
@@ -56,12 +56,12 @@ def topologies(said: Said) -> Answer:
         return shown(said, lambda: _topology(said.name))
     clusters, fabrics = list_files(Kind.CLUSTER), list_files(Kind.FABRIC)
     lister = "plan topologies"
-    one = "`plan topologies NAME` describes one, `plan --topology NAME` plans on it"
+    hint = "`plan topologies NAME` describes one, `plan --topology NAME` plans on it"
     facts = _facts(clusters, load_cluster, cluster_facts, lister=lister)
     other = "`plan place --topology NAME` places on a fabric, as on any topology above"
     known = _facts(fabrics, load_pool, pool_facts, lister=lister)
     parts = (
-        ("topologies", clusters, one, facts),
+        ("topologies", clusters, hint, facts),
         ("fabrics of leaves and kinds", fabrics, other, known),
     )
     return shown(said, lambda: listed("topologies", *parts))
@@ -83,8 +83,8 @@ def devices(said: Said) -> Answer:
     from planner.results.listings import Devices
     from planner.specs.files.reading import load_device
 
-    found = _loaded(said.name, Kind.DEVICE, load_device, asked_by="plan devices")
-    return reported(said, Devices(devices=tuple(found)), is_one=said.name is not None)
+    records = _loaded(said.name, Kind.DEVICE, load_device, asked_by="plan devices")
+    return reported(said, Devices(devices=tuple(records)), is_one=said.name is not None)
 
 
 def engines(said: Said) -> Answer:
@@ -93,8 +93,8 @@ def engines(said: Said) -> Answer:
     from planner.results.listings import Engines
     from planner.specs.files.engines import load_engine
 
-    found = _loaded(said.name, Kind.ENGINE, load_engine, asked_by="plan engines")
-    return reported(said, Engines(engines=tuple(found)), is_one=said.name is not None)
+    records = _loaded(said.name, Kind.ENGINE, load_engine, asked_by="plan engines")
+    return reported(said, Engines(engines=tuple(records)), is_one=said.name is not None)
 
 
 def _loaded(
@@ -107,15 +107,15 @@ def _loaded(
     """The one that is named, or all that can be read; of others how to see their faults."""
     if name is not None:
         return [load(name, asked_by=asked_by)]
-    found = []
+    records = []
     for item in list_files(kind):
         try:
             with used_if_read():
-                found.append(load(item.name, asked_by=asked_by))
+                records.append(load(item.name, asked_by=asked_by))
         except RequestError as error:
             fact, remedy = _faulty(error, f"{asked_by} {item.name}")
             remark(Problem(where=item.file, fact=f"is left out: it {fact}", remedy=remedy))
-    return found
+    return records
 
 
 def _facts(
@@ -126,15 +126,15 @@ def _facts(
     lister: str,
 ) -> dict[str, str]:
     """A line for each, patterns by their first example; of a file with faults how to see them."""
-    found = {}
+    texts = {}
     for item in listings:
         name = item.examples[0] if item.examples else item.name
         try:
             with used_if_read():
-                found[item.name] = facts(load(name))
+                texts[item.name] = facts(load(name))
         except RequestError as error:
-            found[item.name] = ": ".join(_faulty(error, f"{lister} {name}"))
-    return found
+            texts[item.name] = ": ".join(_faulty(error, f"{lister} {name}"))
+    return texts
 
 
 def _faulty(error: RequestError, command: str) -> tuple[str, str]:

@@ -128,8 +128,8 @@ def stages(said: Said) -> Answer:
     said.check()
     assert model is not None
     assert groups is not None
-    asked = said.sets() | said.sets("SolverOptions") | {"groups": groups}
-    best = cut_stages(model, **asked, workload=Workload(**said.sets("Workload")))
+    options = said.sets() | said.sets("SolverOptions") | {"groups": groups}
+    best = cut_stages(model, **options, workload=Workload(**said.sets("Workload")))
     return reported(said, best)
 
 

@@ -88,17 +88,17 @@ def _parts(said: Said) -> tuple[TracePart, ...]:
     return parts
 
 
-def _rate(one: TracePart, rate: float | None) -> float:
+def _rate(part: TracePart, rate: float | None) -> float:
     """Of a class: its part of the whole, which is as in the trace where nothing is said."""
-    if one.trace is None:
+    if part.trace is None:
         return rate or 0.0
-    return one.trace.rate_per_s if rate is None else rate * len(one.trace) / one.trace.n_whole
+    return part.trace.rate_per_s if rate is None else rate * len(part.trace) / part.trace.n_whole
 
 
-def _name(one: TracePart, parts: Sequence[TracePart]) -> str:
+def _name(part: TracePart, parts: Sequence[TracePart]) -> str:
     """A class by its own name, by its model's where another has that too, or where it has none."""
-    others = [it for it in parts if it.of_class == one.of_class]
-    words = (one.of_class, one.model if len(others) > 1 or not one.of_class else "")
+    others = [it for it in parts if it.of_class == part.of_class]
+    words = (part.of_class, part.model if len(others) > 1 or not part.of_class else "")
     return " ".join(filter(None, words)) or "requests"
 
 

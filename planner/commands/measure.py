@@ -186,13 +186,13 @@ def _check_outputs(said: Said, answer: Calibration) -> None:
         RequestError: with all of them.
     """
     n_kernels = len(answer.table.kernels)
-    asked = (
+    outputs = (
         ("--output", said.output, n_kernels, "kernel"),
         ("--network", said.network, len(answer.fitted) - n_kernels, "collective"),
     )
     problems = [
         Problem(where=option, value=path, fact=f"no {what} is in the tables", remedy="leave it out")
-        for option, path, n_fitted, what in asked
+        for option, path, n_fitted, what in outputs
         if path is not None and not n_fitted
     ]
     if problems:

@@ -103,10 +103,10 @@ def read_placement(said: Said) -> dict[str, Any]:
 
     if said.is_given("--rate"):
         refuse_unsaid_lengths(said)
-    asked = {name: value for name, value in said.sets().items() if name not in OF_EACH_MODEL}
+    keywords = {name: value for name, value in said.sets().items() if name not in OF_EACH_MODEL}
     usual = {"n_input_tokens": 1, "n_output_tokens": 1}  # of a repair they are as before
     return {
-        **asked,
+        **keywords,
         "engine": said.engine or None,
         "workload": Workload(**usual | said.sets("Workload")),
         "targets": read_targets(said, placed("each")),
@@ -202,14 +202,14 @@ def repair(said: Said) -> Answer:
     if before is not None and not said.model:
         served = [one.model for one in before.request.models]
     n_output = _outputs(said, keywords, before)
-    asked = wishes_for(served, n_output, said)
+    demands = wishes_for(served, n_output, said)
     said.check()
     assert before is not None
     begin("placing replicas where they may move")
     answer = find(
         before,
         pool,
-        _models(said, asked, before.request),
+        _models(said, demands, before.request),
         state=state,
         loss=said.loss,
         **_changes(said, keywords, before.request),
@@ -267,7 +267,7 @@ def _altered(old: Any, said: dict[str, Any]) -> Any:  # noqa: ANN401 a record of
     return replace(old, **said) if said else None
 
 
-def _models(said: Said, asked: list[Serve], before: PlacementRequest) -> tuple[Serve, ...] | None:
+def _models(said: Said, demands: list[Serve], before: PlacementRequest) -> tuple[Serve, ...] | None:
     """What is wanted of each model, where anything of it is said anew."""
     # a workload or a target on the command line is meant for all models
     anew = {"workload": said.sets("Workload"), "targets": _targets_said(said)}
@@ -277,13 +277,13 @@ def _models(said: Said, asked: list[Serve], before: PlacementRequest) -> tuple[S
     if not any(map(said.is_given, parts)) and not own:
         return None
     stood = {one.model.name: one for one in before.models}
-    return tuple(_changed(one, stood.get(one.model.name), common) for one in asked)
+    return tuple(_changed(one, stood.get(one.model.name), common) for one in demands)
 
 
-def _changed(one: Serve, before: Serve | None, common: dict[str, None]) -> Serve:
+def _changed(demand: Serve, before: Serve | None, common: dict[str, None]) -> Serve:
     """A wish as it was, but for what is said."""
     if before is None:
-        return one
+        return demand
     names = ("demand_tokens_per_s", "replicas", "weights_formats", "kv_formats")
-    said = {name: value for name in names if (value := getattr(one, name)) is not None}
-    return replace(before, model=one.model, **said, **common)
+    said = {name: value for name in names if (value := getattr(demand, name)) is not None}
+    return replace(before, model=demand.model, **said, **common)

@@ -23,17 +23,17 @@ def plan(said: Said) -> Answer:
     from planner.specs.records.roles import TOGETHER
     from planner.specs.records.runtimes import is_table
 
-    roles, asked = read_plan(said)
+    roles, options = read_plan(said)
     is_usual = roles in ({}, {"roles": TOGETHER})  # which they are where nothing is said
-    if not is_usual or any(map(is_table, asked.runtimes)):
-        return _replicas(said, asked, roles)
+    if not is_usual or any(map(is_table, options.runtimes)):
+        return _replicas(said, options, roles)
     try:
-        best = _find(asked)
+        best = _find(options)
     except NoPlanError as error:
         conflict: Any = error.conflict
-        command = with_paths(conflict.command, asked.files)
+        command = with_paths(conflict.command, options.files)
         raise NoPlanError(replace(conflict, command=command)) from error
-    return reported(said, _as_written(best, asked))
+    return reported(said, _as_written(best, options))
 
 
 def read_plan(said: Said) -> tuple[dict[str, Any], Wanted]:
@@ -45,51 +45,51 @@ def read_plan(said: Said) -> tuple[dict[str, Any], Wanted]:
     from planner.commands.asking import wanted
 
     roles = read_roles(said)
-    asked = wanted(said)
-    if said.roles is None and asked.keywords["targets"].demand_tokens_per_s is None:
+    options = wanted(said)
+    if said.roles is None and options.keywords["targets"].demand_tokens_per_s is None:
         for name in filter(said.is_given, ("--sorts", "--sort-price")):
             fact, remedy = "is of replicas that serve a demand", "say how much: `--rate 8req/s`"
             said.refuse(name, fact, remedy, value="")
         said.check()
-    return roles, asked
+    return roles, options
 
 
-def _replicas(said: Said, asked: Wanted, roles: dict[str, Any]) -> Answer:
+def _replicas(said: Said, options: Wanted, roles: dict[str, Any]) -> Answer:
     """Replicas that have roles, or that a table lists: what `plan place` answers."""
     from planner.planning.mixing import replicas_of, unasked_of_replicas
 
-    keywords = _keywords(asked)
+    keywords = _keywords(options)
     if problems := unasked_of_replicas(keywords, roles):
         raise RequestError(problems)
-    (model,), (cluster,) = asked.models, asked.clusters
-    return reported(said, replicas_of(model, cluster, asked.runtimes or None, keywords, **roles))
+    (model,), (cluster,) = options.models, options.clusters
+    return reported(said, replicas_of(model, cluster, options.runtimes or None, keywords, **roles))
 
 
-def _keywords(asked: Wanted) -> dict[str, Any]:
+def _keywords(options: Wanted) -> dict[str, Any]:
     """Arguments of the library: of formats that are allowed, those that the model may take."""
-    keywords = dict(asked.keywords)
+    keywords = dict(options.keywords)
     allowed = keywords.pop("allowed_formats", None)
     if not allowed:
         return keywords
     from planner.planning.comparing import allowed_formats
 
-    runtime = asked.runtimes[0] if asked.runtimes else ""
-    model: Any = asked.models[0]
+    runtime = options.runtimes[0] if options.runtimes else ""
+    model: Any = options.models[0]
     weights, caches = allowed_formats(model, allowed, keywords["targets"], runtime)
     return {**keywords, "weights_formats": weights, "kv_formats": caches}
 
 
-def _find(asked: Wanted) -> AnyPlan:
+def _find(options: Wanted) -> AnyPlan:
     from planner.planning.plans import plan as find
     from planner.report.progress import ProgressLine
 
-    keywords = _keywords(asked)
-    (model,), (cluster,) = asked.models, asked.clusters
+    keywords = _keywords(options)
+    (model,), (cluster,) = options.models, options.clusters
     news = ProgressLine(objective=keywords["objective"]) if sys.stderr.isatty() else None
-    return find(model, cluster, asked.runtimes or None, **keywords, on_progress=news)
+    return find(model, cluster, options.runtimes or None, **keywords, on_progress=news)
 
 
-def _as_written(best: AnyPlan, asked: Wanted) -> AnyPlan:
+def _as_written(best: AnyPlan, options: Wanted) -> AnyPlan:
     """The plan, with files in its commands named by their paths, as the request did."""
     from planner.commands.options.reading import with_paths
     from planner.results.engines import EngineDeployment
@@ -97,7 +97,7 @@ def _as_written(best: AnyPlan, asked: Wanted) -> AnyPlan:
     deployment = best.deployment
     if not isinstance(deployment, EngineDeployment):
         return best
-    command = with_paths(deployment.command, asked.files)
+    command = with_paths(deployment.command, options.files)
     return replace(best, deployment=replace(deployment, command=command))
 
 
@@ -108,23 +108,23 @@ def pareto(said: Said) -> Answer:
     from planner.report.progress import SurveyLine
 
     line = SurveyLine()
-    asked = wanted(said)
+    options = wanted(said)
     curves = frontiers(
-        asked.models,
-        asked.clusters,
-        asked.runtimes,
-        **asked.keywords,
+        options.models,
+        options.clusters,
+        options.runtimes,
+        **options.keywords,
         on_case=line.on_case,
         on_points=line.on_points,
     )
     from planner.results.surveys import Curves
 
-    found = any(curve.frontier for curve in curves)
-    return reported(said, Curves(curves=tuple(curves)), code=_code(found), is_whole=said.all)
+    is_found = any(curve.frontier for curve in curves)
+    return reported(said, Curves(curves=tuple(curves)), code=_code(is_found), is_whole=said.all)
 
 
-def _code(found: object) -> int:
-    return FOUND if found else NoPlanError.exit_code
+def _code(answer: object) -> int:
+    return FOUND if answer else NoPlanError.exit_code
 
 
 def compare(said: Said) -> Answer:
@@ -135,12 +135,12 @@ def compare(said: Said) -> Answer:
     from planner.report.progress import SurveyLine
 
     roles = read_roles(said)
-    asked = wanted(said)
+    options = wanted(said)
     comparison = find(
-        asked.models,
-        asked.clusters,
-        asked.runtimes,
-        **asked.keywords,
+        options.models,
+        options.clusters,
+        options.runtimes,
+        **options.keywords,
         **roles,
         on_case=SurveyLine().on_case,
     )

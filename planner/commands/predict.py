@@ -110,7 +110,7 @@ def _of_layouts(said: Said) -> Answer:
     assert cluster is not None
     batch = said.batch or 1
     prefill = (said.prefill_batch or batch,) if said.engine == ROOFLINE.name else None
-    found = plan(
+    answer = plan(
         model,
         cluster,
         said.engine,
@@ -122,7 +122,7 @@ def _of_layouts(said: Said) -> Answer:
         prefill_batches=prefill,
         objective="throughput" if prefill else "latency",
     )
-    return reported(said, layout_prediction(found))
+    return reported(said, layout_prediction(answer))
 
 
 def _degrees(said: Said) -> Degrees:

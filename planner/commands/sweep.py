@@ -36,19 +36,19 @@ def sweep(said: Said) -> Answer:
     keywords["keep_answers"] = said.keep == "answers"
     folder = Path(said.folder or f"{Path(file).stem}.rows")
     line, began_s = _SweepLine(len(requests)), time.monotonic()
-    found: Sweep | None = None
+    read: Sweep | None = None
     try:
         with _cluster(said.dask) as cluster:
             keywords |= cluster
-            found = begin(requests, folder=folder, on_progress=line.tell, **keywords)
-            for _ in found:
+            read = begin(requests, folder=folder, on_progress=line.tell, **keywords)
+            for _ in read:
                 pass
     except KeyboardInterrupt:
-        n_done = 0 if found is None else len(found.rows)
+        n_done = 0 if read is None else len(read.rows)
         message = f"interrupted: {n_done:,} of {len(requests):,} requests are done and kept"
         message += f" in `{folder}`, and the same command goes on from there"
         return Answer(message=message, code=INTERRUPTED)
-    return _answer(found, folder, said, time.monotonic() - began_s)
+    return _answer(read, folder, said, time.monotonic() - began_s)
 
 
 @contextmanager
@@ -102,9 +102,9 @@ class _SweepLine:
         tell(lambda _: text)
 
 
-def _answer(found: Sweep, folder: Path, said: Said, elapsed_s: float) -> Answer:
+def _answer(sweep: Sweep, folder: Path, said: Said, elapsed_s: float) -> Answer:
     from planner.report.answers.sweeps import document
 
-    rows = [found.rows[one.index] for one in found.tasks]
+    rows = [sweep.rows[one.index] for one in sweep.tasks]
     made = partial(document, rows, folder=str(folder), elapsed_s=elapsed_s)
     return shown(said, made, code=min(row["code"] for row in rows))

@@ -41,12 +41,12 @@ def chances(loads: Sequence[float] | FloatArray, n_active: int) -> FloatArray:
     with np.errstate(invalid="ignore", divide="ignore"):
         sure = (left > 0) & (shares * left >= behind)
     n_sure = int(np.argmin(sure)) if not sure.all() else len(loads)
-    found = np.ones(len(loads))
+    drawn = np.ones(len(loads))
     if n_sure < len(loads):
         rest = behind[n_sure]
-        found[n_sure:] = shares[n_sure:] * (left[n_sure] / rest) if rest > 0 else 0.0
-    back = np.empty_like(found)
-    back[order] = found
+        drawn[n_sure:] = shares[n_sure:] * (left[n_sure] / rest) if rest > 0 else 0.0
+    back = np.empty_like(drawn)
+    back[order] = drawn
     return back
 
 

@@ -157,15 +157,15 @@ class CandidateTable:
         layouts, costs = self.arms.take(arms), self._costs[:, arms]
         work = passes(self.workload)
 
-        def phase(name: str, one: Pass, batches: IntArray) -> PhaseCandidates:
-            found = evaluate_phase(self.model, self.machine, layouts, one, batches, costs)
-            found.pass_s[~offered(self.machine.meshes, layouts, name, batches)] = np.inf
+        def phase(name: str, single: Pass, batches: IntArray) -> PhaseCandidates:
+            candidates = evaluate_phase(self.model, self.machine, layouts, single, batches, costs)
+            candidates.pass_s[~offered(self.machine.meshes, layouts, name, batches)] = np.inf
             if name in self._named:
-                found.pass_s[~self._named[name][arms]] = np.inf
-            return found
+                candidates.pass_s[~self._named[name][arms]] = np.inf
+            return candidates
 
-        def decode(one: Pass) -> PhaseCandidates:
-            return phase("decode", one, self.batches)
+        def decode(single: Pass) -> PhaseCandidates:
+            return phase("decode", single, self.batches)
 
         decodes = [decode(work["decode"])]
         if self.drafts is not None:
@@ -181,8 +181,8 @@ class CandidateTable:
     def _named(self) -> dict[str, BoolArray]:
         """Of each phase whose layout is asked for by name, the arms that have it, (N,)."""
         return {
-            phase: have_name(self.model, self.arms, self.machine.meshes, asked)
-            for phase, asked in self.asked.fixed().items()
+            phase: have_name(self.model, self.arms, self.machine.meshes, layout)
+            for phase, layout in self.asked.fixed().items()
         }
 
     @cached_property

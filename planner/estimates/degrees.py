@@ -47,47 +47,47 @@ def _unnamed(request: Request, machine: Machine, layouts: LayoutTable) -> list[P
     names, _ = names_of(request.model, layouts, machine.meshes)
     known = sorted({name for name, _ in names})
     problems = []
-    for phase, asked in request.targets.layouts.fixed().items():
-        if have_name(request.model, layouts, machine.meshes, asked).any():
+    for phase, layout in request.targets.layouts.fixed().items():
+        if have_name(request.model, layouts, machine.meshes, layout).any():
             continue
         fact = f"no layout of `{request.model.name}` on `{request.cluster.name}` is called so"
         remedy = f"there are {', '.join(f'`{one}`' for one in known[:MOST_NAMED])}"
         if len(known) > MOST_NAMED:
             remedy += f" and {len(known) - MOST_NAMED} more"
-        if any(asked.is_met(*name) for name in names):
-            fact = f"no pass of it is cut into {asked.n_microbatches} parts for a pipeline"
+        if any(layout.is_met(*name) for name in names):
+            fact = f"no pass of it is cut into {layout.n_microbatches} parts for a pipeline"
             remedy = f"{', '.join(str(n) for n in np.unique(layouts.n_microbatches))} can be"
-        elif any(replace(asked, attention=None).is_met(*name) for name in names):
+        elif any(replace(layout, attention=None).is_met(*name) for name in names):
             fact, remedy = (
                 "no layout of this name cuts attention so",
                 "leave out what it is cut over",
             )
-        value = f"{phase}={asked.text}"
+        value = f"{phase}={layout.text}"
         problems.append(Problem(where="--layout", value=value, fact=fact, remedy=remedy))
     return problems
 
 
 def _undivided(request: Request, machine: Machine, layouts: LayoutTable) -> list[Problem]:
     fixed = request.targets.degrees.fixed()
-    found = degrees_of(request.model, layouts, machine.meshes)
+    degrees = degrees_of(request.model, layouts, machine.meshes)
     pool = f"`{request.cluster.name}`"
     alone = [
-        _problem(name, degree, f"no mesh of {pool} has it", _nearest(found[name], degree))
+        _problem(name, degree, f"no mesh of {pool} has it", _nearest(degrees[name], degree))
         for name, degree in fixed.items()
-        if not (found[name] == degree).any()
+        if not (degrees[name] == degree).any()
     ]
-    if alone or _having(found, fixed).any():
+    if alone or _having(degrees, fixed).any():
         return alone
-    return [_together(found, fixed, pool)]
+    return [_together(degrees, fixed, pool)]
 
 
-def _together(found: dict[str, IntArray], fixed: dict[str, int], pool: str) -> Problem:
+def _together(degrees: dict[str, IntArray], fixed: dict[str, int], pool: str) -> Problem:
     """The last degree that no mesh has beside the ones before it."""
     names = list(fixed)
     for n_kept in range(1, len(names)):
         before = {name: fixed[name] for name in names[:n_kept]}
         name = names[n_kept]
-        here = found[name][_having(found, before)]
+        here = degrees[name][_having(degrees, before)]
         if not (here == fixed[name]).any():
             break
     others = " ".join(f"{DEGREE_OPTIONS[one]} {degree}" for one, degree in before.items())
@@ -95,17 +95,17 @@ def _together(found: dict[str, IntArray], fixed: dict[str, int], pool: str) -> P
     return _problem(name, fixed[name], fact, _nearest(here, fixed[name]))
 
 
-def _having(found: dict[str, IntArray], degrees: dict[str, int]) -> BoolArray:
-    size = len(next(iter(found.values())))
+def _having(values: dict[str, IntArray], degrees: dict[str, int]) -> BoolArray:
+    size = len(next(iter(values.values())))
     kept = np.ones(size, dtype=np.bool_)
     for name, degree in degrees.items():
-        kept &= found[name] == degree
+        kept &= values[name] == degree
     return kept
 
 
-def _nearest(found: IntArray, degree: int) -> tuple[int, ...]:
+def _nearest(values: IntArray, degree: int) -> tuple[int, ...]:
     """The next smaller and the next larger degree that there is."""
-    known = {*found.tolist()}
+    known = {*values.tolist()}
     below, above = ([n for n in known if n < degree], [n for n in known if n > degree])
     return (*([max(below)] if below else []), *([min(above)] if above else []))
 

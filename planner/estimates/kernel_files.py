@@ -74,15 +74,15 @@ def kernel_table(device: str, engine: str, experts_backend: str = "") -> KernelT
         SpecError: a file that is needed has faults; all are listed.
         RequestError: nothing was measured of experts by the backend.
     """
-    found = list(map(_found, files_of_device(device)))
-    loaded = _loaded(found)
-    tables = sorted(loaded, key=lambda one: (one.engine != engine, one.engine))
+    files = list(map(_found, files_of_device(device)))
+    loaded = _loaded(files)
+    tables = sorted(loaded, key=lambda table: (table.engine != engine, table.engine))
     kernels = _merged(tables)
-    _remark_idle(zip(found, loaded, strict=True), kernels, engine)
+    _remark_idle(zip(files, loaded, strict=True), kernels, engine)
     kernels = _with_assumed(kernels)
     if experts_backend:
         others = {key: kernel for key, kernel in kernels.items() if key[0] != EXPERTS}
-        kernels = others | _experts_by(experts_backend, found, device, engine)
+        kernels = others | _experts_by(experts_backend, files, device, engine)
     lacking = list(_lacking({family for family, _ in kernels}))
     if lacking:
         raise SpecError(lacking)
@@ -115,17 +115,17 @@ def _with_assumed(kernels: Kernels) -> Kernels:
     return kernels | {key: kernel for key, kernel in assumed if key[0] not in known}
 
 
-def _experts_by(backend: str, found: Iterable[Found], device: str, engine: str) -> Kernels:
+def _experts_by(backend: str, sources: Iterable[Found], device: str, engine: str) -> Kernels:
     """The kernels of experts that an engine's own tables have of one of its backends.
 
     Raises:
         RequestError: they have none.
     """
-    entries = _entries(found, engine)
+    entries = _entries(sources, engine)
     chosen = {
-        (one.family, one.format): from_fields(Kernel, one)
-        for one in entries
-        if one.backend == backend
+        (kernel.family, kernel.format): from_fields(Kernel, kernel)
+        for kernel in entries
+        if kernel.backend == backend
     }
     if not chosen:
         known = sorted({one.backend for one in entries} - {""})
@@ -141,9 +141,9 @@ def backend_problems(backend: str, engine: str) -> Iterator[Problem]:
         yield _unknown_backend(backend, sorted(known), f"{engine} on any device")
 
 
-def _entries(found: Iterable[Found], engine: str) -> list[KernelEntry]:
+def _entries(files: Iterable[Found], engine: str) -> list[KernelEntry]:
     """Kernels of files that can be read and are of an engine, before any wins over another."""
-    read = (file for one in found if (file := _read(one).file) is not None)
+    read = (file for one in files if (file := _read(one).file) is not None)
     return [entry for file in read if file.engine == engine for entry in file.kernel]
 
 
@@ -212,31 +212,31 @@ def _remark_idle(
 ) -> None:
     """A table of which nothing is taken, of an engine that no file describes, may be a slip."""
     known = [path.stem for path in files(Kind.ENGINE)]
-    for found, table in tables:
-        is_known = table.engine in (engine, *known) or shipped_as(found.path)
+    for file, table in tables:
+        is_known = table.engine in (engine, *known) or shipped_as(file.path)
         if is_known or any(taken[key] is one for key, one in table.kernels.items()):
             continue
         fact = f"is no engine that a file describes, and kernels of {engine} win over all of its"
         remedy = did_you_mean(table.engine, known)
         remark(
             Problem(
-                where=found.shown, key="table.engine", value=table.engine, fact=fact, remedy=remedy
+                where=file.shown, key="table.engine", value=table.engine, fact=fact, remedy=remedy
             )
         )
 
 
-def _loaded(found: list[Found]) -> list[KernelTable]:
+def _loaded(files: list[Found]) -> list[KernelTable]:
     """Tables in the order of their files; what another file of the user's wins over is remarked."""
     tables = []
     first: dict[tuple[str, str, str], Found] = {}
-    for one in found:
-        table = _table(one)
+    for file in files:
+        table = _table(file)
         tables.append(table)
         for family, form in table.kernels:
-            winner = first.setdefault((table.engine, family, form), one)
-            if winner is not one and not is_as_shipped(one.path):
+            winner = first.setdefault((table.engine, family, form), file)
+            if winner is not file and not is_as_shipped(file.path):
                 fact = f"has no effect beside that of `{winner.shown}`"
-                remark(Problem(where=one.shown, key="kernel", value=f"{family} {form}", fact=fact))
+                remark(Problem(where=file.shown, key="kernel", value=f"{family} {form}", fact=fact))
     return tables
 
 
@@ -248,18 +248,18 @@ def _lacking(known: Collection[str]) -> Iterator[Problem]:
         yield Problem(where=shown, key="kernel", value=name, fact=fact, remedy=remedy)
 
 
-def _table(found: Found) -> KernelTable:
+def _table(file: Found) -> KernelTable:
     """The table of a file.
 
     Raises:
         SpecError: it has faults; all are listed.
     """
-    read = _read(found, use=found.use(Kind.KERNELS))
-    problems = [*read.unread, *read.faults, *misnamed(found, read.name, "table")]
+    read = _read(file, use=file.use(Kind.KERNELS))
+    problems = [*read.unread, *read.faults, *misnamed(file, read.name, "table")]
     if read.file is None or read.table is None or problems:
         raise SpecError(problems)
-    if not is_as_shipped(found.path):
-        _remark_unused(read.file, found.shown)
+    if not is_as_shipped(file.path):
+        _remark_unused(read.file, file.shown)
     return read.table
 
 
@@ -282,12 +282,12 @@ class _Read:
     table: KernelTable | None = None
 
 
-def _read(found: Found, *, use: Use | None = None) -> _Read:
+def _read(file: Found, *, use: Use | None = None) -> _Read:
     try:
-        text = read_text(found.path, use=use)
+        text = read_text(file.path, use=use)
     except UnreadError as error:
-        return _Read(unread=(error.problem(found.shown),))
-    return _read_of(text, found.shown)
+        return _Read(unread=(error.problem(file.shown),))
+    return _read_of(text, file.shown)
 
 
 @lru_cache(maxsize=256)  # a device has several tables, and each is wanted more than once
@@ -314,8 +314,8 @@ def _table_of(file: KernelFile) -> KernelTable:
 
 def _provenance(kernels: dict[tuple[str, str], Kernel]) -> tuple[Provenance, ...]:
     return tuple(
-        Provenance(key=f"{family}.{number}", source=one.fit.source)
-        for (family, number), one in kernels.items()
+        Provenance(key=f"{family}.{number}", source=kernel.fit.source)
+        for (family, number), kernel in kernels.items()
     )
 
 
@@ -325,7 +325,7 @@ def _found(path: Path) -> Found:
 
 def _remark_unused(file: KernelFile, shown: str) -> None:
     """Families that files may hold and that no pass is timed by."""
-    for place, one in enumerate(file.kernel):
-        if one.family not in NEEDED:
+    for place, kernel in enumerate(file.kernel):
+        if kernel.family not in NEEDED:
             fact = "has no effect: passes are timed by the kernels of its parts"
-            remark(Problem(where=shown, key=f"kernel[{place}]", value=one.family, fact=fact))
+            remark(Problem(where=shown, key=f"kernel[{place}]", value=kernel.family, fact=fact))

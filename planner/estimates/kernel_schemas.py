@@ -59,14 +59,14 @@ lay_out(
 def file_faults(said: Mapping[str, Any]) -> Iterator[Finding]:
     """What is wrong with kernels beyond their shape; of values that are sound."""
     seen: set[tuple[str, str, str]] = set()
-    for place, one in enumerate(said.get("kernel", ())):
+    for place, entry in enumerate(said.get("kernel", ())):
         field = f"kernel[{place}]"
-        for inside, fact, remedy in (*_kernel_faults(one, said), *_fit_faults(one.fit)):
+        for inside, fact, remedy in (*_kernel_faults(entry, said), *_fit_faults(entry.fit)):
             yield Finding(f"{field}.{inside}", fact, remedy)
-        key = (one.family, one.format, one.backend)
-        if one.family and one.format and key in seen:
+        key = (entry.family, entry.format, entry.backend)
+        if entry.family and entry.format and key in seen:
             fact, remedy = "has this format already", "keep one of the two"
-            yield Finding(field, fact, remedy, value=one.family)
+            yield Finding(field, fact, remedy, value=entry.family)
         seen.add(key)
 
 
@@ -80,8 +80,8 @@ def _kernel_faults(entry: Any, said: Mapping[str, Any]) -> _Faults:  # noqa: ANN
         yield "backend", f"is of `{EXPERTS}` alone", "leave it out"
     if family and entry.format and entry.constants:
         n_sms = said.get("n_sms") or 0
-        found = kernel_faults(FAMILIES[family], entry.format, entry.constants, n_sms=n_sms)
-        yield from ((inside, fact, remedy) for inside, _, fact, remedy in found)
+        faults = kernel_faults(FAMILIES[family], entry.format, entry.constants, n_sms=n_sms)
+        yield from ((inside, fact, remedy) for inside, _, fact, remedy in faults)
 
 
 def _fit_faults(fit: Any) -> _Faults:  # noqa: ANN401

@@ -120,7 +120,7 @@ def draft_table(
     arms = all_layouts(machine.meshes, moe=draft.moe)
     formats = tuple(_draft_formats(draft, pair) for pair in targets)
     ends = np.searchsorted(arms.mesh, np.arange(len(machine.meshes) + 1)).tolist()
-    found: dict[tuple[int, int], tuple[IntArray, FloatArray, FloatArray]] = {}
+    drafts: dict[tuple[int, int], tuple[IntArray, FloatArray, FloatArray]] = {}
     for meshes in _runs(ends, max(1, AT_ONCE // len(batches))):
         check()
         rows = np.arange(ends[meshes.start], ends[meshes.stop])
@@ -129,12 +129,12 @@ def draft_table(
             here = np.arange(ends[mesh], ends[mesh + 1]) - rows[:1]
             for f in range(len(formats)):
                 good = here[_undominated(times[f, here], held[f, here])]
-                found[f, mesh] = rows[good], times[f, good], held[f, good]
-    n_ranks = max((len(rows) for rows, _, _ in found.values()), default=0)
+                drafts[f, mesh] = rows[good], times[f, good], held[f, good]
+    n_ranks = max((len(rows) for rows, _, _ in drafts.values()), default=0)
     size = len(formats), len(machine.meshes), n_ranks
     chosen = np.full(size, -1, dtype=np.int64)
     pass_s, held_bytes = (np.full((*size, len(batches)), np.inf) for _ in range(2))
-    for (f, mesh), (rows, time, n_bytes) in found.items():
+    for (f, mesh), (rows, time, n_bytes) in drafts.items():
         chosen[f, mesh, : len(rows)] = rows
         pass_s[f, mesh, : len(rows)], held_bytes[f, mesh, : len(rows)] = time, n_bytes
     return DraftTable(

@@ -22,14 +22,14 @@ from planner.topology.meshes import MeshTable
 def degrees_of(model: ModelSpec, layouts: LayoutTable, meshes: MeshTable) -> dict[str, IntArray]:
     """Degrees of each layout by name, (N,); `expert` only of models with experts."""
     shape = geometry(layouts, meshes)
-    found = {
+    degrees = {
         "tensor": shape.n_tensor / shape.n_data,
         "pipeline": shape.n_stages,
         "data": shape.n_data,
     }
     if model.moe:
-        found["expert"] = expert_ways(model, shape)
-    return {name: np.rint(ways[:, 0]).astype(np.int64) for name, ways in found.items()}
+        degrees["expert"] = expert_ways(model, shape)
+    return {name: np.rint(ways[:, 0]).astype(np.int64) for name, ways in degrees.items()}
 
 
 def have_degrees(
@@ -39,9 +39,9 @@ def have_degrees(
     fixed = degrees.fixed()
     kept = np.ones(len(layouts), dtype=np.bool_)
     if fixed:
-        found = degrees_of(model, layouts, meshes)
+        values = degrees_of(model, layouts, meshes)
         for name, degree in fixed.items():
-            kept &= found[name] == degree
+            kept &= values[name] == degree
     return kept
 
 
@@ -69,16 +69,16 @@ def names_of(model: ModelSpec, layouts: LayoutTable, meshes: MeshTable) -> tuple
 
 
 def have_name(
-    model: ModelSpec, layouts: LayoutTable, meshes: MeshTable, asked: PhaseLayout
+    model: ModelSpec, layouts: LayoutTable, meshes: MeshTable, layout: PhaseLayout
 ) -> BoolArray:
     """Which layouts are the one that is asked for, (N,)."""
-    if not asked.text or not len(layouts):
+    if not layout.text or not len(layouts):
         return np.ones(len(layouts), dtype=np.bool_)
     names, number = names_of(model, layouts, meshes)
-    named = np.array([asked.is_met(*name) for name in names], dtype=np.bool_)[number]
-    if asked.n_microbatches is None:
+    named = np.array([layout.is_met(*name) for name in names], dtype=np.bool_)[number]
+    if layout.n_microbatches is None:
         return named
-    return np.asarray(named & (layouts.n_microbatches == asked.n_microbatches))
+    return np.asarray(named & (layouts.n_microbatches == layout.n_microbatches))
 
 
 def _name(model: ModelSpec, layouts: LayoutTable, meshes: MeshTable, row: int) -> str:

@@ -80,9 +80,9 @@ def offered(meshes: MeshTable, layouts: LayoutTable, phase: str, batches: IntArr
         phase: `prefill` or `decode`.
         batches: sequences of a pass, (B,).
     """
-    found = np.ones((len(layouts), len(batches)), dtype=np.bool_)
+    is_offered = np.ones((len(layouts), len(batches)), dtype=np.bool_)
     if not layouts.apart.any():
-        return found
+        return is_offered
     rows = np.flatnonzero(layouts.apart)
     part = layouts.take(rows)
     batch_axes = spread(geometry(part, meshes), batches[None, :].astype(float)).batch_axes
@@ -94,19 +94,19 @@ def offered(meshes: MeshTable, layouts: LayoutTable, phase: str, batches: IntArr
         )
     )
     by_prefill = (part.apart == BY_PREFILL)[:, None]
-    found[rows] = tells == by_prefill if phase == "prefill" else tells | by_prefill
-    return found
+    is_offered[rows] = tells == by_prefill if phase == "prefill" else tells | by_prefill
+    return is_offered
 
 
 def n_offered(meshes: MeshTable, layouts: LayoutTable, phase: str, batches: IntArray) -> int:
     """How many layouts at how many batches `offered` offers to a phase."""
     rows = np.flatnonzero(layouts.apart)
-    found = (len(layouts) - len(rows)) * len(batches)
+    n_rows = (len(layouts) - len(rows)) * len(batches)
     at_once = max(1, AT_ONCE // max(1, len(batches)))
     for first in range(0, len(rows), at_once):
         some = layouts.take(rows[first : first + at_once])
-        found += int(np.count_nonzero(offered(meshes, some, phase, batches)))
-    return found
+        n_rows += int(np.count_nonzero(offered(meshes, some, phase, batches)))
+    return n_rows
 
 
 def _switch_axes(meshes: MeshTable, mesh: IntArray) -> tuple[IntArray, IntArray]:

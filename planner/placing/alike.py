@@ -48,34 +48,34 @@ from planner.specs.region import INSIDE, MEDIAN
 from planner.specs.validation.hints import from_fields
 
 
-def preferred(asked: Asked, search: Search) -> Search:
+def preferred(task: Asked, search: Search) -> Search:
     """The search with what is preferred of placements as good as each other, if that is known."""
     solution = search.solution
     if solution.answer is None or search.is_nothing or not solution.status.is_final:
         return search
-    if asked.request.objective in WITHOUT_ERROR:
-        return _alike(asked, search) if len(asked.wanted) == 1 else search
-    return _simplest(asked, search) if asked.request.prefer == SIMPLEST else search
+    if task.request.objective in WITHOUT_ERROR:
+        return _alike(task, search) if len(task.wanted) == 1 else search
+    return _simplest(task, search) if task.request.prefer == SIMPLEST else search
 
 
-def _alike(asked: Asked, search: Search) -> Search:
+def _alike(task: Asked, search: Search) -> Search:
     """The simplest of the optima whose replicas are all of one sort, if any is."""
     solution = search.solution
-    once = replace(asked.options, proof="one", gap=0.0)
-    for sort in _sorts(asked, search.offered.configurations, solution.objective):
+    once = replace(task.options, proof="one", gap=0.0)
+    for sort in _sorts(task, search.offered.configurations, solution.objective):
         if is_over():
             break
-        posed = search.offered.only((sort,)).posed(asked.aim())
+        posed = search.offered.only((sort,)).posed(task.aim())
         if not posed.program.n_columns:
             continue
-        found = solved(posed.program, once)
-        if _is_as_good(posed.program, found, search):
-            assert found.answer is not None
-            return replace(search, choice=Choice(posed=posed, counts=found.answer))
+        best = solved(posed.program, once)
+        if _is_as_good(posed.program, best, search):
+            assert best.answer is not None
+            return replace(search, choice=Choice(posed=posed, counts=best.answer))
     return search
 
 
-def _simplest(asked: Asked, search: Search) -> Search:
+def _simplest(task: Asked, search: Search) -> Search:
     """The simplest of all that lose less of the objective than its error.
 
     Fewest sorts of replicas, then devices, then stages and rows of these, then the best objective:
@@ -83,8 +83,8 @@ def _simplest(asked: Asked, search: Search) -> Search:
     """
     program, columns, counts = search.posed.program, search.posed.columns, search.solution.answer
     assert counts is not None
-    cuts, once = _cuts(columns), replace(asked.options, proof="one", gap=0.0)
-    error = _error(asked, columns, counts)
+    cuts, once = _cuts(columns), replace(task.options, proof="one", gap=0.0)
+    error = _error(task, columns, counts)
     ties = (cuts[0], *program.ties)
     within = keeping(replace(program, ties=ties, ties_within=error), counts)
     for tie in program.ties[:N_ALWAYS]:
@@ -94,31 +94,31 @@ def _simplest(asked: Asked, search: Search) -> Search:
         if solved(within, once).answer is not None:
             break
     for column in (*cuts, program.objective):
-        found = solved(replace(within, objective=column), once)
-        if found.answer is None or not found.status.is_final:
+        best = solved(replace(within, objective=column), once)
+        if best.answer is None or not best.status.is_final:
             return search
-        within, counts = limited(within, column, ceiling(total(column, found.answer))), found.answer
+        within, counts = limited(within, column, ceiling(total(column, best.answer))), best.answer
     value = placement_objective(program, counts)
-    if abs(value / search.solution.objective - 1.0) > _error(asked, columns, counts):
+    if abs(value / search.solution.objective - 1.0) > _error(task, columns, counts):
         return search  # its own error is smaller
     simpler = replace(search.solution, answer=counts, objective=value)
     return replace(search, solution=simpler, steps=())
 
 
-def _error(asked: Asked, columns: Columns, counts: Counts) -> float:
+def _error(task: Asked, columns: Columns, counts: Counts) -> float:
     """Of an objective that is predicted, its relative standard deviation: replicas err together."""
     copies = columns.replicas(counts.copies)
     used = [(columns.configurations[int(columns.which[j])], n) for j, n in copies]
-    is_slow = asked.request.objective == "latency"
+    is_slow = task.request.objective == "latency"
     weights = [n * (one.tpot_s if is_slow else one.output_tokens_per_s) for one, n in used]
-    errors = [_of_kernels(asked, one) for one, _ in used]
+    errors = [_of_kernels(task, one) for one, _ in used]
     return math.fsum(map(operator.mul, weights, errors)) / math.fsum(weights)
 
 
-def _of_kernels(asked: Asked, one: AnyConfiguration) -> float:
-    it = one.deployment()
+def _of_kernels(task: Asked, config: AnyConfiguration) -> float:
+    it = config.deployment()
     assert isinstance(it, EngineDeployment)
-    kind = kind_of(layers_of(asked.wanted[one.model].model))
+    kind = kind_of(layers_of(task.wanted[config.model].model))
     error = it.tpot_s.high / it.tpot_s.value - 1.0
     return kernels_share(error, it.engine, kind, "TPOT", it.outside)
 
@@ -131,10 +131,10 @@ def _cuts(columns: Columns) -> FloatArray:
     return np.concatenate([np.zeros((columns.n_parts, each.shape[1])), each]).T
 
 
-def _is_as_good(program: PlacementProgram, found: PlacementSolution, search: Search) -> bool:
+def _is_as_good(program: PlacementProgram, solution: PlacementSolution, search: Search) -> bool:
     """Whether it costs no more than what was found, over no more nodes."""
-    counts, other = found.answer, search.solution.answer
-    if counts is None or other is None or exceeds(found.objective, search.solution.objective):
+    counts, other = solution.answer, search.solution.answer
+    if counts is None or other is None or exceeds(solution.objective, search.solution.objective):
         return False
     return _spread(program, counts) <= _spread(search.posed.program, other)
 
@@ -144,57 +144,57 @@ def _spread(program: PlacementProgram, counts: Counts) -> float:
     return total(program.ties[0], counts) if program.ties else 0.0
 
 
-def _sorts(asked: Asked, configurations: Sequence[AnyConfiguration], most: float) -> Iterator[Sort]:
+def _sorts(task: Asked, configurations: Sequence[AnyConfiguration], most: float) -> Iterator[Sort]:
     """Those of which enough replicas may cost no more, the simplest first, then the idlest."""
-    (wish,) = asked.wanted
-    demand = (capacity_for(asked.request, wish) or 0.0) * KTOKEN
+    (wish,) = task.wanted
+    demand = (capacity_for(task.request, wish) or 0.0) * KTOKEN
     best: dict[Sort, AnyConfiguration] = {}
-    for one in configurations:
-        if one.role != TOGETHER:  # by itself it serves nobody
+    for config in configurations:
+        if config.role != TOGETHER:  # by itself it serves nobody
             continue
-        sort = sort_of(one)
-        if sort not in best or one.output_tokens_per_s > best[sort].output_tokens_per_s:
-            best[sort] = one
-    for sort, one in sorted(best.items(), key=lambda item: _order(item[1])):
-        share = demand / (one.output_tokens_per_s * KTOKEN)
+        sort = sort_of(config)
+        if sort not in best or config.output_tokens_per_s > best[sort].output_tokens_per_s:
+            best[sort] = config
+    for sort, config in sorted(best.items(), key=lambda item: _order(item[1])):
+        share = demand / (config.output_tokens_per_s * KTOKEN)
         n_replicas = max(math.ceil(share * (1.0 - RELATIVE_TOLERANCE)), wish.replicas or 0)
-        each = one.usd_per_hour if asked.request.objective == "rent" else float(one.n_devices)
+        each = config.usd_per_hour if task.request.objective == "rent" else float(config.n_devices)
         if not exceeds(n_replicas * each, most):
             yield sort
 
 
-def _order(one: AnyConfiguration) -> tuple[tuple[int, ...], float]:
-    return one.pattern.simplicity, -one.output_tokens_per_s
+def _order(config: AnyConfiguration) -> tuple[tuple[int, ...], float]:
+    return config.pattern.simplicity, -config.output_tokens_per_s
 
 
-def beside(asked: Asked, search: Search, found: Placement) -> Placement:
+def beside(task: Asked, search: Search, placement: Placement) -> Placement:
     """A placement with the best inside the measured region, and at what is predicted anywhere.
 
     Nothing is timed for them: the one leaves deployments out, the other counts them otherwise.
     """
-    if not asked.request.has_region:
-        return found
-    best = {belief: _other(asked, search, found, belief) for belief in (INSIDE, MEDIAN)}
-    return replace(found, inside=best[INSIDE], anywhere=best[MEDIAN])
+    if not task.request.has_region:
+        return placement
+    best = {belief: _other(task, search, placement, belief) for belief in (INSIDE, MEDIAN)}
+    return replace(placement, inside=best[INSIDE], anywhere=best[MEDIAN])
 
 
-def is_measured(one: Placed) -> bool:
+def is_measured(placed: Placed) -> bool:
     """Whether all its replicas are inside the measured region."""
-    deployments = [it.deployment for it in one.recipes]
+    deployments = [it.deployment for it in placed.recipes]
     return all(isinstance(it, EngineDeployment) and not it.outside for it in deployments)
 
 
-def _other(asked: Asked, search: Search, found: Placement, belief: str) -> OtherPlacement | None:
+def _other(task: Asked, search: Search, placement: Placement, belief: str) -> OtherPlacement | None:
     """The best by a belief; None where there is none, or nobody knows."""
     if is_over() or not search.solution.status.is_final:
         return None
-    best: Placement | None = found
-    if belief == MEDIAN or not is_measured(found):  # else nothing inside is better
-        best = _placed(asked, search, belief)
+    best: Placement | None = placement
+    if belief == MEDIAN or not is_measured(placement):  # else nothing inside is better
+        best = _placed(task, search, belief)
     if best is None:
         return None
-    value, least = best.certificate.objective, found.certificate.objective
-    sign = math.copysign(1.0, UNITS[asked.request.objective][0])
+    value, least = best.certificate.objective, placement.certificate.objective
+    sign = math.copysign(1.0, UNITS[task.request.objective][0])
     return from_fields(
         OtherPlacement,
         best,
@@ -203,15 +203,15 @@ def _other(asked: Asked, search: Search, found: Placement, belief: str) -> Other
     )
 
 
-def _placed(asked: Asked, search: Search, belief: str) -> Placement | None:
-    began_s, request, offered = time.perf_counter(), asked.request, search.offered
+def _placed(task: Asked, search: Search, belief: str) -> Placement | None:
+    began_s, request, offered = time.perf_counter(), task.request, search.offered
     assert isinstance(offered, OfferedOnNodes)
     request = replace(request, confidence=0.0) if belief == MEDIAN else request
-    asked = replace(asked, request=request)
+    task = replace(task, request=request)
     try:
-        other = searched(asked, offered.believing(belief))
+        other = searched(task, offered.believing(belief))
     except OutOfTimeError:
         return None
     if other.solution.answer is None or other.is_nothing or not other.solution.status.is_final:
         return None
-    return placement_of(asked, chosen_of(preferred(asked, other)), began_s=began_s)
+    return placement_of(task, chosen_of(preferred(task, other)), began_s=began_s)

@@ -225,20 +225,20 @@ def _problems(wanted: Sequence[Serve], targets: Targets, *, objective: str) -> l
         problems.append(Problem(where="models", value=name, fact=fact, remedy=remedy))
     fact = "is no limit of a replica by itself"
     remedy = "give `limits` of all, and each model's demand"
-    for one in wanted:
-        problems += _wish_faults(one, objective)
-        for kept in (one.targets, targets):
-            asked = kept.limits() if kept else {}
+    for demand in wanted:
+        problems += _wish_faults(demand, objective)
+        for kept in (demand.targets, targets):
+            limits = kept.limits() if kept else {}
             problems += [
                 Problem(where="targets", key=name, fact=fact, remedy=remedy)
-                for name in asked.keys() - {one.name for one in placed("each")}
+                for name in limits.keys() - {one.name for one in placed("each")}
             ]
     return list(dict.fromkeys(problems))
 
 
-def _wish_faults(one: Serve, objective: str) -> list[Problem]:
-    name, problems = one.model.name, []
-    demand, replicas = one.demand_tokens_per_s, one.replicas
+def _wish_faults(wish: Serve, objective: str) -> list[Problem]:
+    name, problems = wish.model.name, []
+    demand, replicas = wish.demand_tokens_per_s, wish.replicas
     if objective == "share" and demand is None:
         fact, remedy = "has no demand to serve a share of", "give one, or another objective"
         problems.append(Problem(where=name, fact=fact, remedy=remedy))

@@ -57,37 +57,37 @@ class Standing:
     shard_bytes: float
 
 
-def sharding_of(model: str, engine: str, one: AnyDeployment | PredictionRequest) -> Sharding:
+def sharding_of(model: str, engine: str, layout: AnyDeployment | PredictionRequest) -> Sharding:
     """How the ranks of a deployment share its weights: each engine cuts and packs them as its own.
 
     Ranks of rows of a table share them as others of the row's name, one of each.
     """
-    if isinstance(one, EngineDeployment | PredictionRequest):
+    if isinstance(layout, EngineDeployment | PredictionRequest):
         return Sharding(
             model=model,
-            weights_format=f"{one.formats.weights}, experts {one.formats.experts}",
+            weights_format=f"{layout.formats.weights}, experts {layout.formats.experts}",
             storage=engine,
-            axes=(one.n_tensor, one.n_data, one.n_expert_parallel),
-            n_stages=one.n_stages,
+            axes=(layout.n_tensor, layout.n_data, layout.n_expert_parallel),
+            n_stages=layout.n_stages,
         )
-    if isinstance(one, TableDeployment):
-        storage, axes = f"{engine}: {one.name}", (one.n_devices, 1, 1)
-        return from_fields(Sharding, one, model=model, storage=storage, axes=axes, n_stages=1)
-    mesh = one.mesh
-    return from_fields(Sharding, one, model=model, axes=mesh.axes, n_stages=mesh.n_stages)
+    if isinstance(layout, TableDeployment):
+        storage, axes = f"{engine}: {layout.name}", (layout.n_devices, 1, 1)
+        return from_fields(Sharding, layout, model=model, storage=storage, axes=axes, n_stages=1)
+    mesh = layout.mesh
+    return from_fields(Sharding, layout, model=model, axes=mesh.axes, n_stages=mesh.n_stages)
 
 
 def standing_of(placement: Placement) -> tuple[Standing, ...]:
     """The replicas of a placement as a repair sees them."""
     return tuple(
         Standing(
-            name=one.name,
-            sharding=sharding_of(one.model, recipe.engine, recipe.deployment),
-            devices=tuple(rank.device for rank in one.ranks),
+            name=replica.name,
+            sharding=sharding_of(replica.model, recipe.engine, recipe.deployment),
+            devices=tuple(rank.device for rank in replica.ranks),
             shard_bytes=recipe.weights_bytes,
         )
-        for one in placement.replicas
-        for recipe in [placement.recipes[one.recipe]]
+        for replica in placement.replicas
+        for recipe in [placement.recipes[replica.recipe]]
     )
 
 
@@ -228,5 +228,5 @@ Sort = tuple[int, str, str, str, Hashable]
 is free."""
 
 
-def sort_of(one: AnyConfiguration) -> Sort:
-    return one.model, one.engine, one.role, one.pattern.kind_name, one.pattern.shape
+def sort_of(config: AnyConfiguration) -> Sort:
+    return config.model, config.engine, config.role, config.pattern.kind_name, config.pattern.shape

@@ -40,26 +40,26 @@ def who_finds_none(solution: PlacementSolution) -> tuple[str, ...]:
     return (f"no placement, by {' and '.join(by)}",)
 
 
-def conflict_of(asked: Asked, search: Search) -> PlacementConflict:
+def conflict_of(task: Asked, search: Search) -> PlacementConflict:
     """The irreducible set of wishes that no placement grants together, by a deletion filter."""
-    posed = search.offered.posed(asked.aim(without=asked.wishes))
+    posed = search.offered.posed(task.aim(without=task.wishes))
     fits = most_copies(posed.program)[posed.columns.n_parts :] > 0
     fitting = [
         posed.columns.configurations[number] for number in np.unique(posed.columns.which[fits])
     ]
     able = {one.model for one in fitting if one.role == TOGETHER} | paired_models(posed)
-    hopeless = [_hopeless(asked, search, m) for m in range(len(asked.wanted)) if m not in able]
+    hopeless = [_hopeless(task, search, m) for m in range(len(task.wanted)) if m not in able]
     obstacles = [one for one in hopeless if one is not None]
     if not obstacles and search.solution.answer is not None:
-        obstacles = narrow_limits(asked.request.limits, fitting)
+        obstacles = narrow_limits(task.request.limits, fitting)
     if not obstacles:
         with suppress(OutOfTimeError):
-            names = _irreducible(asked, search)
-            obstacles = [_obstacle(asked, search, name, names) for name in names]
+            names = _irreducible(task, search)
+            obstacles = [_obstacle(task, search, name, names) for name in names]
     return PlacementConflict(
-        pool=asked.site.name,
-        n_free=asked.site.n_free,
-        n_devices=asked.site.n_devices,
+        pool=task.site.name,
+        n_free=task.site.n_free,
+        n_devices=task.site.n_devices,
         obstacles=tuple(obstacles),
         verified=(*who_finds_none(search.solution), *(() if obstacles else UNEXPLAINED)),
     )
@@ -97,22 +97,22 @@ def narrow_limits(
     ]
 
 
-def _hopeless(asked: Asked, search: Search, m: int) -> Obstacle | None:
+def _hopeless(task: Asked, search: Search, m: int) -> Obstacle | None:
     """A model of which no replica fits what is free, within its targets and without limits.
 
     Where all wishes are granted by nothing at all, none of the models has one that fits.
     """
-    wish = asked.wanted[m]
+    wish = task.wanted[m]
     if not is_wanted(wish, search.solution):
         return None
-    is_apart = asked.request.roles.name == APART
+    is_apart = task.request.roles.name == APART
     late = "no replica of prefill hands a cache over to one of decode before the first token is due"
     return Obstacle(
         name=f"targets {wish.model.name}",
         asked=1.0,
         reachable=0.0,
         dimension="1",
-        reason=f"{asked.site.reach}, or {late}" if is_apart else asked.site.reach,
+        reason=f"{task.site.reach}, or {late}" if is_apart else task.site.reach,
     )
 
 
@@ -134,34 +134,34 @@ def settled(solution: PlacementSolution) -> PlacementSolution:
     return solution
 
 
-def _solved(asked: Asked, program: PlacementProgram, network: Handover | None) -> PlacementSolution:
+def _solved(task: Asked, program: PlacementProgram, network: Handover | None) -> PlacementSolution:
     """Solved to the proof.
 
     Raises:
         OutOfTimeError: time ended before it.
     """
-    return settled(mastered(program, network, replace(asked.options, gap=0.0))[0])
+    return settled(mastered(program, network, replace(task.options, gap=0.0))[0])
 
 
-def _irreducible(asked: Asked, search: Search) -> list[str]:
+def _irreducible(task: Asked, search: Search) -> list[str]:
     """Wishes none of which can be left out without making a placement possible."""
 
     def has_none(rest: Collection[str]) -> bool:
-        without = [name for name in asked.wishes if name not in rest]
-        posed = search.offered.posed(asked.aim(without=without))
-        return _solved(asked, posed.program, posed.network).status is Status.INFEASIBLE
+        without = [name for name in task.wishes if name not in rest]
+        posed = search.offered.posed(task.aim(without=without))
+        return _solved(task, posed.program, posed.network).status is Status.INFEASIBLE
 
-    return irreducible(asked.wishes, has_none)
+    return irreducible(task.wishes, has_none)
 
 
-def _obstacle(asked: Asked, search: Search, name: str, names: Sequence[str]) -> Obstacle:
+def _obstacle(task: Asked, search: Search, name: str, names: Sequence[str]) -> Obstacle:
     """What one wish could be, if the others of its conflict hold."""
-    without = [*(wish for wish in asked.wishes if wish not in names), name]
+    without = [*(wish for wish in task.wishes if wish not in names), name]
     what, _, model = name.partition(" ")
-    limits = asked.request.limits
+    limits = task.request.limits
     if what in limits:
-        posed = search.offered.posed(asked.aim(without=without, objective=what))
-        solution = _solved(asked, posed.program, posed.network)
+        posed = search.offered.posed(task.aim(without=without, objective=what))
+        solution = _solved(task, posed.program, posed.network)
         return Obstacle(
             name=name,
             asked=limits[what],
@@ -171,14 +171,14 @@ def _obstacle(asked: Asked, search: Search, name: str, names: Sequence[str]) -> 
             dimension=QUANTITIES[what].dimension,
             reason=f"the least {what} of what is asked for",
         )
-    m = [one.model.name for one in asked.wanted].index(model)
-    wish, posed = asked.wanted[m], search.offered.posed(asked.aim(without=without))
+    m = [one.model.name for one in task.wanted].index(model)
+    wish, posed = task.wanted[m], search.offered.posed(task.aim(without=without))
     is_demand = what == "demand"
     if posed.network is None:
-        reachable = _most_of(asked, posed.program, m, is_demand=is_demand)
+        reachable = _most_of(task, posed.program, m, is_demand=is_demand)
     else:
-        reachable = _most_handed(asked, posed.program, posed.network, m)
-    most = (wish.targets or asked.request.targets).max_utilisation
+        reachable = _most_handed(task, posed.program, posed.network, m)
+    most = (wish.targets or task.request.targets).max_utilisation
     dimension, share = ("token/s", most) if is_demand else ("1", 1.0)
     return Obstacle(
         name=name,
@@ -189,7 +189,7 @@ def _obstacle(asked: Asked, search: Search, name: str, names: Sequence[str]) -> 
     )
 
 
-def _most_handed(asked: Asked, program: PlacementProgram, network: Handover, m: int) -> float:
+def _most_handed(task: Asked, program: PlacementProgram, network: Handover, m: int) -> float:
     """The most tokens a second that a model could have where caches are handed over.
 
     By halves, each proved: what others ask for is kept, and a demand is met or it is not.
@@ -201,17 +201,17 @@ def _most_handed(asked: Asked, program: PlacementProgram, network: Handover, m: 
         middle = (low + high) / 2
         demand = network.demand.copy()
         demand[m] = middle
-        found = _solved(asked, program, replace(network, demand=demand, aim="demand"))
-        low, high = (low, middle) if found.answer is None else (middle, high)
+        solution = _solved(task, program, replace(network, demand=demand, aim="demand"))
+        low, high = (low, middle) if solution.answer is None else (middle, high)
     return low * 1e3
 
 
-def _most_of(asked: Asked, program: PlacementProgram, m: int, *, is_demand: bool) -> float:
+def _most_of(task: Asked, program: PlacementProgram, m: int, *, is_demand: bool) -> float:
     """The most that a model could have, of tokens a second or of replicas."""
     mine = program.column_model == m
     gain = program.rate if is_demand else np.ones(program.n_columns)
     alone = replace(program, objective=np.where(mine, -gain, 0.0), is_for_share=False, ties=())
-    most = _solved(asked, alone, None)
+    most = _solved(task, alone, None)
     if most.answer is None:
         return 0.0
     return float(served(program, most.answer)[m]) * 1e3 if is_demand else -most.objective

@@ -68,84 +68,82 @@ def chosen_of(search: Search) -> Chosen:
     )
 
 
-def placement_of(asked: Asked, chosen: Chosen, *, began_s: float) -> Placement:
+def placement_of(task: Asked, chosen: Chosen, *, began_s: float) -> Placement:
     """What was chosen and proved; the account of the placement fills in all else."""
     located = chosen.located
     configurations = list(dict.fromkeys(one.configuration for one in located))
     recipes = [configurations.index(one.configuration) for one in located]
-    replicas = tuple(_replicas(asked, located, recipes))
+    replicas = tuple(_replicas(task, located, recipes))
     return Placement(
-        request=asked.request,
+        request=task.request,
         pool="",
         title="",
         recipes=tuple(
-            recipe_of(one, asked.wanted[one.model].model.name, recipes.count(i))
-            for i, one in enumerate(configurations)
+            recipe_of(number, task.wanted[number.model].model.name, recipes.count(i))
+            for i, number in enumerate(configurations)
         ),
         replicas=replicas,
         served=(),
         kinds=(),
         certificate=certificate_of(
             chosen,
-            asked.request.objective,
+            task.request.objective,
             began_s=began_s,
-            options=asked.options,
-            prefer=asked.request.prefer,
+            options=task.options,
+            prefer=task.request.prefer,
         ),
         provenance=(),
-        handovers=tuple(_handovers(asked, located, replicas, chosen.handed)),
+        handovers=tuple(_handovers(task, located, replicas, chosen.handed)),
     )
 
 
-def recipe_of(one: AnyConfiguration, model: str, n_alike: int) -> Recipe:
+def recipe_of(config: AnyConfiguration, model: str, n_alike: int) -> Recipe:
     """What a configuration is chosen for, of which so many replicas are placed."""
-    pattern = one.pattern
+    pattern = config.pattern
     return from_fields(
         Recipe,
         pattern,
         model=model,
-        engine=one.engine,
+        engine=config.engine,
         kind=pattern.kind_name,
-        deployment=one.deployment(n_alike),
-        role=one.role,
+        deployment=config.deployment(n_alike),
+        role=config.role,
     )
 
 
-def replica_of(one: Located, name: str, model: str, recipe: int) -> Replica:
+def replica_of(replica: Located, name: str, model: str, recipe: int) -> Replica:
     """The devices of a replica, by rank."""
     ranks = (
         Rank(rank=rank, device=device, node="", leaf="", stage=0, axes=())
-        for rank, device in enumerate(one.devices)
+        for rank, device in enumerate(replica.devices)
     )
     return Replica(
         name=name, model=model, recipe=recipe, nodes=(), leaves=(), ranks=tuple(ranks), channels=()
     )
 
 
-def _replicas(
-    asked: Asked, located: Sequence[Located], recipes: Sequence[int]
-) -> Iterator[Replica]:
+def _replicas(task: Asked, located: Sequence[Located], recipes: Sequence[int]) -> Iterator[Replica]:
     """Names count the replicas of a model."""
-    numbers = [0] * len(asked.wanted)
-    for one, recipe in zip(located, recipes, strict=True):
-        model = one.configuration.model
-        name = asked.wanted[model].model.name
-        yield replica_of(one, f"{name}/{numbers[model]}", name, recipe)
+    numbers = [0] * len(task.wanted)
+    for replica, recipe in zip(located, recipes, strict=True):
+        model = replica.configuration.model
+        name = task.wanted[model].model.name
+        yield replica_of(replica, f"{name}/{numbers[model]}", name, recipe)
         numbers[model] += 1
 
 
 def _handovers(
-    asked: Asked, located: Sequence[Located], replicas: Sequence[Replica], handed: Sequence[Handed]
+    task: Asked, located: Sequence[Located], replicas: Sequence[Replica], handed: Sequence[Handed]
 ) -> Iterator[Handover]:
     """What replicas hand over to each other, by their names."""
-    for one in handed:
-        source, target = (located[i].configuration for i in (one.source, one.target))
-        wish, seconds = asked.wanted[source.model], max(source.handover_s, target.handover_s)
-        n_output = (wish.workload or asked.request.workload).n_output_tokens
+    for handover in handed:
+        source, target = (located[i].configuration for i in (handover.source, handover.target))
+        wish, seconds = task.wanted[source.model], max(source.handover_s, target.handover_s)
+        n_output = (wish.workload or task.request.workload).n_output_tokens
         yield Handover(
-            source=replicas[one.source].name,
-            target=replicas[one.target].name,
-            requests_per_s=one.output_tokens_per_s / n_output,
+            source=replicas[handover.source].name,
+            target=replicas[handover.target].name,
+            requests_per_s=handover.output_tokens_per_s / n_output,
             request_bytes=source.handed_bytes,
             seconds=seconds,
             ttft_s=source.ttft_s + seconds,
@@ -166,7 +164,7 @@ def certificate_of(
 ) -> Certificate:
     """The proof in numbers, in SI units."""
     considered = chosen.considered
-    found = certified(
+    certificate = certified(
         chosen.solution,
         objective_name=objective,
         to_si=partial(in_si, objective),
@@ -178,10 +176,10 @@ def certificate_of(
         verified=(),  # the account says which checks an answer passes
         wall_s=time.perf_counter() - began_s,
     )
-    is_near = found.status == OPTIMAL and found.gap > options.gap + NO_GAP
+    is_near = certificate.status == OPTIMAL and certificate.gap > options.gap + NO_GAP
     steps = [(n, in_si(objective, value), in_si(objective, at)) for n, value, at in chosen.steps]
     return replace(
-        found,
+        certificate,
         sorts=tuple(SortStep(n_sorts=n, objective=value, bound=at) for n, value, at in steps),
         sort_price=options.sort_price if steps else None,
         given_up_for=(SIMPLER if prefer == SIMPLEST else CLOSER) if is_near else "",
@@ -216,17 +214,17 @@ def handed_over(choice: Choice) -> tuple[Handed, ...]:
     for j, n in enumerate(choice.counts.copies[n_before:], n_before):
         first[j] = n_so_far
         n_so_far += n
-    found: list[Handed] = []
+    handovers: list[Handed] = []
     pairs = zip(network.prefill.tolist(), network.decode.tolist(), choice.flows, strict=True)
     for p, d, rate in pairs:
         if rate <= LEAST:
             continue
         n_sources, n_targets = choice.counts.copies[p], choice.counts.copies[d]
-        found += [
+        handovers += [
             Handed(source=first[p] + i, target=first[d] + k, output_tokens_per_s=share / KTOKEN)
             for i, k, share in _dealt(rate, n_sources, n_targets)
         ]
-    return tuple(found)
+    return tuple(handovers)
 
 
 def _dealt(rate: float, n_sources: int, n_targets: int) -> Iterator[tuple[int, int, float]]:

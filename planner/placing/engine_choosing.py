@@ -42,7 +42,7 @@ def lying(cuts: DeploymentTable, domain: Domain) -> BoolArray:
 
 
 def wanted_choices(
-    found: EngineChoices, targets: Targets, *, by_latency: bool, whole: bool = False
+    choices: EngineChoices, targets: Targets, *, by_latency: bool, whole: bool = False
 ) -> Iterator[int]:
     """Of each shape, and where caches are handed over each format of them, the best in targets.
 
@@ -50,17 +50,17 @@ def wanted_choices(
         whole: the best of each sharding of the weights besides.
         by_latency: whether the quickest replica is the best, not the one that serves most.
     """
-    table = found.table
+    table = choices.table
     in_flight = table.batch * table.n_data
-    rate, tpot, ttft = in_flight / found.place_s, found.tpot_high_s, found.ttft_high_s
-    if not len(rows := np.flatnonzero(_kept(found, targets))):
+    rate, tpot, ttft = in_flight / choices.place_s, choices.tpot_high_s, choices.ttft_high_s
+    if not len(rows := np.flatnonzero(_kept(choices, targets))):
         return
     order = [-rate, tpot] if by_latency else [ttft, tpot, -rate]
-    if found.role == PREFILL:
+    if choices.role == PREFILL:
         order = [-rate, ttft]
     rows = rows[np.lexsort([values[rows] for values in order])]
-    first, group = alike_rows([key[rows] for key in _alike(found, whole=whole)])
-    if found.role == PREFILL:  # none that has its first token as soon reads as many
+    first, group = alike_rows([key[rows] for key in _alike(choices, whole=whole)])
+    if choices.role == PREFILL:  # none that has its first token as soon reads as many
         first = np.flatnonzero(~dominated([-rate[rows], ttft[rows]], group, len(first)))
     yield from map(int, rows[first])
 
@@ -144,12 +144,12 @@ class BestOfShapes:
         """
         values = np.full((len(self._rates), len(some)), np.inf)
         for of_belief, (belief, least) in zip(values, self._rates.items(), strict=True):
-            found = some.believing(belief)
-            rates = found.table.batch * found.table.n_data / found.place_s
-            kept = _kept(found, self._targets)
+            choices = some.believing(belief)
+            rates = choices.table.batch * choices.table.n_data / choices.place_s
+            kept = _kept(choices, self._targets)
             if least is not None:
-                kept &= rates > least[found.table.n_devices]
-            value = found.tpot_high_s if self._by_latency else -rates
+                kept &= rates > least[choices.table.n_devices]
+            value = choices.tpot_high_s if self._by_latency else -rates
             of_belief[some.counts(belief)] = np.where(kept, value, np.inf)
         columns = _alike(some, whole=self._whole)
         first, group = alike_rows(columns)
@@ -157,12 +157,12 @@ class BestOfShapes:
         return shapes, group, values
 
 
-def _alike(found: EngineChoices, *, whole: bool) -> list[IntArray]:
+def _alike(choices: EngineChoices, *, whole: bool) -> list[IntArray]:
     """What choices have in common of which one will do, each (N,)."""
-    table = found.table
+    table = choices.table
     alike = [table.n_tensor, table.n_data, table.n_stages]
     of_format = []
-    if found.role != TOGETHER:
+    if choices.role != TOGETHER:
         of_format.append([one.cache for one in table.formats])
     if whole:
         alike.append(table.n_expert_parallel)
@@ -171,12 +171,15 @@ def _alike(found: EngineChoices, *, whole: bool) -> list[IntArray]:
     return [*alike, *(number[table.format_index] for number in numbers)]
 
 
-def _kept(found: EngineChoices, targets: Targets) -> BoolArray:
+def _kept(choices: EngineChoices, targets: Targets) -> BoolArray:
     """Choices that keep the targets; a role keeps those of what it does."""
-    kept = np.ones(len(found), dtype=np.bool_)
-    for values, most in ((found.tpot_high_s, targets.tpot_s), (found.ttft_high_s, targets.ttft_s)):
+    kept = np.ones(len(choices), dtype=np.bool_)
+    for values, most in (
+        (choices.tpot_high_s, targets.tpot_s),
+        (choices.ttft_high_s, targets.ttft_s),
+    ):
         if most is not None:
             kept &= values <= ceiling(most)
-    if targets.min_batch is not None and found.role != PREFILL:
-        kept &= found.table.batch * found.table.n_data >= targets.min_batch
+    if targets.min_batch is not None and choices.role != PREFILL:
+        kept &= choices.table.batch * choices.table.n_data >= targets.min_batch
     return kept

@@ -94,7 +94,9 @@ class EngineSource(Source):
         return sharding_of(model, engine, given), held_bytes
 
 
-def serving_engine(name: str, request: PlacementRequest, one: Serve, site: Site) -> ServingEngine:
+def serving_engine(
+    name: str, request: PlacementRequest, demand: Serve, site: Site
+) -> ServingEngine:
     """An engine for one model of a placement, on the kinds of devices that it has kernels of.
 
     Raises:
@@ -104,7 +106,7 @@ def serving_engine(name: str, request: PlacementRequest, one: Serve, site: Site)
         fact = f"places replicas on nodes, and `{site.name}` is a torus"
         remedy = f"write `--engine {ROOFLINE.name}`"
         raise RequestError([Problem(where="--engine", value=name, fact=fact, remedy=remedy)])
-    model = layers_of(one.model)
+    model = layers_of(demand.model)
     machines: dict[Kind, Machines] = {}
     requests: dict[Kind, EngineRequest] = {}
     problems: list[Problem] = []
@@ -114,7 +116,7 @@ def serving_engine(name: str, request: PlacementRequest, one: Serve, site: Site)
         except RequestError as error:
             problems += error.problems
             continue
-        requests[kind] = _asked(model, cluster, machines[kind], request, one)
+        requests[kind] = _asked(model, cluster, machines[kind], request, demand)
     if not machines:
         raise RequestError(problems)
     for problem in problems:
@@ -134,7 +136,7 @@ def _asked(
     cluster: ClusterSpec,
     machines: Machines,
     request: PlacementRequest,
-    one: Serve,
+    demand: Serve,
 ) -> EngineRequest:
     """What is asked of one replica on one kind of devices.
 
@@ -147,11 +149,11 @@ def _asked(
         model=model,
         cluster=cluster,
         machines=machines,
-        workload=one.workload or request.workload,
+        workload=demand.workload or request.workload,
         hit_fraction=0.0,
-        targets=one.targets or request.targets,
-        weights_formats=one.weights_formats,
-        kv_formats=one.kv_formats,
+        targets=demand.targets or request.targets,
+        weights_formats=demand.weights_formats,
+        kv_formats=demand.kv_formats,
         chunks=None,
         objective="latency" if request.objective == "latency" else "throughput",
         prefer="objective",
@@ -181,8 +183,8 @@ class ServingEngine(Runtime):
     def tables(self) -> tuple[EngineTables, ...]:
         """What its times follow from, on each kind of devices."""
         return tuple(
-            EngineTables(engine=one.engine, kernels=replace(one.kernels, rivals={}))
-            for one in self.machines.values()
+            EngineTables(engine=machines.engine, kernels=replace(machines.kernels, rivals={}))
+            for machines in self.machines.values()
         )
 
     def on_nodes(
@@ -196,17 +198,17 @@ class ServingEngine(Runtime):
         if domain.kind not in self.machines or domain.span == STAGE:
             return
         for role in self.roles:
-            asked, is_quick = self.requests[domain.kind].targets, self.by_latency
+            targets, is_quick = self.requests[domain.kind].targets, self.by_latency
             names = BELIEFS if self.by_belief and not whole else BELIEFS[:1]
-            best = BestOfShapes(asked, beaten, names, by_latency=is_quick, whole=whole)
+            best = BestOfShapes(targets, beaten, names, by_latency=is_quick, whole=whole)
             source = self.source(domain, role, best)
             is_one = len(names) == 1 or not source.choices.outside_error.any()
             for beliefs in [BELIEFS] if is_one else [(one,) for one in names]:
-                found = source.believing(beliefs[0])
-                rows = [*wanted_choices(found.choices, asked, by_latency=is_quick, whole=whole)]
+                first = source.believing(beliefs[0])
+                rows = [*wanted_choices(first.choices, targets, by_latency=is_quick, whole=whole)]
                 # of all others nothing is asked again: a source keeps a few of its many choices
-                kept = np.isin(np.arange(len(found.choices)), rows)
-                few = replace(found, choices=found.choices.take(kept))
+                kept = np.isin(np.arange(len(first.choices)), rows)
+                few = replace(first, choices=first.choices.take(kept))
                 places = (np.cumsum(kept) - 1)[np.array(rows, dtype=np.int64)]
                 for one in configurations_of(few, model, domain, places):
                     yield replace(one, beliefs=beliefs)
@@ -227,21 +229,21 @@ class ServingEngine(Runtime):
         cuts = cuts.take(lying(cuts, domain))
         timer = Timer(model=self.model, clock=machines.clock, request=request, role=role)
         if best is None or role != TOGETHER or not len(cuts):
-            found = timer.choices(cuts, 1.0)
+            choices = timer.choices(cuts, 1.0)
         else:
             some = timer.blocks(cuts, n_first=MOST_ROWS)
-            found = best.counted(Bounding(timer, best, 1.0).kept(some))
-        return EngineSource(model=self.model, machines=machines, request=request, choices=found)
+            choices = best.counted(Bounding(timer, best, 1.0).kept(some))
+        return EngineSource(model=self.model, machines=machines, request=request, choices=choices)
 
 
 def configurations_of(
     source: EngineSource, model: int, domain: Domain, rows: IntArray
 ) -> Iterator[NodeConfiguration]:
     """Some choices on a domain, by the averages of their engine: nothing waits."""
-    found, table, is_apart = source.choices, source.choices.table, source.choices.role != TOGETHER
-    rates = table.batch * table.n_data / found.place_s
+    choices, table, is_apart = source.choices, source.choices.table, source.choices.role != TOGETHER
+    rates = table.batch * table.n_data / choices.place_s
     columns = (table.n_tensor, table.n_data, table.n_stages, table.format_index)
-    numbers = (*columns, rates, found.tpot_high_s, found.ttft_high_s)
+    numbers = (*columns, rates, choices.tpot_high_s, choices.ttft_high_s)
     rules = tuple(one for one in source.machines.engine.rules if one.is_of_pairs)
     for row, t, d, p, index, rate, tpot_s, ttft_s in zip(
         rows.tolist(), *(one[rows].tolist() for one in numbers), strict=True
@@ -267,7 +269,7 @@ def configurations_of(
             usd_per_hour=t * d * p * source.request.cluster.usd_per_hour,
             source=source,
             choice=row,
-            role=found.role,
+            role=choices.role,
             ttft_s=ttft_s if is_apart else 0.0,
             kv_format=cache,
             handed_bytes=source.handed_bytes(cache) if is_apart else 0.0,

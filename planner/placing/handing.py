@@ -60,7 +60,7 @@ class Wire:
     far_bytes_per_s: float
 
 
-def handed(one: One, asked: AskedRoles, wire: Wire, n_output_tokens: float) -> One | None:
+def handed(config: One, roles: AskedRoles, wire: Wire, n_output_tokens: float) -> One | None:
     """A configuration with what handing over takes of it; None where it is not asked for.
 
     Its links bound how many caches it hands over or takes.
@@ -69,17 +69,17 @@ def handed(one: One, asked: AskedRoles, wire: Wire, n_output_tokens: float) -> O
         wire: of each of its devices.
         n_output_tokens: of a request.
     """
-    if one.role == TOGETHER:
-        return one
-    assert asked.connector is not None
-    if asked.n_devices(one.role) not in (None, one.n_devices) or wire.far_bytes_per_s <= 0:
+    if config.role == TOGETHER:
+        return config
+    assert roles.connector is not None
+    if roles.n_devices(config.role) not in (None, config.n_devices) or wire.far_bytes_per_s <= 0:
         return None
-    most = one.n_devices * wire.own_bytes_per_s / one.handed_bytes * n_output_tokens
-    far = one.n_devices * wire.far_bytes_per_s
+    most = config.n_devices * wire.own_bytes_per_s / config.handed_bytes * n_output_tokens
+    far = config.n_devices * wire.far_bytes_per_s
     return replace(
-        one,
-        handover_s=handover_s(one.handed_bytes, asked.connector, far),
-        output_tokens_per_s=min(one.output_tokens_per_s, most),
+        config,
+        handover_s=handover_s(config.handed_bytes, roles.connector, far),
+        output_tokens_per_s=min(config.output_tokens_per_s, most),
     )
 
 
@@ -142,7 +142,7 @@ def may_hand_over(configurations: Sequence[AnyConfiguration]) -> BoolArray:
 
     Of others, and of those of different models or engines, nothing is said: it is True.
     """
-    found = np.ones((len(configurations), len(configurations)), dtype=np.bool_)
+    mask = np.ones((len(configurations), len(configurations)), dtype=np.bool_)
     alike: dict[tuple[int, str], list[int]] = {}
     for number, one in enumerate(configurations):
         if one.pairing is not None and one.role in (PREFILL, DECODE):
@@ -155,8 +155,8 @@ def may_hand_over(configurations: Sequence[AnyConfiguration]) -> BoolArray:
         first = configurations[numbers[0]].pairing
         assert first is not None
         degrees = [_degrees([configurations[n] for n in end.tolist()]) for end in ends]
-        found[np.ix_(*ends)] = pairs_start(first.rules, first.model, *degrees)
-    return found
+        mask[np.ix_(*ends)] = pairs_start(first.rules, first.model, *degrees)
+    return mask
 
 
 def _degrees(some: Sequence[AnyConfiguration]) -> dict[str, Any]:
@@ -186,8 +186,8 @@ def _gigabytes(of_column: Sequence[AnyConfiguration], aim: Aim) -> FloatArray:
 
 def _demands(aim: Aim, *, n_more: int) -> FloatArray:
     """Of each model, and of some of which nothing is asked."""
-    asked = [(one.demand_tokens_per_s or 0.0) * KTOKEN for one in aim.wanted]
-    return np.array([*asked, *[0.0] * n_more])
+    demands = [(one.demand_tokens_per_s or 0.0) * KTOKEN for one in aim.wanted]
+    return np.array([*demands, *[0.0] * n_more])
 
 
 def _crossings(
@@ -197,12 +197,12 @@ def _crossings(
     links = [f"{leaf} {way}" for leaf in tight for way in WAYS]
     numbers = {link: number for number, link in enumerate(links)}
     ends = zip(*(one.tolist() for one in pairs), strict=True) if numbers else ()
-    found = [
+    crossings = [
         (e, numbers[end])
         for e, (p, d) in enumerate(ends)
         if leaves[p] != leaves[d]
         for end in (f"{leaves[p]} {UP}", f"{leaves[d]} {DOWN}")
         if end in numbers
     ]
-    table = np.array(found, np.int64).reshape(-1, 2)
+    table = np.array(crossings, np.int64).reshape(-1, 2)
     return table[:, 0], table[:, 1]

@@ -46,8 +46,8 @@ def repair_request(
     if said.get("cluster") is not None:
         kept["costs"] = None  # of other groups
         kept["aligned"] = old.aligned and has_slices(said["cluster"])
-    asked = {key: value for key, value in said.items() if value is not None}
-    wanted = placement_request(**{**kept, **asked}, state=state, devices=devices)
+    keywords = {key: value for key, value in said.items() if value is not None}
+    wanted = placement_request(**{**kept, **keywords}, state=state, devices=devices)
     wanted = _with_rows(wanted, old)
     inherited, changed = inherited_and_changed(old, wanted)
     return RepairRequest(

@@ -64,16 +64,16 @@ class Layouts(Source):
         if self.role == TOGETHER:
             return describe(table, posed, self.request, choice, ground)
         batch, figures = int(posed.batch[first]), self.quantities(choice)
-        found = describe_phase(table, self.request, self.role, arm, batch, ground)
+        phase = describe_phase(table, self.request, self.role, arm, batch, ground)
         agree(
             {
-                "tokens": (figures["output_tokens_per_s"], found.output_tokens_per_s),
-                "pass": (figures["ttft_s"] + figures["tpot_s"], found.phase.step.total_s),
-                "rent": (figures["usd_per_hour"], found.usd_per_hour),
-                "cache of a request": (figures["handed_bytes"], found.handed_bytes),
+                "tokens": (figures["output_tokens_per_s"], phase.output_tokens_per_s),
+                "pass": (figures["ttft_s"] + figures["tpot_s"], phase.phase.step.total_s),
+                "rent": (figures["usd_per_hour"], phase.usd_per_hour),
+                "cache of a request": (figures["handed_bytes"], phase.handed_bytes),
             }
         )
-        return found
+        return phase
 
     def quantities(self, choice: Assignment) -> dict[str, Any]:
         """What a placement wants to know of an assignment, by name of a configuration's field."""

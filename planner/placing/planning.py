@@ -152,19 +152,19 @@ def place(
         options=options,
     )
     costs = recorded or group_costs or None  # a table that names no group says nothing
-    asked = asked_of(request, costs)
+    task = asked_of(request, costs)
     if layout_first:
         well = site_of(_well(request), costs)
-        asked = replace(asked, sorts=chosen_first(replace(asked, site=well)))
-    search = searched(asked)
-    refuse_none(asked, search)
-    found = placement_of(asked, chosen_of(preferred(asked, search)), began_s=began_s)
-    found = beside(asked, search, found)
+        task = replace(task, sorts=chosen_first(replace(task, site=well)))
+    search = searched(task)
+    refuse_none(task, search)
+    placement = placement_of(task, chosen_of(preferred(task, search)), began_s=began_s)
+    placement = beside(task, search, placement)
     if recorded is not None:
-        for group in groups_of(found):
+        for group in groups_of(placement):
             recorded(group)
-        found = replace(found, request=replace(found.request, costs=recorded.asked))
-    return written(found, judge_placement(found), (*PLACED, *LAID))
+        placement = replace(placement, request=replace(placement.request, costs=recorded.asked))
+    return written(placement, judge_placement(placement), (*PLACED, *LAID))
 
 
 def asked_of(request: PlacementRequest, costs: GroupCosts | CostTable | None) -> Asked:
@@ -179,22 +179,22 @@ def asked_of(request: PlacementRequest, costs: GroupCosts | CostTable | None) ->
         request = replace(request, engines=usual_runtimes(request.models, site))
     request = with_tables(request, site)
     problems = wish_problems(request, site)
-    found: list[tuple[Runtime, ...]] = []
-    for one in request.models:
-        refused, timed = Collected(), partial(runtime_of, request=request, one=one, site=site)
+    runtimes: list[tuple[Runtime, ...]] = []
+    for demand in request.models:
+        refused, timed = Collected(), partial(runtime_of, request=request, demand=demand, site=site)
         timers = refused.each(timed, request.engines)
-        found.append(timers)
+        runtimes.append(timers)
         if is_named or not timers:  # of the usual ones another may serve it
             problems += refused.problems
     RequestError.raise_if_any(problems)
     listed = {
-        (one.engine.name, one.kernels.device): one
-        for timers in found
+        (tables.engine.name, tables.kernels.device): tables
+        for timers in runtimes
         for timer in timers
-        for one in timer.tables
+        for tables in timer.tables
     }
     request = replace(request, tables=tuple(listed.values()))
-    return Asked(request=request, site=site, runtimes=tuple(found))
+    return Asked(request=request, site=site, runtimes=tuple(runtimes))
 
 
 def usual_runtimes(models: Sequence[Serve], site: Site) -> tuple[str, ...]:
@@ -204,28 +204,28 @@ def usual_runtimes(models: Sequence[Serve], site: Site) -> tuple[str, ...]:
     of devices of the site: one placement has one way to tell the time.
     """
     of_each = [
-        {name for cluster in site.clusters.values() for name in engines_of(one.model, cluster)}
-        for one in models
+        {name for cluster in site.clusters.values() for name in engines_of(demand.model, cluster)}
+        for demand in models
     ]
     named = {name for names in of_each for name in names}
     return tuple(one for one in ENGINES if one in named) if all(of_each) else (ROOFLINE.name,)
 
 
-def runtime_of(name: str, request: PlacementRequest, one: Serve, site: Site) -> Runtime:
+def runtime_of(name: str, request: PlacementRequest, demand: Serve, site: Site) -> Runtime:
     """Who times the deployments of one model, by name.
 
     Raises:
         RequestError: it cannot be asked so.
     """
     if name == ROOFLINE.name:
-        asked = layout_request(request, one, site.cluster)
-        return Roofline(request=asked, roles=request.roles.roles)
+        for_layouts = layout_request(request, demand, site.cluster)
+        return Roofline(request=for_layouts, roles=request.roles.roles)
     if is_table(name):
-        return table_runtime(name, request, one, site)
-    return serving_engine(name, request, one, site)
+        return table_runtime(name, request, demand, site)
+    return serving_engine(name, request, demand, site)
 
 
-def refuse_none(asked: Asked, search: Search) -> None:
+def refuse_none(task: Asked, search: Search) -> None:
     """Raise what is said where there is no placement.
 
     Raises:
@@ -235,9 +235,9 @@ def refuse_none(asked: Asked, search: Search) -> None:
     if search.solution.status is Status.INFEASIBLE or search.is_nothing:
         if search.offered.is_cut:
             raise out_of_time()
-        raise NoPlanError(conflict_of(asked, search), requests=(asked.request,))
+        raise NoPlanError(conflict_of(task, search), requests=(task.request,))
     if search.solution.answer is None:
-        raise unsettled(asked, search)
+        raise unsettled(task, search)
 
 
 class Recorder:

@@ -166,7 +166,7 @@ def comes_to(name: str, configuration: AnyConfiguration) -> float:
     return QUANTITIES[name].counted_of(configuration, configuration.source.device)
 
 
-def _quantities(columns: Columns, asked: Collection[str]) -> dict[str, FloatArray]:
+def _quantities(columns: Columns, names: Collection[str]) -> dict[str, FloatArray]:
     """What is limited or minimised, of each column; parts have none of it."""
 
     def of_replicas(values: Sequence[float]) -> FloatArray:
@@ -178,17 +178,19 @@ def _quantities(columns: Columns, asked: Collection[str]) -> dict[str, FloatArra
         "throughput": of_replicas([-one.output_tokens_per_s * KTOKEN for one in listed]),
         "share": none,
         "latency": of_replicas([one.tpot_s * 1e3 for one in listed]),
-        "cost": of_replicas([_usd_per_mtoken(one) for one in listed]) if "cost" in asked else none,
+        "cost": of_replicas([_usd_per_mtoken(one) for one in listed]) if "cost" in names else none,
         **{
-            one.name: of_replicas([one.at_most(comes_to(one.name, it)) for it in listed])
-            for one in placed("all")
-            if one.name in asked
+            quantity.name: of_replicas(
+                [quantity.at_most(comes_to(quantity.name, it)) for it in listed]
+            )
+            for quantity in placed("all")
+            if quantity.name in names
         },
     }
 
 
-def _usd_per_mtoken(one: AnyConfiguration) -> float:
-    return one.usd_per_hour / 3600.0 / one.output_tokens_per_s * 1e6
+def _usd_per_mtoken(config: AnyConfiguration) -> float:
+    return config.usd_per_hour / 3600.0 / config.output_tokens_per_s * 1e6
 
 
 def in_si(objective: str, value: float) -> float:

@@ -124,19 +124,21 @@ def repair(
     )
     wanted = request.wanted
     with memory_as_in(one.engine for one in placement.request.tables):
-        asked = asked_of(wanted, recorded or costs_of(wanted))
-    wanted = asked.request
+        task = asked_of(wanted, recorded or costs_of(wanted))
+    wanted = task.request
     request = replace(request, wanted=wanted)
-    _check_known(placement, asked.site.graph)
-    found = _repaired(asked, request, began_s)
+    _check_known(placement, task.site.graph)
+    answer = _repaired(task, request, began_s)
     if recorded is not None:
-        for group in groups_of(found.placement):
+        for group in groups_of(answer.placement):
             recorded(group)
         wanted = replace(wanted, costs=recorded.asked)
         inherited, changed = inherited_and_changed(placement.request, wanted)
         request = replace(request, wanted=wanted, inherited=inherited, changed=changed)
-        found = replace(found, request=request, placement=replace(found.placement, request=wanted))
-    return written(found, judge_repair(found), LEFT_OUT)
+        answer = replace(
+            answer, request=request, placement=replace(answer.placement, request=wanted)
+        )
+    return written(answer, judge_repair(answer), LEFT_OUT)
 
 
 def _check_true(before: Placement) -> None:
@@ -160,9 +162,9 @@ def _check_known(before: Placement, known: Container[str]) -> None:
     """
     remedy = "name the cluster that it was placed on"
     problems = [
-        Problem(where=one.name, value=names[0], fact="is no device of the cluster", remedy=remedy)
-        for one in before.replicas
-        if (names := [rank.device for rank in one.ranks if rank.device not in known])
+        Problem(where=it.name, value=names[0], fact="is no device of the cluster", remedy=remedy)
+        for it in before.replicas
+        if (names := [rank.device for rank in it.ranks if rank.device not in known])
     ]
     if problems:
         raise RequestError(problems[:MOST_TOLD])
@@ -191,40 +193,42 @@ class _Found:
     is_whole: bool
 
 
-def _repaired(asked: Asked, request: RepairRequest, began_s: float) -> Repair:
+def _repaired(task: Asked, request: RepairRequest, began_s: float) -> Repair:
     standing = standing_of(request.before)
-    whole = offered(asked, whole=True)
+    whole = offered(task, whole=True)
     if whole.is_cut:
         raise out_of_time()
-    posed = whole.repaired(standing, asked.aim())
-    found = _pointed(asked, posed, request)
-    solution = replace(found.of_best, answer=found.chosen.counts, objective=found.chosen.objective)
-    placed = _placed(asked, posed, solution, began_s)
-    chosen, best = found.chosen.objective, found.best.objective
+    posed = whole.repaired(standing, task.aim())
+    search = _pointed(task, posed, request)
+    solution = replace(
+        search.of_best, answer=search.chosen.counts, objective=search.chosen.objective
+    )
+    placed = _placed(task, posed, solution, began_s)
+    chosen, best = search.chosen.objective, search.best.objective
     if not math.isclose(chosen, best, rel_tol=1e-7, abs_tol=CLOSE):
-        is_proved = Status.OPTIMAL is found.of_best.status is found.of_bytes.status
+        is_proved = Status.OPTIMAL is search.of_best.status is search.of_bytes.status
         status = LEAST_MOVED if is_proved else UNCONFIRMED
         proof = replace(placed.certificate, status=status, given_up_for="")
         placed = replace(placed, certificate=proof)
-    objective, of_bytes = request.wanted.objective, found.of_bytes
+    objective, of_bytes = request.wanted.objective, search.of_bytes
     return Repair(
         request=request,
         placement=placed,
         before=0.0,
-        best=in_si(objective, found.best.objective),
+        best=in_si(objective, search.best.objective),
         dimension="",
         changes=(),
         dropped=(),
         moves=(),
-        frontier=tuple(_point(objective, point, found) for point in found.points),
-        is_whole=found.is_whole,
+        frontier=tuple(_point(objective, point, search) for point in search.points),
+        is_whole=search.is_whole,
         moved_proofs=proofs_in_si(of_bytes.vouched.proofs, lambda gib: gib * BYTES_OF_GIB),
         moved_vouched_by=of_bytes.vouched.by if of_bytes.status is Status.OPTIMAL else (),
         load_s=0.0,
     )
 
 
-def _pointed(asked: Asked, posed: PosedRepair, request: RepairRequest) -> _Found:
+def _pointed(task: Asked, posed: PosedRepair, request: RepairRequest) -> _Found:
     """The best, the one with the fewest bytes within the loss, and those between."""
     solved_all: list[PlacementSolution] = []
 
@@ -234,7 +238,7 @@ def _pointed(asked: Asked, posed: PosedRepair, request: RepairRequest) -> _Found
 
     best = best_of(posed.program, posed.moved, solve)
     if best is None:
-        refuse_none(asked, searched(asked))
+        refuse_none(task, searched(task))
         raise SolverError("a repair is infeasible where a placement is not")
     loss, n_before = request.loss_fraction, len(solved_all)
     at_most = best.objective + loss * abs(best.objective)
@@ -255,7 +259,7 @@ def _pointed(asked: Asked, posed: PosedRepair, request: RepairRequest) -> _Found
 
 
 def _placed(
-    asked: Asked, posed: PosedRepair, solution: PlacementSolution, began_s: float
+    task: Asked, posed: PosedRepair, solution: PlacementSolution, began_s: float
 ) -> Placement:
     """The repaired placement, described.
 
@@ -267,18 +271,18 @@ def _placed(
     chosen = Chosen(
         located=posed.located(solution.answer),
         solution=solution,
-        considered=offered(asked).considered(n_columns),
+        considered=offered(task).considered(n_columns),
         n_solved=n_columns,
     )
-    placed = placement_of(asked, chosen, began_s=began_s)
+    placed = placement_of(task, chosen, began_s=began_s)
     if not placed.replicas:
-        refuse_none(asked, searched(asked))
+        refuse_none(task, searched(task))
         raise SolverError("a repair places nothing where a placement places replicas")
     return placed
 
 
-def _point(objective: str, point: Point, found: _Found) -> RepairPoint:
-    best, chosen = found.best, found.chosen
+def _point(objective: str, point: Point, search: _Found) -> RepairPoint:
+    best, chosen = search.best, search.chosen
     return RepairPoint(
         moved_bytes=point.moved * BYTES_OF_GIB,
         objective=in_si(objective, point.objective),
@@ -287,15 +291,15 @@ def _point(objective: str, point: Point, found: _Found) -> RepairPoint:
     )
 
 
-def _same(one: Point, other: Point) -> bool:
-    near = math.isclose(one.objective, other.objective, rel_tol=1e-7, abs_tol=CLOSE)
-    return near and math.isclose(one.moved, other.moved, rel_tol=1e-7, abs_tol=CLOSE)
+def _same(point: Point, other: Point) -> bool:
+    near = math.isclose(point.objective, other.objective, rel_tol=1e-7, abs_tol=CLOSE)
+    return near and math.isclose(point.moved, other.moved, rel_tol=1e-7, abs_tol=CLOSE)
 
 
 def _undominated(points: Sequence[Point]) -> list[Point]:
     """By bytes, those that are better than all that move less."""
     kept: list[Point] = []
-    for point in sorted(points, key=lambda one: (one.moved, one.objective)):
+    for point in sorted(points, key=lambda point: (point.moved, point.objective)):
         if kept and (_same(point, kept[-1]) or point.objective >= kept[-1].objective - CLOSE):
             continue
         kept.append(point)

@@ -48,26 +48,26 @@ def role_problems(request: PlacementRequest) -> list[Problem]:
     if request.roles.name == TOGETHER:
         return []
     remedy = "ask for another objective, or `--roles together`"
-    found = []
+    problems = []
     if request.objective == "latency":
         fact = "is of replicas that do both phases: one of prefill writes no token"
         problem = Problem(where="--objective", value=request.objective, fact=fact, remedy=remedy)
-        found.append(problem)
+        problems.append(problem)
     if request.layout_first:
         fact = "chooses replicas that do both phases"
-        found.append(Problem(where="layout_first", fact=fact, remedy="leave it out"))
-    for one in request.models:
-        if one.replicas is not None:
-            fact = f"of {one.model.name}: a replica of prefill and one of decode serve together"
+        problems.append(Problem(where="layout_first", fact=fact, remedy="leave it out"))
+    for demand in request.models:
+        if demand.replicas is not None:
+            fact = f"of {demand.model.name}: a replica of prefill and one of decode serve together"
             remedy = "ask for a demand or a rate"
-            found.append(
-                Problem(where="--replicas", value=str(one.replicas), fact=fact, remedy=remedy)
+            problems.append(
+                Problem(where="--replicas", value=str(demand.replicas), fact=fact, remedy=remedy)
             )
-    return found
+    return problems
 
 
-def said_of(asked: AskedRoles) -> dict[str, Any]:
+def said_of(roles: AskedRoles) -> dict[str, Any]:
     """Arguments of `place` that ask for the same roles."""
-    if asked.name == TOGETHER:
+    if roles.name == TOGETHER:
         return {"roles": None}
-    return {"roles": asked.name, **{f.name: getattr(asked, f.name) for f in fields(asked)[1:]}}
+    return {"roles": roles.name, **{f.name: getattr(roles, f.name) for f in fields(roles)[1:]}}

@@ -68,19 +68,19 @@ class Roofline(Runtime):
         is_even = domain.per_node in piece_sizes(domain.ground.inventory, domain.kind)
         if domain.span != NODE and (domain.n_nodes < 2 or not is_even):
             return
-        asked = replace(self.request, cluster=domain.cluster)
-        machine = machine_of(asked.cluster, asked.model)
+        request = replace(self.request, cluster=domain.cluster)
+        machine = machine_of(request.cluster, request.model)
         meshes = machine.meshes
         shape = np.stack([meshes.n_inside, meshes.n_across, meshes.n_stages], axis=1)
         wanted = [tuple(one) not in beaten.shapes for one in shape.tolist()]
         rows = np.flatnonzero(_offered(shape, domain) & np.array(wanted, dtype=np.bool_))
         if not len(rows):
             return
-        shape, meshes = shape[rows], _handing(meshes.take(rows), asked, domain)
-        network = network_table(meshes, asked.cluster.fabric)
+        shape, meshes = shape[rows], _handing(meshes.take(rows), request, domain)
+        network = network_table(meshes, request.cluster.fabric)
         machine = Machine(device=machine.device, meshes=meshes, network=network)
         groups = [tuple(one) for one in shape.tolist()]
-        for row, quantities in best_of_roles(asked, machine, groups, self.roles, whole=whole):
+        for row, quantities in best_of_roles(request, machine, groups, self.roles, whole=whole):
             t, m, p = (int(n) for n in shape[row])
             pattern = from_fields(
                 NodePattern,

@@ -61,21 +61,21 @@ class Asked:
         return tuple(
             Served(
                 runtimes=timers,
-                several=one.replicas is None,
-                n_output_tokens=float((one.workload or self.request.workload).n_output_tokens),
+                several=demand.replicas is None,
+                n_output_tokens=float((demand.workload or self.request.workload).n_output_tokens),
             )
-            for timers, one in zip(self.runtimes, self.wanted, strict=True)
+            for timers, demand in zip(self.runtimes, self.wanted, strict=True)
         )
 
     @property
     def wishes(self) -> list[str]:
         """What is asked of all replicas together, by name: `demand x`, `replicas x`, limits."""
         wished = []
-        for one in self.wanted:
-            if one.demand_tokens_per_s is not None and self.request.objective != "share":
-                wished.append(f"demand {one.model.name}")
-            if one.replicas is not None:
-                wished.append(f"replicas {one.model.name}")
+        for demand in self.wanted:
+            if demand.demand_tokens_per_s is not None and self.request.objective != "share":
+                wished.append(f"demand {demand.model.name}")
+            if demand.replicas is not None:
+                wished.append(f"replicas {demand.model.name}")
         return [*wished, *self.request.limits]
 
     @property
@@ -93,24 +93,24 @@ class Asked:
         )
 
 
-def capacity_for(request: PlacementRequest, one: Serve) -> float | None:
+def capacity_for(request: PlacementRequest, wish: Serve) -> float | None:
     """What replicas of a model have to be able to serve for its demand [token/s], if it has one."""
-    demand, targets = one.demand_tokens_per_s, one.targets or request.targets
+    demand, targets = wish.demand_tokens_per_s, wish.targets or request.targets
     if demand is None or request.objective == "share":  # of which as much is served as there is
         return demand
     return targets.capacity_of(demand)
 
 
-def _wanted(request: PlacementRequest, one: Serve, without: Sequence[str]) -> Wanted:
-    name, targets = one.model.name, one.targets or request.targets
-    replicas = None if f"replicas {name}" in without else one.replicas
+def _wanted(request: PlacementRequest, demand: Serve, without: Sequence[str]) -> Wanted:
+    name, targets = demand.model.name, demand.targets or request.targets
+    replicas = None if f"replicas {name}" in without else demand.replicas
     return Wanted(
         name=name,
-        demand_tokens_per_s=None if f"demand {name}" in without else capacity_for(request, one),
+        demand_tokens_per_s=None if f"demand {name}" in without else capacity_for(request, demand),
         least=replicas or 0,
         most=replicas,
         ttft_s=targets.ttft_s,
-        n_output_tokens=float((one.workload or request.workload).n_output_tokens),
+        n_output_tokens=float((demand.workload or request.workload).n_output_tokens),
     )
 
 
@@ -148,63 +148,63 @@ class Search:
         return counts is not None and is_nothing(counts, self.posed.columns)
 
 
-def offered(asked: Asked, *, whole: bool = False) -> Offered:
+def offered(task: Asked, *, whole: bool = False) -> Offered:
     """The configurations of a request that fit its site.
 
     Args:
         whole: also those that copies of others outdo, on which replicas may stand.
     """
-    by_latency = asked.request.objective == "latency"
-    whole = whole or asked.sorts is not None
+    by_latency = task.request.objective == "latency"
+    whole = whole or task.sorts is not None
     with share(CONFIGURATIONS_SHARE):
-        found = asked.site.offered(
-            asked.served, asked.request.roles, by_latency=by_latency, whole=whole
+        offers = task.site.offered(
+            task.served, task.request.roles, by_latency=by_latency, whole=whole
         )
-    return found if asked.sorts is None else found.only(asked.sorts)
+    return offers if task.sorts is None else offers.only(task.sorts)
 
 
-def searched(asked: Asked, found: Offered | None = None) -> Search:
+def searched(task: Asked, offers: Offered | None = None) -> Search:
     """Make the configurations, if there are none yet, pose the placement, solve it."""
-    found = found or offered(asked)
-    pose = cache(lambda: found.posed(asked.aim()))
+    offers = offers or offered(task)
+    pose = cache(lambda: offers.posed(task.aim()))
 
     def solve(most_sorts: int | None) -> Search:
-        if (simple := _as_good_as_anywhere(asked, found, most_sorts)) is not None:
+        if (simple := _as_good_as_anywhere(task, offers, most_sorts)) is not None:
             return simple
         posed = pose()
         program = replace(posed.program, most_sorts=most_sorts)
-        solution, flows = mastered(program, posed.network, asked.options)
-        if found.is_cut:
+        solution, flows = mastered(program, posed.network, task.options)
+        if offers.is_cut:
             solution = unproved(solution, program)
-        return Search(offered=found, posed=posed, solution=solution, flows=flows)
+        return Search(offered=offers, posed=posed, solution=solution, flows=flows)
 
     def weighed(search: Search) -> Weighed:
         counts = search.solution.answer
         return search.solution, n_sorts(search.posed.program, counts) if counts else 0
 
-    search, steps, is_weighed = with_few_sorts(solve, weighed, asked.n_sorts, asked.options)
+    search, steps, is_weighed = with_few_sorts(solve, weighed, task.n_sorts, task.options)
     proved = search.solution if is_weighed else without_proof(search.solution)
     return replace(search, solution=proved, steps=steps)
 
 
-def _as_good_as_anywhere(asked: Asked, found: Offered, most_sorts: int | None) -> Search | None:
+def _as_good_as_anywhere(task: Asked, offers: Offered, most_sorts: int | None) -> Search | None:
     """The best replicas wherever they lie, if there are places for them that are as good.
 
     No placement is better then, and few columns are solved, of however many nodes.
     """
-    program = None if found.is_cut else found.anywhere(asked.aim())
+    program = None if offers.is_cut else offers.anywhere(task.aim())
     if program is None or program.is_for_share or (program.objective < 0).any():
         return None
     with share(ANYWHERE_SHARE):
-        best = solved(replace(program, most_sorts=most_sorts), asked.options)
+        best = solved(replace(program, most_sorts=most_sorts), task.options)
         if best.answer is None or not best.status.is_final:
             return None
-        posed = found.of(best.answer).posed(asked.aim())
+        posed = offers.of(best.answer).posed(task.aim())
         few = replace(posed.program, most_sorts=most_sorts)
-        counts = solved(few, replace(asked.options, proof="one")).answer
+        counts = solved(few, replace(task.options, proof="one")).answer
     if counts is None or any(map(exceeds, _worth_of(few, counts), _worth_of(program, best.answer))):
         return None
-    return Search(offered=found, posed=posed, solution=replace(best, answer=counts))
+    return Search(offered=offers, posed=posed, solution=replace(best, answer=counts))
 
 
 def _worth_of(program: PlacementProgram, counts: Counts) -> list[float]:
@@ -251,26 +251,26 @@ def unproved(solution: PlacementSolution, program: PlacementProgram) -> Placemen
     return replace(solution, status=status, vouched=nobody)
 
 
-def unsettled(asked: Asked, search: Search) -> BaseException:
+def unsettled(task: Asked, search: Search) -> BaseException:
     """What is raised where time ended before a first placement."""
-    bound = in_si(asked.request.objective, search.solution.bound)
+    bound = in_si(task.request.objective, search.solution.bound)
     return out_of_time(bound) if search.offered.is_cut else search.solution.unsettled(bound)
 
 
-def chosen_first(asked: Asked) -> frozenset[Sort]:
+def chosen_first(task: Asked) -> frozenset[Sort]:
     """The shape that each model would have on each kind by itself: the most of one device.
 
     With `latency` for an objective, the quickest. It is what a planner chooses that does not
     know what is free; the site of the request is then one where all is.
     """
-    by_latency = asked.request.objective == "latency"
+    by_latency = task.request.objective == "latency"
     best: dict[tuple[int, str], AnyConfiguration] = {}
-    for one in offered(asked, whole=True).configurations:
-        key = (one.model, one.pattern.kind_name)
-        if key not in best or _worth(one, by_latency) > _worth(best[key], by_latency):
-            best[key] = one
+    for config in offered(task, whole=True).configurations:
+        key = (config.model, config.pattern.kind_name)
+        if key not in best or _worth(config, by_latency) > _worth(best[key], by_latency):
+            best[key] = config
     return frozenset(map(sort_of, best.values()))
 
 
-def _worth(one: AnyConfiguration, by_latency: bool) -> float:
-    return -one.tpot_s if by_latency else one.output_tokens_per_s / one.n_devices
+def _worth(config: AnyConfiguration, by_latency: bool) -> float:
+    return -config.tpot_s if by_latency else config.output_tokens_per_s / config.n_devices

@@ -50,20 +50,20 @@ def with_few_sorts(
     if solution.answer is None or not options.sort_price or n_used <= n_least:
         return free, (), True
     last = (n_used, solution.objective, solution.bound)
-    found, steps, is_weighed = [free], [last], True
+    solutions, steps, is_weighed = [free], [last], True
     for most in range(n_least, n_used):
         if _is_enough(steps[:-1], last, options):
             break
-        one = _in_time(solve, most)
-        mine = solution if one is None else weighed(one)[0]
-        if one is None or mine.status is Status.UNKNOWN:
-            steps, is_weighed = list(map(_vouched, steps, map(weighed, found))), False
+        answer = _in_time(solve, most)
+        mine = solution if answer is None else weighed(answer)[0]
+        if answer is None or mine.status is Status.UNKNOWN:
+            steps, is_weighed = list(map(_vouched, steps, map(weighed, solutions))), False
             break
         if mine.answer is not None:
-            found.insert(-1, one)
+            solutions.insert(-1, answer)
             steps.insert(-1, (most, mine.objective, mine.bound))
     costs = _priced(steps, options)
-    best = found[costs.index(min(costs))]
+    best = solutions[costs.index(min(costs))]
     return best, _several(steps), is_weighed
 
 
@@ -73,9 +73,9 @@ def without_proof(solution: PlacementSolution) -> PlacementSolution:
     return replace(solution, status=Status.FEASIBLE) if is_final else solution
 
 
-def _vouched(step: Step, one: Weighed) -> Step:
+def _vouched(step: Step, weighed: Weighed) -> Step:
     """A step with the bound that is vouched for: without a proof no other goes out."""
-    return step[0], step[1], without_proof(one[0]).bound
+    return step[0], step[1], without_proof(weighed[0]).bound
 
 
 def _several(steps: Sequence[Step]) -> tuple[Step, ...]:

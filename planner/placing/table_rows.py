@@ -33,12 +33,12 @@ def with_tables(request: PlacementRequest, site: Site) -> PlacementRequest:
     carried = {one.name: one for one in request.deployments}
     named = filter(is_table, request.engines if site.clusters else ())  # refused on a torus
     collected = Collected()
-    found = collected.each(
+    tables = collected.each(
         lambda name: carried.get(name) or _worth_it(asked_rows(load_table(name), request, site)),
         named,
     )
     collected.settle(RequestError)
-    return replace(request, deployments=found)
+    return replace(request, deployments=tables)
 
 
 def _worth_it(table: DeploymentTable) -> DeploymentTable:
@@ -54,9 +54,9 @@ def asked_rows(table: DeploymentTable, request: PlacementRequest, site: Site) ->
     here = [row for row in table.rows if any(is_on(row, kind) for kind in site.clusters)]
     problems: list[Problem] = [] if here else [_nowhere(table.rows, site)]
     kept: list[DeploymentRow] = []
-    for one in request.models if here else ():
-        mine = _asked(here, one, request)
-        problems += [] if mine else [_none(one, here, request)]
+    for demand in request.models if here else ():
+        mine = _asked(here, demand, request)
+        problems += [] if mine else [_none(demand, here, request)]
         kept += mine
     problems += _unknown_formats(kept)
     file = table_file(table.name)
@@ -73,10 +73,10 @@ def asked_rows(table: DeploymentTable, request: PlacementRequest, site: Site) ->
 
 
 def _asked(
-    rows: Sequence[DeploymentRow], one: Serve, request: PlacementRequest
+    rows: Sequence[DeploymentRow], demand: Serve, request: PlacementRequest
 ) -> list[DeploymentRow]:
-    lengths = asked_lengths(request, one)
-    return [row for row in rows if is_of(row, one.model) and lengths_of(row) == lengths]
+    lengths = asked_lengths(request, demand)
+    return [row for row in rows if is_of(row, demand.model) and lengths_of(row) == lengths]
 
 
 def is_on(row: DeploymentRow, kind: Kind) -> bool:
@@ -93,9 +93,9 @@ def lengths_of(row: DeploymentRow) -> tuple[int, int]:
     return row.n_input_tokens, row.n_output_tokens
 
 
-def asked_lengths(request: PlacementRequest, one: Serve) -> tuple[int, int]:
+def asked_lengths(request: PlacementRequest, demand: Serve) -> tuple[int, int]:
     """Tokens that a request for a model reads and writes."""
-    workload = one.workload or request.workload
+    workload = demand.workload or request.workload
     return workload.n_input_tokens, workload.n_output_tokens
 
 
@@ -108,17 +108,17 @@ def _nowhere(rows: Sequence[DeploymentRow], site: Site) -> Problem:
     return Problem(where="", fact=fact, remedy=f"the pool has {', '.join(kinds)}")
 
 
-def _none(one: Serve, rows: Sequence[DeploymentRow], request: PlacementRequest) -> Problem:
+def _none(demand: Serve, rows: Sequence[DeploymentRow], request: PlacementRequest) -> Problem:
     """That a model has no row, and what the file has instead."""
-    mine = [row for row in rows if is_of(row, one.model)]
+    mine = [row for row in rows if is_of(row, demand.model)]
     if not mine:
         fact = f"has no row of it: its rows are of {_most([row.model for row in rows])}"
-        return Problem(where="", value=one.model.name, fact=fact)
-    n_input, n_output = asked_lengths(request, one)
+        return Problem(where="", value=demand.model.name, fact=fact)
+    n_input, n_output = asked_lengths(request, demand)
     has = _most([f"{row.n_input_tokens}/{row.n_output_tokens}" for row in mine])
     fact = f"has no row of requests that read {n_input} and write {n_output}: its rows are of {has}"
     remedy = f"write `--input {mine[0].n_input_tokens} --output {mine[0].n_output_tokens}`"
-    return Problem(where="", value=one.model.name, fact=fact, remedy=remedy)
+    return Problem(where="", value=demand.model.name, fact=fact, remedy=remedy)
 
 
 def _most(names: Sequence[str]) -> str:

@@ -54,15 +54,15 @@ class TableSource(Source):
 
     def deployment(self, choice: DeploymentRow, n_alike: int) -> TableDeployment:
         """A row as a record; whatever else is placed, it is the same."""
-        found = row_deployment(self.table, choice, self.model, self.cluster)
+        described = row_deployment(self.table, choice, self.model, self.cluster)
         agree(
             {
-                "rent": (rent_of(choice, self.cluster), found.usd_per_hour),
-                "tokens": (choice.output_tokens_per_s, found.output_tokens_per_s),
-                "weights": (shard_bytes(choice, self.model), found.weights_bytes),
+                "rent": (rent_of(choice, self.cluster), described.usd_per_hour),
+                "tokens": (choice.output_tokens_per_s, described.output_tokens_per_s),
+                "weights": (shard_bytes(choice, self.model), described.weights_bytes),
             }
         )
-        return found
+        return described
 
 
 def rent_of(row: DeploymentRow, cluster: ClusterSpec) -> float:
@@ -122,7 +122,7 @@ class Table(Runtime):
             yield _configuration(source, model, domain, row)
 
 
-def table_runtime(name: str, request: PlacementRequest, one: Serve, site: Site) -> Table:
+def table_runtime(name: str, request: PlacementRequest, demand: Serve, site: Site) -> Table:
     """The rows of a table that a request carries, for one of its models.
 
     Raises:
@@ -133,29 +133,29 @@ def table_runtime(name: str, request: PlacementRequest, one: Serve, site: Site) 
         remedy = f"write `--engine {ROOFLINE.name}`"
         raise RequestError([Problem(where="--engine", value=name, fact=fact, remedy=remedy)])
     table = next(table for table in request.deployments if table.name == name)
-    lengths = asked_lengths(request, one)
-    rows = [row for row in table.rows if is_of(row, one.model) and lengths_of(row) == lengths]
-    targets = one.targets or request.targets
+    lengths = asked_lengths(request, demand)
+    rows = [row for row in table.rows if is_of(row, demand.model) and lengths_of(row) == lengths]
+    targets = demand.targets or request.targets
     for kind, cluster in site.clusters.items():
         _remark_unplaced([row for row in rows if is_on(row, kind)], cluster, table_file(name))
-    found = Table(
+    runtime = Table(
         name=name,
-        serve=one,
+        serve=demand,
         targets=targets,
         rows=tuple(rows),
         by_latency=request.objective == "latency",
         roles=request.roles.roles,
     )
-    _remark_roles(rows, found.roles, table_file(name))
-    return found
+    _remark_roles(rows, runtime.roles, table_file(name))
+    return runtime
 
 
 def _remark_roles(rows: Sequence[DeploymentRow], roles: Sequence[str], file: str) -> None:
     """Count rows of roles that are not asked for, and say so."""
     others = [row.line for row in rows if row.role not in roles]
     if others:
-        asked, first = " or ".join(roles), f"the first in line {others[0]}"
-        fact = f"{len(others):,} rows are of other roles than {asked}, {first}: left out"
+        wanted_roles, first = " or ".join(roles), f"the first in line {others[0]}"
+        fact = f"{len(others):,} rows are of other roles than {wanted_roles}, {first}: left out"
         remark(Problem(where=file, fact=fact))
 
 
@@ -181,9 +181,9 @@ def lies(row: DeploymentRow, span: str, size: int) -> bool:
     return row.n_devices > size and row.n_devices % size == 0
 
 
-def keeps(row: DeploymentRow, one: Serve, targets: Targets, device: DeviceSpec) -> bool:
+def keeps(row: DeploymentRow, demand: Serve, targets: Targets, device: DeviceSpec) -> bool:
     """Whether a row keeps the targets, in formats that are asked for, in a device's memory."""
-    formats = formats_asked(one, targets)
+    formats = formats_asked(demand, targets)
     given = (row.weights_format, formats[0]), (row.kv_format, formats[1])
     if any(asked is not None and name not in asked for name, asked in given):
         return False
@@ -198,13 +198,13 @@ def keeps(row: DeploymentRow, one: Serve, targets: Targets, device: DeviceSpec) 
 
 
 def formats_asked(
-    one: Serve, targets: Targets
+    demand: Serve, targets: Targets
 ) -> tuple[Sequence[str] | None, Sequence[str] | None]:
     """Formats of weights and of the cache that rows may have; None for any."""
-    weights = one.weights_formats
+    weights = demand.weights_formats
     if weights is None and targets.quality_loss_fraction is not None:
-        weights = usual_formats(one.model, targets)
-    return weights, one.kv_formats
+        weights = usual_formats(demand.model, targets)
+    return weights, demand.kv_formats
 
 
 def _best(

@@ -27,7 +27,9 @@ def among_again(requests: Sequence[AnyRequest], order: Sequence[str] = ()) -> Am
     """
     parts = [one for request in requests for one in candidates_again(request)]
     ranks = {name: i for i, name in enumerate(order)}
-    parts.sort(key=lambda one: (one.variant is not None, ranks.get(one.runtime, 0)))
+    parts.sort(
+        key=lambda candidates: (candidates.variant is not None, ranks.get(candidates.runtime, 0))
+    )
     return Among(parts=tuple(parts))
 
 
@@ -50,12 +52,12 @@ def candidates_again(request: AnyRequest) -> tuple[Candidates, ...]:
     return tuple(
         EngineCandidates(
             request=request,
-            model=one,
+            model=architecture,
             asked=records.models[0],
             machines=machines,
             cluster=records.cluster,
         )
-        for one in records.models
+        for architecture in records.models
     )
 
 

@@ -138,9 +138,9 @@ def audit(
     )
     batches = tuple(sorted({*DEFAULT_BATCHES, batch}))
     request = replace(request, batches=batches, speculation=None)
-    found = audited(request, seen, speculation, _offered(model, seen, allowed_formats))
-    refuse(judge_audit(found)[1])
-    return found
+    answer = audited(request, seen, speculation, _offered(model, seen, allowed_formats))
+    refuse(judge_audit(answer)[1])
+    return answer
 
 
 def _offered(model: ModelSpec, seen: Observation, allowed: Sequence[str] | None) -> _Formats:
@@ -188,20 +188,20 @@ def audited(
     changes, untried = [], []
     for name, changed, machine in _changes(request, seen, speculation, offered, pool, own_devices):
         try:
-            found = _cheapest(changed, machine, seen.tpot_s)
+            deployment = _cheapest(changed, machine, seen.tpot_s)
         except OutOfTimeError:
             untried.append(name)
             continue
-        if found is None or (name == DEVICES and found.mesh.n_devices == seen.n_devices):
+        if deployment is None or (name == DEVICES and deployment.mesh.n_devices == seen.n_devices):
             continue
-        if name == DRAFTS and found.draft is None:
+        if name == DRAFTS and deployment.draft is None:
             continue  # it is slower with the draft
         n_devices = None if machine is pool else seen.n_devices
         changes.append(
             AuditedChange(
-                name=_title(name, found),
-                deployment=found,
-                usd_per_token=found.usd_per_decoded_token,
+                name=_title(name, deployment),
+                deployment=deployment,
+                usd_per_token=deployment.usd_per_decoded_token,
                 command=_command(changed, seen.tpot_s, n_devices),
             )
         )
@@ -245,11 +245,11 @@ def _changes(
     yield "all of these", replace(everything, speculation=speculation), pool
 
 
-def _title(name: str, found: Deployment) -> str:
+def _title(name: str, deployment: Deployment) -> str:
     """What a change is called; devices and drafts once it is known which."""
     if name == DEVICES:
-        return f"{found.mesh.n_devices} devices"
-    return f"drafts by {found.draft.model}" if name == DRAFTS and found.draft else name
+        return f"{deployment.mesh.n_devices} devices"
+    return f"drafts by {deployment.draft.model}" if name == DRAFTS and deployment.draft else name
 
 
 def _only(machine: Machine, request: Request, n_devices: int) -> Machine:
@@ -261,8 +261,8 @@ def _only(machine: Machine, request: Request, n_devices: int) -> Machine:
 
 def _cheapest(request: Request, machine: Machine, tpot_s: float) -> Deployment | None:
     """Least cost of decoding no slower than observed."""
-    asked = replace(request, targets=Targets(tpot_s=tpot_s))
-    return _solved(asked, machine, objective="decode_cost")
+    at_speed = replace(request, targets=Targets(tpot_s=tpot_s))
+    return _solved(at_speed, machine, objective="decode_cost")
 
 
 def _fastest(
@@ -292,12 +292,12 @@ def _solved(
         at_most=tuple(limits),
         tie_breaker="decode_cost" if objective == "latency" else "latency",
     )
-    found = search(candidates.source(aim), request.options, n_alternatives=0)
-    if not found.solution.status.is_final:  # only the best so far
-        raise found.solution.unsettled()
-    if found.assignment is None:
+    result = search(candidates.source(aim), request.options, n_alternatives=0)
+    if not result.solution.status.is_final:  # only the best so far
+        raise result.solution.unsettled()
+    if result.assignment is None:
         return None
-    return candidates.deployment(found.posed, found.assignment)
+    return candidates.deployment(result.posed, result.assignment)
 
 
 def _command(request: Request, tpot_s: float, n_devices: int | None) -> str:

@@ -59,12 +59,12 @@ def decoding_frontier(request: Request) -> Frontier:
     machine = machine_of(request.cluster, request.model)
     candidates = RooflineCandidates(request=asked, machine=machine)
     tracing = Tracing(Among(parts=(candidates,)), x="latency", began_s=began_s)
-    found = tracing.frontier(DEFAULT_ALPHA)
-    for point in found.points:
+    frontier = tracing.frontier(DEFAULT_ALPHA)
+    for point in frontier.points:
         verified = candidates.checked(point.deployment)
     return replace(
-        found,
+        frontier,
         request=request,
-        proof=replace(found.proof, verified=verified),
+        proof=replace(frontier.proof, verified=verified),
         provenance=(*request.model.provenance, *request.cluster.provenance),
     )

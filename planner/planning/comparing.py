@@ -98,7 +98,7 @@ def compare(
         ask = _asker(cases, choices, said)
         return compared(cases, answers_of(cases, on_case, ask, of_case=of_case), objective)
     answers = answers_of(
-        cases, on_case, lambda one: plan(*one[1], **{**choices, **one[2]}), of_case=of_case
+        cases, on_case, lambda case: plan(*case[1], **{**choices, **case[2]}), of_case=of_case
     )
     return compared(cases, answers, objective)
 
@@ -121,11 +121,11 @@ def _asker(
         raise RequestError(problems)
     hands_over = any(one[0].roles != TOGETHER for one in cases)
 
-    def ask(one: AskedCase) -> Placement:
-        roles = one[0].roles
+    def ask(case: AskedCase) -> Placement:
+        roles = case[0].roles
         apart = {} if hands_over and roles == TOGETHER else said
-        model, cluster, engine = one[1]
-        keywords = {**choices, **one[2]}
+        model, cluster, engine = case[1]
+        keywords = {**choices, **case[2]}
         return replicas_of(model, cluster, engine, keywords, roles=roles, **apart)
 
     return ask
@@ -144,15 +144,15 @@ def compared(
     known = [value for value in values if value is not None]
     best = (max if quantity.is_rate else min)(known, default=None)
     rows = []
-    for case, (found, reason, asked), value in zip(cases, answers, values, strict=True):
-        plan, placement = (found, None) if isinstance(found, Plan) else (None, found)
+    for case, (answer, reason, requests), value in zip(cases, answers, values, strict=True):
+        plan, placement = (answer, None) if isinstance(answer, Plan) else (None, answer)
         row = Row(
             case=case[0],
             plan=plan,
             placement=placement,
             loss_fraction=_loss(value, best),
             reason=reason,
-            requests=asked,
+            requests=requests,
         )
         rows.append(row)
     return Comparison(
@@ -160,11 +160,11 @@ def compared(
     )
 
 
-def _told(found: AnyPlan | Placement, quantity: Quantity) -> float:
+def _told(answer: AnyPlan | Placement, quantity: Quantity) -> float:
     """What is shown, SI: a plan may give up some for simplicity; replicas cost their rent."""
-    if isinstance(found, Plan):
-        return quantity.told(found.deployment)
-    return found.certificate.objective
+    if isinstance(answer, Plan):
+        return quantity.told(answer.deployment)
+    return answer.certificate.objective
 
 
 @arguments_checked(ranges="later")
@@ -188,12 +188,12 @@ def frontiers(
     answers = answers_of(
         cases,
         on_case,
-        lambda one: frontier(*one[1], **{**choices, **one[2]}),
+        lambda case: frontier(*case[1], **{**choices, **case[2]}),
         of_case=OF_ENGINES if engines else OF_ONE_MODEL,
     )
     return tuple(
-        Curve(case=case[0], frontier=answer, reason=reason, requests=asked)
-        for case, (answer, reason, asked) in zip(cases, answers, strict=True)
+        Curve(case=case[0], frontier=answer, reason=reason, requests=requests)
+        for case, (answer, reason, requests) in zip(cases, answers, strict=True)
     )
 
 
@@ -260,10 +260,10 @@ def _cases(served: _Served, by: str, formats: _Formats, choices: _Keywords) -> I
                 kv=kept[0] if by == "formats" else "",
                 engine=engine or "",
             )
-            asked: _Keywords = {"weights_formats": None if is_free else chosen, "kv_formats": kept}
+            given: _Keywords = {"weights_formats": None if is_free else chosen, "kv_formats": kept}
             if choices.get("variants"):
-                asked["variants"] = [one for one in choices["variants"] if _is_of(one, model)]
-            yield case, (model, cluster, engine), asked
+                given["variants"] = [one for one in choices["variants"] if _is_of(one, model)]
+            yield case, (model, cluster, engine), given
 
 
 def _is_of(variant: ModelSpec | Architecture, model: ModelSpec | Architecture) -> bool:
@@ -285,23 +285,23 @@ def answers_of(
     Raises:
         OutOfTimeError: no case has an answer, and of one of them for want of time alone.
     """
-    found: list[tuple[_T | None, str, tuple[Any, ...]]] = []
+    answers: list[tuple[_T | None, str, tuple[Any, ...]]] = []
     errors: list[Exception] = []
     for case in cases:
         on_case(case[0])
         try:
-            if found:
+            if answers:
                 check()
-            found.append((answer(case), "", ()))
+            answers.append((answer(case), "", ()))
         except (NoPlanError, OutOfTimeError, RequestError) as error:
             if len(cases) == 1 or not _is_of_case(error, of_case):
                 raise
             errors.append(error)
-            asked = error.requests if isinstance(error, NoPlanError) else ()
-            found.append((None, reason_of(error), asked))
+            requests = error.requests if isinstance(error, NoPlanError) else ()
+            answers.append((None, reason_of(error), requests))
     if len(errors) == len(cases):
         _raise_of_all(errors)
-    return found
+    return answers
 
 
 def _raise_of_all(errors: Sequence[Exception]) -> None:
@@ -329,14 +329,14 @@ def reason_of(error: NoPlanError | OutOfTimeError | RequestError) -> str:
     return "; ".join(map(_beyond_reach, conflict.obstacles)) or str(conflict)
 
 
-def _beyond_reach(one: Obstacle) -> str:
+def _beyond_reach(obstacle: Obstacle) -> str:
     """A limit, and what could be had of it; of replicas that no pool holds, why."""
-    what, _, model = one.name.partition(" ")
+    what, _, model = obstacle.name.partition(" ")
     if what not in QUANTITIES:
-        return one.reason
-    limit = f"{limit_label(what)} {limit_text(what, one.asked, one.dimension)}"
+        return obstacle.reason
+    limit = f"{limit_label(what)} {limit_text(what, obstacle.asked, obstacle.dimension)}"
     of = f" of {model}" if model else ""
-    return f"{limit}{of} is out of reach: {show(one.reachable, one.dimension)}"
+    return f"{limit}{of} is out of reach: {show(obstacle.reachable, obstacle.dimension)}"
 
 
 def _loss(value: float | None, best: float | None) -> float | None:

@@ -61,7 +61,7 @@ def audit_engine(
         SolverError: an answer failed its verification.
     """
     heed(())
-    asked: dict[str, Any] = {
+    keywords: dict[str, Any] = {
         "workload": workload,
         "hit_fraction": hit_fraction,
         "experts_backend": experts_backend,
@@ -76,7 +76,7 @@ def audit_engine(
         model,
         cluster,
         engine,
-        **asked,
+        **keywords,
         objective="latency",
         targets=Targets(degrees=_whole(model, degrees)),
         batches=(batch,),
@@ -90,7 +90,7 @@ def audit_engine(
         model,
         cluster,
         engine,
-        **asked,
+        **keywords,
         objective="cost",
         targets=Targets(),
         batches=tuple(sorted({*DEFAULT_BATCHES, batch})),
@@ -121,11 +121,11 @@ def _whole(model: Architecture, degrees: Degrees) -> Degrees:
 
 
 def _predicted(runs: EngineCandidates) -> EngineDeployment:
-    found = runs.choices
-    if len(found) == 1:
-        return runs.described(found, 0)
+    choices = runs.choices
+    if len(choices) == 1:
+        return runs.described(choices, 0)
     fact = f"does not fit the devices by this account, which lets {runs.request.engine} take "
-    fact += f"{found.limit_bytes / 1e9:.3g} GB of each"
+    fact += f"{choices.limit_bytes / 1e9:.3g} GB of each"
     remedy = "say the degrees, batch and formats that run: `--tp`, `--pp`, `--dp`, `--ep`"
     raise RequestError([Problem(where="what runs", fact=fact, remedy=remedy)])
 
@@ -159,10 +159,10 @@ def _best(candidates: EngineCandidates) -> EngineDeployment | None:
         OutOfTimeError: time ended before either was known.
     """
     try:
-        found = decide(Among(parts=(candidates,)), prefer="objective")
+        plan = decide(Among(parts=(candidates,)), prefer="objective")
     except NoPlanError:
         return None
-    if found.certificate.status == FEASIBLE:
+    if plan.certificate.status == FEASIBLE:
         raise out_of_time()
-    assert isinstance(found.deployment, EngineDeployment)
-    return found.deployment
+    assert isinstance(plan.deployment, EngineDeployment)
+    return plan.deployment

@@ -44,17 +44,17 @@ def explain(among: Among) -> Conflict:
     """
     named = among.parts[0].named
     explained = among.explained()
-    asked = _Asked(among=explained, freed=explained.freed())
+    search = _Asked(among=explained, freed=explained.freed())
     obstacles: list[Obstacle] = []
     verified: tuple[str, ...] = UNEXPLAINED
     closest, command = None, ""
     with suppress(OutOfTimeError):
-        asked = replace(asked, is_blocked=asked.has_policy and asked.holds([POLICY]))
-        yielding = asked.yielding(obstacles)
+        search = replace(search, is_blocked=search.has_policy and search.holds([POLICY]))
+        yielding = search.yielding(obstacles)
         changed = [] if MEMORY in yielding else yielding  # memory is no option's to loosen
         verified = EXPLAINED
-        closest = asked.closest(yielding)
-        command = asked.command(changed, closest)
+        closest = search.closest(yielding)
+        command = search.command(changed, closest)
         verified = (*verified, *as_predicted(among))
     others = [one.name for one in variants_of(among.parts)]
     if others:
@@ -65,7 +65,7 @@ def explain(among: Among) -> Conflict:
         closest=closest,
         command=command,
         n_candidates=sum(
-            part.n_candidates + sum(part.outside.values()) for part in asked.among.parts
+            part.n_candidates + sum(part.outside.values()) for part in search.among.parts
         ),
         verified=verified,
     )
@@ -102,9 +102,9 @@ class _Asked:
         yielding: list[str] = []
         while not self.holds(yielding):
             conflict = self.irreducible(yielding)
-            found = [self.obstacle(name, conflict, yielding) for name in conflict]
-            obstacles += found
-            loosened = [one.name for one in found if one.name != MEMORY and one.reachable]
+            each = [self.obstacle(name, conflict, yielding) for name in conflict]
+            obstacles += each
+            loosened = [one.name for one in each if one.name != MEMORY and one.reachable]
             if not loosened:
                 return [MEMORY, *yielding]
             yielding.append(POLICY if POLICY in loosened else loosened[0])
@@ -140,15 +140,17 @@ class _Asked:
         alone = [other for other in self.names if other not in conflict]
         in_memory = [other for other in alone if other != "hbm"]
         for left_out in ([name, *without], [name, *in_memory], [name, *alone]):
-            found = self.best(name, left_out)
-            if found is not None:
+            best = self.best(name, left_out)
+            if best is not None:
                 break
-        assert found is not None
-        return self.told(name, found, left_out)
+        assert best is not None
+        return self.told(name, best, left_out)
 
-    def told(self, name: str, found: tuple[AnyDeployment, float], left_out: list[str]) -> Obstacle:
+    def told(
+        self, name: str, closest: tuple[AnyDeployment, float], left_out: list[str]
+    ) -> Obstacle:
         """An obstacle, by the plan that is best without some limits, the first its own."""
-        best, reachable = found
+        best, reachable = closest
         if name == POLICY:
             return policy_obstacle(best)
         limit = best.capacity_bytes if name == MEMORY else limits_of(self.among)[name]
@@ -167,10 +169,10 @@ class _Asked:
         if first is None or not self.has_policy or {POLICY, MEMORY} & {*yielding}:
             return None
         left_out = [first.name, POLICY]
-        found = self.best(first.name, left_out)
-        if found is None:
+        best = self.best(first.name, left_out)
+        if best is None:
             return None
-        freed = self.told(first.name, found, left_out)
+        freed = self.told(first.name, best, left_out)
         sign = -1.0 if QUANTITIES[first.name].is_least else 1.0
         return freed if sign * (first.reachable - freed.reachable) > CLOSE * first.asked else None
 
@@ -186,13 +188,13 @@ class _Asked:
             return None if least is None else (least, least.used_bytes)
         without = tuple(without)
         among, quantity = self.among_without(without), QUANTITIES[_judged_by(name)]
-        found = _proved(among, Aim(objective=quantity.best, without=without))
-        if found.assignment is None:
+        result = _proved(among, Aim(objective=quantity.best, without=without))
+        if result.assignment is None:
             return None
-        best = among.deployment(found.posed, found.assignment)
+        best = among.deployment(result.posed, result.assignment)
         # of a demand what is minimised is the time of a token on the whole pool
         reached = QUANTITIES["throughput"] if name == DEMAND.name else quantity
-        return best, reached.in_si(found.solution.objective)
+        return best, reached.in_si(result.solution.objective)
 
     def least_memory(self, without: Iterable[str]) -> AnyDeployment | None:
         """The plan whose fullest moment needs least of a device, with some limits left out.
@@ -207,11 +209,11 @@ class _Asked:
         among = self.among_without(without)
         while True:
             aim = Aim(objective=LEAST_MEMORY, without=others, memory_scale=scale)
-            found = _proved(among, aim)
-            if found.assignment is None:
+            result = _proved(among, aim)
+            if result.assignment is None:
                 return best
-            best = among.deployment(found.posed, found.assignment)
-            apart = best.used_bytes - found.solution.objective / GIB
+            best = among.deployment(result.posed, result.assignment)
+            apart = best.used_bytes - result.solution.objective / GIB
             if apart <= _reserve_bytes(best) + CLOSE * best.used_bytes:
                 return best
             scale = best.used_bytes * (1 - CLOSE) / best.capacity_bytes
@@ -230,8 +232,8 @@ class _Asked:
         """The plan that breaks the first yielding limit by the least, and keeps those that stay."""
         if yielding[0] == "demand":
             return self.most_served(yielding)
-        found = self.best(yielding[0], yielding)
-        return None if found is None else found[0]
+        best = self.best(yielding[0], yielding)
+        return None if best is None else best[0]
 
     def most_served(self, yielding: list[str]) -> AnyDeployment | None:
         """The cheapest plan for the largest demand that can be met, to three digits."""
@@ -242,10 +244,10 @@ class _Asked:
         targets = self.among.request.targets
         less = replace(targets, demand_tokens_per_s=DEMAND.rounded(served))
         among = self.among_without(yielding).with_targets(less)
-        found = _proved(among, Aim(objective="cost", without=tuple(yielding[1:])))
-        if found.assignment is None:  # what is left over by rounding costs too much
+        result = _proved(among, Aim(objective="cost", without=tuple(yielding[1:])))
+        if result.assignment is None:  # what is left over by rounding costs too much
             return None
-        return among.deployment(found.posed, found.assignment)
+        return among.deployment(result.posed, result.assignment)
 
     def command(self, yielding: list[str], closest: AnyDeployment | None) -> str:
         """A command that has a plan: limits at what is reachable, or another way to the memory."""
@@ -282,13 +284,13 @@ def _reserve_bytes(best: AnyDeployment) -> float:
 
 
 def _proved(among: Among, aim: Aim) -> Found:
-    found = search(among.source(aim), among.request.options, n_alternatives=0)
-    if found.solution.status not in (Status.OPTIMAL, Status.INFEASIBLE):
-        raise found.solution.unsettled()
-    return found
+    result = search(among.source(aim), among.request.options, n_alternatives=0)
+    if result.solution.status not in (Status.OPTIMAL, Status.INFEASIBLE):
+        raise result.solution.unsettled()
+    return result
 
 
-def _has_plan(one: Candidates) -> bool:
-    return one.n_candidates > 0 and _Asked(among=(whole := Among(parts=(one,))), freed=whole).holds(
-        []
-    )
+def _has_plan(candidates: Candidates) -> bool:
+    return candidates.n_candidates > 0 and _Asked(
+        among=(whole := Among(parts=(candidates,))), freed=whole
+    ).holds([])

@@ -33,25 +33,25 @@ def reliefs_of(among: Among) -> dict[str, float]:
     return {name: QUANTITIES[name].relief for name in limits_of(among) if name != "demand"}
 
 
-def gains(among: Among, aim: Aim, found: Found) -> Mapping[str, tuple[float, float | None]]:
+def gains(among: Among, aim: Aim, result: Found) -> Mapping[str, tuple[float, float | None]]:
     """(relief, share of the objective gained) for each limit, loosened one at a time.
 
     The share is `None` where it is not known: the plan, or the better one, is not proved
     optimal in the time that is left, or see `reliefs_of`.
 
     Args:
-        found: the search, which was told of the reliefs.
+        result: the search, which was told of the reliefs.
     """
-    objective, options = found.solution.objective, among.request.options
+    objective, options = result.solution.objective, among.request.options
     known: dict[str, tuple[float, float | None]] = {}
     for name in limits_of(among):
         relief = QUANTITIES[name].relief
         known[name] = relief, None
-        proved = found.solution.status is Status.OPTIMAL
-        if name in found.reduced.relieved and proved and objective and not is_over():
+        proved = result.solution.status is Status.OPTIMAL
+        if name in result.reduced.relieved and proved and objective and not is_over():
             parts = among.parts if name == MEMORY else ()
             heavier = chain.from_iterable(one.heavier(aim, relief) for one in parts)
-            sources = chain([InMemory(found.reduced.relieved[name])], heavier)
+            sources = chain([InMemory(result.reduced.relieved[name])], heavier)
             better = _least(sources, options, objective)
             if better is not None:
                 known[name] = relief, max((objective - better) / abs(objective), 0.0)
@@ -81,7 +81,7 @@ FARTHEST = 1.5
 def rule_costs(
     among: Among,
     aim: Aim,
-    found: Found,
+    result: Found,
     best: AnyDeployment,
     rivals: Sequence[Rival[AnyDeployment]],
 ) -> tuple[RuleCost, ...]:
@@ -89,22 +89,22 @@ def rule_costs(
 
     Of what a rule forbids, the best at a few batches is looked at with all of them.
     """
-    if not found.solution.status.is_final or not found.solution.objective:
+    if not result.solution.status.is_final or not result.solution.objective:
         return ()
     near = {one.runtime: one.deployment or best for one in rivals}
     costs: dict[tuple[str, str], RuleCost] = {}
     for part in among.parts:
         for rule, forbidden in part.without_rules(near.get(part.runtime, best)):
-            cost = None if is_over() else _rule_cost(rule, forbidden, aim, found)
+            cost = None if is_over() else _rule_cost(rule, forbidden, aim, result)
             known = costs.get((part.runtime, rule))
             if cost and not (known and known.gain_fraction >= cost.gain_fraction):
                 costs[part.runtime, rule] = cost
-    return tuple(sorted(costs.values(), key=lambda one: -one.gain_fraction))
+    return tuple(sorted(costs.values(), key=lambda cost: -cost.gain_fraction))
 
 
-def _rule_cost(rule: str, forbidden: Candidates, aim: Aim, found: Found) -> RuleCost | None:
+def _rule_cost(rule: str, forbidden: Candidates, aim: Aim, result: Found) -> RuleCost | None:
     """What a rule costs; None where that is little."""
-    least = found.solution.objective
+    least = result.solution.objective
     for most in (least + (FARTHEST - 1.0) * abs(least), least - RULE_SHARE * abs(least)):
         left = reduced(forbidden.source(aim), known=most)
         if left.screening.incumbent is None:

@@ -50,16 +50,16 @@ _LEFT = ("memory", "on_progress", "objective", "targets", *PASSED, *_SAME)
 """Arguments that change nothing of what replicas there are, or that are passed otherwise."""
 
 
-def unasked_of_replicas(asked: Mapping[str, Any], said: Collection[str] = ()) -> list[Problem]:
+def unasked_of_replicas(given: Mapping[str, Any], said: Collection[str] = ()) -> list[Problem]:
     """What is asked of a plan and cannot be of replicas that need not be alike.
 
     Args:
-        asked: arguments of `planning.plan`, by name.
+        given: arguments of `planning.plan`, by name.
         said: arguments of `place` that only such replicas have.
     """
-    targets: Targets = asked["targets"]
+    targets: Targets = given["targets"]
     problems, objectives = [], _objectives(targets)
-    if targets.demand_tokens_per_s is None and asked["objective"] != MOST:
+    if targets.demand_tokens_per_s is None and given["objective"] != MOST:
         fact = "is of replicas that serve a demand, or as much as they can"
         remedy = f"say how much: `--rate 8req/s`; or write `--objective {MOST}`"
         named = [f"--{one.replace('_', '-')}" for one in said]
@@ -73,21 +73,21 @@ def unasked_of_replicas(asked: Mapping[str, Any], said: Collection[str] = ()) ->
         for name in targets.limits()
         if name not in kept
     ]
-    if asked["objective"] not in objectives:
+    if given["objective"] not in objectives:
         fact, remedy = "is not of several replicas", f"one of {', '.join(objectives)}"
-        where, value = "--objective", asked["objective"]
+        where, value = "--objective", given["objective"]
         problems.append(Problem(where=where, value=value, fact=fact, remedy=remedy))
-    return [*problems, *_of_alike_replicas(asked)]
+    return [*problems, *_of_alike_replicas(given)]
 
 
-def _of_alike_replicas(asked: Mapping[str, Any]) -> Iterator[Problem]:
+def _of_alike_replicas(given: Mapping[str, Any]) -> Iterator[Problem]:
     """Arguments that only replicas that are all alike have."""
     options = {**set_by(), "speculation": "--draft", "drafting": "--draft"}
     for key in USUAL:
-        if key not in _LEFT and asked.get(key, USUAL[key]) != USUAL[key]:
+        if key not in _LEFT and given.get(key, USUAL[key]) != USUAL[key]:
             fact, where = "is of replicas that are all alike", options.get(key, f"--{key}")
             yield Problem(where=where, fact=fact, remedy=LEAVE_OUT)
-    if asked.get("variants"):
+    if given.get("variants"):
         fact = "are chosen among by replicas that are all alike"
         yield Problem(where="--variants", fact=fact, remedy=LEAVE_OUT)
 
@@ -101,7 +101,7 @@ def replicas_of(
     model: ModelSpec | Architecture,
     cluster: ClusterSpec,
     engine: str | Sequence[str] | None,
-    asked: Mapping[str, Any],
+    given: Mapping[str, Any],
     **roles: Any,  # noqa: ANN401
 ) -> Placement:
     """The replicas that serve what is asked of a plan best, of however many sorts.
@@ -109,48 +109,48 @@ def replicas_of(
     Without a demand that is one replica; of roles that are said as many as the pool has room for.
 
     Args:
-        asked: arguments of `planning.plan`, by name.
+        given: arguments of `planning.plan`, by name.
         roles: `roles`, `connector`, `prefill_devices`, `decode_devices`, as `place` has them.
 
     Raises:
         as `place`.
     """
-    targets: Targets = asked["targets"]
+    targets: Targets = given["targets"]
     together = [one.name for one in placed("all")]
     wish = Serve(
         model=model,
         demand_tokens_per_s=targets.demand_tokens_per_s,
         replicas=1 if targets.demand_tokens_per_s is None and not roles else None,
-        **{name: asked[name] for name in PASSED if asked.get(name) is not None},
+        **{name: given[name] for name in PASSED if given.get(name) is not None},
     )
     return place(
         cluster,
         wish,
         engine=engine,
         targets=targets.without(*(one.name for one in placed("all", "model"))),
-        objective=_objectives(targets)[asked["objective"]],
+        objective=_objectives(targets)[given["objective"]],
         limits={name: most for name, most in targets.limits().items() if name in together},
-        **{name: asked[name] for name in _SAME if asked.get(name) is not None},
+        **{name: given[name] for name in _SAME if given.get(name) is not None},
         **roles,
     )
 
 
 def with_mix(
-    best: AnyPlan, model: ModelSpec | Architecture, cluster: ClusterSpec, asked: Mapping[str, Any]
+    best: AnyPlan, model: ModelSpec | Architecture, cluster: ClusterSpec, given: Mapping[str, Any]
 ) -> AnyPlan:
     """A plan of a demand beside the best replicas of several sorts, whose certificate bounds them.
 
     Where there are none, or none in time, or the placement program does not know what the plan
     is asked for, nothing is said of them: replicas that are all alike are an answer by themselves.
     """
-    alike = {**asked, "prefer": USUAL["prefer"]}  # ties are of alike ones
+    alike = {**given, "prefer": USUAL["prefer"]}  # ties are of alike ones
     is_of_erdil = runtime_name(best.deployment) == ERDIL2025.name
     if is_of_erdil or is_over() or unasked_of_replicas(alike):
         return best
     named = tuple(dict.fromkeys(map(_runtime, (best.request, *best.other_requests))))
-    options: SolverOptions = asked["options"]
+    options: SolverOptions = given["options"]
     limit_s = min(SEARCH_S, math.inf if options.time_limit_s is None else options.time_limit_s)
-    within = {**asked, "options": replace(options, time_limit_s=limit_s)}
+    within = {**given, "options": replace(options, time_limit_s=limit_s)}
     try:
         return replace(best, mix=replicas_of(model, cluster, named, within))
     except (NoPlanError, RequestError):

@@ -32,9 +32,9 @@ def doubt(among: Among, name: str, best: AnyDeployment, values: tuple[float, flo
     Args:
         values: the limit, and what is reachable, SI.
     """
-    error, (asked, reachable) = _error(among, name, best), values
-    is_close = 0.0 < abs(reachable / asked - 1.0) <= error
-    return f"; {beyond_text(asked, reachable, error)}" if is_close else ""
+    error, (limit, reachable) = _error(among, name, best), values
+    is_close = 0.0 < abs(reachable / limit - 1.0) <= error
+    return f"; {beyond_text(limit, reachable, error)}" if is_close else ""
 
 
 def _error(among: Among, name: str, best: AnyDeployment) -> float:

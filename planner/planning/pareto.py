@@ -62,7 +62,7 @@ def frontier(
     options: SolverOptions = DEFAULT_OPTIONS,
     targets: Targets = NO_TARGETS,
     on_points: Callable[[int, int], None] | None = None,
-    **asked: Any,  # noqa: ANN401
+    **keywords: Any,  # noqa: ANN401
 ) -> Frontier:
     """Every deployment that no other is as good as in two quantities, with one proof for all.
 
@@ -74,7 +74,7 @@ def frontier(
         y: what is set against it, `cost`, `rent`, `throughput` or `device-throughput`.
         alpha: worth of speed; the preferred point has the largest (1/x)^alpha / price.
         on_points: called with how many points are verified, of how many.
-        model, cluster, engine, targets, options, asked: as `planning.plan` takes them, its
+        model, cluster, engine, targets, options, keywords: as `planning.plan` takes them, its
             objective left out; the gap of the options is not used, nor the preference: each
             point is the best.
 
@@ -87,10 +87,10 @@ def frontier(
     Source: [Erdil2025] Eq. 45 for the preferred point.
     """
     began_s = time.perf_counter()
-    asked = conformed(asked, plan, without=(*OWN, "objective"))
+    keywords = conformed(keywords, plan, without=(*OWN, "objective"))
     problems = _axis_problems((x, y, alpha), named_runtimes(engine, model, cluster))
     objective = y if y in Y_AXES else "cost"
-    wanted = {**asked, "options": options, "objective": objective}
+    wanted = {**keywords, "options": options, "objective": objective}
     try:
         told = candidates_of(model, cluster, engine, targets=targets, **wanted)
     except RequestError as error:
@@ -114,8 +114,8 @@ def traced_out(
         NoPlanError, OutOfTimeError, SolverError: as `frontier`.
     """
     began_s = time.perf_counter() if began_s is None else began_s
-    found = Tracing(told, x=x, began_s=began_s).frontier(alpha, on_points)
-    return written(found, judged_frontier(found), ("provenance", "cost_model", "verified"))
+    frontier = Tracing(told, x=x, began_s=began_s).frontier(alpha, on_points)
+    return written(frontier, judged_frontier(frontier), ("provenance", "cost_model", "verified"))
 
 
 OWN = ("model", "cluster", "engine", "options", "targets")
@@ -263,13 +263,13 @@ def _spread(n: int) -> list[int]:
     >>> _spread(6)
     [0, 5, 2, 1, 3, 4]
     """
-    found, spans = dict.fromkeys([0, n - 1]), [(0, n - 1)]
+    spread, spans = dict.fromkeys([0, n - 1]), [(0, n - 1)]
     for low, high in spans:
         if high - low > 1:
             middle = (low + high) // 2
-            found[middle] = None
+            spread[middle] = None
             spans += [(low, middle), (middle, high)]
-    return list(found)
+    return list(spread)
 
 
 def _worth(point: FrontierPoint, y: str, alpha: float) -> float:

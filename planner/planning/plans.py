@@ -111,9 +111,9 @@ def plan(
         OutOfTimeError: the time limit ended before a first plan.
         SolverError: an answer failed its verification.
     """
-    asked = {name: value for name, value in locals().items() if name in USUAL}
+    keywords = {name: value for name, value in locals().items() if name in USUAL}
     began_s = time.perf_counter()
-    among = candidates_of(model, cluster, engine, variants=variants, **asked)
+    among = candidates_of(model, cluster, engine, variants=variants, **keywords)
     best = decide(among, prefer=prefer, on_progress=on_progress, began_s=began_s)
     if targets.demand_tokens_per_s is None:
         return best
@@ -122,7 +122,7 @@ def plan(
     best = replace(best, load=load_of_plan(best.request, best.deployment))
     from planner.planning.mixing import with_mix  # placements are heavy
 
-    return with_mix(best, model, cluster, {**asked, "variants": variants})
+    return with_mix(best, model, cluster, {**keywords, "variants": variants})
 
 
 @timed
@@ -141,20 +141,20 @@ def decide(
     began_s = time.perf_counter() if began_s is None else began_s
     request = among.request
     aim = Aim(objective=request.objective)
-    found = search(
+    result = search(
         among.source(aim),
         request.options,
         reliefs=reliefs_of(among),
         on_progress=_progress_in_si(on_progress, request.objective),
     )
-    if found.solution.status is Status.INFEASIBLE:
-        if found.reduced.is_cut:
+    if result.solution.status is Status.INFEASIBLE:
+        if result.reduced.is_cut:
             raise out_of_time()
         begin("asking which limits conflict")
         raise NoPlanError(explain(among), requests=among.requests)
-    if found.assignment is None:
-        raise found.solution.unsettled(in_si(request.objective, found.solution.bound))
-    return _answer(among, found, aim, prefer=prefer, began_s=began_s)
+    if result.assignment is None:
+        raise result.solution.unsettled(in_si(request.objective, result.solution.bound))
+    return _answer(among, result, aim, prefer=prefer, began_s=began_s)
 
 
 def _progress_in_si(
@@ -175,25 +175,25 @@ def _progress_in_si(
     return told
 
 
-def _answer(among: Among, found: Found, aim: Aim, *, prefer: str, began_s: float) -> AnyPlan:
+def _answer(among: Among, result: Found, aim: Aim, *, prefer: str, began_s: float) -> AnyPlan:
     """Describe, certify, verify."""
-    assert found.assignment is not None
+    assert result.assignment is not None
     begin("asking what limits cost, and what else is as good")
-    served = among.of(found.posed, found.assignment)
-    best = among.deployment(found.posed, found.assignment)
+    served = among.of(result.posed, result.assignment)
+    best = among.deployment(result.posed, result.assignment)
     error = served.error(aim.objective, best)
-    ties = ties_of(among, found, aim, error, prefer=prefer)
+    ties = ties_of(among, result, aim, error, prefer=prefer)
     chosen = served = among.of(ties.posed, ties.chosen)
     deployment = chosen.deployment(ties.posed, ties.chosen)
-    proof = certificate(among, found, deployment=best, wall_s=time.perf_counter() - began_s)
+    proof = certificate(among, result, deployment=best, wall_s=time.perf_counter() - began_s)
     request = among.under(served.runtime).request
-    inside, anywhere = beliefs_of(among, aim, found, best)
-    rivals = rivals_of(among, aim, found, best)
+    inside, anywhere = beliefs_of(among, aim, result, best)
+    rivals = rivals_of(among, aim, result, best)
     answer = Plan(
         request=request,
         deployment=deployment,
         alternatives=ties.alternatives,
-        limits=tuple(limits_gained(gains(among, aim, found))),
+        limits=tuple(limits_gained(gains(among, aim, result))),
         certificate=proof,
         provenance=(),
         variants=variants_of(among.parts),
@@ -203,7 +203,7 @@ def _answer(among: Among, found: Found, aim: Aim, *, prefer: str, began_s: float
         rivals=rivals,
         inside=inside,
         anywhere=anywhere,
-        rule_costs=rule_costs(among, aim, found, best, rivals),
+        rule_costs=rule_costs(among, aim, result, best, rivals),
         other_requests=among.other_requests(request),
     )
     begin("verifying")
@@ -223,7 +223,7 @@ def limits_gained(gains: Mapping[str, tuple[float, float | None]]) -> Iterator[L
 
 
 def certificate(
-    among: Among, found: Found, *, deployment: AnyDeployment, wall_s: float
+    among: Among, result: Found, *, deployment: AnyDeployment, wall_s: float
 ) -> Certificate:
     """The proof in numbers, in SI units.
 
@@ -238,17 +238,17 @@ def certificate(
     Raises:
         SolverError: what was optimised is not what the deployment comes to.
     """
-    solution, screened, name = found.solution, found.screened, among.request.objective
+    solution, screened, name = result.solution, result.screened, among.request.objective
     quantity = objective_of(name)
     objective = quantity.in_si(solution.objective)
     reached = quantity.told(deployment)
     if not math.isclose(objective, reached, rel_tol=TIE_TOLERANCE):
         raise SolverError(f"{name} {objective!r} is {reached!r} in the deployment")
-    before = before_search(among, found.posed)
-    n_unfit = found.posed.n_unfit
-    n_seen = found.reduced.n_columns + n_unfit
+    before = before_search(among, result.posed)
+    n_unfit = result.posed.n_unfit
+    n_seen = result.reduced.n_columns + n_unfit
     # what is listed again when time is short may be listed less far
-    n_known = sum(one.n_candidates for one in among.parts) if found.reduced.is_cut else n_seen
+    n_known = sum(one.n_candidates for one in among.parts) if result.reduced.is_cut else n_seen
     n_all = max(n_seen, n_known)
     rejected = {**before, **n_rejected(screened)}
     rejected["time"] = n_all - n_seen
@@ -258,7 +258,7 @@ def certificate(
         to_si=quantity.in_si,
         dimension=quantity.dimension,
         n_candidates=n_all + sum(before.values()) - n_unfit,
-        n_contexts=found.reduced.n_contexts,
+        n_contexts=result.reduced.n_contexts,
         screens=screens_of(rejected),
         n_solved=screened.program.n_columns,
         outside=screened.bound,
@@ -271,5 +271,5 @@ def before_search(among: Among, posed: PosedProgram) -> dict[str, int]:
     """Candidates that never reached the program, by what rejected them."""
     outside = [one.outside for one in among.parts]
     names = dict.fromkeys(name for one in outside for name in one)
-    found = {name: sum(one.get(name, 0) for one in outside) for name in names}
-    return {**found, "memory": posed.n_unfit}
+    rejected = {name: sum(one.get(name, 0) for one in outside) for name in names}
+    return {**rejected, "memory": posed.n_unfit}

@@ -41,33 +41,33 @@ class Ties:
     given_up_fraction: float
 
 
-def ties_of(among: Among, found: Found, aim: Aim, error: float, *, prefer: str) -> Ties:
+def ties_of(among: Among, result: Found, aim: Aim, error: float, *, prefer: str) -> Ties:
     """The best itself, or the simplest of what loses less than the error, which is preferred.
 
     Args:
-        found: the best, in the order of its objective.
+        result: the best, in the order of its objective.
         error: relative standard deviation of the best objective; without one nothing ties.
     """
-    assert found.assignment is not None
-    posed, chosen = found.posed, found.assignment
-    least, given_up = found.solution.objective, 0.0
-    known = found.solution.status.is_final and bool(error) and not is_over()
+    assert result.assignment is not None
+    posed, chosen = result.posed, result.assignment
+    least, given_up = result.solution.objective, 0.0
+    known = result.solution.status.is_final and bool(error) and not is_over()
     if known and prefer == SIMPLEST:
         simpler = _simplest(among, aim, ceiling(least * (1.0 + error)))
         if simpler.assignment is not None and not is_over():  # else of the simplest any
             posed, chosen = simpler.posed, simpler.assignment
             given_up = _objective(posed, aim.objective, chosen) / least - 1.0
-    others = [(found.posed, found.assignment, least)]
-    others += [(found.posed, one, value) for one, value in found.alternatives]
+    others = [(result.posed, result.assignment, least)]
+    others += [(result.posed, one, value) for one, value in result.alternatives]
     others = [one for one in others if not _is_same_way(one[0], one[1], posed, chosen)]
     alternatives = tuple(
         Alternative(
-            deployment=among.deployment(of, one),
+            deployment=among.deployment(of, assignment),
             objective=in_si(aim.objective, value),
             loss_fraction=(value - least) / abs(least) if least else 0.0,
             is_tie=bool(error) and value <= ceiling(least * (1.0 + error)),
         )
-        for of, one, value in others[:N_ALTERNATIVES]
+        for of, assignment, value in others[:N_ALTERNATIVES]
     )
     n_ties = sum(one.is_tie for one in alternatives)
     if known:  # of which time may have hidden some
@@ -82,17 +82,17 @@ def ties_of(among: Among, found: Found, aim: Aim, error: float, *, prefer: str) 
 
 
 def rivals_of(
-    among: Among, aim: Aim, found: Found, best: AnyDeployment
+    among: Among, aim: Aim, result: Found, best: AnyDeployment
 ) -> tuple[Rival[AnyDeployment], ...]:
     """The best of each runtime, where there are several and time to see; see `Rival`."""
     names = among.runtimes()
     if len(names) == 1:
         return ()
-    return tuple(_rival(among, aim, found, name, best) for name in names)
+    return tuple(_rival(among, aim, result, name, best) for name in names)
 
 
 def _rival(
-    among: Among, aim: Aim, found: Found, runtime: str, leader: AnyDeployment
+    among: Among, aim: Aim, result: Found, runtime: str, leader: AnyDeployment
 ) -> Rival[AnyDeployment]:
     unknown: Rival[AnyDeployment] = Rival(
         runtime=runtime, deployment=None, objective=None, loss_fraction=None
@@ -103,7 +103,7 @@ def _rival(
     best = search(alone.source(aim), among.request.options, n_alternatives=0)
     if best.assignment is None or not best.solution.status.is_final:
         return unknown
-    value, least = best.solution.objective, found.solution.objective
+    value, least = best.solution.objective, result.solution.objective
     deployment = alone.deployment(best.posed, best.assignment)
     return Rival(
         runtime=runtime,
@@ -114,46 +114,46 @@ def _rival(
     )
 
 
-def _apart_error(among: Among, objective: str, one: AnyDeployment, other: AnyDeployment) -> float:
+def _apart_error(among: Among, objective: str, mine: AnyDeployment, other: AnyDeployment) -> float:
     """What one loses of another under another engine, below which the two are a tie [1].
 
     Predictions of one engine err together, so that its own deployments are compared without. What
     two engines err alike by where they cut a model alike, and run about as much, is none of it.
     """
-    if not isinstance(one, EngineDeployment) or not isinstance(other, EngineDeployment):
+    if not isinstance(mine, EngineDeployment) or not isinstance(other, EngineDeployment):
         return 0.0
-    is_rent = objective == "cost" and one.demand_tokens_per_s is not None
-    if one.engine == other.engine or is_rent or objective in ("rent", "devices"):
+    is_rent = objective == "cost" and mine.demand_tokens_per_s is not None
+    if mine.engine == other.engine or is_rent or objective in ("rent", "devices"):
         return 0.0
     name: Quantity = "TTFT" if objective == "ttft" else "TPOT"
-    first, second = _off(one, name), _off(other, name)
-    common = _common(among, name, one) if _is_alike(one, other) else 0.0
+    first, second = _off(mine, name), _off(other, name)
+    common = _common(among, name, mine) if _is_alike(mine, other) else 0.0
     return undecided(math.sqrt(first**2 + second**2 - 2.0 * common * first * second))
 
 
-def _off(one: EngineDeployment, name: Quantity) -> float:
-    times = one.ttft_s if name == "TTFT" else one.tpot_s
+def _off(deployment: EngineDeployment, name: Quantity) -> float:
+    times = deployment.ttft_s if name == "TTFT" else deployment.tpot_s
     return times.high / times.value - 1.0
 
 
-def _common(among: Among, name: Quantity, one: EngineDeployment) -> float:
+def _common(among: Among, name: Quantity, deployment: EngineDeployment) -> float:
     """The correlation of errors of two engines that run a deployment's model alike."""
     kinds = {it.name: it.kind for part in among.requests for it in getattr(part, "models", ())}
-    return common_error(kinds[one.model], name)
+    return common_error(kinds[deployment.model], name)
 
 
-def _is_alike(one: EngineDeployment, other: EngineDeployment) -> bool:
+def _is_alike(deployment: EngineDeployment, other: EngineDeployment) -> bool:
     """Whether two deployments are cut alike, of the same formats, and run about as much."""
     cuts = [
         (it.model, it.formats, it.n_tensor, it.n_data, it.n_stages, it.n_expert_parallel)
-        for it in (one, other)
+        for it in (deployment, other)
     ]
-    loads = sorted((one.batch, other.batch))
+    loads = sorted((deployment.batch, other.batch))
     return cuts[0] == cuts[1] and loads[1] <= FACTOR * loads[0]
 
 
 def beliefs_of(
-    among: Among, aim: Aim, found: Found, best: AnyDeployment
+    among: Among, aim: Aim, result: Found, best: AnyDeployment
 ) -> tuple[Alternative[AnyDeployment] | None, ...]:
     """The best inside the measured region, and at what is predicted anywhere.
 
@@ -162,18 +162,18 @@ def beliefs_of(
     """
     if not has_region(among):
         return None, None
-    return tuple(_believed(among, aim, found, best, belief) for belief in (INSIDE, MEDIAN))
+    return tuple(_believed(among, aim, result, best, belief) for belief in (INSIDE, MEDIAN))
 
 
-def _is_inside(one: AnyDeployment) -> bool:
-    return isinstance(one, EngineDeployment) and not one.outside
+def _is_inside(deployment: AnyDeployment) -> bool:
+    return isinstance(deployment, EngineDeployment) and not deployment.outside
 
 
 def _believed(
-    among: Among, aim: Aim, found: Found, best: AnyDeployment, belief: str
+    among: Among, aim: Aim, result: Found, best: AnyDeployment, belief: str
 ) -> Alternative[AnyDeployment] | None:
-    value, deployment = found.solution.objective, best
-    if is_over() or not found.solution.status.is_final:
+    value, deployment = result.solution.objective, best
+    if is_over() or not result.solution.status.is_final:
         return None
     if belief == MEDIAN or not _is_inside(best):  # else nothing inside is better
         source = among.source(replace(aim, belief=belief))
@@ -182,7 +182,7 @@ def _believed(
             return None
         value = other.solution.objective
         deployment = among.deployment(other.posed, other.assignment)
-    least = found.solution.objective
+    least = result.solution.objective
     return Alternative(
         deployment=deployment,
         objective=in_si(aim.objective, value),
@@ -198,16 +198,16 @@ def _simplest(among: Among, aim: Aim, at_most: float) -> Found:
     return search(among.source(simpler), options, n_alternatives=0)
 
 
-def _objective(posed: PosedProgram, objective: str, one: Assignment) -> float:
+def _objective(posed: PosedProgram, objective: str, assignment: Assignment) -> float:
     context, column = posed.quantities[objective]
-    return float(context[one.context] + column[list(one.columns)].sum())
+    return float(context[assignment.context] + column[list(assignment.columns)].sum())
 
 
 def _is_same_way(
-    posed: PosedProgram, one: Assignment, other_posed: PosedProgram, other: Assignment
+    posed: PosedProgram, assignment: Assignment, other_posed: PosedProgram, other: Assignment
 ) -> bool:
     """Whether two assignments are of the same context of the whole program."""
-    k, o = one.context, other.context
+    k, o = assignment.context, other.context
     same = posed.model[k] == other_posed.model[o]
     return bool(same and posed.number[k] == other_posed.number[o])
 

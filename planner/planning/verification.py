@@ -73,8 +73,8 @@ def verified(
     if judge is None:
         raise SpecError([_unjudged(kind, shown)])
     try:
-        truth, found = judge(record)
-        falsehoods = {one.pointer: one for one in _falsehoods(found, kind.place_of)}
+        truth, findings = judge(record)
+        falsehoods = {one.pointer: one for one in _falsehoods(findings, kind.place_of)}
         told = with_commands_of(truth)
         files = [DataFile(**row) for row in read.envelope["data"]]
         here = [one.path for one in files if is_unchanged(one)]  # files that are as they were
@@ -130,13 +130,13 @@ def _falsehoods(
     findings: Iterable[Finding], place_of: Callable[[Place], Place]
 ) -> Iterator[Falsehood]:
     """Findings as they are told, each where it stands in the envelope."""
-    for one in findings:
-        parts = (part.replace("~", "~0").replace("/", "~1") for part in place_of(one.path))
+    for finding in findings:
+        parts = (part.replace("~", "~0").replace("/", "~1") for part in place_of(finding.path))
         yield Falsehood(
             pointer="/" + "/".join(parts),
-            says=_text(one.says),
-            found="" if one.fact else _text(one.found),
-            fact=one.fact,
+            says=_text(finding.says),
+            found="" if finding.fact else _text(finding.found),
+            fact=finding.fact,
         )
 
 
@@ -179,7 +179,7 @@ def _counts(record: object) -> tuple[dict[str, int], tuple[str, ...]]:
 
     Counted, asked and chosen are all judged, and count as ``.
     """
-    found = {"": 0, PROVED: 0, UNVERIFIED: 0}
+    counts = {"": 0, PROVED: 0, UNVERIFIED: 0}
     names: set[str] = set()
 
     def walk(value: object, rule: str) -> None:
@@ -190,7 +190,7 @@ def _counts(record: object) -> tuple[dict[str, int], tuple[str, ...]]:
                 own = rule_of(value.__class__, field.name)
                 if own == PROVED:
                     names.add(field.name)
-                walk(getattr(value, field.name), own if own in found else rule)
+                walk(getattr(value, field.name), own if own in counts else rule)
         elif isinstance(value, Mapping):
             for inner in value.values():
                 walk(inner, rule)
@@ -198,19 +198,19 @@ def _counts(record: object) -> tuple[dict[str, int], tuple[str, ...]]:
             for inner in value:
                 walk(inner, rule)
         else:
-            found[rule] += 1
+            counts[rule] += 1
 
     walk(record, "")
-    return found, tuple(sorted(names))
+    return counts, tuple(sorted(names))
 
 
 def _named(record: type, rule: str) -> set[str]:
     """Names of the fields of a kind of answer that have a rule."""
     return {
         field.name
-        for one in records_in(record)
-        for field in dataclasses.fields(one)
-        if rule_of(one, field.name) == rule
+        for cls in records_in(record)
+        for field in dataclasses.fields(cls)
+        if rule_of(cls, field.name) == rule
     }
 
 

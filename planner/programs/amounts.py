@@ -92,7 +92,7 @@ class Fleet:
         )
 
     def tie_breakers(
-        self, objective: str, *asked: str, delays: tuple[str, ...] = ()
+        self, objective: str, *named: str, delays: tuple[str, ...] = ()
     ) -> tuple[str, ...]:
         """What decides between optima: what is asked, then of fleets the simplest and idlest.
 
@@ -102,7 +102,7 @@ class Fleet:
         Args:
             delays: that decide last, where so much is served by several.
         """
-        listed = (*asked, SIMPLICITY, IDLEST, *delays) if self.is_chosen else asked
+        listed = (*named, SIMPLICITY, IDLEST, *delays) if self.is_chosen else named
         return tuple(one for one in dict.fromkeys(listed) if one != objective)
 
     def most(self, rooms: IntArray) -> IntArray:
@@ -276,9 +276,9 @@ def _demand(replica: Replica, demand: float, facts: Facts) -> Coefficients:
 
 def _most_devices(device: Priced, targets: Targets, without: Collection[str]) -> float:
     """Devices of all replicas that the limits on them, their rent and their power allow."""
-    asked = {name: value for name, value in targets.limits().items() if name not in without}
+    limits = {name: value for name, value in targets.limits().items() if name not in without}
     each = {"devices": 1.0, "rent": device.usd_per_hour, "power": device.tdp_w}
-    allowed = [asked[name] / one for name, one in each.items() if name in asked and one]
+    allowed = [limits[name] / one for name, one in each.items() if name in limits and one]
     return min(allowed, default=np.inf)
 
 

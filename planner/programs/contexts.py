@@ -116,9 +116,9 @@ def _least_of_contexts(
     n_contexts = program.n_contexts
     value = least_by_group(total, context, n_contexts)
     first = first_least(total, context, n_contexts)
-    found = first >= 0
+    is_there = first >= 0
     prefill, decode = np.full(n_contexts, -1), np.full(n_contexts, -1)
-    prefill[found], decode[found] = partner[first[found]], after[first[found]]
+    prefill[is_there], decode[is_there] = partner[first[is_there]], after[first[is_there]]
     return value, prefill, decode
 
 

@@ -168,10 +168,10 @@ def row_of(number: int, arm: int, formats: Sequence[ServedFormats]) -> tuple[Dep
 
 def cuts_of(numbers: IntArray, formats: Sequence[ServedFormats]) -> DeploymentTable:
     """The cuts of contexts by `numbers_of`, each of one sequence in its formats."""
-    found: dict[str, IntArray] = {}
+    cuts: dict[str, IntArray] = {}
     for name, bits in reversed(_CUT_BITS.items()):
-        found[name], numbers = numbers & ((1 << bits) - 1), numbers >> bits
-    return deployments(formats=formats, format_index=numbers, **found)
+        cuts[name], numbers = numbers & ((1 << bits) - 1), numbers >> bits
+    return deployments(formats=formats, format_index=numbers, **cuts)
 
 
 def _simplicity(facts: Facts) -> Coefficients:

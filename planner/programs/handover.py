@@ -127,8 +127,8 @@ def check(program: PlacementProgram, network: Handover) -> None:
         raise ValueError("a demand stands in the program and in what hands over")
     if network.aim == THROUGHPUT and (program.demand > 0).any():
         raise ValueError("of a throughput all demands stand in what hands over")
-    asked = (network.demand > 0) | (program.demand > 0)
-    if network.aim == SHARE and not asked.any():
+    is_served = (network.demand > 0) | (program.demand > 0)
+    if network.aim == SHARE and not is_served.any():
         raise ValueError("there is no demand of which a share could be served")
 
 
@@ -171,11 +171,11 @@ def lifted(
         model = np.where(network.demand > 0, np.maximum(model, 1.0), 1.0)
     else:
         model = np.where(network.demand > 0, model, 0.0)
-        asked = float(model @ network.demand)
-        if asked <= 0:
+        demand = float(model @ network.demand)
+        if demand <= 0:
             return []
-        model, link = model / asked, link / asked
-        given = replace(given, column=given.column / asked)
+        model, link = model / demand, link / demand
+        given = replace(given, column=given.column / demand)
     least = _least(program, network, model, link)
     of_copies = np.where(present, _not_negative(given.column), 0.0)
     is_there = present[network.prefill] & present[network.decode]
@@ -183,12 +183,12 @@ def lifted(
     # where both sides have copies the row is to be tight, so little is raised; what is without
     # copies is raised for free, first as little as the other side allows, then all that lacks
     begun = _raised(of_copies, network.prefill, network.decode, of_these)
-    found = []
+    multipliers = []
     for small, large in ((network.prefill, network.decode), (network.decode, network.prefill)):
         column = _raised(begun, large, small, np.where(present[small], least, 0.0))
         column = _raised(column, small, large, least)
-        found.append(Multipliers(model=model, column=column, link=link, of_sum=given.of_sum))
-    return found
+        multipliers.append(Multipliers(model=model, column=column, link=link, of_sum=given.of_sum))
+    return multipliers
 
 
 def _not_negative(values: FloatArray) -> FloatArray:
@@ -245,15 +245,15 @@ def first_cuts(program: PlacementProgram, network: Handover) -> list[Cut]:
     and no link binds, these rows are all there is, if there are few enough parts to combine.
     """
     parts = _parts(program, network)
-    found = []
+    cuts = []
     for model in np.flatnonzero(network.demand > 0).tolist():
         weight = np.zeros(len(program.models))
         weight[model] = 1.0 / float(network.demand[model])
         mine = [part for part in parts if program.column_model[part[0]] == model]
-        found += [(weight, column, False) for column in _sides(program, network, mine, weight)]
+        cuts += [(weight, column, False) for column in _sides(program, network, mine, weight)]
     if network.aim == THROUGHPUT:
         ones = np.ones(len(program.models))
-        found += [(ones, column, True) for column in _sides(program, network, parts, ones)]
+        cuts += [(ones, column, True) for column in _sides(program, network, parts, ones)]
     link = np.zeros(len(network.links))
     return [
         cut_of(
@@ -262,7 +262,7 @@ def first_cuts(program: PlacementProgram, network: Handover) -> list[Cut]:
             Multipliers(model=model, column=column, link=link, of_sum=of_sum),
             f"handover{number}",
         )
-        for number, (model, column, of_sum) in enumerate(found)
+        for number, (model, column, of_sum) in enumerate(cuts)
     ]
 
 
@@ -317,8 +317,8 @@ def served(
 
 def share_of(network: Handover, served_of_models: FloatArray) -> float:
     """The share of its demand that the worst served model gets; inf without any demand."""
-    asked = network.demand > 0
-    shares = served_of_models[asked] / network.demand[asked]
+    demanded = network.demand > 0
+    shares = served_of_models[demanded] / network.demand[demanded]
     return float(shares.min(initial=math.inf))
 
 

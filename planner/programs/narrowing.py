@@ -122,9 +122,11 @@ class _Left:
         self.shared |= {row.name for row in shared}
         self.coupling |= {row.name for row in shared if not is_idle(field, row)}
         reject_dominated(field, tradeoff, shared)
-        found = companies(field, tradeoff, rows, shared)
-        found = replace(found, columns=np.zeros_like(found.columns))  # they are of this block
-        self._in_hand = found if self._in_hand is None else merged(self._in_hand, found)
+        staircase = companies(field, tradeoff, rows, shared)
+        staircase = replace(
+            staircase, columns=np.zeros_like(staircase.columns)
+        )  # they are of this block
+        self._in_hand = staircase if self._in_hand is None else merged(self._in_hand, staircase)
         reject_beyond(field, tradeoff, self._in_hand)
         self._count(field)
         self._n_columns += program.n_columns

@@ -235,8 +235,8 @@ def worst_share(program: PlacementProgram, counts: Counts) -> float:
 
     No more than any cut in which the share stands says.
     """
-    asked = program.demand > 0
-    shares = served(program, counts)[asked] / program.demand[asked]
+    demanded = program.demand > 0
+    shares = served(program, counts)[demanded] / program.demand[demanded]
     copies = np.array(counts.copies, dtype=float)
     most = min((cut.reached(copies) for cut in program.cuts_of_share), default=math.inf)
     return min(float(shares.min(initial=math.inf)), most)
@@ -320,11 +320,11 @@ def _free_excess(program: PlacementProgram, copies: tuple[int, ...]) -> dict[str
 
 def sizes(program: PlacementProgram) -> FloatArray:
     """What a copy of each column takes of all resources together, (J,)."""
-    uses, found = program.uses, np.zeros(program.n_columns)
+    uses, size = program.uses, np.zeros(program.n_columns)
     for begin in range(0, len(uses.column), AT_ONCE):
         few = slice(begin, begin + AT_ONCE)
-        found += np.bincount(uses.column[few], uses.amount[few], minlength=program.n_columns)
-    return found
+        size += np.bincount(uses.column[few], uses.amount[few], minlength=program.n_columns)
+    return size
 
 
 def most_copies(program: PlacementProgram) -> IntArray:
@@ -355,8 +355,8 @@ def largest_share(program: PlacementProgram) -> float:
         return 0.0
     reach = np.zeros(len(program.models))
     np.add.at(reach, program.column_model, program.rate * most_copies(program))
-    asked = program.demand > 0
-    shares = (reach[asked] / program.demand[asked]).tolist()
+    demanded = program.demand > 0
+    shares = (reach[demanded] / program.demand[demanded]).tolist()
     most = most_copies(program)
     cuts = [cut.reached(most) for cut in program.cuts_of_share]
     return max(0.0, float(min([*shares, *cuts])))

@@ -110,8 +110,8 @@ def reduced(
 def _with(screening: Screening, left_out: Sequence[LeftOut]) -> Screening:
     """With what was left out before there was a program."""
     rejected = dict(screening.rejected)
-    for one in left_out:
-        for name, n_columns in one.rejected.items():
+    for block in left_out:
+        for name, n_columns in block.rejected.items():
             columns, contexts = rejected.get(name, (0, 0))
             rejected[name] = columns + n_columns, contexts
     bound = min(screening.bound, *(one.bound for one in left_out))

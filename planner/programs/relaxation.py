@@ -83,12 +83,12 @@ def _other_rows(program: PlacementProgram) -> list[tuple[IntArray, FloatArray, f
     rows: list[tuple[IntArray, FloatArray, float, float]] = []
     for m in range(len(program.models)):
         mine = np.flatnonzero(program.column_model == m)
-        asked, ones = float(program.demand[m]), np.ones(len(mine))
-        if asked > 0:
+        demand, ones = float(program.demand[m]), np.ones(len(mine))
+        if demand > 0:
             share = 1.0 if program.is_for_share else 0.0
             # an answer may be short of a demand by rounding, and what it counts must be here too
             served = 0.0 if program.is_for_share else 1.0 - RELATIVE_TOLERANCE
-            rows.append((mine, -program.rate[mine] / asked, -served, share))
+            rows.append((mine, -program.rate[mine] / demand, -served, share))
         if program.most[m] < UNLIMITED:
             rows.append((mine, ones, float(program.most[m]), 0.0))
         if program.least[m] > 0:
@@ -123,11 +123,11 @@ def whole_counts(program: PlacementProgram) -> list[FloatArray]:
     least = float(gains[gains > 0].min())
     count = np.rint(np.minimum(gains / least, MOST_COUNTED))
     worth = np.where(gains > 0, gains / np.maximum(count, 1.0), 0.0)
-    found = []
+    counts = []
     for threshold in np.unique(np.round(worth[gains > 0], 9))[:MOST_COUNTS]:
         among = np.where(worth >= threshold - 1e-9, count, 0.0)
-        found.append(among / float(np.gcd.reduce(among[among > 0].astype(np.int64))))
-    return found
+        counts.append(among / float(np.gcd.reduce(among[among > 0].astype(np.int64))))
+    return counts
 
 
 def even_bound(program: PlacementProgram) -> float:

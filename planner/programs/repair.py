@@ -78,13 +78,13 @@ def frontier(
     at_most, step = np.inf, STEP * max(1.0, abs(best.objective))
     while len(points) < most_points - 1:
         try:
-            found = least_moved(program, moved, solve, at_most=at_most)
+            point = least_moved(program, moved, solve, at_most=at_most)
         except OutOfTimeError:
             break
-        if found is None or found.objective <= best.objective + step:
+        if point is None or point.objective <= best.objective + step:
             return [*points, best], True
-        points.append(found)
-        at_most = found.objective - step
+        points.append(point)
+        at_most = point.objective - step
     return [*points, best], False
 
 

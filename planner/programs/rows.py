@@ -204,12 +204,12 @@ def stairs(delay: FloatArray, price: FloatArray, columns: IntArray) -> Stairs:
     return Stairs(delay=delay[kept], price=price[kept], columns=columns[kept])
 
 
-def merged(one: Stairs, other: Stairs) -> Stairs:
+def merged(staircase: Stairs, other: Stairs) -> Stairs:
     """The staircase of two."""
     return stairs(
-        np.concatenate([one.delay, other.delay]),
-        np.concatenate([one.price, other.price]),
-        np.concatenate([one.columns, other.columns]),
+        np.concatenate([staircase.delay, other.delay]),
+        np.concatenate([staircase.price, other.price]),
+        np.concatenate([staircase.columns, other.columns]),
     )
 
 

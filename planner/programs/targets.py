@@ -29,8 +29,8 @@ def target_limits(
     Raises:
         RequestError: the program cannot count what a target limits.
     """
-    asked = {name: value for name, value in targets.limits().items() if name not in without}
-    problems = list(refused(asked, quantities, "this runtime", {}))
+    limits = {name: value for name, value in targets.limits().items() if name not in without}
+    problems = list(refused(limits, quantities, "this runtime", {}))
     if problems:  # requests are refused before: a limit that was left out here would not hold
         raise RequestError(problems)
     return tuple(
@@ -41,7 +41,7 @@ def target_limits(
             at_most=QUANTITIES[name].at_most(value),
             is_signed=QUANTITIES[name].is_least,
         )
-        for name, value in asked.items()
+        for name, value in limits.items()
     )
 
 

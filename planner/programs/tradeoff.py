@@ -108,14 +108,14 @@ def companies(
     """Each column with, in the other slots, the least in one quantity: of price, delay, a row."""
     program = tradeoff.program
     n_slots = program.n_slots
-    found = [no_stairs(n_slots)]
+    staircases = [no_stairs(n_slots)]
     favourites = (program.column_objective, tradeoff.column_delay)
     for favourite in (*favourites, *(row.column for row in coupling)):
         first = first_least(field.of(favourite), field.group, field.n_groups)
         chosen = first.reshape(-1, n_slots)[field.group // n_slots]
         chosen[np.arange(len(chosen)), field.group % n_slots] = np.arange(len(chosen))
-        found.append(_kept(field.columns[chosen], tradeoff, rows))
-    return reduce(merged, found)
+        staircases.append(_kept(field.columns[chosen], tradeoff, rows))
+    return reduce(merged, staircases)
 
 
 def _kept(columns: IntArray, tradeoff: Tradeoff, rows: tuple[Row, ...]) -> Stairs:
@@ -136,12 +136,12 @@ def grids(field: Field, tradeoff: Tradeoff, rows: tuple[Row, ...]) -> Stairs:
     program = tradeoff.program
     order = np.argsort(field.group, kind="stable")
     ends = np.searchsorted(field.group[order], np.arange(field.n_groups + 1))
-    found = no_stairs(program.n_slots)
+    staircase = no_stairs(program.n_slots)
     for k in np.flatnonzero(field.contexts).tolist():
         groups = range(k * program.n_slots, (k + 1) * program.n_slots)
         slots = [field.columns[order[ends[g] : ends[g + 1]]] for g in groups]
-        found = merged(found, _grid(k, _thinned(slots), tradeoff, rows))
-    return found
+        staircase = merged(staircase, _grid(k, _thinned(slots), tradeoff, rows))
+    return staircase
 
 
 def _thinned(slots: list[IntArray]) -> list[IntArray]:

@@ -470,8 +470,8 @@ def objective_of(name: str) -> Quantity:
 
 def axes(*, delays: bool) -> tuple[str, ...]:
     """Objectives that a frontier keeps short, or sets against them."""
-    found = {one.objective: one.axis for one in QUANTITIES.values() if one.is_offered}
-    return tuple(name for name, axis in found.items() if axis and axis.is_delay == delays)
+    by_objective = {one.objective: one.axis for one in QUANTITIES.values() if one.is_offered}
+    return tuple(name for name, axis in by_objective.items() if axis and axis.is_delay == delays)
 
 
 def axis_of(name: str) -> Axis:

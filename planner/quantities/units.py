@@ -192,11 +192,11 @@ def parse(
             raise UnitError(
                 text, "no unit", remedy if example else _unit_for(text, number, dimension)
             )
-        numerator, denominator, found = 1, 1, "1"
+        numerator, denominator, written = 1, 1, "1"
     else:
-        numerator, denominator, found = _unit(text, unit, dimension)
-    if found != dimension:
-        raise UnitError(text, f"is {_called(found)}, but {_called(dimension)} is wanted", remedy)
+        numerator, denominator, written = _unit(text, unit, dimension)
+    if written != dimension:
+        raise UnitError(text, f"is {_called(written)}, but {_called(dimension)} is wanted", remedy)
     value = number * numerator / denominator
     _check_range(text, value, dimension, remedy, positive=positive, allow_zero=allow_zero)
     return value
@@ -214,8 +214,8 @@ def show(value: float, dimension: str) -> str:
         chosen = next((scale for scale in scales if scale[1] == 1), scales[-1])
     else:
         chosen = next(scale for scale in scales if magnitude >= scale[0])
-    _, one, before, after = chosen
-    return f"{'-' if value < 0 else ''}{before}{_digits(abs(value) / one)}{after}"
+    _, factor, before, after = chosen
+    return f"{'-' if value < 0 else ''}{before}{_digits(abs(value) / factor)}{after}"
 
 
 def _digits(magnitude: float) -> str:
@@ -278,13 +278,13 @@ def _unit(text: str, unit: str, dimension: str) -> tuple[int, int, str]:
     for word in words:
         if word not in _WORDS:
             raise UnitError(text, f"unknown unit `{unit}`", _nearest(text, word, dimension))
-    numerator, denominator, found = _WORDS[words[0]]
+    numerator, denominator, base = _WORDS[words[0]]
     if len(words) == 1:
-        return numerator, denominator, found
+        return numerator, denominator, base
     below, above, per = _WORDS[words[1]]
-    if (found, per) == ("USD", "s"):
+    if (base, per) == ("USD", "s"):
         return numerator * above * 3600, denominator * below, "USD/h"
-    return numerator * above, denominator * below, f"{found}/{per}"
+    return numerator * above, denominator * below, f"{base}/{per}"
 
 
 def _check_range(
@@ -338,8 +338,8 @@ def _nearest(text: str, word: str, dimension: str) -> str:
     known += ["req/s"] if dimension == "request/s" else []
     spelled = _SPELLED.get(word.lower().removesuffix("s"))
     close = get_close_matches(word, known, n=1, cutoff=0.5) if word else []
-    found = [*by_case, *([spelled] if spelled in known else []), *close]
-    if not found:
+    names = [*by_case, *([spelled] if spelled in known else []), *close]
+    if not names:
         return examples(dimension)
     head, _, tail = text.rpartition(word)
-    return f"did you mean `{head.lstrip()}{found[0]}{tail.rstrip()}`?"
+    return f"did you mean `{head.lstrip()}{names[0]}{tail.rstrip()}`?"

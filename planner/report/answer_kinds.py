@@ -119,10 +119,10 @@ def kind_of(answer: object) -> AnswerKind:
         TypeError: it is no answer.
     """
     record = type(answer)
-    found = _OF_RECORD.get(f"{record.__module__}.{record.__name__}")
-    if found is None:
+    kind = _OF_RECORD.get(f"{record.__module__}.{record.__name__}")
+    if kind is None:
         raise TypeError(f"a {type(answer).__name__} is no answer of the planner")
-    return found
+    return kind
 
 
 def document_of(answer: object, **beside: object) -> Document:
@@ -164,17 +164,17 @@ def records_in(record: type) -> frozenset[type]:
     """The records that an answer is made of, itself and its request among them."""
     from planner.report.json_records import record_hints
 
-    found: set[type] = set()
+    records: set[type] = set()
     waiting: list[Any] = [record]
     while waiting:
         hint = waiting.pop()
         if isinstance(hint, type) and dataclasses.is_dataclass(hint):
-            if hint not in found:
-                found.add(hint)
+            if hint not in records:
+                records.add(hint)
                 waiting += record_hints(hint).values()
         else:
             waiting += get_args(hint)
-    return frozenset(found)
+    return frozenset(records)
 
 
 @cache

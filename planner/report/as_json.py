@@ -162,8 +162,8 @@ def _without_keys(table: Mapping[str, object], patterns: list[list[str]]) -> Jso
 
 @cache
 def versions() -> dict[str, str]:
-    found = {"planner": _version("llm-serving-planner"), "python": platform.python_version()}
-    return {**found, **{name: _version(name) for name in _PACKAGES}}
+    by_name = {"planner": _version("llm-serving-planner"), "python": platform.python_version()}
+    return {**by_name, **{name: _version(name) for name in _PACKAGES}}
 
 
 def _version(name: str) -> str:

@@ -99,8 +99,8 @@ class Answers(Border):
             **{name: self._derived(record, name) for name in computed_of(record)},
         }
 
-        def built(found: Mapping[str, Any], info: Any) -> object:  # noqa: ANN401
-            said = {name: found[name] for name in fields if name in found}
+        def built(table: Mapping[str, Any], info: Any) -> object:  # noqa: ANN401
+            said = {name: table[name] for name in fields if name in table}
             if record in COLUMNS:
                 return _table(record, said, info.context.tables)
             try:
@@ -110,8 +110,8 @@ class Answers(Border):
 
         whole = core_schema.typed_dict_schema(
             {
-                name: core_schema.typed_dict_field(one, required=name not in later)
-                for name, one in schemas.items()
+                name: core_schema.typed_dict_field(schema, required=name not in later)
+                for name, schema in schemas.items()
             },
             cls=record,
             extra_behavior="forbid",
@@ -182,12 +182,12 @@ def _column(code: str) -> Callable[[object], object]:
 
     def read(value: object) -> object:
         try:
-            found = array(code, map(number, value.split(" ") if isinstance(value, str) else [""]))
+            column = array(code, map(number, value.split(" ") if isinstance(value, str) else [""]))
         except (ValueError, OverflowError):
-            found = array(code)
-        if not found or (code == "d" and not all(map(math.isfinite, found))):
+            column = array(code)
+        if not column or (code == "d" and not all(map(math.isfinite, column))):
             raise FaultError("is no text of numbers with a space between")
-        return found
+        return column
 
     return read
 
@@ -213,10 +213,10 @@ def _run(value: object, info: Any) -> range:  # noqa: ANN401
     return numbers
 
 
-def _problem(found: Fault, shown: str) -> Problem:
-    path = tuple(escaped(str(part)) for part in found.way if part != "[key]")
-    value = MISSING if found.kind == "missing" else found.value
-    return fault(shown, path, value, _FACTS.get(found.kind, found.fact))
+def _problem(first: Fault, shown: str) -> Problem:
+    path = tuple(escaped(str(part)) for part in first.way if part != "[key]")
+    value = MISSING if first.kind == "missing" else first.value
+    return fault(shown, path, value, _FACTS.get(first.kind, first.fact))
 
 
 def escaped(name: str) -> str:

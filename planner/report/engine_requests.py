@@ -79,20 +79,18 @@ def _memory_text(engine: EngineSpec) -> str:
     return f"{percent(engine.memory_fraction)} of each device, {own} of it the engine's own"
 
 
-def _variant_text(one: AskedModel) -> str:
-    lost = percent(one.quality_loss_fraction)
-    return (
-        f"{one.title}, which loses {lost if one.quality_loss_fraction < 1 else 'nobody knows what'}"
-    )
+def _variant_text(model: AskedModel) -> str:
+    loss = model.quality_loss_fraction
+    return f"{model.title}, which loses {percent(loss) if loss < 1 else 'nobody knows what'}"
 
 
-def loaded_words(model: Architecture, asked: ServedFormats, engine: EngineSpec) -> str:
+def loaded_words(model: Architecture, formats: ServedFormats, engine: EngineSpec) -> str:
     """`Qwen/Qwen3-32B-FP8, in fp8 with a scale for each block of 128 × 128`; empty where formats
     say it all."""
-    run = as_run(model, asked, engine)
-    if run == asked:
+    run = as_run(model, formats, engine)
+    if run == formats:
         return ""
-    known = checkpoint_of(model, asked.weights)
+    known = checkpoint_of(model, formats.weights)
     which = known.repository or model.repository or model.name if known else "a checkpoint"
     has_experts = any(isinstance(layer.ffn, Experts) for layer in model.layers)
     source = f" ({known.source})" if known and known.source else ""

@@ -223,12 +223,12 @@ def preferred_text(frontier: Frontier) -> str:
 
 def axis_targets(frontier: Frontier) -> list[tuple[bool, float, str]]:
     """Targets on the axes: whether on x, the value in SI, and its text."""
-    asked = frontier.request.targets.limits()
+    most = frontier.request.targets.limits()
     sides = ((True, objective_of(frontier.x_name)), (False, objective_of(frontier.y_name)))
     return [
-        (is_x, asked[one.name], f"{one.label} {one.limit_text(asked[one.name])}")
-        for is_x, one in sides
-        if one.name in asked
+        (is_x, most[axis.name], f"{axis.label} {axis.limit_text(most[axis.name])}")
+        for is_x, axis in sides
+        if axis.name in most
     ]
 
 

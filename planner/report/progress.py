@@ -143,16 +143,16 @@ class FleetLine:
         self._began_s = time.monotonic()
         self._n_rounds = 0
 
-    def on_round(self, one: Round) -> None:
+    def on_round(self, trial: Round) -> None:
         self._n_rounds += 1
-        self._tell(lambda: f"round {self._n_rounds}: {_round_words(one)}")
+        self._tell(lambda: f"round {self._n_rounds}: {_round_words(trial)}")
 
-    def on_step(self, one: Step) -> None:
+    def on_step(self, step: Step) -> None:
         low, high = (
             show(factor * self._rate_per_s, "request/s")
-            for factor in (one.above_factor, one.upto_factor)
+            for factor in (step.above_factor, step.upto_factor)
         )
-        rent = f"{show(one.usd_per_hour, 'USD/h')}, {plural(one.n_devices, 'device')}"
+        rent = f"{show(step.usd_per_hour, 'USD/h')}, {plural(step.n_devices, 'device')}"
         self._tell(lambda: f"{low} to {high}: {rent}")
 
     def _tell(self, words: Callable[[], str]) -> None:
@@ -160,10 +160,10 @@ class FleetLine:
             _shown.stay(f"{words()}, {show(time.monotonic() - self._began_s, 's')}")
 
 
-def _round_words(one: Round) -> str:
+def _round_words(trial: Round) -> str:
     from planner.report.answers.fleet_rows import round_words  # as the report says it
 
-    return round_words(one)
+    return round_words(trial)
 
 
 def progress_text(progress: Progress, dimension: str, *, elapsed_s: float) -> str:

@@ -62,10 +62,10 @@ def objective_text(proof: Certificate) -> str:
     return f"{proof.objective_name} {objective}, bound {bound}, gap {percent(proof.gap)}"
 
 
-def gap_text(found: Certificate) -> str:
+def gap_text(certificate: Certificate) -> str:
     """`optimal`, or how far from it at most."""
-    is_optimal = found.status == OPTIMAL and found.gap < _NO_GAP_SHOWN
-    return "optimal" if is_optimal else f"gap {percent(found.gap)}"
+    is_optimal = certificate.status == OPTIMAL and certificate.gap < _NO_GAP_SHOWN
+    return "optimal" if is_optimal else f"gap {percent(certificate.gap)}"
 
 
 def _sort_rows(proof: Certificate) -> list[tuple[str, str]]:
@@ -80,20 +80,20 @@ def _sort_rows(proof: Certificate) -> list[tuple[str, str]]:
     return [("sorts", f"{proof.objective_name} by sorts of replicas {'; '.join(each)}; {counted}")]
 
 
-def prover_rows(found: Certificate | FrontierProof) -> list[tuple[str, str]]:
+def prover_rows(proved: Certificate | FrontierProof) -> list[tuple[str, str]]:
     """Who vouches for the bound, who was refused and why, and what it took."""
-    accepted = [proof for proof in found.proofs if proof.is_accepted]
+    accepted = [proof for proof in proved.proofs if proof.is_accepted]
     # sums that take no time say little beside those that searched; solvers come first
     searched = [proof for proof in accepted if proof.wall_s or not proof.is_own]
     searched.sort(key=attrgetter("is_own"))
 
     def vouches(proof: Proof) -> bool:
-        return proof.prover in found.vouched_by
+        return proof.prover in proved.vouched_by
 
     by = [*filter(vouches, searched)] or [*filter(vouches, accepted)]
     refused = (
         f"{prover_name(proof.prover)}: {proof.note}"
-        for proof in found.proofs
+        for proof in proved.proofs
         if not proof.is_accepted
     )
     return [
@@ -103,7 +103,7 @@ def prover_rows(found: Certificate | FrontierProof) -> list[tuple[str, str]]:
             "; ".join(map(_word, _each_once(filterfalse(vouches, searched)))),
         ),
         ("refused", "; ".join(refused)),
-        ("time", f"{show(found.solve_s, 's')} of {show(found.wall_s, 's')} in provers"),
+        ("time", f"{show(proved.solve_s, 's')} of {show(proved.wall_s, 's')} in provers"),
     ]
 
 
@@ -121,19 +121,19 @@ def prover_name(prover: str) -> str:
     return f"{_NAMES.get(word, word)} {rest}".strip()
 
 
-def _took(one: Proof) -> str:
-    name = prover_name(one.prover)
-    return f"{name} in {show(one.wall_s, 's')}" if one.wall_s else name
+def _took(proof: Proof) -> str:
+    name = prover_name(proof.prover)
+    return f"{name} in {show(proof.wall_s, 's')}" if proof.wall_s else name
 
 
-def _word(one: Proof) -> str:
-    if one.bound == -math.inf:
-        return f"{_took(one)}: nothing{f', {one.note}' if one.note else ''}"
-    if one.bound == math.inf:
-        return f"{_took(one)}: nothing is feasible"
-    if one.outcome != "stopped":
-        return _took(one)
-    return f"{_took(one)}: a weaker bound{f', {one.note}' if one.note else ''}"
+def _word(proof: Proof) -> str:
+    if proof.bound == -math.inf:
+        return f"{_took(proof)}: nothing{f', {proof.note}' if proof.note else ''}"
+    if proof.bound == math.inf:
+        return f"{_took(proof)}: nothing is feasible"
+    if proof.outcome != "stopped":
+        return _took(proof)
+    return f"{_took(proof)}: a weaker bound{f', {proof.note}' if proof.note else ''}"
 
 
 def status_text(proof: Certificate, best: str = BEST) -> str:
@@ -165,18 +165,18 @@ def _of_sorts(proof: Certificate) -> str:
     return "".join(f"of {plural(n, 'sort')} of replicas " for n in fewer)
 
 
-def alone(found: Certificate | FrontierProof) -> str:
+def alone(proved: Certificate | FrontierProof) -> str:
     """The prover whose bound nobody vouches for."""
-    words = [one for one in found.proofs if one.is_accepted and one.outcome != "stopped"]
+    words = [one for one in proved.proofs if one.is_accepted and one.outcome != "stopped"]
     return prover_name(words[-1].prover) if words else "one solver"
 
 
-def _why_alone(found: Certificate | FrontierProof) -> str:
-    if any(not one.is_accepted for one in found.proofs):
+def _why_alone(proved: Certificate | FrontierProof) -> str:
+    if any(not one.is_accepted for one in proved.proofs):
         return "another prover was refused"
-    if any(one.note == "interrupt" for one in found.proofs):
+    if any(one.note == "interrupt" for one in proved.proofs):
         return "the second proof was interrupted"
-    if any(one.outcome == "stopped" and not one.is_own for one in found.proofs):
+    if any(one.outcome == "stopped" and not one.is_own for one in proved.proofs):
         return "the second prover ran out of time"
     return "a second proof was not asked for"
 

@@ -56,24 +56,26 @@ def planned_words(confidence: float | None) -> str:
     return f"what holds in {percent(confidence)} of cases" if confidence else "what is predicted"
 
 
-def outside_words(found: Iterable[Outside], engine: str, device: str, kind: ModelKind) -> list[str]:
+def outside_words(
+    properties: Iterable[Outside], engine: str, device: str, kind: ModelKind
+) -> list[str]:
     """Of each property that nothing measured has: what it is, and what was judged instead."""
-    by_name = {one.property: one for one in found}
+    by_name = {one.property: one for one in properties}
     roles, stages = by_name.get("role"), by_name.get("pp")
     words = []
-    for name, one in by_name.items():
+    for name, outside in by_name.items():
         if name == "role" and stages:
             continue
-        value = _value(one)
+        value = _value(outside)
         if name == "pp" and roles:
             value = f"{value} in {roles.value}"
-        words.append(f"{value}: {_judged(one, engine, device, kind)}")
+        words.append(f"{value}: {_judged(outside, engine, device, kind)}")
     return words
 
 
-def deployment_words(one: EngineDeployment, device: str, kind: ModelKind) -> str:
+def deployment_words(deployment: EngineDeployment, device: str, kind: ModelKind) -> str:
     """What of a deployment was not measured, in one line; empty where all of it was."""
-    return "; ".join(outside_words(one.outside, one.engine, device, kind))
+    return "; ".join(outside_words(deployment.outside, deployment.engine, device, kind))
 
 
 def region_rows(plan: EnginePlan) -> list[tuple[str, str]]:
@@ -81,13 +83,13 @@ def region_rows(plan: EnginePlan) -> list[tuple[str, str]]:
     kinds = {it.name: it.kind for it in plan.request.models}
     device = plan.request.cluster.device
 
-    def words(one: EngineDeployment) -> str:
-        return deployment_words(one, device, kinds[one.model])
+    def words(run: EngineDeployment) -> str:
+        return deployment_words(run, device, kinds[run.model])
 
-    def by(found: Alternative[EngineDeployment]) -> str:
-        one, engine = found.deployment, f"{found.deployment.engine}: " if plan.rivals else ""
-        beyond = f"; {words(one)}" if one.outside and one != plan.deployment else ""
-        return f"{engine}{one.summary}{beyond}"
+    def by(other: Alternative[EngineDeployment]) -> str:
+        run, engine = other.deployment, f"{other.deployment.engine}: " if plan.rivals else ""
+        beyond = f"; {words(run)}" if run.outside and run != plan.deployment else ""
+        return f"{engine}{run.summary}{beyond}"
 
     best = plan.deployment
     said = [("this plan", f"outside: {words(best)}" if best.outside else "inside")]
@@ -113,13 +115,13 @@ def replicas_region_rows(answer: Placement | FleetPlan) -> list[tuple[str, str]]
 
     own = words(answer.recipes)
 
-    def by(found: OtherPlacement | OtherFleet) -> str:
-        n_of = Counter(one.recipe for one in found.replicas)
+    def by(other: OtherPlacement | OtherFleet) -> str:
+        n_of = Counter(one.recipe for one in other.replicas)
         each = [
             f"{n_of[i]} × {it.deployment.summary}, on {it.kind} under {runtime_of(it.engine).title}"
-            for i, it in enumerate(found.recipes)
+            for i, it in enumerate(other.recipes)
         ]
-        beyond = words(found.recipes)
+        beyond = words(other.recipes)
         return "; ".join([*each, *[beyond] * (beyond not in ("", own))])
 
     said = [("as planned", f"outside: {own}" if own else "inside")]
@@ -130,13 +132,13 @@ def _beside(
     answer: EnginePlan | Placement | FleetPlan, dimension: str, by: Callable[[Any], str]
 ) -> Iterator[tuple[str, str]]:
     """The best of what was measured, and the best if all that is predicted held."""
-    for label, found in (("inside", answer.inside), ("as predicted", answer.anywhere)):
-        if found is None:
+    for label, other in (("inside", answer.inside), ("as predicted", answer.anywhere)):
+        if other is None:
             yield label, "none is known to hold all limits"
             continue
-        lost = found.loss_fraction
+        lost = other.loss_fraction
         change = f"{percent(abs(lost))} {'worse' if lost > 0 else 'better'}" if lost else "as good"
-        yield label, f"{show(found.objective, dimension)}, {change}, by {by(found)}"
+        yield label, f"{show(other.objective, dimension)}, {change}, by {by(other)}"
 
 
 def model_kind(model: AnyModel) -> ModelKind:
@@ -146,28 +148,28 @@ def model_kind(model: AnyModel) -> ModelKind:
     return "mixture" if any(isinstance(one.ffn, Experts) for one in model.layers) else "dense"
 
 
-def _value(one: Outside) -> str:
-    if one.property == "lengths":
-        return _lengths(*map(float, one.value.split("/")))
-    if " × " in one.property:
-        pairs = zip(one.property.split(" × "), one.value.split(" × "), strict=True)
+def _value(outside: Outside) -> str:
+    if outside.property == "lengths":
+        return _lengths(*map(float, outside.value.split("/")))
+    if " × " in outside.property:
+        pairs = zip(outside.property.split(" × "), outside.value.split(" × "), strict=True)
         return " with ".join(_WORDS[name].format(value) for name, value in pairs)
-    return _WORDS[one.property].format(one.value)
+    return _WORDS[outside.property].format(outside.value)
 
 
 def _lengths(n_input: float, n_output: float) -> str:
     return f"{amount(round(n_input))} tokens in, {amount(round(n_output))} out"
 
 
-def _judged(one: Outside, engine: str, device: str, kind: ModelKind) -> str:
+def _judged(outside: Outside, engine: str, device: str, kind: ModelKind) -> str:
     """Where something like it was judged."""
-    if one.property in ("device", "engine"):
+    if outside.property in ("device", "engine"):
         return f"not judged by {LEAST_ROWS} measurements of {LEAST_RUNS} runs"
-    if one.property in ("lengths", "batch"):
-        return f"nearest judged {_nearest(one, measured(engine, device, kind)[1])}"
+    if outside.property in ("lengths", "batch"):
+        return f"nearest judged {_nearest(outside, measured(engine, device, kind)[1])}"
     alike: dict[str, list[Setting]] = {}
     for it in settings():
-        if it.kind == kind and it.value(one.property) == one.value:
+        if it.kind == kind and it.value(outside.property) == outside.value:
             alike.setdefault(it.device, []).append(it)
     enough = {name for name in alike if are_enough(alike[name])}
     if not enough - {device}:
@@ -175,11 +177,11 @@ def _judged(one: Outside, engine: str, device: str, kind: ModelKind) -> str:
     return f"judged on {', '.join(sorted(enough - {device}))}, not there"
 
 
-def _nearest(one: Outside, here: Iterable[Setting]) -> str:
-    if one.property == "batch":
+def _nearest(outside: Outside, here: Iterable[Setting]) -> str:
+    if outside.property == "batch":
         known = {it.in_flight for it in here}
-        return str(min(known, key=lambda n: abs(math.log(n / int(one.value)))))
-    n_input, n_output = map(float, one.value.split("/"))
+        return str(min(known, key=lambda n: abs(math.log(n / int(outside.value)))))
+    n_input, n_output = map(float, outside.value.split("/"))
 
     def distance(lengths: tuple[int, int]) -> float:
         return math.dist((math.log(n_input), math.log(n_output)), tuple(map(math.log, lengths)))

@@ -99,13 +99,13 @@ def _parsed(text: str, shown: str) -> Json:
         SpecError: it holds none, or keys twice.
     """
     try:
-        found = json_of(text)
-        if not isinstance(found, dict):
+        value = json_of(text)
+        if not isinstance(value, dict):
             raise UnreadError("is no object")
     except UnreadError as error:
         remedy = "give what a command with `--json` wrote"
         raise SpecError([error.problem(shown, remedy=remedy)]) from None
-    return cast("Json", found)
+    return cast("Json", value)
 
 
 @arguments_checked()
@@ -116,13 +116,13 @@ def load_placement(path: str | Path) -> Placement:
         SpecError: no such file, or it is no placement; all faults are listed.
     """
     read = load_answer(path, asked_by="PLACEMENT")
-    found = read.answer.placement if isinstance(read.answer, Repair) else read.answer
-    if not isinstance(found, Placement):
+    placement = read.answer.placement if isinstance(read.answer, Repair) else read.answer
+    if not isinstance(placement, Placement):
         fact, remedy = f"is a {read.kind.name}", "write one with `plan place … --json`"
         problem = Problem(where=str(path), key="/kind", fact=fact, remedy=remedy)
         raise SpecError([problem])
-    SpecError.raise_if_any(_faults(found, str(path)))
-    return found
+    SpecError.raise_if_any(_faults(placement, str(path)))
+    return placement
 
 
 def _faults(placement: Placement, path: str) -> Iterator[Problem]:
@@ -130,10 +130,10 @@ def _faults(placement: Placement, path: str) -> Iterator[Problem]:
     names = Counter(rank.device for one in placement.replicas for rank in one.ranks)
     for name in (name for name, n in names.items() if n > 1):
         yield Problem(where=path, fact=f"has several ranks on `{name}`")
-    for i, one in enumerate(placement.replicas):
-        if not 0 <= one.recipe < len(placement.recipes):
+    for i, replica in enumerate(placement.replicas):
+        if not 0 <= replica.recipe < len(placement.recipes):
             fact = f"is no recipe: there are {len(placement.recipes)}"
-            key, value = f"/answer/replicas/{i}/recipe", str(one.recipe)
+            key, value = f"/answer/replicas/{i}/recipe", str(replica.recipe)
             yield Problem(where=path, key=key, value=value, fact=fact)
 
 
@@ -161,12 +161,12 @@ def answer_of(envelope: Json, *, shown: str) -> ReadAnswer:
     is_listed = isinstance(says, list) and all(isinstance(one, str) for one in says)
     if is_listed and not {*kind.unverified} <= {*says}:  # some list more: nobody judged it then
         problems.append(fault(shown, ("unverified",), says, "is not what a kind has"))
-    found = None
+    answer = None
     if (whole := _whole(envelope, kind)) is not None:
-        found, faults = ANSWERS.read(kind.record, whole, shown)
+        answer, faults = ANSWERS.read(kind.record, whole, shown)
         problems += [_placed(problem, kind) for problem in faults]
     SpecError.raise_if_any(problems)
-    return ReadAnswer(envelope=envelope, kind=kind, answer=found)
+    return ReadAnswer(envelope=envelope, kind=kind, answer=answer)
 
 
 def _other_schema(schema: object, shown: str) -> Problem:
@@ -196,10 +196,10 @@ def _whole(envelope: Json, kind: AnswerKind) -> Json | None:
 
 def _at(whole: Json, path: Way) -> object:
     """A value of a nested object; None where there is none."""
-    found: object = whole
+    value: object = whole
     for key in path:
-        found = found.get(key) if isinstance(found, dict) else None
-    return found
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
 
 
 def _put(into: Json, path: Way, value: object) -> Json:

@@ -72,19 +72,19 @@ def times_of(answer: object) -> tuple[Times, ...]:
 
 def times_notes(answer: object) -> list[Note]:
     """What says so, what TPOT means, and what prices are of; none of an answer without times."""
-    found = times_of(answer)
-    texts = [*dict.fromkeys(_judged_text(one) for one in found if one.judged)]
-    texts += _unjudged_texts([one for one in found if not one.judged])
-    texts += dict.fromkeys(filter(None, (one.why for one in found)))
-    texts += _outside_texts(found)
+    times = times_of(answer)
+    texts = [*dict.fromkeys(_judged_text(one) for one in times if one.judged)]
+    texts += _unjudged_texts([one for one in times if not one.judged])
+    texts += dict.fromkeys(filter(None, (one.why for one in times)))
+    texts += _outside_texts(times)
     said = [f"times: {'; '.join(texts)}"] if texts else []
-    said += [f"schedule: {one}" for one in _schedules(answer, found)]
+    said += [f"schedule: {one}" for one in _schedules(answer, times)]
     return notes([*said, *_price_texts(answer)], kind="faint")
 
 
-def _outside_texts(found: Iterable[Times]) -> list[str]:
+def _outside_texts(times: Iterable[Times]) -> list[str]:
     """Settings in use that nothing was measured with, each once."""
-    outside = dict.fromkeys(words.partition(": ") for one in found for words in one.outside)
+    outside = dict.fromkeys(words.partition(": ") for one in times for words in one.outside)
     named = ", ".join(f"{what} ({why})" for what, _, why in outside)
     return [f"outside of that, in use here: {named}"] if named else []
 
@@ -126,31 +126,31 @@ def _clusters(request: object) -> list[ClusterSpec]:
     return [one for one in groups if isinstance(one, ClusterSpec)]
 
 
-def _schedules(answer: object, found: Iterable[Times]) -> Iterable[str]:
+def _schedules(answer: object, times: Iterable[Times]) -> Iterable[str]:
     """How phases share the devices, each once; a worker of one phase shares them with none."""
     role = getattr(answer, "role", TOGETHER) if _is(answer, "Prediction") else TOGETHER
     if role != TOGETHER:
         return (SCHEDULES_APART[role],)
-    return dict.fromkeys(runtime_of(one.runtime).schedule_words for one in found)
+    return dict.fromkeys(runtime_of(one.runtime).schedule_words for one in times)
 
 
 def _judged_text(times: Times) -> str:
     """`…: TPOT of dense models 5.3 % off in 2 measurements (…), bias −4 %`."""
     parts = []
-    for one in times.judged:
-        bias = percent(one.bias_fraction).replace("-", "−")
-        sign = "+" if one.bias_fraction > 0 else ""
+    for errors in times.judged:
+        bias = percent(errors.bias_fraction).replace("-", "−")
+        sign = "+" if errors.bias_fraction > 0 else ""
         parts.append(
-            f"{one.quantity} of {_KINDS[times.kind]} {percent(one.mean_error_fraction)} off in "
-            f"{plural(one.n_rows, 'measurement')} ({one.rows}), bias {sign}{bias}"
+            f"{errors.quantity} of {_KINDS[times.kind]} {percent(errors.mean_error_fraction)} off "
+            f"in {plural(errors.n_rows, 'measurement')} ({errors.rows}), bias {sign}{bias}"
         )
     return f"{times.whose} for {times.device}: {', '.join(parts)}"
 
 
-def _unjudged_texts(found: Iterable[Times]) -> list[str]:
+def _unjudged_texts(times: Iterable[Times]) -> list[str]:
     """One for all devices of the same times and kind of model."""
     devices: dict[tuple[str, ModelKind], list[str]] = {}
-    for one in found:
+    for one in times:
         devices.setdefault((one.whose, one.kind), []).append(one.device)
     return [_unjudged_text(whose, kind, names) for (whose, kind), names in devices.items()]
 
@@ -187,8 +187,8 @@ def _found(answer: Any) -> Iterator[Times]:  # noqa: ANN401 any kind of answer
 
 
 def _curves(answer: object) -> Iterable[Curve]:
-    found = getattr(answer, "curves", answer)
-    return [one for one in found if _is(one, "Curve")] if isinstance(found, Iterable) else ()
+    curves = getattr(answer, "curves", answer)
+    return [one for one in curves if _is(one, "Curve")] if isinstance(curves, Iterable) else ()
 
 
 def _of_frontier(answer: Frontier) -> Iterator[Times]:
@@ -226,17 +226,17 @@ def _of_recipes(answer: Placement | FleetPlan, served: Iterable[AnyModel]) -> It
     measured = {
         (one.engine.name, one.kernels.device): one.kernels.measured_by for one in request.tables
     }
-    for one in answer.recipes:
-        kind, device = model_kind(models[one.model]), devices[one.kind]
-        if isinstance(one.deployment, TableDeployment):
-            yield _of_table(one.deployment.table, made_by[one.deployment.table], device, kind)
-        elif one.engine == ROOFLINE.name:
+    for recipe in answer.recipes:
+        kind, device = model_kind(models[recipe.model]), devices[recipe.kind]
+        if isinstance(recipe.deployment, TableDeployment):
+            yield _of_table(recipe.deployment.table, made_by[recipe.deployment.table], device, kind)
+        elif recipe.engine == ROOFLINE.name:
             yield _of(ROOFLINE.name, device, kind)
         else:
-            used = one.deployment
+            used = recipe.deployment
             outside = used.outside if isinstance(used, EngineDeployment) else ()
-            measured_by = measured.get((one.engine, device), ())
-            yield _of_engine(one.engine, device, kind, measured_by, outside)
+            measured_by = measured.get((recipe.engine, device), ())
+            yield _of_engine(recipe.engine, device, kind, measured_by, outside)
 
 
 def _of(

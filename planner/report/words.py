@@ -95,9 +95,9 @@ def objective_dimension(name: str) -> str:
 
 def target_texts(targets: Targets) -> list[str]:
     """Every target that is set: `TPOT ≤ 30 ms`."""
-    asked = targets.limits()
-    demand, loss = asked.pop("demand", None), targets.quality_loss_fraction
-    limits = [f"{limit_label(name)} {QUANTITIES[name].limit_text(asked[name])}" for name in asked]
+    most = targets.limits()
+    demand, loss = most.pop("demand", None), targets.quality_loss_fraction
+    limits = [f"{limit_label(name)} {QUANTITIES[name].limit_text(most[name])}" for name in most]
     degrees = targets.degrees.fixed().items()
     return [
         *limits,
@@ -119,11 +119,11 @@ def _queue_text(targets: Targets) -> str:
     return f"busy ≤ {show(100 * targets.max_utilisation, '1')} % of the time"
 
 
-def _layout_text(asked: PhaseLayout) -> str:
+def _layout_text(layout: PhaseLayout) -> str:
     """`WS 2D over batch`, `WS 1D over heads in 4 parts`."""
-    over = asked.attention and f"over {asked.attention}"
-    parts = f"in {plural(asked.n_microbatches, 'part')}" if asked.n_microbatches else None
-    return " ".join(filter(None, (asked.name, over, parts)))
+    over = layout.attention and f"over {layout.attention}"
+    parts = f"in {plural(layout.n_microbatches, 'part')}" if layout.n_microbatches else None
+    return " ".join(filter(None, (layout.name, over, parts)))
 
 
 def headline(deployment: Deployment) -> str:

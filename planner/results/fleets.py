@@ -346,9 +346,9 @@ class FleetStaircase:
         """The largest of all steps, from the bound to the rent, of the rent."""
         return max(
             (
-                1.0 - one.bound_usd_per_hour / one.usd_per_hour
-                for one in self.steps
-                if one.usd_per_hour
+                1.0 - step.bound_usd_per_hour / step.usd_per_hour
+                for step in self.steps
+                if step.usd_per_hour
             ),
             default=0.0,
         )

@@ -25,7 +25,7 @@ class Obstacle:
     reason: str
 
 
-def beyond_text(asked: float, reachable: float, error: float) -> str:
+def beyond_text(limit: float, reachable: float, error: float) -> str:
     """How far what is reachable is from what was asked, and whether predictions tell them apart.
 
     Args:
@@ -36,7 +36,7 @@ def beyond_text(asked: float, reachable: float, error: float) -> str:
     >>> beyond_text(30.0, 60.0, 0.24)
     'as predicted, 100 % beyond'
     """
-    off = abs(reachable / asked - 1.0) if asked else 0.0
+    off = abs(reachable / limit - 1.0) if limit else 0.0
     within = f": within the error of prediction, {100 * error:.3g} %" if off <= error else ""
     return f"as predicted, {100 * off:.3g} % beyond{within}"
 

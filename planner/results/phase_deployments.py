@@ -61,10 +61,10 @@ class PhaseDeployment(OfLayouts):
     @computed
     def summary(self) -> str:
         """The replica in one line."""
-        one = self.phase
+        phase = self.phase
         return (
             f"{self.where}, {self.weights_format} weights, "
-            f"{self.role} {one.layout} batch {one.batch}"
+            f"{self.role} {phase.layout} batch {phase.batch}"
         )
 
     @computed

@@ -185,8 +185,8 @@ class Served:
     @computed
     def share(self) -> float | None:
         """Of the demand; None without one."""
-        asked = self.demand_tokens_per_s
-        return self.output_tokens_per_s / asked if asked else None
+        demand = self.demand_tokens_per_s
+        return self.output_tokens_per_s / demand if demand else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,13 +113,13 @@ class PassLine:
         """Sent by the busiest device."""
         return sum(self.n_runs(one) * one.sent_bytes for one in self.operations)
 
-    def spent_s(self, one: OperationLine) -> float:
+    def spent_s(self, line: OperationLine) -> float:
         """Time of all runs of an operation."""
-        return self.n_runs(one) * one.run_s
+        return self.n_runs(line) * line.run_s
 
-    def n_runs(self, one: OperationLine) -> float:
+    def n_runs(self, line: OperationLine) -> float:
         """How often an operation runs in all: inside layers for each micro-batch."""
-        return one.n_times * (1.0 if one.layer == "model" else self.n_microbatches)
+        return line.n_times * (1.0 if line.layer == "model" else self.n_microbatches)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,9 +285,9 @@ class Prediction:
         """Sequences that a device decodes over the time of a pass; 0 where none runs."""
         return sum(self.pass_rate(one) for one in self.passes if one.name == "decode")
 
-    def pass_rate(self, one: PassLine) -> float:
+    def pass_rate(self, line: PassLine) -> float:
         """Tokens of a pass over its time, of a device [token/s]."""
-        return self.degrees["data"] * one.n_tokens / self.n_devices / one.total_s.value
+        return self.degrees["data"] * line.n_tokens / self.n_devices / line.total_s.value
 
     @property
     def n_kept_tokens(self) -> int:

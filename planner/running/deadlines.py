@@ -143,10 +143,10 @@ def timed(function: Callable[P, R]) -> Callable[P, R]:
         options = given.get("options", given.get("effort"))
         if options is None:
             options = getattr(given.get("request"), "options", None)
-        asked = given.get("time_limit_s", getattr(options, "time_limit_s", None))
-        if isinstance(asked, bool) or not (isinstance(asked, int | float) and asked >= 0):
-            asked = None
-        with within(asked):
+        limit_s = given.get("time_limit_s", getattr(options, "time_limit_s", None))
+        if isinstance(limit_s, bool) or not (isinstance(limit_s, int | float) and limit_s >= 0):
+            limit_s = None
+        with within(limit_s):
             return function(*args, **kwargs)
 
     return run

@@ -155,8 +155,8 @@ class Among:
 
     def other_requests(self, first: AnyRequest) -> tuple[AnyRequest, ...]:
         """What runtimes are asked, in the order in which they were named, but for one of these."""
-        asked = [self.under(name).request for name in self.runtimes()]
-        return tuple(one for one in asked if one is not first)
+        requests = [self.under(name).request for name in self.runtimes()]
+        return tuple(one for one in requests if one is not first)
 
     def with_targets(self, targets: Targets) -> Among:
         return Among(parts=tuple(one.with_targets(targets) for one in self.parts))
@@ -167,8 +167,8 @@ class Among:
 
     def explained(self) -> Among:
         """Those of the model that is asked for; its variants are left out."""
-        asked = [one for one in self.parts if one.variant is None]
-        return Among(parts=tuple(one.explained() for one in asked))
+        candidates = [one for one in self.parts if one.variant is None]
+        return Among(parts=tuple(one.explained() for one in candidates))
 
     @property
     def requests(self) -> tuple[AnyRequest, ...]:
@@ -183,8 +183,8 @@ class Among:
 
 def has_region(among: Among) -> bool:
     """Whether what was measured, and nothing that is asked for, says what is believed."""
-    asked = (one.request for one in among.parts)
-    return all(isinstance(it, EngineRequest) and it.confidence is None for it in asked)
+    requests = (one.request for one in among.parts)
+    return all(isinstance(it, EngineRequest) and it.confidence is None for it in requests)
 
 
 def limits_of(among: Among) -> dict[str, float]:

@@ -63,17 +63,17 @@ def describe(
     )
     targets = replace(request.targets, demand_tokens_per_s=demand)
     try:
-        found, _ = layout_deployment(replace(request, targets=targets), choice, ground=ground)
+        deployment, _ = layout_deployment(replace(request, targets=targets), choice, ground=ground)
     except Refused as refused:
         raise SolverError(f"the account refuses the choice: {refused.at(())}") from None
     figures = {}
     for name, measure in MEASURES.items():
         row = QUANTITIES[name]
         is_counted = row.program in posed.quantities and row.row is None and name not in APART
-        if is_counted and (measure.fields or name in found.further):
+        if is_counted and (measure.fields or name in deployment.further):
             searched = row.in_si(posed.amount(row.program, assignment))
-            figures[name] = searched, measure.of(found)
-    memory, facts = found.memory, posed.quantities.facts
+            figures[name] = searched, measure.of(deployment)
+    memory, facts = deployment.memory, posed.quantities.facts
     held = max(posed.amount(name, assignment) for name in ("memory", PREFILLED)) / GIB
     held += memory.reserve_bytes
     if memory.fullest == "decode":  # whose pass by itself no program has
@@ -81,7 +81,7 @@ def describe(
     figures["memory"] = held, memory.used_bytes
     figures["weights"] = facts.of_context["weight_bytes"][assignment.context], memory.weights_bytes
     agree(figures)
-    return found
+    return deployment
 
 
 def describe_phase(

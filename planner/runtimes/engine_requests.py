@@ -80,18 +80,18 @@ def machines_of(cluster: ClusterSpec, engine: str, experts_backend: str = "") ->
         kernels = kernel_table(cluster.device.name, named.name, experts_backend)
         return Machines(kernels=kernels, engine=named, cluster=cluster)
 
-    found = Collected()
-    machines = found.collect(loaded)
+    wrong = Collected()
+    machines = wrong.collect(loaded)
     try:
         serving_network(cluster.fabric)
     except ValueError as error:
-        found.problems.append(Problem(where="--topology", value=cluster.name, fact=str(error)))
+        wrong.problems.append(Problem(where="--topology", value=cluster.name, fact=str(error)))
     kernels = machines.kernels.kernels.values() if machines else ()
     if machines and not any(one.fit.n_rows for one in kernels):
         fact = f"none of its kernels was measured on {cluster.device.name}"
         remedy = "take a device that `kernels` has a table of, or leave `--engine` out"
-        found.problems.append(Problem(where="--engine", value=engine, fact=fact, remedy=remedy))
-    found.settle(RequestError)
+        wrong.problems.append(Problem(where="--engine", value=engine, fact=fact, remedy=remedy))
+    wrong.settle(RequestError)
     assert machines is not None  # or something is wrong with them
     return machines
 
@@ -123,22 +123,22 @@ def engine_request(
         RequestError: with every problem, not only the first.
     """
     served = [model, *among_variants(model, variants, targets)]
-    asked = [_asked_model(one, weights_formats, targets, machines.kernels) for one in served]
-    asked[0] = replace(asked[0], quality_loss_fraction=0.0)  # against itself, a variant or not
-    weights = dict.fromkeys(name for one in asked for name in one.weights_formats)
+    models = [_asked_model(one, weights_formats, targets, machines.kernels) for one in served]
+    models[0] = replace(models[0], quality_loss_fraction=0.0)  # against itself, a variant or not
+    weights = dict.fromkeys(name for one in models for name in one.weights_formats)
     caches = kv_formats or (model.kv_format,)
-    left = {one.name for one in asked}
+    left = {one.name for one in models}
     whole = [model, *(one for one in variants if one.name in left)]
     request = EngineRequest(
-        model=asked[0],
+        model=models[0],
         cluster=asked_pool(cluster, machines),
         engine=machines.engine.name,
         workload=workload,
         hit_fraction=hit_fraction,
         targets=targets,
         formats=tuple(
-            ServedFormats(weights=one, experts=one, cache=cache)
-            for one in weights
+            ServedFormats(weights=name, experts=name, cache=cache)
+            for name in weights
             for cache in dict.fromkeys(caches)
         ),
         batches=tuple(sorted({*(batches or default_batches(targets))})),
@@ -147,7 +147,7 @@ def engine_request(
         confidence=confidence,
         prefer=prefer,
         options=options,
-        variants=tuple(asked[1:]),
+        variants=tuple(models[1:]),
         overlaps=tuple(dict.fromkeys(overlaps or OVERLAPS[:1])),
         drafting=drafting,
         measured_by=machines.kernels.measured_by,
@@ -232,12 +232,12 @@ def loss_of(model: Architecture) -> float:
 
 def _variant_problems(model: Architecture, variants: Sequence[Architecture]) -> Iterator[Problem]:
     """Models that are no variants of the one asked for."""
-    for one in variants:
-        of = one.variant.of if one.variant else ""
+    for architecture in variants:
+        of = architecture.variant.of if architecture.variant else ""
         if of != model.name:
             fact = f"is a variant of {of}" if of else "is not said to be a variant of any model"
             remedy = f'say so in its file: `[variant]`, `of = "{model.name}"`'
-            yield Problem(where="--variants", value=one.name, fact=fact, remedy=remedy)
+            yield Problem(where="--variants", value=architecture.name, fact=fact, remedy=remedy)
 
 
 def _context_problems(
@@ -268,8 +268,8 @@ def _problems(request: EngineRequest) -> Iterator[Problem]:
         value = str(request.workload.n_output_tokens)
         yield Problem(where="--output", value=value, fact=fact, remedy=remedy)
     yield from misplaced(request.targets.said(), (request.engine,))
-    asked = request.targets.limits()
-    yield from refused(asked, KNOWN, request.engine, {})
+    limits = request.targets.limits()
+    yield from refused(limits, KNOWN, request.engine, {})
 
 
 def _chunk_problems(
@@ -279,19 +279,19 @@ def _chunk_problems(
     widest = deployments(
         formats=request.formats, batch=min(request.batches), chunk_tokens=max(request.chunks)
     )
-    found = [list(chunk_problems(widest, engine, rounds_of(one, None, 0, ()))) for one in models]
-    return found[0] if all(found) else []
+    problems = [list(chunk_problems(widest, engine, rounds_of(one, None, 0, ()))) for one in models]
+    return problems[0] if all(problems) else []
 
 
 def _unmeasured(
     kernels: KernelTable, weights: Sequence[str] | None, caches: Sequence[str] | None
 ) -> Iterator[Problem]:
     """Formats that are asked for and that the device's kernels were not measured in."""
-    for option, asked, families in (
+    for option, names, families in (
         ("--weights", weights, _WEIGHTS),
         ("--kv", caches, ("decode_attention",)),
     ):
-        for name in asked or ():
+        for name in names or ():
             if name in KNOWN_FORMATS:
                 yield from unmeasured(kernels, families, name, asked_by=option)
 
@@ -300,8 +300,8 @@ def _backend_problems(
     model: Architecture, machines: Machines, weights: Iterable[str]
 ) -> Iterator[Problem]:
     for name in weights:
-        asked = ServedFormats(weights=name, experts=name, cache="bf16")
-        run = as_run(model, asked, machines.engine)
+        formats = ServedFormats(weights=name, experts=name, cache="bf16")
+        run = as_run(model, formats, machines.engine)
         yield from backend_problems(model, machines.kernels, run.experts)
 
 
@@ -324,17 +324,17 @@ FEW_DEVICES = 64
 def _why_none(model: Architecture, request: EngineRequest) -> str | None:
     """The rules that every cut breaks in every format; None where the engine starts one."""
     engine, ground = request.records.engine, ground_of(request)
-    n_devices, found = request.cluster.n_devices, []
+    n_devices, reasons = request.cluster.n_devices, []
     for n, formats in product((min(FEW_DEVICES, n_devices), n_devices), request.formats):
         cuts = all_degrees(model, request, n).with_chunk(max(request.chunks))
         if OVERLAPS[0] not in request.overlaps:
             cuts = replace(cuts, overlaps=np.ones(len(cuts), dtype=np.bool_)).take(cuts.exchanges)
         run = Run(role=TOGETHER, formats=as_run(model, formats, engine))
-        found.append(faults(model, cuts, replace(ground, run=run)))
-        if not np.all(np.any(list(found[-1].values()), axis=0)):
+        reasons.append(faults(model, cuts, replace(ground, run=run)))
+        if not np.all(np.any(list(reasons[-1].values()), axis=0)):
             return None
     words = {rule.says: rule.words for rule in engine.rules}
-    always = [words.get(key, key) for key in found[0] if all(one[key].all() for one in found)]
+    always = [words.get(key, key) for key in reasons[0] if all(one[key].all() for one in reasons)]
     none = f"no deployment of {request.engine} on the pool cuts {model.name} so"
     return f"{none}: {'; '.join(always)}" if len(cuts) and always else none
 

@@ -148,13 +148,13 @@ class EngineSource:
             yield from self._in_parts(self._scale(reliefs))
             return
         aim, known = self._aim, self._known(n_best, reliefs)
-        found, left_out = known.wanted.choices, known.wanted.left_out
-        self.is_cut = found.is_cut
-        if found.is_cut and not len(found):
+        choices, left_out = known.wanted.choices, known.wanted.left_out
+        self.is_cut = choices.is_cut
+        if choices.is_cut and not len(choices):
             raise out_of_time()
         if known.aim is None or known.aim.objective != aim.objective or aim.belief:
             left_out = replace(left_out, bound=math.inf)
-        yield replace(self._stated(found), left_out=left_out)
+        yield replace(self._stated(choices), left_out=left_out)
 
     def _in_parts(self, memory_scale: float) -> Iterator[PosedProgram]:
         """All choices, some cuts at a time, while there is time."""
@@ -164,9 +164,9 @@ class EngineSource:
             if self.is_cut:
                 return
             some = np.arange(first, min(first + CUTS_AT_ONCE, len(cuts)))
-            found = self._offered.all_of(cuts.take(some), memory_scale)
-            self.is_cut = found.is_cut
-            yield self._stated(found)
+            choices = self._offered.all_of(cuts.take(some), memory_scale)
+            self.is_cut = choices.is_cut
+            yield self._stated(choices)
 
     @property
     def _at_most(self) -> float:
@@ -178,25 +178,25 @@ class EngineSource:
         relief = QUANTITIES[MEMORY].relief  # which is asked of every plan
         return self._aim.memory * max(reliefs.get(MEMORY, relief), relief)
 
-    def _stated(self, found: EngineChoices) -> PosedProgram:
+    def _stated(self, choices: EngineChoices) -> PosedProgram:
         aim = self._aim
 
         def roomier(times: float) -> PosedProgram:
-            return self._posed(found, aim.memory * times, aim.belief)
+            return self._posed(choices, aim.memory * times, aim.belief)
 
         return replace(roomier(1.0), roomier=roomier)
 
     def of(self, model: int, numbers: IntArray) -> PosedProgram:
         """See `Source`."""
         cuts = cuts_of(np.unique(numbers & OF_A_CUT), self._offered.timer.request.formats)
-        found = self._offered.all_of(cuts, self._aim.memory, to_end=True)
-        found = found.take(np.isin(numbers_of(found.table), numbers))
-        return self._posed(found, self._aim.memory, self._aim.belief)
+        choices = self._offered.all_of(cuts, self._aim.memory, to_end=True)
+        choices = choices.take(np.isin(numbers_of(choices.table), numbers))
+        return self._posed(choices, self._aim.memory, self._aim.belief)
 
-    def _posed(self, found: EngineChoices, memory_scale: float, belief: str) -> PosedProgram:
-        found = found.believing(belief).within(memory_scale)
+    def _posed(self, choices: EngineChoices, memory_scale: float, belief: str) -> PosedProgram:
+        choices = choices.believing(belief).within(memory_scale)
         return pose_engine(
-            found,
+            choices,
             self._offered.timer.request,
             self._aim,
             memory_scale=memory_scale,
@@ -247,24 +247,24 @@ class EngineSource:
             n_best=n_best_of,
         )
 
-    def _counts(self, belief: str, found: EngineChoices, is_loose: bool) -> BoolArray:
+    def _counts(self, belief: str, choices: EngineChoices, is_loose: bool) -> BoolArray:
         """Of some choices those that count where so much is believed."""
-        counts = np.ones(len(found), dtype=np.bool_)
+        counts = np.ones(len(choices), dtype=np.bool_)
         if not is_loose:
-            held = found.fixed_bytes + found.moving_bytes
-            counts = held <= found.limit_bytes * self._aim.memory
-        return counts & found.counts(belief)
+            held = choices.fixed_bytes + choices.moving_bytes
+            counts = held <= choices.limit_bytes * self._aim.memory
+        return counts & choices.counts(belief)
 
     def _bound(
         self,
         scale: float,
         reliefs: Mapping[str, float],
         belief: str,
-        found: EngineChoices,
+        choices: EngineChoices,
         is_loose: bool,
     ) -> PosedProgram:
         """Of some choices the program of a belief, with all limits loosened at once or as it is."""
-        posed = self._posed(found, scale if is_loose else self._aim.memory, belief)
+        posed = self._posed(choices, scale if is_loose else self._aim.memory, belief)
         for name, relief in reliefs.items() if is_loose else ():
             posed = loosened(posed, name, relief)
         return posed

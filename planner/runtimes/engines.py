@@ -45,7 +45,7 @@ def engine_candidates(
     *,
     experts_backend: str = "",
     variants: Sequence[Architecture] = (),
-    **asked: Any,  # noqa: ANN401
+    **keywords: Any,  # noqa: ANN401
 ) -> tuple[EngineCandidates, ...]:
     """Of the model, and of each variant that can be served in its place.
 
@@ -53,14 +53,14 @@ def engine_candidates(
         RequestError: the request cannot be read; all problems are listed.
     """
     machines = machines_of(cluster, engine, experts_backend)
-    request = engine_request(model, cluster, machines, variants=variants, **asked)
+    request = engine_request(model, cluster, machines, variants=variants, **keywords)
     names = {one.name for one in request.variants}
     served = (model, *(one for one in variants if one.name in names))
     return tuple(
         EngineCandidates(
-            request=request, model=one, asked=model, machines=machines, cluster=cluster
+            request=request, model=architecture, asked=model, machines=machines, cluster=cluster
         )
-        for one in served
+        for architecture in served
     )
 
 
@@ -127,8 +127,8 @@ class EngineCandidates(Candidates):
 
     @property
     def variant(self) -> Considered | None:
-        found = next((one for one in self.request.variants if one.name == self.model.name), None)
-        return None if found is None else from_fields(Considered, found)
+        model = next((one for one in self.request.variants if one.name == self.model.name), None)
+        return None if model is None else from_fields(Considered, model)
 
     def source(self, aim: Aim, number: int = 0) -> EngineSource:
         return EngineSource(self.offered, aim, number)
@@ -139,22 +139,24 @@ class EngineCandidates(Candidates):
         row, n_drafted = row_of(number, arm, self.request.formats)
         (drafts,) = (one for one in timer.drafts if timer.n_drafted(one) == n_drafted)
         row, _ = timer.offered(row, drafts)
-        found = timer.exact(row, drafts, math.inf).believing(BELIEFS[int(posed.variant[column])])
+        choices = timer.exact(row, drafts, math.inf).believing(BELIEFS[int(posed.variant[column])])
         targets = self.request.targets
         n_replicas, demand = posed.fleet(1, assignment, targets)
-        asked = self.with_targets(replace(targets, demand_tokens_per_s=demand))
-        return asked.described(found, 0, n_replicas)
+        candidates = self.with_targets(replace(targets, demand_tokens_per_s=demand))
+        return candidates.described(choices, 0, n_replicas)
 
-    def described(self, found: EngineChoices, choice: int, n_replicas: int = 1) -> EngineDeployment:
+    def described(
+        self, choices: EngineChoices, choice: int, n_replicas: int = 1
+    ) -> EngineDeployment:
         """The deployment of one of some choices, those that do not fit among them."""
-        held = float(found.fixed_bytes[choice] + found.moving_bytes[choice])
-        machines, most = self.machines, found.limit_bytes
+        held = float(choices.fixed_bytes[choice] + choices.moving_bytes[choice])
+        machines, most = self.machines, choices.limit_bytes
         if held > most:  # as if the device had room for it
             cluster, hbm_bytes = machines.cluster, machines.device.hbm_bytes * 2.0 * held / most
             device = replace(cluster.device, hbm_bytes=hbm_bytes)
             machines = replace(machines, cluster=replace(cluster, device=device))
         best = describe_choice(
-            self.model, machines, self.request, found, choice, n_replicas=n_replicas
+            self.model, machines, self.request, choices, choice, n_replicas=n_replicas
         )
         return replace(best, capacity_bytes=most)
 
@@ -171,15 +173,15 @@ class EngineCandidates(Candidates):
         return kernels_share(error, deployment.engine, kind, name, deployment.outside)
 
     def without_rules(self, near: AnyDeployment | None) -> Iterator[tuple[str, EngineCandidates]]:
-        asked, engine = self.request, self.request.records.engine
-        chunk = near.chunk_tokens if isinstance(near, EngineDeployment) else max(asked.chunks)
-        batches = thinned(asked.batches)
+        own, engine = self.request, self.request.records.engine
+        chunk = near.chunk_tokens if isinstance(near, EngineDeployment) else max(own.chunks)
+        batches = thinned(own.batches)
         forbidden = self.offered.timer.cuts_forbidden(chunk)
         for rule in engine.rules:
             if rule.name not in forbidden:
                 continue
             rest = replace(engine, rules=tuple(one for one in engine.rules if one != rule))
-            request = replace(asked, records=replace(asked.records, engine=rest))
+            request = replace(own, records=replace(own.records, engine=rest))
             n_cuts = max(1, MOST_FORBIDDEN // len(batches))
             only = Forbidden(
                 rule=rule,
@@ -239,9 +241,9 @@ def describe_choice(
     given = given_deployment(model, machines, table, traffic, speculating)
     counted = account(given, machines)
     believed = replace(request, confidence=choices.confidence)
-    found = engine_deployment(believed, given, counted, n_replicas)
+    deployment = engine_deployment(believed, given, counted, n_replicas)
     times = counted.times
-    place_s = found.n_replicas * found.n_sequences / found.output_tokens_per_s
+    place_s = deployment.n_replicas * deployment.n_sequences / deployment.output_tokens_per_s
     held = choices.fixed_bytes[column] + choices.moving_bytes[column]
     agree(
         {
@@ -249,11 +251,11 @@ def describe_choice(
             "TTFT": (choices.ttft_s[column], times.ttft_s),
             "error of TPOT": (choices.tpot_error[column], times.tpot_error),
             "error of TTFT": (choices.ttft_error[column], times.ttft_error),
-            "planned TPOT": (choices.tpot_high_s[column], found.planned_tpot_s),
-            "planned TTFT": (choices.ttft_high_s[column], found.planned_ttft_s),
+            "planned TPOT": (choices.tpot_high_s[column], deployment.planned_tpot_s),
+            "planned TTFT": (choices.ttft_high_s[column], deployment.planned_ttft_s),
             "time of a token": (choices.place_s[column], place_s),
-            "memory": (held, found.used_bytes),
+            "memory": (held, deployment.used_bytes),
             "sequences that run": (table.batch[0], times.n_running),
         }
     )
-    return with_commands(request, found)
+    return with_commands(request, deployment)

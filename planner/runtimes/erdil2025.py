@@ -73,10 +73,10 @@ class ErdilCandidates(Candidates):
         return {"slower": self.choices.n_considered - len(self.choices.batch)}
 
     def source(self, aim: Aim, number: int = 0) -> InMemory:
-        def posed(found: Choices, memory_scale: float = aim.memory) -> PosedProgram:
-            self._lists.append(found)
+        def posed(choices: Choices, memory_scale: float = aim.memory) -> PosedProgram:
+            self._lists.append(choices)
             return pose_economics(
-                found,
+                choices,
                 self.request,
                 aim,
                 memory_scale=memory_scale,
@@ -92,18 +92,18 @@ class ErdilCandidates(Candidates):
 
         if aim.memory == 1.0:
             return InMemory(replace(posed(self.choices), roomier=roomier))
-        found = choices(self.request, self.tables, memory_scale=aim.memory)
-        best = posed(found)
+        listed = choices(self.request, self.tables, memory_scale=aim.memory)
+        best = posed(listed)
         if aim.objective != MEMORY:
             return InMemory(best)
         # with less memory other layouts are the fastest that fit: those of the last memory in
         # which anything keeps the limits hold the one that needs least
         while (least := self._least_bytes(best)) is not None:
             scale = float(np.nextafter(least / self.request.hbm_bytes, 0.0)) * CLOSER
-            found = choices(self.request, self.tables, memory_scale=scale)
-            if not len(found.batch):
+            listed = choices(self.request, self.tables, memory_scale=scale)
+            if not len(listed.batch):
                 break
-            less = posed(found)
+            less = posed(listed)
             if self._least_bytes(less) is None:
                 break
             best = less
@@ -119,11 +119,11 @@ class ErdilCandidates(Candidates):
 
     def deployment(self, posed: PosedProgram, assignment: Assignment) -> EconomicsDeployment:
         column = assignment.columns[0]
-        found = self._lists[int(posed.variant[column])]
+        choices = self._lists[int(posed.variant[column])]
         targets = self.request.targets
         n_replicas, demand = posed.fleet(1, assignment, targets)
         request = replace(self.request, targets=replace(targets, demand_tokens_per_s=demand))
-        return describe_choice(found, request, int(posed.arm[column]), n_replicas)
+        return describe_choice(choices, request, int(posed.arm[column]), n_replicas)
 
     def command(self, changes: Mapping[str, str]) -> str:
         if self.asked is None:
@@ -132,18 +132,18 @@ class ErdilCandidates(Candidates):
 
 
 def erdil_candidates(
-    asked: Mapping[str, Any], *, memory: str = MEMORY_RULES[0]
+    keywords: Mapping[str, Any], *, memory: str = MEMORY_RULES[0]
 ) -> tuple[ErdilCandidates, ...]:
     """Of the model that is asked for.
 
     Args:
-        asked: arguments of `make_request`.
+        keywords: arguments of `make_request`.
         memory: one of `MEMORY_RULES`.
 
     Raises:
         RequestError: the request cannot be read, or the reference model knows no such pool.
     """
-    request = make_request(**asked)
+    request = make_request(**keywords)
     return (ErdilCandidates(request=economics_request(request, memory=memory), asked=request),)
 
 
@@ -165,16 +165,16 @@ def describe_choice(
         n_replicas=n_replicas,
     )
     try:
-        found, _ = economics_deployment(request, choice)
+        deployment, _ = economics_deployment(request, choice)
     except Refused as refused:
         raise SolverError(f"the account refuses the choice: {refused.at(())}") from None
     agree(
         {
-            "time of a token": (choices.token_s[column], found.tpot_s),
-            "memory": (choices.held_bytes[column], found.used_bytes),
+            "time of a token": (choices.token_s[column], deployment.tpot_s),
+            "memory": (choices.held_bytes[column], deployment.used_bytes),
         }
     )
-    return found
+    return deployment
 
 
 def _way(ways: Ways, column: int) -> Way:

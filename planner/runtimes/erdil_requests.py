@@ -122,7 +122,7 @@ def _degree_problems(request: Request, device: EconomicsDevice) -> list[Problem]
     for name, degree in degrees.fixed().items():
         if name in known and degree not in known[name]:
             option = DEGREE_OPTIONS[name]
-            near = sorted(known[name], key=lambda one: abs(one - degree))[:2]
+            near = sorted(known[name], key=lambda value: abs(value - degree))[:2]
             remedy = "nearest: " + " or ".join(f"`{option} {one}`" for one in sorted(near))
             fact = f"is no degree of {request.model.name} on {n_devices} devices"
             problems.append(Problem(where=option, value=str(degree), fact=fact, remedy=remedy))

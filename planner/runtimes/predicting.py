@@ -194,16 +194,16 @@ def _hold_against_arrays(
         yields=drafts.yields if drafts else 1.0,
         outside=outside_error(engine.name, device.name, kind_of(model), traffic, settings),
     )
-    found = counted.times
+    scalar = counted.times
     agree(
         {
-            "TPOT": (times.tpot_s[0], found.tpot_s),
-            "TTFT": (times.ttft_s[0], found.ttft_s),
-            "ITL": (times.itl_s[0], found.itl_s),
-            "error of TPOT": (errors[0][0], found.tpot_error),
-            "error of TTFT": (errors[1][0], found.ttft_error),
-            "wait for a place": (times.queue_s[0], found.queue_s),
-            "sequences that run": (times.n_running[0], found.n_running),
+            "TPOT": (times.tpot_s[0], scalar.tpot_s),
+            "TTFT": (times.ttft_s[0], scalar.ttft_s),
+            "ITL": (times.itl_s[0], scalar.itl_s),
+            "error of TPOT": (errors[0][0], scalar.tpot_error),
+            "error of TTFT": (errors[1][0], scalar.ttft_error),
+            "wait for a place": (times.queue_s[0], scalar.queue_s),
+            "sequences that run": (times.n_running[0], scalar.n_running),
             **{
                 name: (np.ravel(getattr(held, name))[0], getattr(counted.held, name))
                 for name in _HELD
@@ -213,7 +213,7 @@ def _hold_against_arrays(
     for timed, name in ((times.decode, "decode"), (times.prefill, "prefill")):
         runs = [(one.operation.name, one.run_s[0]) for one in timed.operations]
         runs = [(kernel, seconds) for kernel, seconds in runs if seconds > 0]
-        entries = found.passes[name].spent if runs else ()
+        entries = scalar.passes[name].spent if runs else ()
         again = [(one.run.name, one.seconds) for _, _, one in entries if one.seconds > 0]
         if [kernel for kernel, _ in runs] != [kernel for kernel, _ in again]:
             raise SolverError(f"the account has other kernels of {name} than the search")

@@ -62,7 +62,7 @@ def candidates_of(
     engine: str | Sequence[str] | None = None,
     *,
     variants: Sequence[ModelSpec | Architecture] = (),
-    **asked: Any,  # noqa: ANN401
+    **keywords: Any,  # noqa: ANN401
 ) -> Among:
     """The candidates of all runtimes that are named, for the model and for its variants.
 
@@ -71,15 +71,15 @@ def candidates_of(
     Raises:
         RequestError: the request cannot be read; all problems are listed.
     """
-    asked = USUAL | asked
+    keywords = USUAL | keywords
     parts: list[Candidates] = []
-    said = [key for key in USUAL if asked[key] != USUAL[key]] + ["--variants"] * bool(variants)
+    said = [key for key in USUAL if keywords[key] != USUAL[key]] + ["--variants"] * bool(variants)
     refused: list[tuple[str, RequestError]] = []
     for name in named_runtimes(engine, model, cluster):
         if problems := list(misplaced({set_by().get(key, key): "" for key in said}, (name,))):
             raise RequestError(problems)
         try:
-            parts += _candidates(name, model, cluster, variants, asked)
+            parts += _candidates(name, model, cluster, variants, keywords)
         except RequestError as error:
             if engine:
                 raise
@@ -90,7 +90,7 @@ def candidates_of(
         for one in refusal.problems:
             fact = f"{one.fact}: {name} is left out"
             remark(replace(one, fact=fact, remedy=""), once=f"{name} {one.where} {one.fact}")
-    return Among(parts=tuple(sorted(parts, key=lambda one: one.variant is not None)))
+    return Among(parts=tuple(sorted(parts, key=lambda candidates: candidates.variant is not None)))
 
 
 def _meant(runtime: str) -> list[str]:
@@ -103,14 +103,14 @@ def _candidates(
     model: ModelSpec | Architecture,
     cluster: ClusterSpec,
     variants: Sequence[ModelSpec | Architecture],
-    asked: dict[str, Any],
+    keywords: dict[str, Any],
 ) -> Sequence[Candidates]:
     """The candidates of one runtime.
 
     Raises:
         RequestError: it cannot be asked so; all problems are listed.
     """
-    wanted = {key: asked[key] for key in _meant(name)}
+    wanted = {key: keywords[key] for key in _meant(name)}
     if name == ROOFLINE.name:
         from planner.runtimes.roofline import roofline_candidates
 

@@ -34,17 +34,17 @@ WITHIN = (0.0, 1.0)
 
 
 def roofline_candidates(
-    asked: Mapping[str, Any], *, variants: Sequence[ModelSpec] = ()
+    keywords: Mapping[str, Any], *, variants: Sequence[ModelSpec] = ()
 ) -> tuple[RooflineCandidates, ...]:
     """Of the model, and of each variant that can be served in its place.
 
     Args:
-        asked: arguments of `make_request`, the model among them.
+        keywords: arguments of `make_request`, the model among them.
 
     Raises:
         RequestError: the request cannot be read; every problem is listed.
     """
-    return candidates_of_request(replace(make_request(**asked), variants=tuple(variants)))
+    return candidates_of_request(replace(make_request(**keywords), variants=tuple(variants)))
 
 
 def candidates_of_request(request: Request) -> tuple[RooflineCandidates, ...]:
@@ -57,12 +57,12 @@ def candidates_of_request(request: Request) -> tuple[RooflineCandidates, ...]:
     check_degrees(request, machine)
     RequestError.raise_if_any(variant_problems(request.model, request.variants, request.workload))
     first, *others = with_variants(request)
-    found = [RooflineCandidates(request=first, machine=machine)]
-    for one in others:
-        of_variant = machine_of(one.cluster, one.model)
-        if not degree_problems(one, of_variant):
-            found.append(RooflineCandidates(request=one, machine=of_variant, stands_in=True))
-    return tuple(found)
+    candidates = [RooflineCandidates(request=first, machine=machine)]
+    for other in others:
+        of_variant = machine_of(other.cluster, other.model)
+        if not degree_problems(other, of_variant):
+            candidates.append(RooflineCandidates(request=other, machine=of_variant, stands_in=True))
+    return tuple(candidates)
 
 
 def layout_command(request: Request, changes: Mapping[str, str]) -> str:
@@ -122,8 +122,8 @@ class RooflineCandidates(Candidates):
         return replace(super().explained(), weights_within=(0.0, float("inf")))
 
     def deployment(self, posed: PosedProgram, assignment: Assignment) -> Deployment:
-        found = describe(self.table, posed, self.request, assignment)
-        return replace(found, variant=self.request.model.name) if self.stands_in else found
+        described = describe(self.table, posed, self.request, assignment)
+        return replace(described, variant=self.request.model.name) if self.stands_in else described
 
     def checked(self, deployment: AnyDeployment) -> tuple[str, ...]:
         assert isinstance(deployment, Deployment)

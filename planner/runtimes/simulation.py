@@ -82,25 +82,25 @@ def _sent(classes: Sequence[ClassLoad], n_requests: int, chance: random.Random) 
     sources = [one.source for one in classes]
     arrived_s, tokens, of_class = merged(sources, [first for first, _ in seeds], n_requests)
     route = np.cumsum([0, *(len(one.routes) for one in classes)])[of_class]
-    for number, (one, (_, seed)) in enumerate(zip(classes, seeds, strict=True)):
-        if len(one.routes) > 1:
+    for number, (load, (_, seed)) in enumerate(zip(classes, seeds, strict=True)):
+        if len(load.routes) > 1:
             rows, choosing = np.flatnonzero(of_class == number), random.Random(seed)
-            route[rows] += [_chosen(one, int(n), choosing) for n in tokens[0, rows]]
+            route[rows] += [_chosen(load, int(n), choosing) for n in tokens[0, rows]]
     return Sent(
         arrived_s=arrived_s, n_input=tokens[0], n_output=tokens[1], of_class=of_class, route=route
     )
 
 
-def _chosen(one: ClassLoad, n_input: int, chance: random.Random) -> int:
+def _chosen(load: ClassLoad, n_input: int, chance: random.Random) -> int:
     """Of the routes of a class one that takes such prompts, by their shares."""
-    able = [i for i, route in enumerate(one.routes) if route.takes(n_input)]
+    able = [i for i, route in enumerate(load.routes) if route.takes(n_input)]
     if not able:
-        raise ValueError(f"class `{one.name}` has no route for a prompt of {n_input} tokens")
+        raise ValueError(f"class `{load.name}` has no route for a prompt of {n_input} tokens")
     if len(able) == 1:
         return able[0]
-    at = chance.random() * sum(one.routes[i].share for i in able)
+    at = chance.random() * sum(load.routes[i].share for i in able)
     for i in able[:-1]:
-        at -= one.routes[i].share
+        at -= load.routes[i].share
         if at < 0.0:
             return i
     return able[-1]
@@ -120,9 +120,9 @@ def _routes(pools: Sequence[Pool], classes: Sequence[ClassLoad]) -> Routes:
     )
 
 
-def _scales(one: Handover) -> tuple[float, ...]:
-    wires = (one.latency_s, one.bytes_per_s, one.wire_bytes_per_s)
-    return (*wires, one.sequence_bytes, one.token_bytes)
+def _scales(handover: Handover) -> tuple[float, ...]:
+    wires = (handover.latency_s, handover.bytes_per_s, handover.wire_bytes_per_s)
+    return (*wires, handover.sequence_bytes, handover.token_bytes)
 
 
 def _outcome(
@@ -161,16 +161,16 @@ def _outcome(
         seed=seed,
         duration_s=float(np.max(last_s, initial=0.0)),
         ways={
-            (one.name, pool): partial(told, number, names[pool])
-            for number, one in enumerate(classes)
-            for pool in dict.fromkeys(route.pool for route in one.routes)
-            if len(one.routes) > 1
+            (load.name, pool): partial(told, number, names[pool])
+            for number, load in enumerate(classes)
+            for pool in dict.fromkeys(route.pool for route in load.routes)
+            if len(load.routes) > 1
         },
     )
 
 
 def _class_outcome(
-    one: ClassLoad,
+    load: ClassLoad,
     sent: Sent,
     served: Served,
     rows: IntArray,
@@ -187,13 +187,13 @@ def _class_outcome(
     tpot_s[refused] = math.inf
     ttft_s, e2e_s, batch, several = first_s - arrived, last_s - arrived, batch_of[rows], n_gaps > 0
     return ClassOutcome(
-        name=one.name,
+        name=load.name,
         n_refused=int(refused.sum()),
         ttft=_distribution(ttft_s, batch, shares),
         tpot=_distribution(tpot_s[several], batch[several], shares),
         itl=_gap_distribution(*gaps, shares),
         e2e=_distribution(e2e_s, batch, shares),
-        goodput=None if one.goodput is None else _met(one.goodput, ttft_s, tpot_s, e2e_s, batch),
+        goodput=None if load.goodput is None else _met(load.goodput, ttft_s, tpot_s, e2e_s, batch),
     )
 
 
@@ -229,8 +229,8 @@ def _at(values: FloatArray, shares: Sequence[float]) -> list[float]:
     below = np.minimum(np.floor(at).astype(np.int64), last)
     low, high = values[below], values[np.minimum(below + 1, last)]
     with np.errstate(invalid="ignore"):  # of two infinite values
-        found: list[float] = np.where(low == high, low, low + (at - below) * (high - low)).tolist()
-    return found
+        points: list[float] = np.where(low == high, low, low + (at - below) * (high - low)).tolist()
+    return points
 
 
 def _gap_distribution(

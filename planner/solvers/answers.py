@@ -107,9 +107,9 @@ def settle(program: LayoutProgram, assignment: Assignment) -> Assignment:
         least = [float(program.column_objective[columns].min()) for columns in slots]
         if program.context_objective[k] + sum(least) > good:
             continue
-        found, budget = _smallest(program, (k, slots, least), good, budget)
-        if found is not None:
-            return found
+        smallest, budget = _smallest(program, (k, slots, least), good, budget)
+        if smallest is not None:
+            return smallest
         if budget <= 0:
             break
     return assignment

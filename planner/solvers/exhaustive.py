@@ -33,9 +33,9 @@ def solve(program: LayoutProgram, effort: Effort) -> Word[Assignment]:
     groups = [_groups(program, k) for k in range(program.n_contexts)]
     values = [_values(program, k, slots) for k, slots in enumerate(groups)]
     best = min((float(array.min()) for array in values if array.size), default=math.inf)
-    found = None if best == math.inf else _first(values, groups, best)
+    assignment = None if best == math.inf else _first(values, groups, best)
     proof = enumeration(n_points, best, clock.elapsed_s())
-    return Word(answer=found, proof=proof, n_nodes=n_points)
+    return Word(answer=assignment, proof=proof, n_nodes=n_points)
 
 
 def is_small(program: LayoutProgram, most: int = MOST_ASSIGNMENTS) -> bool:

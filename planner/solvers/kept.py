@@ -35,9 +35,9 @@ class KeptProgram:
         if self.rows is None:
             return ""
         notes = [
-            f"{one.prover}: {one.outcome}, value {one.value!r}, bound {one.bound!r}"
-            + (f" ({one.note})" if one.note else "")
-            for one in self.proofs
+            f"{proof.prover}: {proof.outcome}, value {proof.value!r}, bound {proof.bound!r}"
+            + (f" ({proof.note})" if proof.note else "")
+            for proof in self.proofs
         ]
         return as_mps(self.rows(), notes=["to be minimised", *notes])
 

@@ -76,9 +76,9 @@ class Proved(Generic[Answer]):
         if is_set() and (self.stopped_by == "time limit" or is_over()):
             return out_of_time(bound, dimension)
         words = [
-            f"{one.prover}: {one.outcome}" + (f", {one.note}" if one.note else "")
-            for one in self.vouched.proofs
-            if not one.is_own
+            f"{proof.prover}: {proof.outcome}" + (f", {proof.note}" if proof.note else "")
+            for proof in self.vouched.proofs
+            if not proof.is_own
         ]
         said = f": {'; '.join(words)}" if words else ""
         return UnsettledError(f"no prover's word is confirmed by another's{said}")
@@ -176,9 +176,9 @@ def _settled(words: Sequence[Word[Answer]], gap: float, wanted: Wanted) -> Prove
     """
     weighed, value = _weighed(words)
     best = _best(words)
-    asked = [proof for proof in weighed.proofs if not proof.is_own]
-    if best is None and asked and not any(proof.is_accepted for proof in asked):
-        said = "; ".join(f"{proof.prover}: {proof.note}" for proof in asked)
+    proofs = [proof for proof in weighed.proofs if not proof.is_own]
+    if best is None and proofs and not any(proof.is_accepted for proof in proofs):
+        said = "; ".join(f"{proof.prover}: {proof.note}" for proof in proofs)
         raise SolverError(f"no solver has an answer: {said}")
     if best is None:
         enough = weighed.bound if wanted == "two" else weighed.alone

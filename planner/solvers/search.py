@@ -93,15 +93,15 @@ def search(
     _verify(posed.program, best)
     others = _alternatives(posed.program, screened, best, options, n_alternatives)
     if any(exceeds(solution.objective, value) for _, value in others):  # a gap lets this happen
-        ranked = sorted([(best, solution.objective), *others], key=lambda one: one[1])
+        ranked = sorted([(best, solution.objective), *others], key=lambda pair: pair[1])
         (best, value), *others = ranked
         solution = replace(solution, answer=best, objective=value)
     if posed.tie_breakers:
         first, best = best, break_ties(posed, best, options)
         # the best of the ties may use the pool as a runner-up does, which what it was then beats
         others = [
-            (first, solution.objective) if one.context == best.context else (one, value)
-            for one, value in others
+            (first, solution.objective) if pair.context == best.context else (pair, value)
+            for pair, value in others
         ]
     _check_unscreened(source, posed, [best, *(other for other, _ in others)])
     return Found(solution=solution, assignment=best, alternatives=tuple(others), reduced=left)
@@ -152,8 +152,8 @@ def _asked(screened: Screening, prover: Prover[Assignment], effort: Effort) -> W
 
 def _mapped(screened: Screening, word: Word[Assignment]) -> Word[Assignment]:
     """A word of the screened program in the columns of the unscreened one."""
-    found = None if word.answer is None else screened.original(word.answer)
-    return replace(word, answer=found)
+    assignment = None if word.answer is None else screened.original(word.answer)
+    return replace(word, answer=assignment)
 
 
 @timed
@@ -217,10 +217,10 @@ def _check_unscreened(
         model: source.of(model, posed.number[contexts[posed.model[contexts] == model]])
         for model in set(posed.model[contexts].tolist())
     }
-    for one in assignments:
-        whole = of_model[int(posed.model[one.context])]
+    for assignment in assignments:
+        whole = of_model[int(posed.model[assignment.context])]
         try:
-            _verify(whole.program, whole.place_of(posed, one))
+            _verify(whole.program, whole.place_of(posed, assignment))
         except LookupError as error:
             raise SolverError(f"the screens left what was not there: {error}") from None
 
@@ -246,10 +246,10 @@ def break_ties(posed: PosedProgram, best: Assignment, options: SolverOptions) ->
         solution = _solve(screened.program, options)
         if solution.answer is None:
             return best
-        found = screened.original(solution.answer)
-        _verify(program, found)
-        if not exceeds(objective(program, found), objective(program, best)):
-            best = found
+        assignment = screened.original(solution.answer)
+        _verify(program, assignment)
+        if not exceeds(objective(program, assignment), objective(program, best)):
+            best = assignment
     return best
 
 
@@ -276,7 +276,7 @@ def _alternatives(
         best: in the unscreened program.
     """
     left = np.arange(screened.program.n_contexts)
-    used, found = int(np.searchsorted(screened.contexts, best.context)), []
+    used, alternatives = int(np.searchsorted(screened.contexts, best.context)), []
     for _ in range(n_alternatives):
         left = left[left != used]
         columns = np.flatnonzero(np.isin(screened.program.column_context, left))
@@ -292,5 +292,5 @@ def _alternatives(
         )
         assignment = screened.original(chosen)
         _verify(program, assignment)
-        found.append((assignment, solution.objective))
-    return found
+        alternatives.append((assignment, solution.objective))
+    return alternatives

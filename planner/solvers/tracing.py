@@ -116,13 +116,13 @@ def trace(
     if narrowed.is_cut:  # of what was not looked at nothing is known
         return _traced(source, narrowed, in_hand, _UNASKED, solve_s)
     while True:
-        asked = _ask(tradeoff, in_hand, options, on_progress)
-        solve_s += math.fsum(proof.wall_s for proof in asked.solution.vouched.proofs)
-        better = _better(tradeoff, in_hand, asked.chosen)
+        answer = _ask(tradeoff, in_hand, options, on_progress)
+        solve_s += math.fsum(proof.wall_s for proof in answer.solution.vouched.proofs)
+        better = _better(tradeoff, in_hand, answer.chosen)
         if better is not None:
             in_hand = merged(in_hand, better)
-        if better is None or not asked.solution.status.is_final:
-            return _traced(source, narrowed, in_hand, asked, solve_s)
+        if better is None or not answer.solution.status.is_final:
+            return _traced(source, narrowed, in_hand, answer, solve_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -166,10 +166,10 @@ def _ask(
     )
     effort = replace(effort_of(options), gap=0.0, on_progress=on_progress)
     solution = solve(screened.program, solver=options.solver, effort=effort, proof=options.proof)
-    found = solution.answer
+    assignment = solution.answer
     return _Asked(
         solution=solution,
-        chosen=screened.incumbent if found is None else screened.original(found),
+        chosen=screened.incumbent if assignment is None else screened.original(assignment),
         below=max(0.0, base - min(solution.bound, screened.bound)),
         rejected=screened.rejected,
         n_solved=screened.program.n_columns,
@@ -198,30 +198,30 @@ def _better(tradeoff: Tradeoff, in_hand: Stairs, chosen: Assignment | None) -> S
 
 
 def _traced(
-    source: Source, narrowed: Narrowed, in_hand: Stairs, asked: _Asked, solve_s: float
+    source: Source, narrowed: Narrowed, in_hand: Stairs, answer: _Asked, solve_s: float
 ) -> Trace:
     """The points in the unscreened program, verified, with what is proved of each."""
-    solution = asked.solution
+    solution = answer.solution
     proved = solution.status.is_final
     if solution.status is Status.INFEASIBLE and len(in_hand.delay):
         raise SolverError("nothing is feasible, it is said, where there is a plan in hand")
     steps = [
-        Step(assignment=chosen, delay=delay, price=price, bound=price - asked.below)
+        Step(assignment=chosen, delay=delay, price=price, bound=price - answer.below)
         for chosen, delay, price in _apart(narrowed, in_hand)
     ]
     _check_unscreened(source, narrowed, steps)
     status = Status.FEASIBLE if steps and not proved else solution.status
     rejected = {name: n_columns for name, (n_columns, _) in narrowed.rejected.items()}
-    for name, (n_columns, _) in asked.rejected.items():
+    for name, (n_columns, _) in answer.rejected.items():
         rejected[name] = rejected.get(name, 0) + n_columns
     return Trace(
         steps=tuple(steps),
         narrowed=narrowed,
         status=status,
-        below=asked.below,
+        below=answer.below,
         vouched=solution.vouched,
         rejected=rejected,
-        n_solved=asked.n_solved,
+        n_solved=answer.n_solved,
         solve_s=solve_s,
     )
 

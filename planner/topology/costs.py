@@ -35,13 +35,13 @@ def recosted(inventory: Inventory, costs: GroupCosts | CostTable) -> Inventory:
     """
     problems = list(_problems(inventory, costs))
     RequestError.raise_if_any(problems)
-    found = {key: _cost(costs, key, names) for key, names in _domains(inventory)}
-    for key, cost in found.items():
+    costs_found = {key: _cost(costs, key, names) for key, names in _domains(inventory)}
+    for key, cost in costs_found.items():
         if cost is not None and not is_cost(cost):
             fact = "is not a positive bandwidth and a latency"
             problems.append(Problem(where="group_costs", key=key, value=str(cost), fact=fact))
     RequestError.raise_if_any(problems)
-    return _applied(inventory, {key: cost for key, cost in found.items() if cost is not None})
+    return _applied(inventory, {key: cost for key, cost in costs_found.items() if cost is not None})
 
 
 def is_cost(cost: object) -> bool:
@@ -85,8 +85,8 @@ def _cost(
     return costs(tuple(names)) if len(names) > 1 else None
 
 
-def _applied(inventory: Inventory, found: Mapping[str, tuple[float, float]]) -> Inventory:
-    if not found:
+def _applied(inventory: Inventory, costs: Mapping[str, tuple[float, float]]) -> Inventory:
+    if not costs:
         return inventory
     old = (inventory.scale_up_s, inventory.scale_out_s, inventory.spine_s)
     # its own latencies, not the slower of both
@@ -96,9 +96,9 @@ def _applied(inventory: Inventory, found: Mapping[str, tuple[float, float]]) -> 
         leaf = inventory.leaf_names[node.leaf]
         keys = (node.name, leaf, POOL_KEY)
         for latency, key in zip(new, keys, strict=True):
-            if key in found:
-                latency[node.kind] = max(latency.get(node.kind, 0.0), found[key][1])
-        up, nic, out = (found[key][0] if key in found else None for key in keys)
+            if key in costs:
+                latency[node.kind] = max(latency.get(node.kind, 0.0), costs[key][1])
+        up, nic, out = (costs[key][0] if key in costs else None for key in keys)
         return replace(
             node,
             free=tuple(
@@ -117,7 +117,7 @@ def _applied(inventory: Inventory, found: Mapping[str, tuple[float, float]]) -> 
 
     nodes = tuple(map(changed, inventory.nodes))
     near, far, spine = (
-        {kind: value or before[kind] for kind, value in one.items()}
-        for one, before in zip(new, old, strict=True)
+        {kind: value or before[kind] for kind, value in after.items()}
+        for after, before in zip(new, old, strict=True)
     )
     return replace(inventory, nodes=nodes, scale_up_s=near, scale_out_s=far, spine_s=spine)

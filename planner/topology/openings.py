@@ -126,7 +126,7 @@ class Openings:
         starts = np.concatenate([[0], np.cumsum(self.n_devices)])
         if starts[-1] > MOST_ADDRESSES:
             raise MemoryError(f"{starts[-1]} devices of {len(self)} openings")
-        found = np.empty(starts[-1], np.int32)
+        numbers = np.empty(starts[-1], np.int32)
         kinds, kind = np.unique(self.orientation, axis=0, return_inverse=True)
         for i, orientation in enumerate(kinds):
             inside = _grid([np.arange(d) for d in orientation])
@@ -135,8 +135,8 @@ class Openings:
             for some in np.array_split(rows, 1 + len(rows) * len(inside) // AT_ONCE):
                 at = (self.offset[some, None, :] + inside) % np.array(self.pool)
                 listed = (at[..., 0] * self.pool[1] + at[..., 1]) * self.pool[2] + at[..., 2]
-                found[starts[some, None] + np.arange(len(inside))] = listed
-        return starts, found
+                numbers[starts[some, None] + np.arange(len(inside))] = listed
+        return starts, numbers
 
 
 def all_free(fabric: TorusFabric) -> TorusState:
@@ -163,13 +163,15 @@ def openings(
     """
     wanted = slice_shapes(fabric) if shapes is None else tuple(shapes)
     volume = _summed_volume(~state.is_free)
-    found = [
+    by_orientation = [
         _of_orientation(fabric, state, volume, way, aligned)
         for shape in wanted
         for way in orientations(fabric, shape)
     ]
     # without any there is still a table, of columns without entries
-    parts = found or [_of_orientation(fabric, state, volume, fabric.shape, aligned).take(_NONE)]
+    parts = by_orientation or [
+        _of_orientation(fabric, state, volume, fabric.shape, aligned).take(_NONE)
+    ]
     columns = {
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in parts[0].column_names()

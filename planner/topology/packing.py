@@ -61,8 +61,8 @@ def n_node_places(n_devices: int, n_per_node: int, sizes: IntArray) -> IntArray:
     whole, left = divmod(n_devices, n_per_node)
     inside = whole * (n_per_node // sizes) + left // sizes
     across = whole // -(-sizes // n_per_node)
-    found = np.where(sizes <= n_per_node, inside, across)
-    return np.asarray(np.maximum(found, sizes <= n_devices), dtype=np.int64)
+    places = np.where(sizes <= n_per_node, inside, across)
+    return np.asarray(np.maximum(places, sizes <= n_devices), dtype=np.int64)
 
 
 Domain = tuple[str, ...]

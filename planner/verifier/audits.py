@@ -33,17 +33,17 @@ def judge_audit(says: Audit) -> tuple[Audit, list[Finding]]:
         ("equal_speed", at_speed),
         ("equal_cost", says.request),
     ):
-        one: Deployment | None = getattr(says, name)
-        if one is not None:
-            one, more = LayoutCounting(request).counted(one, (name,))
+        deployment: Deployment | None = getattr(says, name)
+        if deployment is not None:
+            deployment, more = LayoutCounting(request).counted(deployment, (name,))
             wrong += more
-        best[name] = one
+        best[name] = deployment
     wrong += _beyond(seen, best)
     changes = []
     for i, change in enumerate(says.changes):
-        found, more = _changed(says, at_speed, change)
+        true, more = _changed(says, at_speed, change)
         wrong += [finding.below(("changes", str(i))) for finding in more]
-        changes.append(found)
+        changes.append(true)
     wrong += _out_of_order(says.changes, changes)
     truth = replace(says, observed=_observed(says), changes=tuple(changes), **best)  # type: ignore[arg-type] # no other fields
     return truth, with_differences(wrong, says, truth)
@@ -55,13 +55,13 @@ def _unseen(says: Audit) -> Iterator[Finding]:
     if not 1 <= seen.n_devices <= request.cluster.n_devices:
         fact = f"are not of the {request.cluster.n_devices} of the pool"
         yield Finding(path=("observed", "n_devices"), says=seen.n_devices, fact=fact)
-    for name, value, asked in (
+    for name, value, values in (
         ("weights_format", seen.weights_format, request.weights_formats),
         ("kv_format", seen.kv_format, request.kv_formats),
         ("batch", seen.batch, request.batches),
     ):
-        if value not in asked:
-            fact = f"is none of {', '.join(map(str, asked[:8]))}, which were asked"
+        if value not in values:
+            fact = f"is none of {', '.join(map(str, values[:8]))}, which were asked"
             yield Finding(path=("observed", name), says=value, fact=fact)
     if not seen.tpot_s > 0:
         yield Finding(path=("observed", "tpot_s"), says=seen.tpot_s, fact="is no time")
@@ -105,18 +105,18 @@ def _changed(
     request = _with(says, at_speed, change)
     if request is None:
         return change, [Finding(path=("name",), says=change.name, fact="is no change")]
-    found, wrong = LayoutCounting(request).counted(change.deployment, ("deployment",))
+    deployment, wrong = LayoutCounting(request).counted(change.deployment, ("deployment",))
     is_free = change.name in (_devices(change.deployment), ALL)
-    if not is_free and found.mesh.n_devices != says.observed.n_devices:
+    if not is_free and deployment.mesh.n_devices != says.observed.n_devices:
         path = ("deployment", "mesh", "n_devices")
         fact = f"are not the {says.observed.n_devices} that run"
-        wrong.append(Finding(path=path, says=found.mesh.n_devices, fact=fact))
-    cost = found.usd_per_decoded_token
-    return replace(change, deployment=found, usd_per_token=cost), wrong
+        wrong.append(Finding(path=path, says=deployment.mesh.n_devices, fact=fact))
+    cost = deployment.usd_per_decoded_token
+    return replace(change, deployment=deployment, usd_per_token=cost), wrong
 
 
-def _devices(one: Deployment) -> str:
-    return f"{one.mesh.n_devices} devices"
+def _devices(deployment: Deployment) -> str:
+    return f"{deployment.mesh.n_devices} devices"
 
 
 def _with(says: Audit, at_speed: Request, change: AuditedChange) -> Request | None:
@@ -147,14 +147,14 @@ def _with(says: Audit, at_speed: Request, change: AuditedChange) -> Request | No
 
 
 def _out_of_order(
-    says: Sequence[AuditedChange], found: Sequence[AuditedChange]
+    says: Sequence[AuditedChange], changes: Sequence[AuditedChange]
 ) -> Iterator[Finding]:
     """Changes that are told twice, or stand behind dearer ones."""
-    for i, one in enumerate(found):
+    for i, change in enumerate(changes):
         here: Path = ("changes", str(i))
-        if any(one.name == other.name for other in found[:i]):
-            yield Finding(path=(*here, "name"), says=one.name, fact="is told twice")
-        if i and one.usd_per_token < found[i - 1].usd_per_token * (1 - TOLERANCE):
+        if any(change.name == other.name for other in changes[:i]):
+            yield Finding(path=(*here, "name"), says=change.name, fact="is told twice")
+        if i and change.usd_per_token < changes[i - 1].usd_per_token * (1 - TOLERANCE):
             fact = "is less than that of the one before it"
             yield Finding(path=(*here, "usd_per_token"), says=says[i].usd_per_token, fact=fact)
 
@@ -174,12 +174,12 @@ def judge_engine_audit(audit: EngineAudit) -> tuple[EngineAudit, list[Finding]]:
         ("equal_speed", Targets(tpot_s=tpot)),
         ("equal_cost", Targets(usd_per_token=audit.observed_usd_per_token)),
     )
-    found: dict[str, EngineDeployment | None] = {}
+    deployments: dict[str, EngineDeployment | None] = {}
     for name, targets in limits:
         best: EngineDeployment | None = getattr(audit, name)
         if best is not None:
             best, more = counted_engine(replace(free, targets=targets), best, (name,))
             wrong += more
-        found[name] = best
-    truth = replace(audit, predicted=predicted, observed_usd_per_token=cost, **found)  # type: ignore[arg-type] # no other fields
+        deployments[name] = best
+    truth = replace(audit, predicted=predicted, observed_usd_per_token=cost, **deployments)  # type: ignore[arg-type] # no other fields
     return truth, with_differences(wrong, audit, truth)

@@ -40,10 +40,10 @@ def judged_beliefs(
     """What stands beside a plan, true of its deployments."""
     requests = (plan.request, *plan.other_requests)
     median = [replace(one, confidence=0.0) for one in requests if isinstance(one, EngineRequest)]
-    found: dict[str, Alternative[AnyDeployment] | None] = {INSIDE: None, ANYWHERE: None}
+    alternatives: dict[str, Alternative[AnyDeployment] | None] = {INSIDE: None, ANYWHERE: None}
     wrong: list[Finding] = []
-    asked = [getattr(one, "confidence", None) for one in requests]
-    if len(median) < len(requests) or asked != [None] * len(asked):
+    words = [getattr(one, "confidence", None) for one in requests]
+    if len(median) < len(requests) or words != [None] * len(words):
         return replace(plan, inside=None, anywhere=None), wrong  # it is said what to believe
     among = Countings.of(median)
     as_predicted, _ = among.counted(leader, ("deployment",))
@@ -55,9 +55,11 @@ def judged_beliefs(
             best, more = among.counted(says.deployment, (name, "deployment"))
             own = scale.lost(best)
             objective = near(says.objective, scale.measure.of(best), rel_tol=CLOSE)
-            found[name] = Alternative(deployment=best, objective=objective, loss_fraction=own)
+            alternatives[name] = Alternative(
+                deployment=best, objective=objective, loss_fraction=own
+            )
             wrong += [*more, *_disbelieved((name, "deployment"), own, most[name], [best])]
-    return replace(plan, **found), wrong  # type: ignore[arg-type] # no other fields
+    return replace(plan, **alternatives), wrong  # type: ignore[arg-type] # no other fields
 
 
 def judged_others(
@@ -116,8 +118,8 @@ class _Beside:
         request, mine = self.truth.request, {part: getattr(whose, part) for part in self._parts}
         believed = replace(request, confidence=0.0) if self.name == ANYWHERE else request
         whole = replace(self.truth, request=believed, inside=None, anywhere=None, **mine)
-        found, more = self.judge(whole)
-        return found, [one.below((self.name,)) for one in more if one.path[0] in self._parts]
+        recounted, more = self.judge(whole)
+        return recounted, [one.below((self.name,)) for one in more if one.path[0] in self._parts]
 
     def _lost(self, value: float) -> float:
         """What an objective loses of the answer's."""

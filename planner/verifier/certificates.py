@@ -106,7 +106,7 @@ def certified(
     """
     agrees = math.isclose(says.objective, objective, rel_tol=CLOSE)
     value = says.objective if agrees else objective
-    found = replace(
+    certificate = replace(
         says,
         objective_name=objective_name,
         objective=value,
@@ -128,10 +128,10 @@ def certified(
     if says.status not in statuses:
         fact = f"is none of {', '.join(statuses)}"
         wrong.append(Finding(path=("certificate", "status"), says=says.status, fact=fact))
-    elif says.status == OPTIMAL and found.gap > gap * (1 + TOLERANCE) + CLOSE:
-        fact = f"is not what a gap of {found.gap!r} is called where {gap!r} was asked for"
+    elif says.status == OPTIMAL and certificate.gap > gap * (1 + TOLERANCE) + CLOSE:
+        fact = f"is not what a gap of {certificate.gap!r} is called where {gap!r} was asked for"
         wrong.append(Finding(path=("certificate", "status"), says=says.status, fact=fact))
-    return found, [*wrong, *_unvouched(says, is_rate=is_rate), *_miscounted(says, counts)]
+    return certificate, [*wrong, *_unvouched(says, is_rate=is_rate), *_miscounted(says, counts)]
 
 
 def _unvouched(says: Certificate, *, is_rate: bool) -> Iterator[Finding]:

@@ -67,17 +67,17 @@ def _ranked(
     known = [value for value in values if value is not None]
     best = (max if measure_of(objective).is_rate else min)(known, default=None)
     rows: list[Row] = []
-    for row, one, value in zip(says.rows, answers, values, strict=True):
+    for row, answer, value in zip(says.rows, answers, values, strict=True):
         truth = replace(
             row,
             loss_fraction=_lost(value, best),
-            reason=row.reason if one is None else "",
-            requests=row.requests if one is None else (),
+            reason=row.reason if answer is None else "",
+            requests=row.requests if answer is None else (),
         )
         rows.append(
-            replace(truth, placement=one)
-            if isinstance(one, Placement)
-            else replace(truth, plan=one)
+            replace(truth, placement=answer)
+            if isinstance(answer, Placement)
+            else replace(truth, plan=answer)
         )
     return tuple(rows), None if best is None else values.index(best)
 
@@ -89,31 +89,31 @@ def _of_two_kinds(answers: Sequence[AnyPlan | Placement | None]) -> Iterator[Fin
         yield Finding(path=("rows",), says=len(answers), fact=fact)
 
 
-def _told(one: AnyPlan | Placement, objective: str) -> float:
+def _told(answer: AnyPlan | Placement, objective: str) -> float:
     """What a row is compared by: of replicas that serve one demand, their rent or devices."""
-    if isinstance(one, Placement):
-        return one.certificate.objective
-    return measure_of(objective).of(one.deployment)
+    if isinstance(answer, Placement):
+        return answer.certificate.objective
+    return measure_of(objective).of(answer.deployment)
 
 
 def _placed(row: Row, says: Comparison, here: Path) -> tuple[Placement, list[Finding]]:
     """The placement of a row, asked what the other rows are."""
     assert row.placement is not None
     truth, wrong = judge_placement(row.placement)
-    found = [one.below((*here, "placement")) for one in wrong]
+    findings = [one.below((*here, "placement")) for one in wrong]
     path, mine, case = (*here, "placement", "request"), row.placement.request, row.case
     if row.plan is not None:
-        found.append(Finding(path=(*here, "plan"), says="a plan", fact="is beside a placement"))
+        findings.append(Finding(path=(*here, "plan"), says="a plan", fact="is beside a placement"))
     if mine.objective != OBJECTIVES.get(says.objective):
         fact = f"is not what makes the least {says.objective}"
-        found.append(Finding(path=(*path, "objective"), says=mine.objective, fact=fact))
-    found += called_otherwise(case, mine, (*here, "case"))
+        findings.append(Finding(path=(*path, "objective"), says=mine.objective, fact=fact))
+    findings += called_otherwise(case, mine, (*here, "case"))
     first = next(one.placement.request for one in says.rows if one.placement is not None)
-    found += _asked_otherwise(mine, first, (*ALIKE, "limits", "objective"), path)
+    findings += _asked_otherwise(mine, first, (*ALIKE, "limits", "objective"), path)
     for one, other in zip(mine.models, first.models, strict=False):
         pair = one.demand_tokens_per_s, other.demand_tokens_per_s
-        found += differences(*pair, (*path, "models", "0", "demand_tokens_per_s"))
-    return truth, found
+        findings += differences(*pair, (*path, "models", "0", "demand_tokens_per_s"))
+    return truth, findings
 
 
 def _lost(value: float | None, best: float | None) -> float | None:
@@ -162,33 +162,33 @@ def misnamed(case: Case, request: AnyRequest, runtime: str, path: Path) -> Itera
 
 
 def denied(
-    case: Case, reason: str, asked: Sequence[AnyRequest | PlacementRequest], path: Path
+    case: Case, reason: str, requests: Sequence[AnyRequest | PlacementRequest], path: Path
 ) -> Iterator[Finding]:
     """What is wrong with a case that is said to have no answer; that it has none is proved.
 
     Args:
-        asked: its requests; none of what could not be read, or of which time ended.
+        requests: its requests; none of what could not be read, or of which time ended.
         path: of the case, with what is said of it.
     """
-    if not asked and not reason.startswith(("no plan within ", "`")):
+    if not requests and not reason.startswith(("no plan within ", "`")):
         fact = "is of no request, and neither of what could not be read nor of time that ended"
         yield Finding(path=(*path, "reason"), says=reason, fact=fact)
-    for one in asked[:1]:
-        if isinstance(one, PlacementRequest):
-            yield from called_otherwise(case, one, (*path, "case"))
+    for request in requests[:1]:
+        if isinstance(request, PlacementRequest):
+            yield from called_otherwise(case, request, (*path, "case"))
         else:
-            yield from misnamed(case, one, counting_of(one).runtime, (*path, "case"))
+            yield from misnamed(case, request, counting_of(request).runtime, (*path, "case"))
 
 
-def called_otherwise(case: Case, asked: PlacementRequest, path: Path) -> Iterator[Finding]:
+def called_otherwise(case: Case, request: PlacementRequest, path: Path) -> Iterator[Finding]:
     """Names of a case that are not those of what replicas were asked."""
     names = {
-        "model": (case.model, ", ".join(one.model.name for one in asked.models)),
-        "topology": (case.topology, asked.site.name),
-        "engine": (case.engine, case.engine and ", ".join(asked.engines)),
-        "roles": (case.roles, asked.roles.name),
-        "weights": (case.weights, ",".join(asked.models[0].weights_formats or ())),
-        "kv": (case.kv, case.kv and ",".join(asked.models[0].kv_formats or ())),
+        "model": (case.model, ", ".join(one.model.name for one in request.models)),
+        "topology": (case.topology, request.site.name),
+        "engine": (case.engine, case.engine and ", ".join(request.engines)),
+        "roles": (case.roles, request.roles.name),
+        "weights": (case.weights, ",".join(request.models[0].weights_formats or ())),
+        "kv": (case.kv, case.kv and ",".join(request.models[0].kv_formats or ())),
     }
     for name, (said, true) in names.items():
         if said != true:

@@ -34,7 +34,7 @@ from planner.verifier.serving.starting import unstartable
 
 
 def counted_engine(
-    request: PlacementRequest, one: Serve, cluster: ClusterSpec, recipe: Recipe
+    request: PlacementRequest, demand: Serve, cluster: ClusterSpec, recipe: Recipe
 ) -> tuple[EngineDeployment, list[Finding]]:
     """The deployment that is true of the choice and its times, and what of it cannot be.
 
@@ -47,13 +47,16 @@ def counted_engine(
     says = recipe.deployment
     if not isinstance(says, EngineDeployment):
         raise Refused("is of layouts", path=("deployment",), says=recipe.engine)
-    asked, given = asked_of(request, one, cluster, recipe.engine, says)
-    wrong = [*_unoffered(request, one, layers_of(one.model), says), *_out_of_role(request, says)]
+    for_engine, given = asked_of(request, demand, cluster, recipe.engine, says)
+    wrong = [
+        *_unoffered(request, demand, layers_of(demand.model), says),
+        *_out_of_role(request, says),
+    ]
     if wrong:  # of what cannot be there is nothing to count
         return says, wrong
-    counted, engine = evaluation(given), asked.records.engine
-    found = engine_deployment(asked, given, counted)
-    found = replace(found, command=says.command, launch=says.launch)
+    counted, engine = evaluation(given), for_engine.records.engine
+    true = engine_deployment(for_engine, given, counted)
+    true = replace(true, command=says.command, launch=says.launch)
     wrong += unstartable(
         engine,
         counted.rank.model,
@@ -63,19 +66,23 @@ def counted_engine(
         overlaps=False,
         balances=True,
     )
-    return found, [*wrong, *unfit(found, counted), *_broken(request, one, found)]
+    return true, [*wrong, *unfit(true, counted), *_broken(request, demand, true)]
 
 
 def asked_of(
-    request: PlacementRequest, one: Serve, cluster: ClusterSpec, engine: str, says: EngineDeployment
+    request: PlacementRequest,
+    demand: Serve,
+    cluster: ClusterSpec,
+    engine: str,
+    says: EngineDeployment,
 ) -> tuple[EngineRequest, PredictionRequest]:
     """What is asked of a replica by itself, and the replica as a given deployment.
 
     Raises:
         Refused: nothing was measured of the engine on the devices.
     """
-    model, tables = layers_of(one.model), tables_of(request, engine, cluster)
-    asked = from_fields(
+    model, tables = layers_of(demand.model), tables_of(request, engine, cluster)
+    for_engine = from_fields(
         EngineRequest,
         request,
         model=AskedModel(name=model.name, title=model.title, kind=kind_of(model)),
@@ -86,7 +93,7 @@ def asked_of(
             n_devices_per_node=cluster.n_devices,
         ),
         engine=engine,
-        workload=one.workload or request.workload,
+        workload=demand.workload or request.workload,
         hit_fraction=0.0,
         targets=Targets(),
         formats=(says.formats,),
@@ -96,7 +103,7 @@ def asked_of(
             models=(model,), cluster=cluster, engine=tables.engine, kernels=tables.kernels
         ),
     )
-    return asked, says.alone(asked, model)
+    return for_engine, says.alone(for_engine, model)
 
 
 def n_block_tokens(request: PlacementRequest, engine: str) -> int:
@@ -119,14 +126,14 @@ def tables_of(request: PlacementRequest, engine: str, cluster: ClusterSpec) -> E
 
 
 def _unoffered(
-    request: PlacementRequest, one: Serve, model: Architecture, says: EngineDeployment
+    request: PlacementRequest, demand: Serve, model: Architecture, says: EngineDeployment
 ) -> Iterator[Finding]:
     """Formats and batches that nobody offered."""
-    weights = one.weights_formats or offered_formats(model, one.targets or request.targets)
+    weights = demand.weights_formats or offered_formats(model, demand.targets or request.targets)
     for name, value, offered in (
         ("weights", says.formats.weights, weights),
         ("experts", says.formats.experts, weights),
-        ("cache", says.formats.cache, one.kv_formats or (model.kv_format,)),
+        ("cache", says.formats.cache, demand.kv_formats or (model.kv_format,)),
     ):
         if value not in offered:
             fact = f"is none of {', '.join(offered)}"
@@ -150,15 +157,15 @@ def _out_of_role(request: PlacementRequest, says: EngineDeployment) -> Iterator[
         yield Finding(path=("chunk_tokens",), says=says.chunk_tokens, fact=fact)
 
 
-def _broken(request: PlacementRequest, one: Serve, found: EngineDeployment) -> Iterator[Finding]:
+def _broken(request: PlacementRequest, demand: Serve, true: EngineDeployment) -> Iterator[Finding]:
     """Targets of a replica that are exceeded."""
-    targets = one.targets or request.targets
+    targets = demand.targets or request.targets
     for name, used, most in (
-        ("planned_tpot_s", found.planned_tpot_s, targets.tpot_s),
-        ("planned_ttft_s", found.planned_ttft_s, targets.ttft_s),
+        ("planned_tpot_s", true.planned_tpot_s, targets.tpot_s),
+        ("planned_ttft_s", true.planned_ttft_s, targets.ttft_s),
     ):
         if most is not None and used > most * (1 + 2 * TOLERANCE):
             yield Finding(path=(name,), says=used, fact=f"exceeds {most!r}")
     least = targets.min_batch
-    if least is not None and found.role != PREFILL and found.batch * found.n_data < least:
-        yield Finding(path=("batch",), says=found.batch, fact=f"is below the {least} asked for")
+    if least is not None and true.role != PREFILL and true.batch * true.n_data < least:
+        yield Finding(path=("batch",), says=true.batch, fact=f"is below the {least} asked for")

@@ -35,37 +35,37 @@ class Shared:
     held: Held
     shares: Sequence[Mapping[int, Fraction]]
 
-    def loads(self, asked: ExpertsRequest) -> list[Fraction]:
+    def loads(self, request: ExpertsRequest) -> list[Fraction]:
         return [
-            sum((Fraction(asked.loads[e]) * share for e, share in rank.items()), Fraction())
+            sum((Fraction(request.loads[e]) * share for e, share in rank.items()), Fraction())
             for rank in self.shares
         ]
 
-    def traffic(self, asked: ExpertsRequest) -> float | None:
+    def traffic(self, request: ExpertsRequest) -> float | None:
         """Pairs that went to different nodes: copies of a pair are drawn independently."""
-        if asked.coactivation is None:
+        if request.coactivation is None:
             return None
-        on_node: list[dict[int, float]] = [{} for _ in asked.loads]
+        on_node: list[dict[int, float]] = [{} for _ in request.loads]
         for g, rank in enumerate(self.shares):
             for e, share in rank.items():
-                m = node_of(asked, g)
+                m = node_of(request, g)
                 on_node[e][m] = on_node[e].get(m, 0.0) + float(share)
         apart = (
             pairs * (1.0 - sum(share * on_node[f].get(m, 0.0) for m, share in on_node[e].items()))
-            for e, row in enumerate(asked.coactivation)
+            for e, row in enumerate(request.coactivation)
             for f, pairs in enumerate(row[:e])
             if pairs
         )
         return math.fsum(apart)
 
 
-def node_of(asked: ExpertsRequest, rank: int) -> int:
-    return rank // (asked.n_ranks // asked.n_nodes)
+def node_of(request: ExpertsRequest, rank: int) -> int:
+    return rank // (request.n_ranks // request.n_nodes)
 
 
-def group_of(asked: ExpertsRequest, expert: int) -> int:
+def group_of(request: ExpertsRequest, expert: int) -> int:
     """The group of an expert: neighbours share one."""
-    return expert // (asked.n_experts // asked.n_groups)
+    return expert // (request.n_experts // request.n_groups)
 
 
 def counted(ranks: Sequence[Sequence[int]]) -> list[dict[int, int]]:
@@ -93,17 +93,20 @@ def n_moves(held: Held, present: Held) -> list[int]:
     ]
 
 
-def counting_bound(asked: ExpertsRequest) -> float:
+def counting_bound(request: ExpertsRequest) -> float:
     """What no placement is below: the mean, of a group on its node too, and copies in slots."""
-    total = math.fsum(asked.loads)
-    least = total / asked.n_ranks
-    if asked.n_groups:
-        width = asked.n_ranks // asked.n_nodes
-        least = max(least, max(_group_loads(asked)) / width)
-    low, high = 0.0, max(asked.loads)
+    total = math.fsum(request.loads)
+    least = total / request.n_ranks
+    if request.n_groups:
+        width = request.n_ranks // request.n_nodes
+        least = max(least, max(_group_loads(request)) / width)
+    low, high = 0.0, max(request.loads)
     for _ in range(HALVINGS):
         middle = (low + high) / 2.0
-        if middle > 0.0 and _n_copies_within(asked.loads, middle) <= asked.n_ranks * asked.n_slots:
+        if (
+            middle > 0.0
+            and _n_copies_within(request.loads, middle) <= request.n_ranks * request.n_slots
+        ):
             high = middle
         else:
             low = middle
@@ -115,20 +118,20 @@ def _n_copies_within(loads: Sequence[float], at_most: float) -> float:
     return sum(max(1.0, math.ceil(load / at_most * (1.0 - ROUNDING))) for load in loads)
 
 
-def _group_loads(asked: ExpertsRequest) -> list[float]:
-    sums = [0.0] * asked.n_groups
-    for e, load in enumerate(asked.loads):
-        sums[group_of(asked, e)] += load
+def _group_loads(request: ExpertsRequest) -> list[float]:
+    sums = [0.0] * request.n_groups
+    for e, load in enumerate(request.loads):
+        sums[group_of(request, e)] += load
     return sums
 
 
-def least_fullest(asked: ExpertsRequest, held: Held) -> Fraction:
+def least_fullest(request: ExpertsRequest, held: Held) -> Fraction:
     """The least load of the fullest rank, if copies may share their load in any way.
 
     Experts whose copies are all on few ranks fill these at least to their load over the ranks;
     the worst such set is the cut that keeps a load from being served within too small a limit.
     """
-    loads = [Fraction(load) for load in asked.loads]
+    loads = [Fraction(load) for load in request.loads]
     limit = sum(loads, Fraction()) / len(held)
     while True:
         short = unserved(loads, held, [limit] * len(held))
@@ -156,26 +159,26 @@ def unserved(loads: Sequence[Fraction], held: Held, limits: Sequence[Fraction]) 
     return {e for kind, e in short if kind == "expert"}
 
 
-def greedy_copies(asked: ExpertsRequest) -> Held:
+def greedy_copies(request: ExpertsRequest) -> Held:
     """Copies by the greedy rules; within nodes, where groups have to stay on one.
 
     Each free slot goes to the expert whose copies are heaviest, and copies are placed, heaviest
     first, on the least loaded rank with a free slot.
     """
-    ranks: list[list[int]] = [[] for _ in range(asked.n_ranks)]
-    width = asked.n_ranks // asked.n_nodes
-    parts = [(list(range(asked.n_experts)), range(asked.n_ranks))]
-    if asked.n_groups:
-        node = _dealt(asked)
+    ranks: list[list[int]] = [[] for _ in range(request.n_ranks)]
+    width = request.n_ranks // request.n_nodes
+    parts = [(list(range(request.n_experts)), range(request.n_ranks))]
+    if request.n_groups:
+        node = _dealt(request)
         parts = [
             (
-                [e for e in range(asked.n_experts) if node[group_of(asked, e)] == m],
+                [e for e in range(request.n_experts) if node[group_of(request, e)] == m],
                 range(m * width, (m + 1) * width),
             )
-            for m in range(asked.n_nodes)
+            for m in range(request.n_nodes)
         ]
     for members, there in parts:
-        _fill(asked, members, there, ranks)
+        _fill(request, members, there, ranks)
     return counted(ranks)
 
 
@@ -194,35 +197,35 @@ def fullest_of_greedy(chances: Sequence[float], n_ranks: int, n_slots: int) -> t
 
 
 def _fill(
-    asked: ExpertsRequest, members: Sequence[int], there: range, ranks: list[list[int]]
+    request: ExpertsRequest, members: Sequence[int], there: range, ranks: list[list[int]]
 ) -> None:
     """Copies of some experts on some ranks, by the greedy rules."""
     copies = dict.fromkeys(members, 1)
-    heaviest = [(-asked.loads[e], e) for e in members]
+    heaviest = [(-request.loads[e], e) for e in members]
     heapq.heapify(heaviest)
-    for _ in range(len(there) * asked.n_slots - len(members) if members else 0):
+    for _ in range(len(there) * request.n_slots - len(members) if members else 0):
         _, e = heaviest[0]
         copies[e] += 1
-        heapq.heapreplace(heaviest, (-(asked.loads[e] / copies[e]), e))
-    sizes = {e: asked.loads[e] / n for e, n in copies.items()}
+        heapq.heapreplace(heaviest, (-(request.loads[e] / copies[e]), e))
+    sizes = {e: request.loads[e] / n for e, n in copies.items()}
     items = [e for e in members for _ in range(copies[e])]
     emptiest = [(0.0, g) for g in there]
     for e in sorted(items, key=lambda e: -sizes[e]):
         load, g = heapq.heappop(emptiest)
         ranks[g].append(e)
-        if len(ranks[g]) < asked.n_slots:
+        if len(ranks[g]) < request.n_slots:
             heapq.heappush(emptiest, (load + sizes[e], g))
 
 
-def _dealt(asked: ExpertsRequest) -> list[int]:
+def _dealt(request: ExpertsRequest) -> list[int]:
     """Node of each group: heaviest first, to the least loaded node with room, equally many."""
-    weight, size = _group_loads(asked), asked.n_experts // asked.n_groups
-    room = [asked.n_slots * asked.n_ranks // asked.n_nodes] * asked.n_nodes
-    most = -(-asked.n_groups // asked.n_nodes)
-    loads, dealt = [0.0] * asked.n_nodes, [0] * asked.n_nodes
-    node = [0] * asked.n_groups
-    for group in sorted(range(asked.n_groups), key=lambda g: -weight[g]):
-        fits = [m for m in range(asked.n_nodes) if room[m] >= size]
+    weight, size = _group_loads(request), request.n_experts // request.n_groups
+    room = [request.n_slots * request.n_ranks // request.n_nodes] * request.n_nodes
+    most = -(-request.n_groups // request.n_nodes)
+    loads, dealt = [0.0] * request.n_nodes, [0] * request.n_nodes
+    node = [0] * request.n_groups
+    for group in sorted(range(request.n_groups), key=lambda g: -weight[g]):
+        fits = [m for m in range(request.n_nodes) if room[m] >= size]
         m = min([m for m in fits if dealt[m] < most] or fits, key=lambda m: loads[m])
         node[group], loads[m] = m, loads[m] + weight[group]
         dealt[m], room[m] = dealt[m] + 1, room[m] - size

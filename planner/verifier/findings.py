@@ -82,19 +82,19 @@ def refused_in(name: str) -> Iterator[None]:
         raise Refused(refused.fact, path=(name, *refused.path), says=refused.says) from None
 
 
-def differences(says: object, found: object, path: Path = ()) -> Iterator[Finding]:
+def differences(says: object, true: object, path: Path = ()) -> Iterator[Finding]:
     """Where a record differs from the one that a recount gives, leaf by leaf."""
-    if says is found or (says == found and type(says) is type(found) and type(found) in _LEAVES):
+    if says is true or (says == true and type(says) is type(true) and type(true) in _LEAVES):
         return
-    parts = _parts(says, found)
+    parts = _parts(says, true)
     if parts is not None:
         for name, one, other in parts:
             yield from differences(one, other, (*path, name))
-    elif isinstance(found, tuple) and isinstance(says, tuple):
-        fact = f"entries, and there are {len(found)}"
-        yield Finding(path=path, says=len(says), found=len(found), fact=fact)
-    elif not _alike(says, found, path[-1] if path else ""):
-        yield Finding(path=path, says=says, found=found)
+    elif isinstance(true, tuple) and isinstance(says, tuple):
+        fact = f"entries, and there are {len(true)}"
+        yield Finding(path=path, says=len(says), found=len(true), fact=fact)
+    elif not _alike(says, true, path[-1] if path else ""):
+        yield Finding(path=path, says=says, found=true)
 
 
 def _parts(says: object, found: object) -> list[tuple[str, object, object]] | None:
@@ -147,20 +147,20 @@ def refuse(wrong: Sequence[Finding]) -> None:
         raise SolverError("the verifier disagrees with the answer: " + "; ".join(map(str, wrong)))
 
 
-def near(says: float | None, found: float, *, rel_tol: float = 0.0, abs_tol: float = 0.0) -> float:
+def near(says: float | None, true: float, *, rel_tol: float = 0.0, abs_tol: float = 0.0) -> float:
     """A figure as it is said, where it is so to these tolerances; else what a recount gives."""
-    is_so = says is not None and math.isclose(says, found, rel_tol=rel_tol, abs_tol=abs_tol)
-    return says if says is not None and is_so else found
+    is_so = says is not None and math.isclose(says, true, rel_tol=rel_tol, abs_tol=abs_tol)
+    return says if says is not None and is_so else true
 
 
-def _alike(says: object, found: object, name: str) -> bool:
+def _alike(says: object, true: object, name: str) -> bool:
     numbers = (int, float)
-    if isinstance(says, bool) or isinstance(found, bool):
-        return says is found
-    if isinstance(says, numbers) and isinstance(found, numbers):
+    if isinstance(says, bool) or isinstance(true, bool):
+        return says is true
+    if isinstance(says, numbers) and isinstance(true, numbers):
         close = CANCELLED.get(name, NOTHING)
-        return math.isclose(says, found, rel_tol=TOLERANCE, abs_tol=close)
-    return type(says) is type(found) and says == found
+        return math.isclose(says, true, rel_tol=TOLERANCE, abs_tol=close)
+    return type(says) is type(true) and says == true
 
 
 def _shown(value: object) -> str:

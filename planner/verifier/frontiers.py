@@ -35,20 +35,20 @@ CLOSE = 1e-8
 
 def judge_curves(says: Curves) -> tuple[Curves, list[Finding]]:
     """The curves that are true of their points, and everything in these that is not so."""
-    found: list[Curve] = []
+    curves: list[Curve] = []
     wrong: list[Finding] = []
     for i, curve in enumerate(says.curves):
         here: Path = ("curves", str(i))
         if curve.frontier is None:  # that there is none is proved
-            found.append(curve)
+            curves.append(curve)
             wrong += denied(curve.case, curve.reason, curve.requests, here)
             continue
         frontier, more = judged_frontier(curve.frontier)
         name = curve.frontier.cost_model.name
         wrong += [one.below((*here, "frontier")) for one in more]
         wrong += misnamed(curve.case, curve.frontier.request, name, (*here, "case"))
-        found.append(replace(curve, frontier=frontier, reason="", requests=()))
-    truth = replace(says, curves=tuple(found))
+        curves.append(replace(curve, frontier=frontier, reason="", requests=()))
+    truth = replace(says, curves=tuple(curves))
     return truth, with_differences(wrong, says, truth)
 
 
@@ -68,8 +68,8 @@ def judged_frontier(says: Frontier) -> tuple[Frontier, list[Finding]]:
     for i, point in enumerate(says.points):
         deployment, more = among.counted(point.deployment, ("points", str(i), "deployment"))
         wrong += more
-        one = replace(point, deployment=deployment)
-        points.append(_point(one, says.request, of_x, of_y))
+        true = replace(point, deployment=deployment)
+        points.append(_point(true, says.request, of_x, of_y))
     truth = replace(
         says,
         x_dimension=of_x.dimension,
@@ -123,16 +123,16 @@ def _point(
 ) -> FrontierPoint:
     """The point that is true of its deployment and of the bound that is said."""
     x, y = of_x.of(says.deployment), of_y.of(says.deployment)
-    asked = limits_of(request.targets)
+    limits = limits_of(request.targets)
     return replace(
         says,
         x=x,
         y=y,
         gap=abs(y - says.bound) / abs(y) if y else 0.0,
         meets_targets=all(
-            of.is_kept(value, asked[of.name], TOLERANCE)
+            of.is_kept(value, limits[of.name], TOLERANCE)
             for of, value in ((of_x, x), (of_y, y))
-            if of.name in asked
+            if of.name in limits
         ),
     )
 
@@ -167,21 +167,21 @@ def _out_of_order(says: Frontier, points: list[FrontierPoint], of_y: Measure) ->
     The cheapest comes first; each of the others is faster than the one before it, and dearer.
     """
     for i in range(1, len(points)):
-        before, one, here = points[i - 1], points[i], ("points", str(i))
-        if one.x >= before.x:
+        before, point, here = points[i - 1], points[i], ("points", str(i))
+        if point.x >= before.x:
             fact = f"is no shorter than that of the point before it, {before.x!r}"
             yield Finding(path=(*here, "x"), says=says.points[i].x, fact=fact)
-        if _price(one, of_y) <= _price(before, of_y):
+        if _price(point, of_y) <= _price(before, of_y):
             fact = f"is no worse than that of the point before it, {before.y!r}"
             yield Finding(path=(*here, "y"), says=says.points[i].y, fact=fact)
 
 
 def _beyond(says: Frontier, points: list[FrontierPoint], of_y: Measure) -> Iterator[Finding]:
     """Bounds that their own points beat."""
-    for i, one in enumerate(points):
-        over = one.y - one.bound if of_y.is_rate else one.bound - one.y
-        if over > TOLERANCE * abs(one.y):
-            fact = f"is beyond what the point has, {one.y!r}"
+    for i, point in enumerate(points):
+        over = point.y - point.bound if of_y.is_rate else point.bound - point.y
+        if over > TOLERANCE * abs(point.y):
+            fact = f"is beyond what the point has, {point.y!r}"
             path = ("points", str(i), "bound")
             yield Finding(path=path, says=says.points[i].bound, fact=fact)
 

@@ -56,7 +56,7 @@ def counted_load(
     if wrong or any(differences(says.station, station)):  # nothing is served by what is not so
         truth = replace(says, requests_per_s=requests_per_s, station=station)
         return truth, [one.below(("load", "station")) for one in wrong]
-    found = load_at(
+    load = load_at(
         says.station,
         requests_per_s,
         n_input_tokens=n_input,
@@ -65,7 +65,7 @@ def counted_load(
         n_replicas=n_replicas,
         seed=seed,
     )
-    return found, []
+    return load, []
 
 
 def judged_load(

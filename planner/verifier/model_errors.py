@@ -43,5 +43,5 @@ def deviations(share: float) -> float:
 
     By Student's law of two degrees of freedom; one holds erf(1/√2) of them, as a normal one does.
     """
-    one = math.erf(math.sqrt(0.5))
-    return share / one * math.sqrt((1 - one * one) / (1 - share * share))
+    confidence = math.erf(math.sqrt(0.5))
+    return share / confidence * math.sqrt((1 - confidence * confidence) / (1 - share * share))

@@ -31,8 +31,8 @@ def pass_line(name: str, timed: Pass, rank: Rank, host_s: float) -> PassLine:
     total = timed.seconds + host_s
     flop, n_bytes = (
         sum(
-            getattr(one, work) * one.n_times * (1.0 if one.layer == OUTSIDE else parts)
-            for one in lines
+            getattr(line, work) * line.n_times * (1.0 if line.layer == OUTSIDE else parts)
+            for line in lines
         )
         for work in ("flop", "hbm_bytes")
     )

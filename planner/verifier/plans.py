@@ -40,15 +40,16 @@ def judge_plan(plan: AnyPlan) -> tuple[AnyPlan, list[Finding]]:
         return plan, [Finding(path=path, says=runtime_name(plan.deployment), fact=fact)]
     best, wrong = among.counted(plan.deployment, ("deployment",))
     wrong += disagreements(requests, ("other_requests",))
-    found: list[AnyDeployment] = []
+    deployments: list[AnyDeployment] = []
     for i, says in enumerate(plan.alternatives):
-        one, more = among.counted(says.deployment, ("alternatives", str(i), "deployment"))
-        found.append(one)
+        deployment, more = among.counted(says.deployment, ("alternatives", str(i), "deployment"))
+        deployments.append(deployment)
         wrong += more
-    listed = (best, *found)
+    listed = (best, *deployments)
     leader, scale = _scale(requests, among, listed)
     others = tuple(
-        _alternative(scale, says, one) for says, one in zip(plan.alternatives, found, strict=True)
+        _alternative(scale, says, one)
+        for says, one in zip(plan.alternatives, deployments, strict=True)
     )
     kinds = {it.name: it.kind for one in requests for it in getattr(one, "models", ())}
     rivals, more = judged_rivals(plan.rivals, among, listed, scale, leader, kinds)
@@ -100,8 +101,8 @@ def checked(request: AnyRequest, deployment: AnyDeployment) -> tuple[str, ...]:
         SolverError: a figure of it is not so, or it breaks a limit.
     """
     counting = counting_of(request)
-    found, wrong = counting.counted(deployment, ())
-    refuse(with_differences(wrong, deployment, found))
+    deployment_counted, wrong = counting.counted(deployment, ())
+    refuse(with_differences(wrong, deployment, deployment_counted))
     return counting.checks
 
 
@@ -122,24 +123,24 @@ def _scale(
 
 
 def _alternative(
-    scale: Scale, says: Alternative[AnyDeployment], found: AnyDeployment
+    scale: Scale, says: Alternative[AnyDeployment], deployment: AnyDeployment
 ) -> Alternative[AnyDeployment]:
     """The runner-up that is true of its deployment."""
     return Alternative(
-        deployment=found,
-        objective=near(says.objective, scale.measure.of(found), rel_tol=CLOSE),
-        loss_fraction=scale.lost(found),
-        is_tie=scale.is_tie(found),
+        deployment=deployment,
+        objective=near(says.objective, scale.measure.of(deployment), rel_tol=CLOSE),
+        loss_fraction=scale.lost(deployment),
+        is_tie=scale.is_tie(deployment),
     )
 
 
 def _out_of_order(
-    plan: AnyPlan, found: Sequence[Alternative[AnyDeployment]], among: Countings
+    plan: AnyPlan, alternatives: Sequence[Alternative[AnyDeployment]], among: Countings
 ) -> Iterator[Finding]:
     """Runners-up that use the pool as the plan or another does, or stand behind worse ones."""
     met = {among.way(plan.deployment)}
     before = -math.inf
-    for i, other in enumerate(found):
+    for i, other in enumerate(alternatives):
         here: Path = ("alternatives", str(i))
         way = among.way(other.deployment)
         if way in met:
@@ -157,11 +158,11 @@ def _out_of_order(
 
 
 def _ties_wrong(
-    plan: AnyPlan, found: Sequence[Alternative[AnyDeployment]], scale: Scale
+    plan: AnyPlan, alternatives: Sequence[Alternative[AnyDeployment]], scale: Scale
 ) -> Iterator[Finding]:
     """Fewer ties than are listed, or others than those that are, where all of them are."""
-    listed = sum(one.is_tie for one in found)
-    is_all = any(not one.is_tie for one in found) or not scale.error
+    listed = sum(one.is_tie for one in alternatives)
+    is_all = any(not one.is_tie for one in alternatives) or not scale.error
     if plan.n_ties < listed or (is_all and plan.n_ties != listed):
         fact = f"where {listed} of the listed plans are"
         yield Finding(path=("n_ties",), says=plan.n_ties, fact=fact)
@@ -210,25 +211,25 @@ def judged_mix(plan: AnyPlan) -> tuple[Placement | None, list[Finding]]:
 
 def _unasked(plan: AnyPlan, mix: Placement) -> Iterator[Finding]:
     """What the mix was asked that the plan was not."""
-    asked, path = mix.request, ("mix", "request")
+    mixed, path = mix.request, ("mix", "request")
     request, targets = plan.request, plan.request.targets
     if isinstance(request, EconomicsRequest):
-        yield Finding(path=("mix",), says=asked.engines, fact="is of a plan that knows decode only")
+        yield Finding(path=("mix",), says=mixed.engines, fact="is of a plan that knows decode only")
         return
-    if len(asked.models) != 1 or asked.models[0].model.name != request.model.name:
-        says = ", ".join(one.model.name for one in asked.models)
+    if len(mixed.models) != 1 or mixed.models[0].model.name != request.model.name:
+        says = ", ".join(one.model.name for one in mixed.models)
         yield Finding(path=(*path, "models"), says=says, fact=f"is not {request.model.name}")
         return
-    (wish,) = asked.models
+    (wish,) = mixed.models
     demand = (wish.demand_tokens_per_s, targets.demand_tokens_per_s)
     yield from differences(*demand, (*path, "models", "0", "demand_tokens_per_s"))
-    yield from differences(wish.workload or asked.workload, request.workload, (*path, "workload"))
+    yield from differences(wish.workload or mixed.workload, request.workload, (*path, "workload"))
     for name in ("tpot_s", "ttft_s", "min_batch", "quality_loss_fraction"):
-        pair = getattr(wish.targets or asked.targets, name), getattr(targets, name)
+        pair = getattr(wish.targets or mixed.targets, name), getattr(targets, name)
         yield from differences(*pair, (*path, "targets", name))
-    limits = {name: most for name, most in limits_of(targets).items() if name in asked.limits}
-    yield from differences(dict(asked.limits), limits, (*path, "limits"))
-    yield from _elsewhere(asked.site, request.cluster.name, request.cluster.n_devices)
+    limits = {name: most for name, most in limits_of(targets).items() if name in mixed.limits}
+    yield from differences(dict(mixed.limits), limits, (*path, "limits"))
+    yield from _elsewhere(mixed.site, request.cluster.name, request.cluster.n_devices)
 
 
 def _elsewhere(site: SiteSpec, name: str, n_devices: int) -> Iterator[Finding]:

@@ -52,8 +52,8 @@ def judge_prediction(answer: Prediction) -> tuple[Prediction, list[Finding]]:
         return answer, [refused.at(("request",))]
     records = given.records
     wrong = [
-        one.below(("request",))
-        for one in unstartable(
+        finding.below(("request",))
+        for finding in unstartable(
             records.engine,
             counted.rank.model,
             records.cluster,

@@ -158,8 +158,8 @@ def measure_of(objective: str) -> Measure:
 def limits_of(targets: Targets) -> dict[str, float]:
     """What a request limits, by name, SI."""
     limits = {
-        one.name: getattr(targets, one.target) if one.target else targets.further.get(one.name)
-        for one in _MEASURES
+        it.name: getattr(targets, it.target) if it.target else targets.further.get(it.name)
+        for it in _MEASURES
     }
     return {name: float(limit) for name, limit in limits.items() if limit is not None}
 
@@ -202,11 +202,11 @@ def served_requests(request: Request) -> Iterator[Request]:
     yield request
     own = set(offered_formats(request.model, request.targets))
     is_usual = set(request.weights_formats) == own  # the user chose none
-    for one in request.variants:
-        model = _with_losses(one, request.targets.quality_loss_fraction)
+    for variant in request.variants:
+        model = _with_losses(variant, request.targets.quality_loss_fraction)
         good = offered_formats(model, request.targets) if model else ()
         weights = good if is_usual else [name for name in request.weights_formats if name in good]
-        caches = [name for name in request.kv_formats if name in one.kv_formats]
+        caches = [name for name in request.kv_formats if name in variant.kv_formats]
         if model and weights and caches:
             formats = tuple(weights), tuple(caches)
             yield replace(request, model=model, weights_formats=formats[0], kv_formats=formats[1])

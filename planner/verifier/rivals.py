@@ -36,18 +36,18 @@ class Scale:
     least: float
     error: float
 
-    def lost(self, one: AnyDeployment) -> float:
+    def lost(self, deployment: AnyDeployment) -> float:
         """What a deployment loses of the best."""
-        return value_of(self.measure, one) / self.least - 1 if self.least else 0.0
+        return value_of(self.measure, deployment) / self.least - 1 if self.least else 0.0
 
-    def is_tie(self, one: AnyDeployment) -> bool:
+    def is_tie(self, deployment: AnyDeployment) -> bool:
         most = self.least * (1 + self.error) * (1 + CLOSE)
-        return bool(self.error) and value_of(self.measure, one) <= most
+        return bool(self.error) and value_of(self.measure, deployment) <= most
 
 
-def value_of(measure: Measure, one: AnyDeployment) -> float:
+def value_of(measure: Measure, deployment: AnyDeployment) -> float:
     """An objective, less being better."""
-    value = measure.of(one)
+    value = measure.of(deployment)
     return 1 / value if measure.is_rate else value
 
 
@@ -68,24 +68,24 @@ def judged_rivals(
         kinds: of models, by name.
     """
     wrong = list(_unasked(says, among))
-    found: list[Rival[AnyDeployment]] = []
-    for i, one in enumerate(says):
+    rivals: list[Rival[AnyDeployment]] = []
+    for i, rival in enumerate(says):
         here: Path = ("rivals", str(i))
-        if one.deployment is None:  # time ended, or nothing of it satisfies the request
-            found.append(replace(one, objective=None, loss_fraction=None))
+        if rival.deployment is None:  # time ended, or nothing of it satisfies the request
+            rivals.append(replace(rival, objective=None, loss_fraction=None))
             continue
-        best, more = among.counted(one.deployment, (*here, "deployment"))
-        wrong += [*more, *_misplaced(one, best, here, listed, scale)]
-        found.append(
+        best, more = among.counted(rival.deployment, (*here, "deployment"))
+        wrong += [*more, *_misplaced(rival, best, here, listed, scale)]
+        rivals.append(
             Rival(
-                runtime=one.runtime,
+                runtime=rival.runtime,
                 deployment=best,
-                objective=near(one.objective, scale.measure.of(best), rel_tol=CLOSE),
+                objective=near(rival.objective, scale.measure.of(best), rel_tol=CLOSE),
                 loss_fraction=scale.lost(best),
                 error_fraction=_error_between(scale.measure, leader, best, kinds),
             )
         )
-    return tuple(found), wrong
+    return tuple(rivals), wrong
 
 
 def _error_between(
@@ -107,22 +107,22 @@ def _error_between(
     a, b = first.high / first.value - 1, second.high / second.value - 1
     both = correlation(kinds[leader.model], name) if _are_alike(leader, other) else 0.0
     deviation = math.sqrt(a * a + b * b - 2 * both * a * b)
-    one = math.erf(math.sqrt(0.5))  # of all cases are within one deviation
-    return deviation * math.sqrt((1 / 9) / (8 / 9) / (one**2 / (1 - one**2)))
+    confidence = math.erf(math.sqrt(0.5))  # of all cases are within one deviation
+    return deviation * math.sqrt((1 / 9) / (8 / 9) / (confidence**2 / (1 - confidence**2)))
 
 
-def _are_alike(one: EngineDeployment, other: EngineDeployment) -> bool:
+def _are_alike(deployment: EngineDeployment, other: EngineDeployment) -> bool:
     """Whether two are cut alike, of one model and formats, at batches within a factor of two."""
     names = ("model", "formats", "n_tensor", "n_data", "n_stages", "n_expert_parallel")
-    is_near = max(one.batch, other.batch) <= 2 * min(one.batch, other.batch)
-    return is_near and all(getattr(one, name) == getattr(other, name) for name in names)
+    is_near = max(deployment.batch, other.batch) <= 2 * min(deployment.batch, other.batch)
+    return is_near and all(getattr(deployment, name) == getattr(other, name) for name in names)
 
 
 def judged_costs(plan: AnyPlan, scale: Scale) -> tuple[tuple[RuleCost, ...], list[Finding]]:
     """What rules of engines cost, true of deployments that these rules alone forbid."""
-    asked = (plan.request, *plan.other_requests)
-    requests = {one.engine: one for one in asked if isinstance(one, EngineRequest)}
-    found: list[RuleCost] = []
+    questions = (plan.request, *plan.other_requests)
+    requests = {one.engine: one for one in questions if isinstance(one, EngineRequest)}
+    costs: list[RuleCost] = []
     wrong: list[Finding] = []
     for i, says in enumerate(plan.rule_costs):
         here: Path = ("rule_costs", str(i))
@@ -132,10 +132,10 @@ def judged_costs(plan: AnyPlan, scale: Scale) -> tuple[tuple[RuleCost, ...], lis
         if request is None or broken is None:
             fact = f"is no rule of {says.deployment.engine}, or that was not asked"
             return plan.rule_costs, [Finding(path=(*here, "rule"), says=says.rule, fact=fact)]
-        one, more = _judged_cost(says, request, broken, scale)
-        found.append(one)
+        cost, more = _judged_cost(says, request, broken, scale)
+        costs.append(cost)
         wrong += [finding.below(here) for finding in more]
-    return tuple(found), [*wrong, *_costs_out_of_order(found)]
+    return tuple(costs), [*wrong, *_costs_out_of_order(costs)]
 
 
 def _judged_cost(
@@ -161,25 +161,25 @@ def _judged_cost(
     return cost, wrong
 
 
-def _costs_out_of_order(found: Sequence[RuleCost]) -> Iterator[Finding]:
+def _costs_out_of_order(costs: Sequence[RuleCost]) -> Iterator[Finding]:
     """Rules that are named twice, cost little, or stand behind one that costs less."""
     met, before = set(), math.inf
-    for i, one in enumerate(found):
-        key = (one.deployment.engine, one.rule)
-        if key in met or not LEAST_GAIN - CLOSE <= one.gain_fraction <= before + CLOSE:
+    for i, cost in enumerate(costs):
+        key = (cost.deployment.engine, cost.rule)
+        if key in met or not LEAST_GAIN - CLOSE <= cost.gain_fraction <= before + CLOSE:
             fact = f"is below {LEAST_GAIN}, out of order, or of a rule that is named before"
             path = ("rule_costs", str(i), "gain_fraction")
-            yield Finding(path=path, says=one.gain_fraction, fact=fact)
+            yield Finding(path=path, says=cost.gain_fraction, fact=fact)
         met.add(key)
-        before = one.gain_fraction
+        before = cost.gain_fraction
 
 
 def _unasked(says: Rivals, among: Countings) -> Iterator[Finding]:
     """Runtimes that were asked and of which nothing is said, or that were not, or said twice."""
-    asked = sorted(among.by_name) if len(among.by_name) > 1 else []
+    options = sorted(among.by_name) if len(among.by_name) > 1 else []
     said = sorted(one.runtime for one in says)
-    if said != asked:
-        fact = f"are not {', '.join(asked) or 'none'}, which were asked"
+    if said != options:
+        fact = f"are not {', '.join(options) or 'none'}, which were asked"
         yield Finding(path=("rivals",), says=", ".join(said), fact=fact)
 
 

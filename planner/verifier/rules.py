@@ -524,8 +524,8 @@ Judge = Callable[[Any], tuple[Any, list[Finding]]]
 def judge_of(record: type) -> Judge | None:
     """Who judges answers of a record; None if nobody can."""
     module, _, name = (FIELDS[record].by if record in FIELDS else "").rpartition(".")
-    found: Judge | None = getattr(import_module(f"planner.{module}"), name) if module else None
-    return found
+    judge: Judge | None = getattr(import_module(f"planner.{module}"), name) if module else None
+    return judge
 
 
 @cache

@@ -237,11 +237,11 @@ def called(command: str) -> str:
 @cache
 def owners() -> Mapping[str, str]:
     """The options of all commands, each with the first command that has it."""
-    found: dict[str, str] = {}
+    owner_of: dict[str, str] = {}
     for command in COMMANDS:
         for name in options_of(command):
-            found.setdefault(name, called(command))
-    return found
+            owner_of.setdefault(name, called(command))
+    return owner_of
 
 
 def typed(argument: str) -> str:

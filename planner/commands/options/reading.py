@@ -33,13 +33,13 @@ def read_engines(said: Said, runtimes: Sequence[str]) -> dict[str, Any]:
     from planner.specs.files.engines import load_engine
     from planner.specs.options.meanings import ENGINES, family_of
 
-    asked = read_request(said)
+    keywords = read_request(said)
     if not said.is_given("--batch"):
-        asked.pop("batches", None)
+        keywords.pop("batches", None)
     for name in runtimes:
         if family_of(name) == ENGINES:
             said.collect(partial(load_engine, name))
-    return asked | {"drafting": _drafting(said)}
+    return keywords | {"drafting": _drafting(said)}
 
 
 def read_request(said: Said) -> dict[str, Any]:
@@ -131,14 +131,14 @@ def _drafting(said: Said) -> AskedDrafting | None:
 
 def read_roles(said: Said) -> dict[str, Any]:
     """Arguments of `place` for what is said; nothing where nothing is."""
-    asked = said.sets("AskedRoles")
+    roles = said.sets("AskedRoles")
     name = said.values.get("connector")
     if name is not None:
         from planner.specs.files.reading import load_connector
 
         connector = said.collect(lambda: load_connector(name))
-        asked |= {} if connector is None else {"connector": connector}
-    return asked
+        roles |= {} if connector is None else {"connector": connector}
+    return roles
 
 
 def with_paths(command: str, written: tuple[tuple[str, str, str], ...]) -> str:

@@ -196,7 +196,7 @@ class Shift(Generic[T]):
             for future in done:
                 chunk = self._flight.pop(future)
                 try:
-                    found = future.result()
+                    answers = future.result()
                 except BrokenExecutor as error:
                     broken, lost = error, lost + chunk
                 except CancelledError:
@@ -205,7 +205,7 @@ class Shift(Generic[T]):
                     yield self._back(queue, chunk, error)
                 else:
                     queue.learn(len(chunk), perf_counter() - self._begun_s.pop(future))
-                    yield found
+                    yield answers
             if broken is not None:
                 lost += [task for chunk in self._flight.values() for task in chunk]
                 self._flight.clear()

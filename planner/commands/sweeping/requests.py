@@ -170,10 +170,10 @@ class _Reader:
 
     def _typed(self, name: str, value: object, key: str) -> Iterator[str]:
         """The words of an option: once for each value of a list, none where it is false."""
-        for one in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(one, bool):
-                yield from [name] * one
-            elif isinstance(one, str | int | float):
-                yield from [f"{name}={one}"] if str(one).startswith("-") else [name, str(one)]
+        for entry in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(entry, bool):
+                yield from [name] * entry
+            elif isinstance(entry, str | int | float):
+                yield from [f"{name}={entry}"] if str(entry).startswith("-") else [name, str(entry)]
             else:
-                self.refuse(key, "is no value of an option", value=one)
+                self.refuse(key, "is no value of an option", value=entry)

@@ -151,8 +151,8 @@ def _read(
         RequestError: with the problems of all requests, each where it is written.
     """
     tasks = [
-        Task(index=i, words=one.words, command=one.command, keeps_answer=keeps_answers)
-        for i, one in enumerate(requests)
+        Task(index=i, words=request.words, command=request.command, keeps_answer=keeps_answers)
+        for i, request in enumerate(requests)
     ]
     readings: dict[int, Reading] = {}
 
@@ -171,14 +171,14 @@ def _read(
 
 
 def _problems(requests: Sequence[SweepRequest], readings: Mapping[int, Reading]) -> list[Problem]:
-    found = [requests[i].located(one) for i in sorted(readings) for one in readings[i].problems]
+    problems = [requests[i].located(one) for i in sorted(readings) for one in readings[i].problems]
     seen = Counter(one.digest for one in readings.values() if one.digest)
     for i in sorted(readings):
         if seen[readings[i].digest] > 1:
             fact, remedy = "is there several times", "leave all but one out"
             where, value = requests[i].shown, requests[i].command
-            found.append(Problem(where=where, value=value, fact=fact, remedy=remedy))
-    return list(dict.fromkeys(found))
+            problems.append(Problem(where=where, value=value, fact=fact, remedy=remedy))
+    return list(dict.fromkeys(problems))
 
 
 def _lost_reading(task: Task, reason: str) -> Reading:

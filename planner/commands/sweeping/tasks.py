@@ -168,14 +168,14 @@ def _figures(envelope: Row) -> Row:
     """Columns that an answer has: a plan's are those of its deployment."""
     kind, body = envelope.get("kind"), envelope.get("answer") or {}
     certificate = envelope.get("certificate") or {}
-    found: Row = {"kind": kind, "answer_digest": envelope.get("digest")}
-    found |= {name: certificate.get(name) for name in ("status", "gap")}
+    figures: Row = {"kind": kind, "answer_digest": envelope.get("digest")}
+    figures |= {name: certificate.get(name) for name in ("status", "gap")}
     if kind == "plan":
-        return found | _of_deployment(body["deployment"])
+        return figures | _of_deployment(body["deployment"])
     if kind not in ("placement", "fleet"):
-        return found
-    found |= {name: body.get(name) for name in ("usd_per_hour", "output_tokens_per_s")}
-    return found | {
+        return figures
+    figures |= {name: body.get(name) for name in ("usd_per_hour", "output_tokens_per_s")}
+    return figures | {
         "engine": ",".join(sorted({one["engine"] for one in body["recipes"]} - {""})),
         "summary": body["title"],
         "n_devices": body.get("n_devices", body.get("n_used")),

@@ -112,8 +112,8 @@ def _needed(function: Callable[..., object]) -> frozenset[str]:
     taken = signature(function).parameters
     names = {name for name, one in taken.items() if one.default is Argument.empty}
     hints = get_type_hints(function)
-    for name, one in taken.items():
-        if one.kind is Argument.VAR_KEYWORD:
+    for name, parameter in taken.items():
+        if parameter.kind is Argument.VAR_KEYWORD:
             names.discard(name)
             names.update(*(record.__required_keys__ for record in get_args(hints[name])))
     return frozenset(names)

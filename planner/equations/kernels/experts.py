@@ -157,8 +157,8 @@ def filled_rows(rows: ArrayLike, n_hit: ArrayLike, *, tile_rows: ArrayLike) -> F
     >>> float(filled_rows(64, 32, tile_rows=16)), float(filled_rows(640, 10, tile_rows=16))
     (512.0, 720.0)
     """
-    one = np.multiply(n_hit, np.asarray(tile_rows, dtype=float))
-    return np.asarray(np.maximum(one, np.add(rows, one / 2.0)))
+    full = np.multiply(n_hit, np.asarray(tile_rows, dtype=float))
+    return np.asarray(np.maximum(full, np.add(rows, full / 2.0)))
 
 
 def fused_experts_work(

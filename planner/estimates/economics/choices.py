@@ -172,11 +172,11 @@ def tables_of(request: EconomicsRequest) -> tuple[Tables, ...]:
     Raises:
         OutOfTimeError: there is no time for that.
     """
-    found = []
+    tables = []
     for served in request.served:
         check()
-        found.append(_tables(request, served))
-    return tuple(found)
+        tables.append(_tables(request, served))
+    return tuple(tables)
 
 
 def _tables(request: EconomicsRequest, served: Served) -> Tables:

@@ -136,29 +136,29 @@ def ffn_grids(decode: DecodePass, n_ffn: int) -> tuple[Grid, ...]:
 
 def attention_grid_s(decode: DecodePass, degrees: Degrees, ranks: IntArray) -> FloatArray:
     """All-reduces around attention on the best grid of t ranks each (R, b); inf without [s]."""
-    found = [attention_grids(decode, int(t)) for t in ranks]
-    return _best(decode, degrees.n_tokens, found, ranks, attention_widths(decode))
+    grids = [attention_grids(decode, int(t)) for t in ranks]
+    return _best(decode, degrees.n_tokens, grids, ranks, attention_widths(decode))
 
 
 def ffn_grid_s(decode: DecodePass, degrees: Degrees, experts: IntArray) -> FloatArray:
     """All-reduces around experts, rows by (T, e) as `experts` (2, R); inf without a grid [s]."""
-    found = [ffn_grids(decode, int(t // e)) for t, e in experts.T]
-    return _best(decode, degrees.n_tokens, found, experts[0], ffn_widths(decode))
+    grids = [ffn_grids(decode, int(t // e)) for t, e in experts.T]
+    return _best(decode, degrees.n_tokens, grids, experts[0], ffn_widths(decode))
 
 
 def _best(
     decode: DecodePass,
     n_tokens: FloatArray,
-    found: Sequence[tuple[Grid, ...]],
+    grids: Sequence[tuple[Grid, ...]],
     n_group: IntArray,
     widths: Widths,
 ) -> FloatArray:
     """The fastest grid of every row (R, b); inf for rows without one [s]."""
-    best = np.full((len(found), len(n_tokens)), np.inf)
-    row = np.repeat(np.arange(len(found)), [len(some) for some in found])
+    best = np.full((len(grids), len(n_tokens)), np.inf)
+    row = np.repeat(np.arange(len(grids)), [len(some) for some in grids])
     if row.size == 0:
         return best
-    sides = np.array([(g.rows, g.columns, g.node_rows, g.node_columns) for g in chain(*found)])
+    sides = np.array([(g.rows, g.columns, g.node_rows, g.node_columns) for g in chain(*grids)])
     times = grid_s(decode, sides.T[:, :, None], n_tokens, n_group[row, None], widths)
     first = np.flatnonzero(np.diff(row, prepend=-1))
     best[row[first]] = np.minimum.reduceat(times, first)

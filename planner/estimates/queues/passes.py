@@ -76,10 +76,10 @@ class PassTimes:
         low, high, part = self._reading[0].cells(n)
         planes = self._planes(self._reading[1].cells(tokens), self._reading[2].cells(span))
         k, inside = _numbers(self._n_stations, n.ndim), np.indices(of_read, sparse=True)
-        found = planes[(k, low, *inside)]
+        seconds = planes[(k, low, *inside)]
         if np.any(part):
-            found = found + part * (planes[(k, high, *inside)] - found)
-        return np.asarray(np.where(tokens > 0, np.maximum(0.0, found), 0.0))
+            seconds = seconds + part * (planes[(k, high, *inside)] - seconds)
+        return np.asarray(np.where(tokens > 0, np.maximum(0.0, seconds), 0.0))
 
     def _planes(self, tokens: _Cells, spans: _Cells) -> FloatArray:
         """Between four points around tokens and span, beside each number of sequences (K, N, …)."""

@@ -97,12 +97,12 @@ def fluid_rates(stations: Sequence[Station], loads: Sequence[Load]) -> FloatArra
     Contexts and spans are at their means, which is no more than the mean of the times wherever
     time is convex in them, as attention is.
     """
-    found = np.zeros((len(stations), len(loads)))
+    rates = np.zeros((len(stations), len(loads)))
     for rows in alike_stations(stations):
         n_points = _MOST_POINTS // len(loads)
         for some in np.array_split(rows, -(-len(rows) * _n_passes(stations[rows[0]]) // n_points)):
-            found[some] = _rates_of([stations[i] for i in some.tolist()], loads)
-    return found
+            rates[some] = _rates_of([stations[i] for i in some.tolist()], loads)
+    return rates
 
 
 _MOST_POINTS = 1 << 18
@@ -111,21 +111,21 @@ _MOST_POINTS = 1 << 18
 
 def alike_stations(stations: Sequence[Station]) -> list[IntArray]:
     """Numbers of stations of which passes are of the same kinds."""
-    found: dict[Hashable, list[int]] = {}
-    for i, one in enumerate(stations):
-        key: list[Hashable] = [one.role, one.mixes_prefill, one.chunk_tokens]
-        if one.decode is not None:
-            key += [one.decode.n_sequences, one.decode.context_tokens]
-        if (it := one.reading) is not None:
+    groups: dict[Hashable, list[int]] = {}
+    for i, station in enumerate(stations):
+        key: list[Hashable] = [station.role, station.mixes_prefill, station.chunk_tokens]
+        if station.decode is not None:
+            key += [station.decode.n_sequences, station.decode.context_tokens]
+        if (it := station.reading) is not None:
             key += [it.n_sequences, it.prompt_tokens, it.span_tokens]
-        found.setdefault(tuple(key), []).append(i)
-    return [np.array(rows) for rows in found.values()]
+        groups.setdefault(tuple(key), []).append(i)
+    return [np.array(rows) for rows in groups.values()]
 
 
-def _n_passes(one: Station) -> int:
+def _n_passes(station: Station) -> int:
     """Kinds of pass that are looked at, about."""
-    decodes = len(one.decode.n_sequences) + 2 if one.decode else 1
-    return decodes * (len(one.reading.prompt_tokens) if one.reading else 1)
+    decodes = len(station.decode.n_sequences) + 2 if station.decode else 1
+    return decodes * (len(station.reading.prompt_tokens) if station.reading else 1)
 
 
 def _rates_of(stations: Sequence[Station], loads: Sequence[Load]) -> FloatArray:
@@ -142,12 +142,12 @@ def _rates_of(stations: Sequence[Station], loads: Sequence[Load]) -> FloatArray:
     at_one = np.broadcast_to(written, took.shape).reshape(shape)
     at_none = np.broadcast_to(read, took.shape).reshape(shape)
     if not reads:
-        found = at_one.max(axis=1)
+        rates = at_one.max(axis=1)
     else:
-        found = at_none.max(axis=1)
+        rates = at_none.max(axis=1)
         both = np.flatnonzero(np.tile(decodes, len(stations)))
-        found[both] = _least_of_lines(at_one[both], at_none[both])
-    return np.asarray(found.reshape(len(stations), len(loads)))
+        rates[both] = _least_of_lines(at_one[both], at_none[both])
+    return np.asarray(rates.reshape(len(stations), len(loads)))
 
 
 def _least_of_lines(at_one: FloatArray, at_none: FloatArray) -> FloatArray:
@@ -188,16 +188,16 @@ def _passes(
 
     Those that there are not do nothing, in a second.
     """
-    one, times = stations[0], PassTimes(stations)
+    station, times = stations[0], PassTimes(stations)
     points, tokens = np.zeros(1), np.zeros(1)
     most = np.zeros((len(stations), len(loads), 1))
-    if one.decode is not None:
+    if station.decode is not None:
         held = np.where(decodes, [it.mean_context for it in loads], 1.0)
         most[..., 0] = np.where(decodes, _roomy(stations, held), 0.0)
-        beside = one.reading.n_sequences if one.reading else ()
-        points = np.unique([0.0, *one.decode.n_sequences, *beside])
-    if one.role != DECODE and one.reading is not None:
-        tokens = _upto(one.reading.prompt_tokens, float(one.chunk_tokens))
+        beside = station.reading.n_sequences if station.reading else ()
+        points = np.unique([0.0, *station.decode.n_sequences, *beside])
+    if station.role != DECODE and station.reading is not None:
+        tokens = _upto(station.reading.prompt_tokens, float(station.chunk_tokens))
     n = np.concatenate([np.minimum(points, most), most], axis=2)[..., None]
     context, span = (
         np.array([getattr(it, name) for it in loads]) for name in ("mean_context", "mean_span")
@@ -207,7 +207,7 @@ def _passes(
         times.read_s(n, tokens, span[:, None, None]) / lanes
     )
     real = took > 0.0
-    if not one.mixes_prefill:
+    if not station.mixes_prefill:
         real &= ~decodes[:, None, None] | (n == 0.0) | (tokens == 0.0)
     return np.where(real, n, 0.0), np.where(real, tokens, 0.0), np.where(real, took, 1.0)
 

@@ -120,9 +120,9 @@ def crowding_passes(loop: Loop, rounds: FloatArray | float) -> FloatArray:
     Args:
         rounds: in which each of the others comes once.
     """
-    found = loop.n_others * loop.n_polled / rounds
+    passes = loop.n_others * loop.n_polled / rounds
     each = loop.n_passes / (loop.most_sharing * loop.n_lanes)
-    return np.asarray(np.maximum(0.0, found * each - 1.0) / 2.0)
+    return np.asarray(np.maximum(0.0, passes * each - 1.0) / 2.0)
 
 
 def first_wave_s(

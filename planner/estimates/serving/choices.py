@@ -172,16 +172,16 @@ def all_degrees(model: Architecture, request: EngineRequest, n_devices: int) -> 
         n_expert_parallel=expert,
     )
     table = with_copies(model, table, request.records.engine, ground_of(request))
-    asked = request.targets.degrees
+    degrees = request.targets.degrees
     kept = np.ones(len(table), dtype=np.bool_)
-    for wanted, found in (
-        (asked.tensor, table.n_tensor),
-        (asked.data, table.n_data),
-        (asked.pipeline, table.n_stages),
-        (asked.expert, table.n_expert_parallel),
+    for wanted, degree in (
+        (degrees.tensor, table.n_tensor),
+        (degrees.data, table.n_data),
+        (degrees.pipeline, table.n_stages),
+        (degrees.expert, table.n_expert_parallel),
     ):
         if wanted is not None:
-            kept &= found == wanted
+            kept &= degree == wanted
     return table.take(kept)
 
 

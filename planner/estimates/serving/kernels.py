@@ -106,10 +106,10 @@ class KernelClock:
 
     def timing(self, operation: Operation, among: Grouping | None = None) -> Timing:
         """Time of one run, with its source; of deployments that are alike to it, once."""
-        one = among.one_of_each(operation) if among and _has_form(operation) else None
-        if among is None or one is None:
+        representative = among.one_of_each(operation) if among and _has_form(operation) else None
+        if among is None or representative is None:
             return self._timing(operation)
-        return replace(self._timing(one), among=among)
+        return replace(self._timing(representative), among=among)
 
     def _timing(self, operation: Operation) -> Timing:
         if operation.family in COLLECTIVES:
@@ -279,8 +279,8 @@ def cache_problems(model: Architecture, table: KernelTable, cache: str) -> list[
     """What is wrong with the format of a cache: no attention of the model was measured in it."""
     kinds = {type(layer.mixer) for layer in model.layers}
     families = [family for kind, family in _READS_CACHE.items() if kind in kinds]
-    found = (unmeasured(table, (family,), cache, asked_by="--kv") for family in families)
-    return list(dict.fromkeys(problem for problems in found for problem in problems))
+    by_family = (unmeasured(table, (family,), cache, asked_by="--kv") for family in families)
+    return list(dict.fromkeys(problem for problems in by_family for problem in problems))
 
 
 def backend_problems(model: Architecture, table: KernelTable, experts: str) -> Iterator[Problem]:
@@ -289,13 +289,13 @@ def backend_problems(model: Architecture, table: KernelTable, experts: str) -> I
     Args:
         experts: the format of their weights.
     """
-    asked = table.experts_backend
-    if asked and not model.expert_counts:
+    backend = table.experts_backend
+    if backend and not model.expert_counts:
         fact = f"{model.name} has no experts"
-        yield Problem(where=BACKEND, value=asked, fact=fact, remedy="leave it out")
-    elif asked:
+        yield Problem(where=BACKEND, value=backend, fact=fact, remedy="leave it out")
+    elif backend:
         for one in unmeasured(table, ("experts",), experts, asked_by=BACKEND):
-            yield replace(one, value=asked, fact=f"was not measured in {experts}")
+            yield replace(one, value=backend, fact=f"was not measured in {experts}")
 
 
 def nodes_hit(n_groups: int, n_chosen: int, n_active: int, n_nodes: FloatArray) -> FloatArray:
@@ -334,7 +334,7 @@ def _has_form(operation: Operation) -> bool:
 def _amount(operation: Operation) -> ArrayLike:
     """What there is none of where an operation does not run."""
     arguments = operation.arguments
-    found: ArrayLike = next(
+    amount: ArrayLike = next(
         arguments[key] for key in ("m", "tokens", "batch", "n_bytes") if key in arguments
     )
-    return found
+    return amount

@@ -119,12 +119,12 @@ def _chunk(account: Account, *, most: float | None = None) -> Problem:
 def _tokens(account: Account, *, chunk_tokens: float | None = None) -> Problem:
     """Of input and output, the longer one is to give way."""
     traffic, held = account.traffic, account.holding()
-    asked = {
+    tokens = {
         "--input": traffic.n_input_tokens,
         "--output": traffic.n_tokens - traffic.n_input_tokens,
     }
-    option = max(asked, key=lambda name: asked[name])
-    other = traffic.n_tokens - asked[option]
+    option = max(tokens, key=lambda name: tokens[name])
+    other = traffic.n_tokens - tokens[option]
     most = _largest(lambda n: account.fits(chunk_tokens=chunk_tokens, n_tokens=n), traffic.n_tokens)
     cached = _gb(held.sequence_bytes[0] + held.shared_bytes[0])
     fact = f"the cache of one sequence takes {cached} of a device beside "
@@ -132,7 +132,7 @@ def _tokens(account: Account, *, chunk_tokens: float | None = None) -> Problem:
     least = most - int(other)
     remedy = f"write at most `{option} {least}`" if least >= 1 else f"at most {most} tokens fit"
     remedy += _or_devices(account)
-    return Problem(where=option, value=f"{asked[option]:.0f}", fact=fact, remedy=remedy)
+    return Problem(where=option, value=f"{tokens[option]:.0f}", fact=fact, remedy=remedy)
 
 
 def _or_devices(account: Account) -> str:
@@ -189,12 +189,12 @@ def _larger(account: Account) -> Iterator[str]:
 def _grown(account: Account) -> DeploymentTable:
     """Deployments with larger degrees: heads shared by more, or more ranks that share experts."""
     table, model = account.table, account.model
-    one = {name: int(getattr(table, name)[0]) for name in DEGREES}
-    growing = ("n_data", "n_expert_parallel") if one["n_expert_parallel"] > 1 else ("n_tensor",)
+    degrees = {name: int(getattr(table, name)[0]) for name in DEGREES}
+    growing = ("n_data", "n_expert_parallel") if degrees["n_expert_parallel"] > 1 else ("n_tensor",)
     ways = [
         {
             name: n * (k if name in growing else s if name == "n_stages" else 1)
-            for name, n in one.items()
+            for name, n in degrees.items()
         }
         for s in _STAGES  # of as many devices those with the fewest stages come first
         for k in _FACTORS
@@ -204,7 +204,7 @@ def _grown(account: Account) -> DeploymentTable:
         format_index=table.format_index[0],
         batch=table.batch[0],
         chunk_tokens=table.chunk_tokens[0],
-        **{name: np.array([way[name] for way in ways]) for name in one},
+        **{name: np.array([way[name] for way in ways]) for name in degrees},
     )
     ground = Ground(rules=account.engine.rules)
     rows = with_copies(model, rows, account.engine, ground)

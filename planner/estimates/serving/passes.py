@@ -53,17 +53,17 @@ def pass_operations(
         quantises: inputs of products are quantised by kernels of their own.
         whole: the pass of which `work` is a micro-batch; the head sees it all.
     """
-    found: list[Operation] = []
+    operations: list[Operation] = []
     for layer in model.layers:
         inside = list(_layer(layer, model.d_model, table, work, formats, families))
         if model.is_parallel_block and layer.ffn is not None:  # one sum for both
             inside = [one for one in inside if one.name != AFTER_MIXING]
         inside += _quantisation(inside) if quantises else []
-        found += [operation.within(layer.name, layer.n_layers) for operation in inside]
+        operations += [operation.within(layer.name, layer.n_layers) for operation in inside]
         traffic = _small_traffic(layer, model.d_model, table, work, formats)
         small = elementwise("norms and rotations", "project", traffic, n_kernels=n_small_kernels)
-        found.append(small.within(layer.name, layer.n_layers))
-    return found + [one.within("model", 1) for one in _outside(model, table, whole or work)]
+        operations.append(small.within(layer.name, layer.n_layers))
+    return operations + [one.within("model", 1) for one in _outside(model, table, whole or work)]
 
 
 def _layer(
@@ -83,22 +83,22 @@ def _layer(
 
 def _quantisation(operations: list[Operation]) -> list[Operation]:
     """Kernels that read an input of 16 bits and write one of 8 or fewer, before each product."""
-    found: dict[Part, list[Operation]] = {}
+    by_part: dict[Part, list[Operation]] = {}
     for one in operations:
         if one.family == "gemm" and one.format.removesuffix(STATIC) in INPUT_BYTES:
-            found.setdefault(one.part, []).append(one)
+            by_part.setdefault(one.part, []).append(one)
     return [
         elementwise(
             "quantisation",
             part,
             sum(
-                np.multiply(one.arguments["m"], one.arguments["k"])
-                * (2.0 + one.arguments["input_bytes"])
-                for one in products
+                np.multiply(operation.arguments["m"], operation.arguments["k"])
+                * (2.0 + operation.arguments["input_bytes"])
+                for operation in products
             ),
             n_kernels=len(products),
         )
-        for part, products in found.items()
+        for part, products in by_part.items()
     ]
 
 

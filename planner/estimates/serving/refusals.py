@@ -150,11 +150,11 @@ def completed(
 
 def _broken_rules(model: Architecture, table: DeploymentTable, ground: Ground) -> Iterator[Problem]:
     """Of several degrees, those that come later are mended beside the nearest ones before."""
-    found: dict[str, list[str]] = {name: [] for name in _OPTIONS}
+    reasons: dict[str, list[str]] = {name: [] for name in _OPTIONS}
     for fact, hit in faults(model, table, ground).items():
-        found[_mended_by(fact, ground)] += [fact] * int(hit[0])
+        reasons[_mended_by(fact, ground)] += [fact] * int(hit[0])
     mended = table
-    for name, facts in filter(lambda one: one[1], found.items()):
+    for name, facts in filter(lambda pair: pair[1], reasons.items()):
         nearest = _nearest(model, mended, name, facts, ground) if hasattr(table, name) else ()
         if nearest and name in DEGREES:
             changed: dict[str, Any] = {name: np.array(nearest[:1])}
@@ -212,8 +212,8 @@ def _nearest(
         return (1,) if name == "batch" and table.batch[0] < 1 else ()
     degree = int(getattr(table, name)[0])
     sizes = np.arange(1, MOST_DEGREE + 1)
-    found = sizes[_holding(model, _varied(model, table, name, sizes), facts, ground)]
-    below, above = found[found < degree], found[found > degree]
+    sizes_held = sizes[_holding(model, _varied(model, table, name, sizes), facts, ground)]
+    below, above = sizes_held[sizes_held < degree], sizes_held[sizes_held > degree]
     return (*map(int, below[-1:]), *map(int, above[:1]))
 
 
@@ -236,9 +236,9 @@ def _holding(
     model: Architecture, table: DeploymentTable, facts: list[str], ground: Ground
 ) -> BoolArray:
     """Where none of these rules is broken; of a rule on experts, none of them all."""
-    found = faults(model, table, ground)
+    faults_found = faults(model, table, ground)
     words = "expert" if any("expert" in fact for fact in facts) else ""
-    broken = [hit for key, hit in found.items() if key in facts or (words and words in key)]
+    broken = [hit for key, hit in faults_found.items() if key in facts or (words and words in key)]
     return np.asarray(~np.any(broken, axis=0), dtype=bool)
 
 

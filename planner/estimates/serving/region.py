@@ -93,11 +93,11 @@ def outside_error(
     degrees = (table.n_tensor, table.n_data, table.n_expert_parallel, table.n_stages)
     heads, row = runs(*degrees, table.overlaps, column, ends)
     some, column, ends = replace(some, table=table.take(heads)), column[heads], ends[heads]
-    found = where.deviation(levels_of(where, some, column))
+    errors = where.deviation(levels_of(where, some, column))
     while np.any(column < ends):
         column = np.minimum(column + 1, ends)
-        found = np.minimum(found, where.deviation(levels_of(where, some, column)))
-    return np.broadcast_to(found, len(heads))[row]
+        errors = np.minimum(errors, where.deviation(levels_of(where, some, column)))
+    return np.broadcast_to(errors, len(heads))[row]
 
 
 @cache
@@ -134,14 +134,14 @@ def _table(
     words = [one.value(name) for one in rows]
     values = {word: i for i, word in enumerate(dict.fromkeys(words))}
     has = np.array(words) == np.array(list(values))[:, None]
-    found = np.zeros((len(values) + 1, masks[0].shape[1]), dtype=np.int8)
+    table = np.zeros((len(values) + 1, masks[0].shape[1]), dtype=np.int8)
     for mask in masks:
-        found[:-1] += _are_enough(rows, has, mask)
-    return values, found
+        table[:-1] += _are_enough(rows, has, mask)
+    return values, table
 
 
-def _is_near(one: Setting, n_input: float, n_output: float) -> bool:
-    pairs = ((one.n_input, n_input), (one.n_output, n_output))
+def _is_near(setting: Setting, n_input: float, n_output: float) -> bool:
+    pairs = ((setting.n_input, n_input), (setting.n_output, n_output))
     return all(max(a, b) <= FACTOR * min(a, b) for a, b in pairs)
 
 
@@ -201,28 +201,28 @@ class Settings:
 def levels_of(where: Region, some: Settings, column: IntArray) -> Levels:
     """How near measurements come to deployments, with requests in flight of some columns (N,)."""
     index = {
-        name: _rows_of(where.values[name], found)
-        for name, found in some.properties(where.kind).items()
+        name: _rows_of(where.values[name], values)
+        for name, values in some.properties(where.kind).items()
     }
-    for one, other in PAIRS:
-        known = where.values[f"{one} × {other}"]
+    for first, other in PAIRS:
+        known = where.values[f"{first} × {other}"]
         words = [
-            [f"{a} × {b}" for b in (*where.values[other], "")] for a in (*where.values[one], "")
+            [f"{a} × {b}" for b in (*where.values[other], "")] for a in (*where.values[first], "")
         ]
         rows = np.array([[known.get(word, len(known)) for word in line] for line in words])
-        index[f"{one} × {other}"] = rows[index[one], index[other]]
+        index[f"{first} × {other}"] = rows[index[first], index[other]]
     return {name: found[index[name], column] for name, found in where.levels.items()}
 
 
-def _rows_of(values: Mapping[str, int], found: IntArray | str) -> IntArray:
+def _rows_of(values: Mapping[str, int], levels: IntArray | str) -> IntArray:
     """Rows of a table; the last one where a number or a word is none of its values."""
-    if isinstance(found, str):
-        return np.asarray(values.get(found, len(values)))
-    looked_up = np.full(int(found.max(initial=0)) + 1, len(values))
+    if isinstance(levels, str):
+        return np.asarray(values.get(levels, len(values)))
+    looked_up = np.full(int(levels.max(initial=0)) + 1, len(values))
     for word, row in values.items():
         if int(word) < len(looked_up):
             looked_up[int(word)] = row
-    return np.asarray(looked_up[found])
+    return np.asarray(looked_up[levels])
 
 
 def _is_unknown(name: str, levels: Levels) -> BoolArray:

@@ -90,7 +90,7 @@ def faults(
         ground: the engine's rules; those of equal parts alone where it is left out.
     """
     degrees = (table.n_tensor, table.n_data, table.n_stages, table.n_expert_parallel)
-    found: dict[str, BoolArray] = {
+    masks: dict[str, BoolArray] = {
         "a degree is below one": np.any([n < 1 for n in (*degrees, table.n_expert_tensor)], axis=0),
         "the batch is below one": table.batch < 1,
         "more stages than layers": table.n_stages > model.n_layers,
@@ -98,8 +98,8 @@ def faults(
     if has_experts(model):
         group = table.n_expert_parallel * table.n_expert_tensor
         key = "expert groups times their cuts are not the devices of a stage"
-        found[key] = group != table.n_group
-    return found | {one.says: hit for one, hit in broken(ground or cut_rules(), model, table)}
+        masks[key] = group != table.n_group
+    return masks | {one.says: hit for one, hit in broken(ground or cut_rules(), model, table)}
 
 
 def is_valid(
@@ -120,10 +120,10 @@ def broken(
     """
     heads, row = table.cut_runs()
     values, of_cuts = (_quantities(ground, model, one) for one in (table, table.take(heads)))
-    asked = set(_quantities(beyond, model, table)) | set(LAYER) if beyond else None
+    needed = set(_quantities(beyond, model, table)) | set(LAYER) if beyond else None
     for rule in ground.rules:
         names = rule.names
-        if not names - set(LAYER) <= values.keys() or (asked is not None and names <= asked):
+        if not names - set(LAYER) <= values.keys() or (needed is not None and names <= needed):
             continue
         if names.isdisjoint(OF_PASSES):
             yield rule, _of_layers(rule, model, of_cuts, len(heads))[row]
@@ -158,10 +158,10 @@ def starts(
     ground: Ground, model: Architecture, table: DeploymentTable, *, beyond: Ground | None = None
 ) -> BoolArray:
     """Deployments that break none of the rules, (N,)."""
-    found = np.ones(len(table), dtype=np.bool_)
+    is_started = np.ones(len(table), dtype=np.bool_)
     for _, hit in broken(ground, model, table, beyond=beyond):
-        found = found & ~hit
-    return found
+        is_started = is_started & ~hit
+    return is_started
 
 
 def pairs_start(
@@ -175,15 +175,15 @@ def pairs_start(
     values = _of_model(model)
     values |= {f"prefill_{name}": np.asarray(n)[:, None] for name, n in prefill.items()}
     values |= {f"decode_{name}": np.asarray(n)[None, :] for name, n in decode.items()}
-    found = np.ones((len(prefill["tp"]), len(decode["tp"])), dtype=np.bool_)
+    mask = np.ones((len(prefill["tp"]), len(decode["tp"])), dtype=np.bool_)
     for rule in rules:
         if rule.is_of_pairs and rule.names <= values.keys():
-            found &= ~_breaks(rule, values)
-    return found
+            mask &= ~_breaks(rule, values)
+    return mask
 
 
 def _quantities(ground: Ground, model: Architecture, table: DeploymentTable) -> dict[str, Any]:
-    found = _of_model(model) | {
+    values = _of_model(model) | {
         "tp": table.n_tensor,
         "dp": table.n_data,
         "pp": table.n_stages,
@@ -196,17 +196,17 @@ def _quantities(ground: Ground, model: Architecture, table: DeploymentTable) -> 
     }
     if ground.n_per_node is not None:
         nodes = -(-table.n_devices // ground.n_per_node)
-        found |= {"per_node": ground.n_per_node, "nodes": nodes}
+        values |= {"per_node": ground.n_per_node, "nodes": nodes}
     if ground.device is not None:
-        found |= {"device": ground.device.name, "multiplies": tuple(ground.device.peak_flop_per_s)}
+        values |= {"device": ground.device.name, "multiplies": tuple(ground.device.peak_flop_per_s)}
     if (run := ground.run) is not None:
         chunks = table.chunk_tokens if ground.chunks is None else ground.chunks
-        found |= {"sequences": table.batch, "chunk": chunks, "overlaps": table.overlaps}
-        found |= {"role": run.role, "drafter": run.drafter, "drafted": run.n_drafted}
-        found["weights"] = run.formats.weights.removesuffix(STATIC)
-        found["experts_format"] = run.formats.experts.removesuffix(STATIC)
-        found["cache"] = run.formats.cache
-    return found
+        values |= {"sequences": table.batch, "chunk": chunks, "overlaps": table.overlaps}
+        values |= {"role": run.role, "drafter": run.drafter, "drafted": run.n_drafted}
+        values["weights"] = run.formats.weights.removesuffix(STATIC)
+        values["experts_format"] = run.formats.experts.removesuffix(STATIC)
+        values["cache"] = run.formats.cache
+    return values
 
 
 def _of_model(model: Architecture) -> dict[str, Any]:
@@ -224,18 +224,18 @@ def _of_model(model: Architecture) -> dict[str, Any]:
 
 def _layers(model: Architecture) -> list[dict[str, int]]:
     """Quantities of each part of a layer, each once."""
-    found: dict[object, dict[str, int]] = {}
+    layers: dict[object, dict[str, int]] = {}
     for layer in model.layers:
         if layer.mixer is not None:
-            found[layer.mixer] = {"heads": layer.mixer.n_heads}
+            layers[layer.mixer] = {"heads": layer.mixer.n_heads}
             if isinstance(layer.mixer, GroupedAttention):
-                found[layer.mixer]["kv_heads"] = layer.mixer.n_kv_heads
+                layers[layer.mixer]["kv_heads"] = layer.mixer.n_kv_heads
         if isinstance(layer.ffn, FeedForward):
-            found[layer.ffn] = {"width": layer.ffn.d_ff}
+            layers[layer.ffn] = {"width": layer.ffn.d_ff}
         elif isinstance(layer.ffn, Experts):
             experts = {"experts": layer.ffn.n_experts, "expert_width": layer.ffn.d_expert}
-            found[layer.ffn] = experts
-    return list({tuple(one.items()): one for one in found.values()}.values())
+            layers[layer.ffn] = experts
+    return list({tuple(one.items()): one for one in layers.values()}.values())
 
 
 def _breaks(rule: EngineRule, values: Values) -> Any:  # noqa: ANN401 a scalar or (N,)
@@ -271,8 +271,8 @@ def _value(node: ast.expr, values: Values) -> Any:  # noqa: ANN401 a scalar or (
     if isinstance(node, ast.Tuple | ast.List):
         return [_value(one, values) for one in node.elts]
     if isinstance(node, ast.UnaryOp):
-        found = _value(node.operand, values)
-        return not found if isinstance(found, bool) else np.logical_not(found)
+        value = _value(node.operand, values)
+        return not value if isinstance(value, bool) else np.logical_not(value)
     if isinstance(node, ast.BinOp):
         return _OPERATORS[type(node.op)](_value(node.left, values), _value(node.right, values))
     if isinstance(node, ast.BoolOp):
@@ -291,10 +291,10 @@ def _compared(node: ast.Compare, values: Values) -> Any:  # noqa: ANN401 a scala
 def _joined(node: ast.BoolOp, values: Values) -> Any:  # noqa: ANN401 a scalar or (N,)
     """`and` and `or`; what a scalar decides is not looked at further."""
     is_or = isinstance(node.op, ast.Or)
-    found: Any = not is_or
+    value: Any = not is_or
     for part in node.values:
-        one = _value(part, values)
-        if isinstance(one, bool) and one is is_or:
+        operand = _value(part, values)
+        if isinstance(operand, bool) and operand is is_or:
             return is_or
-        found = np.logical_or(found, one) if is_or else np.logical_and(found, one)
-    return bool(found) if np.ndim(found) == 0 else found
+        value = np.logical_or(value, operand) if is_or else np.logical_and(value, operand)
+    return bool(value) if np.ndim(value) == 0 else value

@@ -301,9 +301,9 @@ def _times_together(
     steps = max(traffic.n_output_tokens, 1.0)
     n_rounds = steps / round_.yields
     come = _bursts(serving, table, traffic, running, parts, n_rounds)
-    found = prompts_that_come(running, come, n_polled=engine.n_polled_rounds)
-    found = running if traffic.n_waves == 1 else found
-    n_prompts = np.clip(found, 1.0, parts.most_prompts)
+    prompts = prompts_that_come(running, come, n_polled=engine.n_polled_rounds)
+    prompts = running if traffic.n_waves == 1 else prompts
+    n_prompts = np.clip(prompts, 1.0, parts.most_prompts)
     reading, n_chunks = parts.shape(n_prompts), parts.n_chunks
     prefill = serving.pass_time(table, reading)
     alone = n_chunks * (prefill.total_s + serving.prefill_host_s)
@@ -474,6 +474,6 @@ def drafting_s(
     """Passes of the drafter in one round (N,) [s]."""
     if not drafts.n_passes:
         return np.zeros(len(table))
-    one = PassShape(n_decoding=decoding.n_decoding, context=decoding.context)
-    timed = pass_time(drafts.drafter, table, one, serving.run_formats, serving.clock)
+    shape = PassShape(n_decoding=decoding.n_decoding, context=decoding.context)
+    timed = pass_time(drafts.drafter, table, shape, serving.run_formats, serving.clock)
     return drafts.n_passes * timed.total_s

@@ -142,11 +142,11 @@ def _grid(most: int, chunk: int, requests: RequestShape, role: str) -> _Grid:
 
 def _doubling(first: int, last: int) -> list[int]:
     """first, 2 first, 4 first, …, and last."""
-    found = []
+    sizes = []
     while first < last:
-        found.append(first)
+        sizes.append(first)
         first *= 2
-    return [*found, last]
+    return [*sizes, last]
 
 
 def _decode_times(

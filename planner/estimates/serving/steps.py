@@ -95,10 +95,10 @@ def added(timed: Iterable[Timed], *, weighs_errors: bool = False) -> FloatArray:
     """
     total: FloatArray = np.zeros(1)
     alike: dict[int, tuple[Grouping, FloatArray]] = {}
-    for one in timed:
-        among, often = one.timing.among, one.operation.n_times
-        often *= one.timing.error if weighs_errors else 1.0
-        spent = np.asarray(one.timing.seconds, dtype=float) * often
+    for operation in timed:
+        among, often = operation.timing.among, operation.operation.n_times
+        often *= operation.timing.error if weighs_errors else 1.0
+        spent = np.asarray(operation.timing.seconds, dtype=float) * often
         if among is None:
             total = total + spent
         else:
@@ -137,11 +137,11 @@ class PassTime:
 
         operations = tuple(
             replace(
-                one,
-                timing=replace(one.timing, among=alike(one.timing.among)),
+                operation,
+                timing=replace(operation.timing, among=alike(operation.timing.among)),
                 n_deployments=len(row),
             )
-            for one in self.operations
+            for operation in self.operations
         )
         return PassTime(
             total_s=self.total_s[row],
@@ -183,8 +183,8 @@ def pass_time(
     )
     same = grouping_of((table.n_tensor, halved.n_decoding, halved.n_prompts, halved.prompt_tokens))
     timed = tuple(
-        Timed(operation=one, timing=clock.timing(one, same), n_deployments=len(table))
-        for one in listed
+        Timed(operation=operation, timing=clock.timing(operation, same), n_deployments=len(table))
+        for operation in listed
     )
     outside = added(t for t in timed if t.operation.layer == OUTSIDE)
     layers = added(t for t in timed if t.operation.layer != OUTSIDE)
@@ -217,11 +217,11 @@ def _overlapped(timed: Sequence[Timed], work: PassShape, message_share: float) -
 
 
 def _by_part(timed: Sequence[Timed]) -> dict[Part, FloatArray]:
-    found: dict[Part, FloatArray] = {}
+    seconds: dict[Part, FloatArray] = {}
     for one in timed:
         part = one.operation.part
-        found[part] = found.get(part, np.zeros(1)) + one.total_s
-    return found
+        seconds[part] = seconds.get(part, np.zeros(1)) + one.total_s
+    return seconds
 
 
 def _has_messages(parts: dict[Part, FloatArray]) -> bool:

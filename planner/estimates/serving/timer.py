@@ -89,10 +89,12 @@ class Timer:
     @cached_property
     def drafts(self) -> list[Drafts | None]:
         """Ways to decode: without drafts, and with each number of them, if it can be drafted."""
-        model, asked = self.model, self.request.drafting
-        if asked is None or self.role == PREFILL or not has_drafter(model, asked.kind):
+        model, drafting = self.model, self.request.drafting
+        if drafting is None or self.role == PREFILL or not has_drafter(model, drafting.kind):
             return [rounds_of(model, None, 0, ())]
-        rounds = (drafts_of(model, asked.kind, n, asked.acceptance) for n in asked.lookaheads)
+        rounds = (
+            drafts_of(model, drafting.kind, n, drafting.acceptance) for n in drafting.lookaheads
+        )
         return [None, *rounds]
 
     def offered(
@@ -113,8 +115,8 @@ class Timer:
         can = starts(here, self.model, some, beyond=ground if is_known else None)
         if self.forbidden:  # those that this rule alone keeps from starting
             can = can & ~starts(replace(here, rules=(self.forbidden,)), self.model, some)
-        asked = some if chunks is None else replace(some, chunk_tokens=chunks)
-        return some, np.asarray(can & has_room(self.clock.engine, asked, drafts, self.role))
+        table = some if chunks is None else replace(some, chunk_tokens=chunks)
+        return some, np.asarray(can & has_room(self.clock.engine, table, drafts, self.role))
 
     def _ground(self, formats: ServedFormats, drafts: Drafts | None) -> Ground:
         loaded = as_run(self.model, formats, self.request.records.engine)

@@ -210,8 +210,8 @@ def _requests(arrays: _Arrays, sent: Sent) -> tuple[object, FIELDS]:
     ends, run = arrays.of(nobody.copy()), arrays.of(nobody.copy())
     integers = (_integers(n), ends, *(_integers(n) for _ in range(5)), run, _integers(n))
     given = (sent.n_input, sent.n_output, sent.of_class)
-    asked = ((sent.family, nobody), (sent.n_shared, nothing), (sent.priority, nothing))
-    alike = tuple(arrays.of(usual if it is None else it) for it, usual in asked)
+    optional = ((sent.family, nobody), (sent.n_shared, nothing), (sent.priority, nothing))
+    alike = tuple(arrays.of(usual if it is None else it) for it, usual in optional)
     return core.Requests(*map(arrays.of, given), alike, floats, integers), ends
 
 
@@ -267,12 +267,14 @@ def _is_watched(pool: PoolOfReplicas) -> bool:
 
 
 def _pool(arrays: _Arrays, pool: PoolOfReplicas, first_rank: int, first_replica: int) -> object:
-    one = pool.station
-    router, counted = ROUTERS.index(pool.router), (one.block_tokens, one.own_blocks)
-    numbers = (first_rank, pool.n_replicas, one.n_ranks, router, first_replica, *counted)
+    station = pool.station
+    router, counted = ROUTERS.index(pool.router), (station.block_tokens, station.own_blocks)
+    numbers = (first_rank, pool.n_replicas, station.n_ranks, router, first_replica, *counted)
     chances = arrays.of(pool.chances if pool.router == AT_RANDOM else np.zeros(0))
-    counts = _integers(pool.n_replicas * one.n_ranks), _integers(pool.n_replicas)
-    return core.Pool(numbers, (*_bytes(one), one.request_s, one.request_token_s), *counts, chances)
+    counts = _integers(pool.n_replicas * station.n_ranks), _integers(pool.n_replicas)
+    return core.Pool(
+        numbers, (*_bytes(station), station.request_s, station.request_token_s), *counts, chances
+    )
 
 
 def _links(scales: Sequence[float], n_replicas: int) -> object:
@@ -294,6 +296,6 @@ def _times(arrays: _Arrays, station: Station) -> object:
         lines = seconds[at] + inside[:, None] * (seconds[beyond] - seconds[at])
     grids, planes = [np.zeros(1)] * 3, np.zeros(1)
     if reading is not None:
-        asked = (reading.n_sequences, reading.prompt_tokens, reading.span_tokens)
-        grids, planes = [np.array(one, float) for one in asked], np.array(reading.seconds)
+        nodes = (reading.n_sequences, reading.prompt_tokens, reading.span_tokens)
+        grids, planes = [np.array(one, float) for one in nodes], np.array(reading.seconds)
     return core.Times(*map(arrays.of, (contexts, lines, *grids, planes)))

@@ -40,17 +40,19 @@ _drawn: dict[tuple[int, int], _Drawn] = {}
 
 def drawn(source: Source, seed: int, n: int) -> tuple[FloatArray, bool]:
     """The first n requests of a source, (3, N), and whether there are no more than these."""
-    one = _drawn.get((id(source), seed))
-    if one is None:
+    requests = _drawn.get((id(source), seed))
+    if requests is None:
         if sum(it.rows.shape[1] for it in _drawn.values()) > MOST_KEPT:
             _drawn.clear()
-        one = _drawn[id(source), seed] = _Drawn(source, source.requests(seed))
-    missing = n - one.rows.shape[1]
-    if missing > 0 and not one.is_over:
-        new = [(it.at_s, it.n_input, it.n_output) for it in islice(one.left, missing)]
-        one.rows = np.concatenate([one.rows, np.array(new, float).reshape(-1, 3).T], axis=1)
-        one.is_over = len(new) < missing
-    return one.rows[:, :n], one.is_over and n >= one.rows.shape[1]
+        requests = _drawn[id(source), seed] = _Drawn(source, source.requests(seed))
+    missing = n - requests.rows.shape[1]
+    if missing > 0 and not requests.is_over:
+        new = [(it.at_s, it.n_input, it.n_output) for it in islice(requests.left, missing)]
+        requests.rows = np.concatenate(
+            [requests.rows, np.array(new, float).reshape(-1, 3).T], axis=1
+        )
+        requests.is_over = len(new) < missing
+    return requests.rows[:, :n], requests.is_over and n >= requests.rows.shape[1]
 
 
 def seeds_of(n_sources: int, chance: random.Random) -> list[tuple[int, int]]:
@@ -70,16 +72,16 @@ def merged(
     Returns:
         When each comes [s] (N,), its tokens in and out (2, N), and the number of its source (N,).
     """
-    asked = [min(n, n // len(sources) + _FEWEST)] * len(sources)
+    counts = [min(n, n // len(sources) + _FEWEST)] * len(sources)
     while True:
-        parts = [drawn(*it) for it in zip(sources, seeds, asked, strict=True)]
+        parts = [drawn(*it) for it in zip(sources, seeds, counts, strict=True)]
         ends = [np.inf if is_over else rows[0, -1] for rows, is_over in parts]
         until_s = min(ends, default=np.inf)
         rows = np.concatenate([rows for rows, _ in parts], axis=1)
         known = rows[0] < until_s
-        if np.isinf(until_s) or known.sum() >= n or min(asked) > n:
+        if np.isinf(until_s) or known.sum() >= n or min(counts) > n:
             break
-        asked = (np.array(asked) * np.where(np.array(ends) <= until_s, 2, 1)).tolist()
+        counts = (np.array(counts) * np.where(np.array(ends) <= until_s, 2, 1)).tolist()
     numbers = np.repeat(np.arange(len(sources)), [rows.shape[1] for rows, _ in parts])
     order = np.argsort(rows[0], kind="stable")[:n]  # of what comes at once, the first class first
     return rows[0, order], rows[1:, order].astype(np.int64), numbers[order]

@@ -28,9 +28,9 @@ cdef class Heap:
     cdef whole[::1] key, one, keys
     cdef whole n
     @cython.locals(n=whole, i=whole, at=whole, up=whole)
-    cdef void push(self, whole key, whole one) noexcept
+    cdef void push(self, whole key, whole item) noexcept
     cdef whole first(self) noexcept
-    @cython.locals(n=whole, key=whole, one=whole, at=whole, down=whole)
+    @cython.locals(n=whole, key=whole, item=whole, at=whole, down=whole)
     cdef void drop(self) noexcept
 
 @cython.final
@@ -41,7 +41,7 @@ cdef class Times:
     cdef double step_s, slope_s, left
     @cython.locals(at=whole, inside=double, rise=double, low=double)
     cdef double step(self, whole n, double context) noexcept
-    @cython.locals(at=whole, inside=double, found=double)
+    @cython.locals(at=whole, inside=double, seconds=double)
     cdef double reading(self, double n, double tokens, double span) noexcept
     @cython.locals(j=whole, k=whole, below=whole, beyond=whole, right=double, down=double, near=double, far=double, n=whole, row=whole, other=whole)
     cdef double plane(self, whole at, double tokens, double span) noexcept
@@ -97,7 +97,7 @@ cdef class Tree:
     @cython.locals(node=whole, parent=whole)
     cdef bint lose(self) noexcept
 
-@cython.locals(found=whole[::1], i=whole)
+@cython.locals(copy=whole[::1], i=whole)
 cdef whole[::1] longer(whole[::1] values)
 
 @cython.final
@@ -200,7 +200,7 @@ cdef class Rank:
     cdef whole part_of(self, whole request, whole budget) noexcept
     @cython.locals(request=whole)
     cdef void parts_read(self, whole last, whole part) noexcept
-    @cython.locals(found=whole, at=whole, i=whole)
+    @cython.locals(pages=whole, at=whole, i=whole)
     cdef whole growth(self, whole k) noexcept
     @cython.locals(free=whole, k=whole, at=whole)
     cdef whole fitting(self, whole most) noexcept
@@ -222,7 +222,7 @@ cdef class Rank:
     cdef whole needs(self, whole request) noexcept
     @cython.locals(last=whole, i=whole)
     cdef whole last(self) noexcept
-    cdef whole later(self, whole one, whole other) noexcept
+    cdef whole later(self, whole first, whole other) noexcept
     @cython.locals(ends=whole, i=whole, filled=whole)
     cdef void evict(self, whole request) noexcept
     @cython.locals(cached=whole, known=whole)
@@ -281,7 +281,7 @@ cdef class Pool:
     cdef double[::1] chances
     @cython.locals(rank=whole, best=whole, one=whole)
     cdef whole choose(self) noexcept
-    @cython.locals(n=whole, chosen=whole, least=whole, start=whole, i=whole, one=whole)
+    @cython.locals(n=whole, chosen=whole, least=whole, start=whole, i=whole, number=whole)
     cdef whole replica(self) noexcept
     cdef void count(self, whole rank, whole by) noexcept
     @cython.locals(n_blocks=whole)

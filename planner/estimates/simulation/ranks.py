@@ -136,18 +136,18 @@ class Heap:
         keys: of each request what it has to be, by its number; NOBODY of who is in no heap.
     """
 
-    def __init__(self, key: Integers, one: Integers, keys: Integers) -> None:
-        self.key, self.one, self.keys = key, one, keys
+    def __init__(self, key: Integers, item: Integers, keys: Integers) -> None:
+        self.key, self.one, self.keys = key, item, keys
         self.n = 0
 
-    def push(self, key: int, one: int) -> None:
+    def push(self, key: int, item: int) -> None:
         if self.n == len(self.key):
             # what stands takes half of it at most; nothing is written where it was not read yet
             n, self.n = self.n, 0
             for i in range(n):
                 if self.keys[self.one[i]] == self.key[i]:
                     self.push(self.key[i], self.one[i])
-        self.keys[one] = key
+        self.keys[item] = key
         at = self.n
         self.n += 1
         while at > 0:
@@ -158,7 +158,7 @@ class Heap:
             self.one[at] = self.one[up]
             at = up
         self.key[at] = key
-        self.one[at] = one
+        self.one[at] = item
 
     def first(self) -> int:
         """The least key that stands; there is one."""
@@ -170,7 +170,7 @@ class Heap:
         """Forget the least."""
         self.n -= 1
         n = self.n
-        keys, key, one = self.key, self.key[n], self.one[n]
+        keys, key, item = self.key, self.key[n], self.one[n]
         at, down = 0, 1
         while down < n:
             if down + 1 < n and keys[down + 1] < keys[down]:
@@ -182,7 +182,7 @@ class Heap:
             at = down
             down = 2 * at + 1
         keys[at] = key
-        self.one[at] = one
+        self.one[at] = item
 
 
 class Times:
@@ -230,15 +230,15 @@ class Times:
     def reading(self, n: float, tokens: float, span: float) -> float:
         """What a pass takes longer that reads so many tokens of prompts beside n decodes [s]."""
         if len(self.sequences) == 1:
-            found = self.plane(0, tokens, span)
+            seconds = self.plane(0, tokens, span)
         else:
             at = self.n_at = cell(self.sequences, n, self.n_at)
             inside = (n - self.sequences[at]) / (self.sequences[at + 1] - self.sequences[at])
-            found = self.plane(at, tokens, span)
+            seconds = self.plane(at, tokens, span)
             if inside != 0.0:
-                found += inside * (self.plane(at + 1, tokens, span) - found)
+                seconds += inside * (self.plane(at + 1, tokens, span) - seconds)
         # beyond the grid planes go on, some of them below nothing
-        return found if found > 0.0 else 0.0
+        return seconds if seconds > 0.0 else 0.0
 
     def plane(self, at: int, tokens: float, span: float) -> float:
         j, k, below, beyond = 0, 0, 0, 0
@@ -528,10 +528,10 @@ class Tree:
 
 
 def longer(values: Integers) -> Integers:
-    found = array("q", bytes(16 * len(values) + 512))
+    copy = array("q", bytes(16 * len(values) + 512))
     for i in range(len(values)):
-        found[i] = values[i]
-    return found
+        copy[i] = values[i]
+    return copy
 
 
 class Rank:
@@ -1083,13 +1083,13 @@ class Rank:
             return 0
         if self.block == 1:
             return k * self.n_left
-        found = (k // self.block) * self.n_left
+        pages = (k // self.block) * self.n_left
         at = self.rounds % self.block
         at = self.block - at if at else 0
         for i in range(k % self.block):  # noqa: B007 compiled as a number
-            found += self.phases[at]
+            pages += self.phases[at]
             at = at - 1 if at else self.block - 1
-        return found
+        return pages
 
     def fitting(self, most: int) -> int:
         """Passes for which there are blocks, up to so many; one before prompts are kept."""
@@ -1278,13 +1278,13 @@ class Rank:
                 last = self.later(last, self.stack[i])
         return self.later(last, self.read.first) if self.n_reading else last
 
-    def later(self, one: int, other: int) -> int:
+    def later(self, first: int, other: int) -> int:
         """Of two requests the one that is last by priority, and then by its coming."""
-        if one == NOBODY or self.log.priority[other] > self.log.priority[one]:
+        if first == NOBODY or self.log.priority[other] > self.log.priority[first]:
             return other
-        if self.log.priority[other] < self.log.priority[one]:
-            return one
-        return other if self.log.ready_s[other] > self.log.ready_s[one] else one
+        if self.log.priority[other] < self.log.priority[first]:
+            return first
+        return other if self.log.ready_s[other] > self.log.ready_s[first] else first
 
     def evict(self, request: int) -> None:
         """Take the place of a request that runs."""
@@ -1655,11 +1655,11 @@ class Pool:
         if self.router == LEAST_PRESENT:
             least, start = self.of_replica[chosen], chosen
             for i in range(1, n):
-                one = start + i
-                if one >= n:
-                    one -= n
-                if self.of_replica[one] < least:
-                    chosen, least = one, self.of_replica[one]
+                number = start + i
+                if number >= n:
+                    number -= n
+                if self.of_replica[number] < least:
+                    chosen, least = number, self.of_replica[number]
         self.next_one = chosen + 1
         return chosen
 

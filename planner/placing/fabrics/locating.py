@@ -79,8 +79,8 @@ def locate(posed: PosedOnNodes, counts: Counts) -> tuple[LocatedOnNodes, ...]:
     replicas = [one for one, n in taken for _ in range(n)]
     parts = _packed(posed, replicas) or _given(posed, counts, replicas)
     return tuple(
-        LocatedOnNodes(configuration=one, parts=tuple(mine))
-        for (one, _), mine in zip(replicas, parts, strict=True)
+        LocatedOnNodes(configuration=config, parts=tuple(mine))
+        for (config, _), mine in zip(replicas, parts, strict=True)
     )
 
 
@@ -92,8 +92,8 @@ def _packed(posed: PosedOnNodes, replicas: Sequence[Bound]) -> list[list[Part]] 
     left = _Left([node for unit in posed.units for node in unit.nodes])
     largest = [(-max(one.pieces), -len(one.pieces)) for one in patterns]
     order = sorted(range(len(replicas)), key=largest.__getitem__)
-    found = {i: left.taken(patterns[i], replicas[i][1]) for i in order}
-    return None if not all(found.values()) else [found[i] for i in range(len(replicas))]
+    parts = {i: left.taken(patterns[i], replicas[i][1]) for i in order}
+    return None if not all(parts.values()) else [parts[i] for i in range(len(replicas))]
 
 
 class _Left:
@@ -101,7 +101,7 @@ class _Left:
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
-        self._free = [sorted(node.free, key=lambda one: one[1]) for node in nodes]
+        self._free = [sorted(node.free, key=lambda pair: pair[1]) for node in nodes]
 
     def taken(self, pattern: NodePattern, leaf: int) -> list[Part]:
         """Parts of a replica, which has them from now on; none where there is no room."""
@@ -173,49 +173,49 @@ def _given(posed: PosedOnNodes, counts: Counts, replicas: Sequence[Bound]) -> It
     held = zip(posed.staged, counts.copies[n_given : n_given + len(posed.staged)], strict=True)
     stages = [one for one, n in held for _ in range(n)]
     whole = [one for one in replicas if one[0].pattern.span != STAGE]
-    asked: dict[int, dict[Piece, int]] = defaultdict(lambda: defaultdict(int))
+    needs: dict[int, dict[Piece, int]] = defaultdict(lambda: defaultdict(int))
     given = zip(posed.given, counts.copies[:n_given], strict=True)
     for u, piece, n in (*((u, it, n) for (u, it), n in given), *_of_one(posed, (*stages, *whole))):
-        asked[u][piece] += n
-    ready = _ready(posed, asked)
+        needs[u][piece] += n
+    ready = _ready(posed, needs)
     of_stage: dict[int, list[Part]] = defaultdict(list)
     for one, leaf in stages:
         of_stage[id(one)] += _of_pieces(one, leaf, ready)
-    for one, leaf in replicas:
-        if one.pattern.span == STAGE:
-            yield [of_stage[id(one)].pop(0) for _ in one.pattern.pieces]
+    for config, leaf in replicas:
+        if config.pattern.span == STAGE:
+            yield [of_stage[id(config)].pop(0) for _ in config.pattern.pieces]
         else:
-            yield _of_pieces(one, leaf, ready)
+            yield _of_pieces(config, leaf, ready)
 
 
 def _of_one(posed: PosedOnNodes, bound: Sequence[Bound]) -> Iterator[tuple[int, Piece, int]]:
     """Pieces that only one unit gives, which have no column: its number, and how many."""
-    for one, leaf in bound:
-        for piece, n in _together(one, leaf):
+    for config, leaf in bound:
+        for piece, n in _together(config, leaf):
             if piece in posed.sources:
                 yield posed.sources[piece], piece, n
 
 
-def _of_pieces(one: NodeConfiguration, leaf: int, ready: dict[Piece, list[Part]]) -> list[Part]:
+def _of_pieces(config: NodeConfiguration, leaf: int, ready: dict[Piece, list[Part]]) -> list[Part]:
     """Parts for the pieces that lie together, taken out of those that are ready."""
     dealt = (
-        _dealt(ready[piece], n, own_nodes=one.pattern.own_nodes)
-        for piece, n in _together(one, leaf)
+        _dealt(ready[piece], n, own_nodes=config.pattern.own_nodes)
+        for piece, n in _together(config, leaf)
     )
     return [part for parts in dealt for part in parts]
 
 
-def _together(one: NodeConfiguration, leaf: int) -> list[tuple[Piece, int]]:
+def _together(config: NodeConfiguration, leaf: int) -> list[tuple[Piece, int]]:
     """The pieces that lie together, in the order of ranks, with how many of each."""
-    n_of = Counter(one.pattern.pieces_together)
-    return [(piece, n_of[piece.size]) for piece in pieces_of(one.pattern, leaf)]
+    n_of = Counter(config.pattern.pieces_together)
+    return [(piece, n_of[piece.size]) for piece in pieces_of(config.pattern, leaf)]
 
 
-def _ready(posed: PosedOnNodes, asked: dict[int, dict[Piece, int]]) -> dict[Piece, list[Part]]:
+def _ready(posed: PosedOnNodes, needs: dict[int, dict[Piece, int]]) -> dict[Piece, list[Part]]:
     """Pieces on devices, in the order of nodes."""
     ready: dict[Piece, list[Part]] = defaultdict(list)
-    for u in sorted(asked):
-        for piece, part in _parts(posed.units[u], asked[u]):
+    for u in sorted(needs):
+        for piece, part in _parts(posed.units[u], needs[u]):
             ready[piece].append(part)
     order = {id(node): i for i, node in enumerate(n for u in posed.units for n in u.nodes)}
     for parts in ready.values():
@@ -223,14 +223,14 @@ def _ready(posed: PosedOnNodes, asked: dict[int, dict[Piece, int]]) -> dict[Piec
     return ready
 
 
-def _parts(unit: Unit, asked: dict[Piece, int]) -> list[tuple[Piece, Part]]:
+def _parts(unit: Unit, needs: dict[Piece, int]) -> list[tuple[Piece, Part]]:
     if len(unit.abilities) > 1:
-        return matched(unit.nodes[0], asked)
+        return matched(unit.nodes[0], needs)
     left = {node.name: [name for name, _ in node.free] for node in unit.nodes}
     nodes = {node.name: node for node in unit.nodes}
     placed = []
-    for piece in sorted(asked, key=lambda one: -one.size):
-        for _ in range(asked[piece]):
+    for piece in sorted(needs, key=lambda pair: -pair.size):
+        for _ in range(needs[piece]):
             fitting = [name for name, names in left.items() if len(names) >= piece.size]
             if not fitting:
                 raise SolverError(f"no node has room for a piece of {piece.size} devices")
@@ -238,12 +238,12 @@ def _parts(unit: Unit, asked: dict[Piece, int]) -> list[tuple[Piece, Part]]:
             taken, left[fullest] = left[fullest][: piece.size], left[fullest][piece.size :]
             placed.append((piece, Part(node=nodes[fullest], devices=tuple(taken))))
     order = {node.name: i for i, node in enumerate(unit.nodes)}
-    return sorted(placed, key=lambda one: order[one[1].node.name])
+    return sorted(placed, key=lambda pair: order[pair[1].node.name])
 
 
-def matched(node: Node, asked: dict[Piece, int]) -> list[tuple[Piece, Part]]:
+def matched(node: Node, needs: dict[Piece, int]) -> list[tuple[Piece, Part]]:
     """Pieces of one node on devices that meet their needs."""
-    pieces = [piece for piece, n in asked.items() for _ in range(n)]
+    pieces = [piece for piece, n in needs.items() for _ in range(n)]
     slots = [i for i, piece in enumerate(pieces) for _ in range(piece.size)]
     # the least able devices first, so that the able ones are left to those who need them
     able = sorted(range(len(node.free)), key=lambda d: node.free[d][1])

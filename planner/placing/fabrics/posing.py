@@ -82,9 +82,9 @@ def _bound(configurations: Sequence[NodeConfiguration], room: Room, *, hands_ove
         hands_over: whether links of leaves limit caches: who hands over then lies in one leaf.
     """
     return [
-        (one, leaf)
-        for one in configurations
-        for leaf in room.leaves(one.pattern, is_bound=hands_over and one.role != TOGETHER)
+        (config, leaf)
+        for config in configurations
+        for leaf in room.leaves(config.pattern, is_bound=hands_over and config.role != TOGETHER)
     ]
 
 
@@ -126,19 +126,19 @@ def _fill(
             apart[piece].append(j)
             rows.use(rows.apart(j), j, 1)
     stages: Counter[NodeConfiguration] = Counter()
-    for one, leaf in (*staged, *taken):
-        j, is_staged = len(most), one.pattern.span == STAGE
+    for config, leaf in (*staged, *taken):
+        j, is_staged = len(most), config.pattern.span == STAGE
         if is_staged and leaf == ANYWHERE:  # it takes stages, they take the pieces
-            rows.use(rows.stages(one), j, one.pattern.n_stages)
-            most.append(stages[one] // one.pattern.n_stages)
+            rows.use(rows.stages(config), j, config.pattern.n_stages)
+            most.append(stages[config] // config.pattern.n_stages)
             continue
-        pieces = pieces_of(one.pattern, leaf)
+        pieces = pieces_of(config.pattern, leaf)
         if is_staged:  # all pieces of a stage are alike
-            pieces = dict.fromkeys(pieces, one.pattern.n_across)
+            pieces = dict.fromkeys(pieces, config.pattern.n_across)
         most.append(min(sum(rows.most(u, p) for u in givers[p]) // n for p, n in pieces.items()))
         if is_staged:
-            rows.use(rows.stages(one), j, -1)
-            stages[one] += most[-1]
+            rows.use(rows.stages(config), j, -1)
+            stages[config] += most[-1]
         for piece, n in pieces.items():
             if piece in sources:
                 rows.take(j, sources[piece], piece, n)
@@ -182,8 +182,8 @@ def preferred(patterns: Sequence[NodePattern]) -> FloatArray:
     return (
         np.array(
             [
-                (len(one.pieces) - 1, one.span in (STAGE, POOL), one.n_inside > max(one.pieces))
-                for one in patterns
+                (len(cut.pieces) - 1, cut.span in (STAGE, POOL), cut.n_inside > max(cut.pieces))
+                for cut in patterns
             ],
             dtype=float,
         )

@@ -66,11 +66,11 @@ class StandingShards:
             for name, ability in node.free
         }
         self._shards: dict[tuple[int, Sharding], dict[int, list[tuple[int, str, Ability]]]] = {}
-        for number, one in enumerate(standing):
-            for rank, name in enumerate(one.devices):
+        for number, replica in enumerate(standing):
+            for rank, name in enumerate(replica.devices):
                 if name in home:
                     n, ability = home[name]
-                    of_rank = self._shards.setdefault((n, one.sharding), defaultdict(list))
+                    of_rank = self._shards.setdefault((n, replica.sharding), defaultdict(list))
                     of_rank[rank].append((number, name, ability))
 
     def __call__(self, node: int, sharding: Sharding) -> dict[int, list[tuple[int, str, Ability]]]:
@@ -147,19 +147,19 @@ def locate_repair(posed: RepairOnNodes, counts: Counts) -> tuple[LocatedOnNodes,
     for bound, n in zip((*posed.parts, *posed.taken), counts.copies, strict=True):
         if not isinstance(bound, Bound) or not n:
             continue
-        one = posed.offers[bound.offer].configuration
+        config = posed.offers[bound.offer].configuration
         if bound.stage >= 0:
-            stages[bound.offer, bound.stage] += _assembled(one.pattern, bound, n, stock)
-        elif one.pattern.span == STAGE:  # stages come before replicas
-            held = [stages[bound.offer, k] for k in range(one.pattern.n_stages)]
+            stages[bound.offer, bound.stage] += _assembled(config.pattern, bound, n, stock)
+        elif config.pattern.span == STAGE:  # stages come before replicas
+            held = [stages[bound.offer, k] for k in range(config.pattern.n_stages)]
             rows = zip(
                 *(sorted(some, key=lambda row: row.standing)[:n] for some in held), strict=True
             )
             wholes = [tuple(part for row in whole for part in row.parts) for whole in rows]
-            located += [LocatedOnNodes(configuration=one, parts=parts) for parts in wholes]
+            located += [LocatedOnNodes(configuration=config, parts=parts) for parts in wholes]
         else:
-            replicas = _assembled(one.pattern, bound, n, stock)
-            located += [LocatedOnNodes(configuration=one, parts=it.parts) for it in replicas]
+            replicas = _assembled(config.pattern, bound, n, stock)
+            located += [LocatedOnNodes(configuration=config, parts=it.parts) for it in replicas]
     return tuple(located)
 
 
@@ -181,10 +181,10 @@ def _stock(posed: RepairOnNodes, copies: Sequence[int]) -> dict[Bound, list[_Sto
     for n, pieces in sorted(laid.items()):
         node = posed.inventory.nodes[n]
         free = tuple(one for one in node.free if one[0] not in used[n])
-        for one, names in _filled(posed.offers, replace(node, free=free), pieces):
+        for piece, names in _filled(posed.offers, replace(node, free=free), pieces):
             laid_on = Part(node=node, devices=names)
-            found = _Stocked(standing=one.standing, place=one.piece.place, part=laid_on)
-            stock[one.piece.bound].append(found)
+            stocked = _Stocked(standing=piece.standing, place=piece.piece.place, part=laid_on)
+            stock[piece.piece.bound].append(stocked)
     return stock
 
 
@@ -214,11 +214,11 @@ def _keep(
             if ability == shards.ability and name not in used
         }
         free = [one for one in pieces if not one.devices[rank - one.first]]
-        free.sort(key=lambda one: one.standing not in stands)
-        for one in free[:n]:
-            standing = one.standing if one.standing in stands else next(iter(stands))
-            one.devices[rank - one.first] = stands.pop(standing)
-            used.add(one.devices[rank - one.first])
+        free.sort(key=lambda piece: piece.standing not in stands)
+        for piece in free[:n]:
+            standing = piece.standing if piece.standing in stands else next(iter(stands))
+            piece.devices[rank - piece.first] = stands.pop(standing)
+            used.add(piece.devices[rank - piece.first])
 
 
 def _filled(
@@ -226,18 +226,18 @@ def _filled(
 ) -> Iterator[tuple[_Laid, tuple[str, ...]]]:
     """The pieces of a node with all their devices, what they have not yet of its free ones."""
 
-    def missing(one: _Laid) -> Piece:
-        need = offers[one.piece.bound.offer].pattern.need
-        return Piece(size=one.devices.count(""), kind=node.kind, need=need, leaf=ANYWHERE)
+    def missing(piece: _Laid) -> Piece:
+        need = offers[piece.piece.bound.offer].pattern.need
+        return Piece(size=piece.devices.count(""), kind=node.kind, need=need, leaf=ANYWHERE)
 
-    asked = Counter(one for one in map(missing, pieces) if one.size)
+    needs = Counter(one for one in map(missing, pieces) if one.size)
     ready: dict[Piece, list[Part]] = defaultdict(list)
-    for piece, part in matched(node, asked):
+    for piece, part in matched(node, needs):
         ready[piece].append(part)
-    for one in pieces:
-        wanted = missing(one)
+    for laid in pieces:
+        wanted = missing(laid)
         names = iter(ready[wanted].pop(0).devices if wanted.size else ())
-        yield one, tuple(name or next(names) for name in one.devices)
+        yield laid, tuple(name or next(names) for name in laid.devices)
 
 
 def _assembled(

@@ -149,23 +149,23 @@ class _Posing:
     def add_shards(self) -> list[Shards]:
         """Rows and columns of shards that stay, and of those that are loaded beside them."""
         added: list[Shards] = []
-        for one, offer in self._shards():
-            node, columns = self.inventory.nodes[one.node], one.pieces
-            abilities = self.has.abilities(one.node, offer.sharding, one.ranks[0])
+        for shards, offer in self._shards():
+            node, columns = self.inventory.nodes[shards.node], shards.pieces
+            abilities = self.has.abilities(shards.node, offer.sharding, shards.ranks[0])
             for ability in (None, *(a for a in abilities if a.meets(offer.pattern.need))):
-                j, text = len(self.most), f"{node.name} ranks {one.ranks} of {columns}"
-                row = self.rows.row((columns, one.ranks), f"shards {text}")
+                j, text = len(self.most), f"{node.name} ranks {shards.ranks} of {columns}"
+                row = self.rows.row((columns, shards.ranks), f"shards {text}")
                 self.rows.entries[row, j] -= 1
                 if ability is None:
                     self.most.append(sum(self.most[k] for k in columns))
-                    self.loaded.append(offer.shard_bytes * len(one.ranks))
+                    self.loaded.append(offer.shard_bytes * len(shards.ranks))
                 else:
-                    key = (one.node, offer.sharding, one.ranks, ability)
+                    key = (shards.node, offer.sharding, shards.ranks, ability)
                     stands = self.rows.row(key, f"stands {text}", abilities[ability])
                     self.rows.entries[stands, j] += 1
                     self.most.append(abilities[ability])
                     self.loaded.append(0.0)
-                added.append(replace(one, ability=ability))
+                added.append(replace(shards, ability=ability))
             for k in columns:
                 self.rows.entries[row, k] += 1
         return added

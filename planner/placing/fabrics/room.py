@@ -242,19 +242,19 @@ class Rows(Resources):
             self._apart[given] = self.add(f"apart {given}", 0)
         return self._apart[given]
 
-    def stages(self, one: NodeConfiguration) -> int:
+    def stages(self, config: NodeConfiguration) -> int:
         """The row that says that no more stages of a replica are taken than leaves hold."""
-        if id(one) not in self._stages:
-            name = f"stages {len(self._stages)} of {one.pattern.kind_name}"
-            self._stages[id(one)] = self.add(name, 0)
-        return self._stages[id(one)]
+        if id(config) not in self._stages:
+            name = f"stages {len(self._stages)} of {config.pattern.kind_name}"
+            self._stages[id(config)] = self.add(name, 0)
+        return self._stages[id(config)]
 
     def add_units(self, given: Sequence[tuple[int, Piece]], sources: dict[Piece, int]) -> None:
         """The rows of each unit, for the pieces that it may give."""
-        asked: dict[int, list[Piece]] = defaultdict(list)
+        wanted: dict[int, list[Piece]] = defaultdict(list)
         for u, piece in [*given, *((u, piece) for piece, u in sources.items())]:
-            asked[u].append(piece)
-        for u, pieces in sorted(asked.items()):
+            wanted[u].append(piece)
+        for u, pieces in sorted(wanted.items()):
             unit = self.units[u]
             if len(unit.abilities) == 1 and unit.nodes[0].kind not in self.uneven:
                 self._add_alike(u, pieces)

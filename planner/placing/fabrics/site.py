@@ -85,11 +85,11 @@ class Fabric:
     ) -> None:
         self.name = spec.name
         self.graph = graph
-        found = _free(inventory(graph), spec.name)
+        free = _free(inventory(graph), spec.name)
         if costs is not None:
-            found = recosted(found, costs)
+            free = recosted(free, costs)
         most = most_devices or MOST_DEVICES
-        self.ground = Ground(inventory=found, bases=_bases(spec, found), most_devices=most)
+        self.ground = Ground(inventory=free, bases=_bases(spec, free), most_devices=most)
 
     @property
     def inventory(self) -> Inventory:
@@ -134,17 +134,17 @@ class Fabric:
             in_part: whether some of them are of use where time ends: then each has its part of it.
         """
         wires = {kind: wire_of(self.ground, kind) for kind in self.inventory.kinds}
-        asked = [
+        searches = [
             (model, served, runtime, kind)
             for model, served in enumerate(models)
             for runtime in served.runtimes
             for kind in self.inventory.kinds
         ]
-        found: list[NodeConfiguration] = []
+        configurations: list[NodeConfiguration] = []
         known: dict[tuple[int, Kind], list[NodeConfiguration]] = {}
         is_cut = False
         for n_left, (model, served, runtime, kind) in zip(
-            range(len(asked), 0, -1), asked, strict=True
+            range(len(searches), 0, -1), searches, strict=True
         ):
             # each has some in time, or nothing is placed of a model
             with share(1.0 / n_left if in_part else 1.0):
@@ -152,14 +152,14 @@ class Fabric:
                 several, fits = served.several, (kind, self.ground)
                 made = configurations_of(runtime, model, *fits, mine, several=several, whole=whole)
                 ends = wires[kind], served.n_output_tokens
-                new = [one for it in made if (one := handed(it, roles, *ends)) is not None]
+                new = [config for it in made if (config := handed(it, roles, *ends)) is not None]
                 mine += new
-                found += new
+                configurations += new
                 is_cut |= is_over()
         every = OfferedOnNodes(
             ground=self.ground,
-            configurations=tuple(found),
-            of_all_beliefs=tuple(found),
+            configurations=tuple(configurations),
+            of_all_beliefs=tuple(configurations),
             several=np.array([served.several for served in models]),
             by_latency=by_latency,
             is_cut=is_cut,
@@ -286,19 +286,19 @@ def configurations_of(
         yield from new
 
 
-def _beaten(found: Sequence[NodeConfiguration], domain: Domain) -> Beaten:
+def _beaten(configurations: Sequence[NodeConfiguration], domain: Domain) -> Beaten:
     """What copies of other replicas outdo on a domain, as `undominated` compares them."""
     n, is_far = np.arange(domain.ground.most_devices + 1), domain.span in (STAGE, POOL)
     n_held, size = np.maximum(1, n // domain.per_node), np.minimum(n, domain.per_node)
     rates, in_leaf = {belief: np.zeros(len(n)) for belief in BELIEFS}, dict[Shape, float]()
-    for one in sorted(found, key=lambda one: one.output_tokens_per_s):
-        span, pieces, rate = one.pattern.span, one.pattern.pieces, one.output_tokens_per_s
-        if domain.need.meets(one.pattern.need) and (span in (NODE, POOL) or not is_far):
-            is_larger = (n > one.n_devices) & (n_held >= len(pieces))  # nor over more nodes
+    for config in sorted(configurations, key=lambda one: one.output_tokens_per_s):
+        span, pieces, rate = config.pattern.span, config.pattern.pieces, config.output_tokens_per_s
+        if domain.need.meets(config.pattern.need) and (span in (NODE, POOL) or not is_far):
+            is_larger = (n > config.n_devices) & (n_held >= len(pieces))  # nor over more nodes
             served = rate * is_larger * (n_held * (size // max(pieces)) // len(pieces))
-            rates |= {it: np.maximum(rates[it], served) for it in one.beliefs}
+            rates |= {it: np.maximum(rates[it], served) for it in config.beliefs}
         if span == LEAF and is_far:
-            in_leaf[one.pattern.shape] = rate
+            in_leaf[config.pattern.shape] = rate
     shapes = {one for one, rate in in_leaf.items() if rates[BELIEFS[0]][math.prod(one)] >= rate}
     return Beaten(shapes=shapes, rates=rates)
 
@@ -312,37 +312,40 @@ def graph_in(spec: PoolSpec | GraphSpec, state: State | None) -> nx.Graph[Any]:
     return with_state(pool_graph(spec) if isinstance(spec, PoolSpec) else graph_of(spec), state)
 
 
-def _free(found: Inventory, name: str) -> Inventory:
-    if found.n_free:
-        return found
+def _free(inventory: Inventory, name: str) -> Inventory:
+    if inventory.n_free:
+        return inventory
     remedy = "free some, or leave them out of the state"
-    fact = f"has no free device: all {found.n_devices} are taken"
+    fact = f"has no free device: all {inventory.n_devices} are taken"
     raise RequestError([Problem(where=name, fact=fact, remedy=remedy)])
 
 
-def _bases(spec: PoolSpec | GraphSpec, found: Inventory) -> dict[Kind, ClusterSpec]:
+def _bases(spec: PoolSpec | GraphSpec, inventory: Inventory) -> dict[Kind, ClusterSpec]:
     """The cluster of each kind, as if all of it were well."""
     if isinstance(spec, PoolSpec):
         of_group = {group.name: group.cluster for group in spec.groups}
-        return {kind: of_group[kind.group] for kind in found.kinds}
-    return {kind: _base(kind, spec.devices[kind.device], found, spec.name) for kind in found.kinds}
+        return {kind: of_group[kind.group] for kind in inventory.kinds}
+    return {
+        kind: _base(kind, spec.devices[kind.device], inventory, spec.name)
+        for kind in inventory.kinds
+    }
 
 
-def _base(kind: Kind, device: DeviceSpec, found: Inventory, name: str) -> ClusterSpec:
+def _base(kind: Kind, device: DeviceSpec, inventory: Inventory, name: str) -> ClusterSpec:
     """The cluster of a kind of a graph: what its edges say is attained."""
-    able = found.abilities(kind)
+    able = inventory.abilities(kind)
     finite = [one.scale_up_bytes_per_s for one in able if one.scale_up_bytes_per_s < float("inf")]
     widest = max(finite, default=1.0)
     if kind.hbm_bytes:
         device = replace(device, hbm_bytes=kind.hbm_bytes)
     fabric = NodesFabric(
         n_nodes=1,
-        n_devices_per_node=max(node.n_devices for node in found.nodes_of(kind)),
+        n_devices_per_node=max(node.n_devices for node in inventory.nodes_of(kind)),
         scale_up_bytes_per_s=widest,
-        scale_up_latency_s=found.scale_up_s.get(kind, 0.0),
+        scale_up_latency_s=inventory.scale_up_s.get(kind, 0.0),
         scale_up_fraction=1.0,
         scale_out_bytes_per_s=max((one.nic_bytes_per_s for one in able), default=0.0) or widest,
-        scale_out_latency_s=found.scale_out_s.get(kind, 0.0),
+        scale_out_latency_s=inventory.scale_out_s.get(kind, 0.0),
         scale_out_fraction=1.0,
         activation_network="tree",
         bulk_network="tree",

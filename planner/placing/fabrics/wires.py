@@ -62,11 +62,11 @@ def uplinks_of(graph: nx.Graph[Any], ground: Ground) -> dict[int, Uplink]:
             bytes_per_s=fraction[leaf]
             * sum(
                 float(edge["bytes_per_s"])
-                for switch in sorted(found)
+                for switch in sorted(links)
                 for _, edge in links_of(graph, switch, SPINE)
             ),
         )
-        for leaf, found in switches.items()
+        for leaf, links in switches.items()
     }
 
 
@@ -85,20 +85,20 @@ def tight_uplinks(
     tokens = [one.n_output_tokens for one in aim.wanted]
     most_each: dict[str, dict[Kind, float]] = {PREFILL: {}, DECODE: {}}
     per_token: dict[int, float] = {}
-    for one in apart:
-        bytes_per_token = one.handed_bytes / tokens[one.model]
-        per_token[one.model] = max(per_token.get(one.model, 0.0), bytes_per_token)
-        kind, of_kind = one.pattern.kind, most_each[one.role]
-        each = one.output_tokens_per_s * bytes_per_token / one.n_devices
+    for config in apart:
+        bytes_per_token = config.handed_bytes / tokens[config.model]
+        per_token[config.model] = max(per_token.get(config.model, 0.0), bytes_per_token)
+        kind, of_kind = config.pattern.kind, most_each[config.role]
+        each = config.output_tokens_per_s * bytes_per_token / config.n_devices
         of_kind[kind] = max(of_kind.get(kind, 0.0), each)
-    asked = math.inf
+    need = math.inf
     if aim.objective not in ("throughput", "share"):
         demands = (one.demand_tokens_per_s or 0.0 for one in aim.wanted)
-        asked = math.fsum(rate * per_token.get(m, 0.0) for m, rate in enumerate(demands))
+        need = math.fsum(rate * per_token.get(m, 0.0) for m, rate in enumerate(demands))
     return {
         leaf: link
         for leaf, link in uplinks.items()
-        if min(asked, _most_sent(inventory, leaf, most_each)) > link.bytes_per_s
+        if min(need, _most_sent(inventory, leaf, most_each)) > link.bytes_per_s
     }
 
 

@@ -54,19 +54,19 @@ class AccountOffers:
         for alike in self._known[key]:
             n_kept = sum(one.tpot_s <= most_tpot_s for one in alike)
             some = [*alike[max(0, n_kept - 1) : n_kept + N_BEYOND], alike[-1]]
-            for one in dict.fromkeys(some):
-                if id(one) not in self._stations:
-                    self._stations[id(one)] = self.station_of(one, domain)
-                yield one, self._stations[id(one)]
+            for config in dict.fromkeys(some):
+                if id(config) not in self._stations:
+                    self._stations[id(config)] = self.station_of(config, domain)
+                yield config, self._stations[id(config)]
 
     def _alike(self, domain: Domain) -> Iterator[list[NodeConfiguration]]:
         """Replicas of each shape, by ascending batches."""
         for by_batch in self.runtimes:
-            found: dict[Hashable, list[NodeConfiguration]] = {}
+            groups: dict[Hashable, list[NodeConfiguration]] = {}
             for runtime in by_batch:
                 for one in runtime.on_nodes(0, domain, Beaten()):
-                    found.setdefault((one.pattern.shape, one.engine), []).append(one)
-            yield from found.values()
+                    groups.setdefault((one.pattern.shape, one.engine), []).append(one)
+            yield from groups.values()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -132,31 +132,31 @@ def _layouts(
     request: PlacementRequest, wish: Serve, cluster: ClusterSpec, n_longest_tokens: int
 ) -> AccountOffers:
     """Layouts at each batch, prompts gathered for a prefill or as they come."""
-    asked = layout_request(request, wish, cluster)
+    for_layouts = layout_request(request, wish, cluster)
 
-    def station_of(one: NodeConfiguration, domain: Domain) -> Station:
-        deployment = one.deployment()
+    def station_of(config: NodeConfiguration, domain: Domain) -> Station:
+        deployment = config.deployment()
         assert isinstance(deployment, Deployment)
-        on_it = replace(asked, cluster=domain.cluster)
+        on_it = replace(for_layouts, cluster=domain.cluster)
         return layout_station(on_it, deployment, n_longest_tokens)
 
     runtimes = [
         [
-            Roofline(request=replace(asked, batches=(batch,), prefill_batches=prompts))
-            for batch in asked.batches
+            Roofline(request=replace(for_layouts, batches=(batch,), prefill_batches=prompts))
+            for batch in for_layouts.batches
         ]
-        for prompts in dict.fromkeys((_AS_IT_COMES, asked.prefill_batches))
+        for prompts in dict.fromkeys((_AS_IT_COMES, for_layouts.prefill_batches))
     ]
-    return AccountOffers(runtimes=runtimes, station_of=station_of, usual=asked.workload)
+    return AccountOffers(runtimes=runtimes, station_of=station_of, usual=for_layouts.workload)
 
 
 def _rows(table: Table, usual: Workload) -> AccountOffers:
     """Rows of requests of some lengths: with those of smaller batches a curve of times."""
 
-    def station_of(one: NodeConfiguration, domain: Domain) -> Station:
-        assert isinstance(one.choice, DeploymentRow)
-        return table_station(table.rows, one.choice)
+    def station_of(config: NodeConfiguration, domain: Domain) -> Station:
+        assert isinstance(config.choice, DeploymentRow)
+        return table_station(table.rows, config.choice)
 
-    by_batch = sorted(table.rows, key=lambda one: one.batch)
+    by_batch = sorted(table.rows, key=lambda row: row.batch)
     runtimes = [[replace(table, rows=(one,), roles=(TOGETHER,)) for one in by_batch]]
     return AccountOffers(runtimes=runtimes, station_of=station_of, usual=usual)

@@ -27,7 +27,7 @@ def fleet(
     engine: str | Sequence[str] | None = None,
     *,
     on_round: Callable[[Round], None] | None = None,
-    **asked: Any,  # noqa: ANN401
+    **keywords: Any,  # noqa: ANN401
 ) -> FleetPlan:
     """Choose pools of replicas for traffic, provably cheapest, and try them by simulation.
 
@@ -37,7 +37,7 @@ def fleet(
         cluster: what may serve, as `place` takes it, where the traffic says nothing of it.
         engine: `vllm`, `sglang`, `trtllm`; of several each replica has the best.
         on_round: called with each solution and what the simulation says of it.
-        asked: further arguments of `asking.fleet_request`: `roles`, `limits`, …
+        keywords: further arguments of `asking.fleet_request`: `roles`, `limits`, …
 
     Raises:
         RequestError: it cannot be asked; every problem is listed.
@@ -45,7 +45,7 @@ def fleet(
         OutOfTimeError: the time limit ended before a first fleet.
         SolverError: provers contradict each other.
     """
-    return find(_request(traffic, cluster, engine, asked), on_round=on_round)
+    return find(_request(traffic, cluster, engine, keywords), on_round=on_round)
 
 
 @arguments_checked(ranges="later")
@@ -58,12 +58,12 @@ def fleet_staircase(
     highest_per_s: float,
     workers: int = 1,
     on_step: Callable[[Step], None] | None = None,
-    **asked: Any,  # noqa: ANN401
+    **keywords: Any,  # noqa: ANN401
 ) -> FleetStaircase:
     """The least rent over traffic, step by step, with each breakpoint proved.
 
     Args:
-        traffic, cluster, engine, asked: as `fleet` takes them; the classes keep their shares.
+        traffic, cluster, engine, keywords: as `fleet` takes them; the classes keep their shares.
         lowest_per_s, highest_per_s: requests of all classes together [1/s].
         workers: processes.
         on_step: called with each step as it is proved.
@@ -74,7 +74,7 @@ def fleet_staircase(
     from planner.placing.fleets.choosing.staircase import staircase
 
     return staircase(
-        _request(traffic, cluster, engine, asked),
+        _request(traffic, cluster, engine, keywords),
         lowest_per_s=lowest_per_s,
         highest_per_s=highest_per_s,
         workers=workers,
@@ -86,9 +86,9 @@ def _request(
     traffic: SaidTraffic,
     cluster: AnySite | None,
     engine: str | Sequence[str] | None,
-    asked: dict[str, Any],
+    given: dict[str, Any],
 ) -> FleetRequest:
-    keywords = conformed(asked, fleet_request, without=_OWN)
+    keywords = conformed(given, fleet_request, without=_OWN)
     return fleet_request(_traffic_of(traffic), site=cluster, engines=engine, **keywords)
 
 

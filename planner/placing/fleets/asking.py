@@ -103,7 +103,7 @@ def fleet_request(
     Raises:
         RequestError: it cannot be asked; every problem is listed.
     """
-    found = Collected(
+    wrong = Collected(
         problems=[
             *traffic_problems(traffic.classes, traffic.shown),
             *_contradictions(traffic, {"--topology": site, "--state": state, "--count": counts}),
@@ -112,13 +112,13 @@ def fleet_request(
     names = named_engines(engines)
     said = zip(OF_FLEETS, (batches, chunks, confidence, roles), strict=True)
     values = {option: _text(value) for option, value in said if value is not None}
-    found.problems += engine_problems(names, values)
-    supplied = found.collect(partial(_supplied, traffic, site, state, counts, devices or {}))
-    wanted = found.collect(
+    wrong.problems += engine_problems(names, values)
+    supplied = wrong.collect(partial(_supplied, traffic, site, state, counts, devices or {}))
+    wanted = wrong.collect(
         partial(_roles, traffic, roles, connector, prefill=prefill_devices, decode=decode_devices)
     )
-    found.problems += unknown_kinds(prices or {}, [supplied.site] if supplied else [])
-    heed(found.problems)
+    wrong.problems += unknown_kinds(prices or {}, [supplied.site] if supplied else [])
+    heed(wrong.problems)
     assert supplied is not None
     request = FleetRequest(
         site=priced(supplied.site, prices or {}),
@@ -162,13 +162,13 @@ def _contradictions(traffic: FleetTraffic, said: Mapping[str, object]) -> Iterat
 
 def engine_problems(names: Sequence[str], said: Mapping[str, str] = NOTHING) -> list[Problem]:
     """Runtimes that fleets do not take, options without effect, and engines that there are not."""
-    found = Collected()
+    wrong = Collected()
     for name in names:
         refused = list(misplaced({"--engine": name}, (name,), COMMAND))
-        found.problems += refused or misplaced(said, (name,), COMMAND)
+        wrong.problems += refused or misplaced(said, (name,), COMMAND)
         if family_of(name) == ENGINES:
-            found.collect(partial(load_engine, name))
-    return found.problems
+            wrong.collect(partial(load_engine, name))
+    return wrong.problems
 
 
 def _supplied(
@@ -255,13 +255,13 @@ def _rows(request: FleetRequest, site: Fabric) -> Iterator[DeploymentTable]:
         RequestError: a class has none, or a table cannot be read.
     """
     wishes = tuple(
-        Serve(model=model, workload=one.lengths.usual)
-        for one in request.classes
-        for model in one.models
+        Serve(model=model, workload=traffic.lengths.usual)
+        for traffic in request.classes
+        for model in traffic.models
     )
     for name in filter(is_table, request.engines):
-        asked = PlacementRequest(site=request.site, models=wishes, engines=(name,))
-        yield asked_rows(load_table(name), asked, site)
+        placement = PlacementRequest(site=request.site, models=wishes, engines=(name,))
+        yield asked_rows(load_table(name), placement, site)
 
 
 def _count_problems(request: FleetRequest, site: Fabric) -> Iterator[Problem]:

@@ -95,7 +95,7 @@ class Capacities:
     _shares: dict[tuple[str, str], float] = field(default_factory=dict)
     _samples: dict[tuple[str, int, int], Sample] = field(default_factory=dict)
 
-    def largest(self, one: Judged, most: float, least: float = 0.0) -> float | None:
+    def largest(self, pool: Judged, most: float, least: float = 0.0) -> float | None:
         """Requests a second of a replica within all goals, between two rates; None out of time.
 
         It is looked for where the last of the stream was, as a share of what no scheduler exceeds,
@@ -106,11 +106,11 @@ class Capacities:
             least: 0, or a rate at which it keeps its goals.
         """
         low, high, step = least, most, _STEP
-        key = one.stream.name, one.station.role
+        key = pool.stream.name, pool.station.role
         at = self._shares.get(key, _FIRST) * most
         while high - low > PRECISION * high and high > _NEARLY_NONE * most:
             at = min(max(at, low + PRECISION * high / 2.0), high * (1.0 - PRECISION / 2.0))
-            carried = self.carries(one, at)
+            carried = self.carries(pool, at)
             if carried is None:
                 return None
             low, high = (at, high) if carried else (low, at)
@@ -121,30 +121,30 @@ class Capacities:
             self._shares[key] = low / most
         return low
 
-    def carries(self, one: Judged, rate_per_s: float) -> bool | None:
+    def carries(self, pool: Judged, rate_per_s: float) -> bool | None:
         """Whether replicas that each get so many requests a second keep all goals."""
-        n = one.pool(rate_per_s)
-        spread = one.stream.rate_per_s / (n * rate_per_s)
+        n = pool.pool(rate_per_s)
+        spread = pool.stream.rate_per_s / (n * rate_per_s)
         for share in SHORTER:
             if is_over():
                 return None
-            asked = self.n_requests if share == 1.0 else int(share * self.n_requests)
-            verdict = self._verdict(one, n, spread, asked, is_whole=share == 1.0)
+            n_requests = self.n_requests if share == 1.0 else int(share * self.n_requests)
+            verdict = self._verdict(pool, n, spread, n_requests, is_whole=share == 1.0)
             if verdict is not None:
                 return verdict
         return True
 
     def _verdict(
-        self, one: Judged, n: int, spread: float, n_requests: int, *, is_whole: bool
+        self, pool: Judged, n: int, spread: float, n_requests: int, *, is_whole: bool
     ) -> bool | None:
         """Whether goals are kept in a run of so many requests; None where it is not sure."""
         n_first, n_last = int(WARM_UP_SHARE * n_requests), int(WIND_DOWN_SHARE * n_requests)
         n_counted = n_requests - n_first - n_last
         for _ in range(_MOST_RUNS):
-            sample = self._sample(one.stream, n_first, n_counted, n_last, one.station.role)
+            sample = self._sample(pool.stream, n_first, n_counted, n_last, pool.station.role)
             if not sample.counted.any():
                 return True if is_whole else None
-            run = Run(one.goals, sample, self._served(one, sample, n, spread), spread)
+            run = Run(pool.goals, sample, self._served(pool, sample, n, spread), spread)
             verdict = run.kept() if is_whole else run.surely_kept()
             if not verdict:
                 return verdict
@@ -158,7 +158,7 @@ class Capacities:
             n_requests = n_first + n_counted + n_last
         return True
 
-    def late(self, one: Judged, some: float) -> list[float]:
+    def late(self, pool: Judged, some: float) -> list[float]:
         """Of each goal, the share of its requests that is late where a pool gets its stream.
 
         Args:
@@ -166,14 +166,14 @@ class Capacities:
         """
         n = int(some * self.n_requests)
         n_first, n_last = (int(it * n) for it in (WARM_UP_SHARE, WIND_DOWN_SHARE))
-        sample = self._sample(one.stream, n_first, n - n_first - n_last, n_last, one.station.role)
-        run = Run(one.goals, sample, self._served(one, sample, one.n_most, 1.0), 1.0)
-        return [run.late_share(it) for it in one.goals]
+        sample = self._sample(pool.stream, n_first, n - n_first - n_last, n_last, pool.station.role)
+        run = Run(pool.goals, sample, self._served(pool, sample, pool.n_most, 1.0), 1.0)
+        return [run.late_share(it) for it in pool.goals]
 
     def alone_s(self, stream: Stream, station: Station, quantity: str, share: float) -> float:
         """A percentile of requests of which each is alone [s]."""
         goals: list[Goal] = []
-        one = Judged(stream=stream, station=station, goals=goals, router=AT_RANDOM, n_most=1)
+        pool = Judged(stream=stream, station=station, goals=goals, router=AT_RANDOM, n_most=1)
         n_last = int(WIND_DOWN_SHARE * self.n_requests)
         sample = self._sample(stream, 0, self.n_requests - n_last, n_last, station.role)
         first = sample.only(np.arange(len(sample.arrived_s)) < _N_ALONE)
@@ -183,13 +183,13 @@ class Capacities:
             member=first.member,
             counted=np.ones_like(first.counted),
         )
-        served = self._served(one, apart, 1, 1.0, counts_gaps=quantity == ITL)
+        served = self._served(pool, apart, 1, 1.0, counts_gaps=quantity == ITL)
         run = Run((), apart, served, 1.0)
         return run.percentile_s(quantity, share)
 
     def _served(
         self,
-        one: Judged,
+        judged: Judged,
         sample: Sample,
         n: int,
         spread: float,
@@ -199,9 +199,9 @@ class Capacities:
         """A pool serves a sample, spread over so many times its time."""
         self.n_served += 1
         pool = PoolOfReplicas(
-            station=one.station,
+            station=judged.station,
             n_replicas=n,
-            router=one.router,
+            router=judged.router,
             chances=np.random.default_rng(self.seed).random(len(sample.arrived_s)),
         )
         sent = Sent(
@@ -215,9 +215,9 @@ class Capacities:
             [pool],
             _ROUTE,
             sent,
-            n_classes=len(one.stream.classes),
+            n_classes=len(judged.stream.classes),
             edges=edges_of(sample.counted).tolist(),
-            counts_gaps=counts_gaps or any(it.quantity == ITL for it in one.goals),
+            counts_gaps=counts_gaps or any(it.quantity == ITL for it in judged.goals),
         )
 
     def _sample(
@@ -243,10 +243,10 @@ class Capacities:
             whole = Sample(arrived_s=at_s, tokens=tokens, member=place[number], counted=counted)
             read = (tokens[0] > stream.above_tokens) & (tokens[0] <= stream.upto_tokens)
             several = (tokens[1] > 1) | (role != DECODE)
-            found = whole.only((whole.member >= 0) & read & several)
+            sample = whole.only((whole.member >= 0) & read & several)
             parts = np.array([*stream.part_of.values()])
-            chances = np.random.default_rng(self.seed).random(len(found.member))
-            self._samples[key] = found.only(chances < parts[found.member])
+            chances = np.random.default_rng(self.seed).random(len(sample.member))
+            self._samples[key] = sample.only(chances < parts[sample.member])
         return self._samples[key]
 
 

@@ -29,10 +29,10 @@ LEAST_FLOW = 1e-9
 """Of thousands of tokens a second, below which a route is rounding."""
 
 
-def on_nodes(one: AnyConfiguration) -> NodeConfiguration:
+def on_nodes(config: AnyConfiguration) -> NodeConfiguration:
     """A configuration, that is on nodes."""
-    assert isinstance(one.pattern, NodePattern)
-    return one  # type: ignore[return-value] # its pattern is
+    assert isinstance(config.pattern, NodePattern)
+    return config  # type: ignore[return-value] # its pattern is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -81,18 +81,18 @@ class Chosen:
     @property
     def shares(self) -> list[float]:
         """Of each stream, the part of what it is asked for that it serves (G,)."""
-        found = [1.0] * len(self.market.streams)
+        fractions = [1.0] * len(self.market.streams)
         aside = choice_of(self.market.streams).aside
         assert self.solution.answer is not None
         copies = self.solution.answer.copies[self.posed.program.n_columns :]
         most = self.program.column_most
         for k, i in enumerate(aside):
             n_parts = 1 if most is None else most[self.posed.program.n_columns + k]
-            found[i] = 1.0 - copies[k] / float(n_parts)
-        return found
+            fractions[i] = 1.0 - copies[k] / float(n_parts)
+        return fractions
 
-    def origin(self, one: NodeConfiguration) -> NodeConfiguration:
-        return self.origins[id(one)]
+    def origin(self, config: NodeConfiguration) -> NodeConfiguration:
+        return self.origins[id(config)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -171,12 +171,12 @@ class PlannedFleet:
     def ways_of(self, stream: Stream) -> Iterator[Way]:
         return (one for one in self.ways if self.pools[one.pool].stream is stream)
 
-    def pools_of(self, one: TrafficClass) -> Iterator[PlannedPool]:
+    def pools_of(self, traffic: TrafficClass) -> Iterator[PlannedPool]:
         """Pools that serve some of a class."""
         return (
             pool
             for pool in self.pools
-            if any(other.name == one.name for other in pool.stream.classes)
+            if any(other.name == traffic.name for other in pool.stream.classes)
         )
 
     @property
@@ -198,14 +198,14 @@ def planned(chosen: Chosen) -> PlannedFleet:
     pools = tuple(
         PlannedPool(
             name=name,
-            stream=streams[one.model],
-            configuration=one,
+            stream=streams[config.model],
+            configuration=config,
             n_replicas=n,
             share=share,
-            rates_per_s={name: share * rate for name, rate in sent[one.model].items()},
+            rates_per_s={name: share * rate for name, rate in sent[config.model].items()},
             router=chosen.market.request.router,
         )
-        for name, (one, n), share in zip(names, replicas, shares, strict=True)
+        for name, (config, n), share in zip(names, replicas, shares, strict=True)
     )
     return PlannedFleet(chosen=chosen, pools=pools, ways=ways)
 
@@ -220,32 +220,34 @@ def _sent(chosen: Chosen, ways: Sequence[Way]) -> list[dict[str, float]]:
     for one, share in zip(streams, of_stream, strict=True):
         for unit, part in zip(one.units, one.parts, strict=True):
             of_unit[unit] = of_unit.get(unit, 0.0) + share * part
-    found: list[dict[str, float]] = []
-    for one in streams:
+    sent: list[dict[str, float]] = []
+    for stream in streams:
         rates: dict[str, float] = {}
-        for unit, part in zip(one.units, one.parts, strict=True):
-            name, rate = one.rate_of_unit[unit]
+        for unit, part in zip(stream.units, stream.parts, strict=True):
+            name, rate = stream.rate_of_unit[unit]
             comes = rate * chosen.factors.get(name, 1.0) * part / (of_unit[unit] or 1.0)
             rates[name] = rates.get(name, 0.0) + comes
-        found.append(rates)
-    return found
+        sent.append(rates)
+    return sent
 
 
 def _ways(chosen: Chosen) -> tuple[Way, ...]:
     """Who sends what where: of each stream its share of all that comes, as capacities are."""
     streams, replicas = chosen.market.streams, chosen.replicas
-    found = [
-        Way(pool=i, then=None, share=n * one.output_tokens_per_s)
-        for i, (one, n) in enumerate(replicas)
-        if one.role == TOGETHER
+    routes = [
+        Way(pool=i, then=None, share=n * config.output_tokens_per_s)
+        for i, (config, n) in enumerate(replicas)
+        if config.role == TOGETHER
     ]
     for (i, j), rate in _flows(chosen).items():
-        found.append(Way(pool=i, then=j, share=rate))
+        routes.append(Way(pool=i, then=j, share=rate))
     total = [0.0] * len(streams)
-    for way in found:
+    for way in routes:
         total[replicas[way.pool][0].model] += way.share
     part = [share / rate if rate else 0.0 for share, rate in zip(chosen.shares, total, strict=True)]
-    return tuple(replace(way, share=way.share * part[replicas[way.pool][0].model]) for way in found)
+    return tuple(
+        replace(way, share=way.share * part[replicas[way.pool][0].model]) for way in routes
+    )
 
 
 def _name(stream: Stream, role: str) -> str:
@@ -255,11 +257,11 @@ def _name(stream: Stream, role: str) -> str:
 def numbered(words: Sequence[str]) -> list[str]:
     """Names, with a number where several have the same."""
     counts: dict[str, int] = {}
-    found = []
+    names = []
     for word in words:
         counts[word] = counts.get(word, 0) + 1
-        found.append(word if words.count(word) == 1 else f"{word} {counts[word]}")
-    return found
+        names.append(word if words.count(word) == 1 else f"{word} {counts[word]}")
+    return names
 
 
 def _flows(chosen: Chosen) -> dict[tuple[int, int], float]:
@@ -268,15 +270,15 @@ def _flows(chosen: Chosen) -> dict[tuple[int, int], float]:
     if network is None:
         return {}
     numbers = {id(one): i for i, (one, _) in enumerate(chosen.replicas)}
-    found: dict[tuple[int, int], float] = {}
+    flows: dict[tuple[int, int], float] = {}
     pairs = zip(network.prefill.tolist(), network.decode.tolist(), chosen.flows, strict=True)
     for p, d, rate in pairs:
         if rate <= LEAST_FLOW:
             continue
         ends = [columns.configurations[int(columns.which[j - columns.n_parts])] for j in (p, d)]
         key = numbers[id(ends[0])], numbers[id(ends[1])]
-        found[key] = found.get(key, 0.0) + rate / KTOKEN
-    return found
+        flows[key] = flows.get(key, 0.0) + rate / KTOKEN
+    return flows
 
 
 def n_devices(pools: Sequence[PlannedPool]) -> int:

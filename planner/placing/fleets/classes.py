@@ -68,11 +68,11 @@ def traffic_problems(classes: Sequence[TrafficClass], shown: str) -> Iterator[Pr
         yield Problem(where=shown or "traffic", fact="has no class", remedy="write `[[class]]`")
     yield from _name_problems([one.name for one in classes], shown)
     yield from _models_alike(model for one in classes for model in one.models)
-    for index, one in enumerate(classes):
+    for index, traffic in enumerate(classes):
         said = Spoken(shown=shown, index=index)
-        yield from _class_problems(one, said)
-        wrong = [*_impossible_lengths(one.lengths, said)]
-        yield from wrong or _length_problems(one, said)
+        yield from _class_problems(traffic, said)
+        wrong = [*_impossible_lengths(traffic.lengths, said)]
+        yield from wrong or _length_problems(traffic, said)
 
 
 def _name_problems(names: Sequence[str], shown: str) -> Iterator[Problem]:
@@ -93,26 +93,31 @@ def _models_alike(models: Iterable[AnyModel]) -> Iterator[Problem]:
             yield Problem(where="--model", value=model.name, fact=fact, remedy=remedy)
 
 
-def _class_problems(one: TrafficClass, said: Spoken) -> Iterator[Problem]:
-    if not one.models:
+def _class_problems(traffic: TrafficClass, said: Spoken) -> Iterator[Problem]:
+    if not traffic.models:
         remedy = "name one, like `llama-3.1-70b`; of several any may serve it"
         yield Problem(**said.at("--model"), fact="names no model", remedy=remedy)
     low, high, words = RANGES["request/s"]
-    if not low <= one.rate_per_s <= high:
+    if not low <= traffic.rate_per_s <= high:
         fact = f"is no rate of requests, {words}"
         yield Problem(
-            **said.at("--rate"), value=f"{one.rate_per_s:g}", fact=fact, remedy="write `8 req/s`"
+            **said.at("--rate"),
+            value=f"{traffic.rate_per_s:g}",
+            fact=fact,
+            remedy="write `8 req/s`",
         )
-    yield from _arrival_problems(one, said)
-    for problem in target_problems(one.targets, "", ""):
+    yield from _arrival_problems(traffic, said)
+    for problem in target_problems(traffic.targets, "", ""):
         yield Problem(**said.at("--targets"), value=problem.value, fact=problem.fact)
-    if one.goodput is not None and one.goodput == GoodputTarget(share=one.goodput.share):
+    if traffic.goodput is not None and traffic.goodput == GoodputTarget(
+        share=traffic.goodput.share
+    ):
         place, remedy = said.at("--goodput"), "add one, like `ttft<2s`"
         yield Problem(**place, fact="has no limits", remedy=remedy)
 
 
-def _arrival_problems(one: TrafficClass, said: Spoken) -> Iterator[Problem]:
-    arrivals, place = one.arrivals, said.at("--arrivals")
+def _arrival_problems(traffic: TrafficClass, said: Spoken) -> Iterator[Problem]:
+    arrivals, place = traffic.arrivals, said.at("--arrivals")
     if arrivals.pattern == REPLAYED and (
         arrivals.trace is None or not arrivals.trace.duration_s > 0.0
     ):
@@ -138,22 +143,22 @@ def _impossible_lengths(lengths: Lengths, said: Spoken) -> Iterator[Problem]:
             yield Problem(**place, fact=fact, remedy=remedy)
 
 
-def _length_problems(one: TrafficClass, said: Spoken) -> Iterator[Problem]:
+def _length_problems(traffic: TrafficClass, said: Spoken) -> Iterator[Problem]:
     """Lengths that models, targets or cuts do not go with."""
-    yield from length_problems(one.models, one.lengths, asked_by=said.asked_by("--model"))
-    if one.lengths.most_output_tokens < 2:
+    yield from length_problems(traffic.models, traffic.lengths, asked_by=said.asked_by("--model"))
+    if traffic.lengths.most_output_tokens < 2:
         fact = "is of tokens after the first, and no answer of this class has any"
-        for target in one.targets:
+        for target in traffic.targets:
             if target.quantity in _BETWEEN_TOKENS:
                 place = said.at(target.option)
                 yield Problem(**place, fact=fact, remedy="leave it out")
-        if one.goodput is not None and one.goodput.tpot_s is not None:
+        if traffic.goodput is not None and traffic.goodput.tpot_s is not None:
             yield Problem(**said.at("--goodput"), value="tpot", fact=fact, remedy="leave it out")
-    yield from _cut_problems(one, said)
+    yield from _cut_problems(traffic, said)
 
 
-def _cut_problems(one: TrafficClass, said: Spoken) -> Iterator[Problem]:
-    cuts, longest = one.cuts, one.lengths.most_input_tokens
+def _cut_problems(traffic: TrafficClass, said: Spoken) -> Iterator[Problem]:
+    cuts, longest = traffic.cuts, traffic.lengths.most_input_tokens
     place, value = (
         said.at("--cuts"),
         str(cuts) if isinstance(cuts, str) else ",".join(map(str, cuts)),

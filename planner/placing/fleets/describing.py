@@ -28,14 +28,14 @@ from planner.verifier.fleets.trials import with_outcome
 from planner.verifier.simulation.outcomes import FleetOutcome
 
 
-def fleet_plan(asked: FleetRequest, one: Confirmed, began_s: float) -> FleetPlan:
+def fleet_plan(request: FleetRequest, confirmed: Confirmed, began_s: float) -> FleetPlan:
     """The answer.
 
     Args:
-        asked: the request, its classes at their full rates.
-        one: what serves it.
+        request: the request, its classes at their full rates.
+        confirmed: what serves it.
     """
-    fleet, chosen = one.fleet, one.fleet.chosen
+    fleet, chosen = confirmed.fleet, confirmed.fleet.chosen
     located, n_columns = chosen.posed.located(chosen.counts), chosen.program.n_columns
     order = [pool.configuration for pool in fleet.pools]
     recipes = tuple(
@@ -45,13 +45,13 @@ def fleet_plan(asked: FleetRequest, one: Confirmed, began_s: float) -> FleetPlan
     numbers = [next(i for i, c in enumerate(order) if c is it.configuration) for it in located]
     replicas = tuple(_replicas(fleet, located, numbers))
     plan = FleetPlan(
-        request=asked,
+        request=request,
         title="",
         recipes=recipes,
         replicas=replicas,
-        pools=tuple(_pools(asked, fleet, numbers)),
+        pools=tuple(_pools(request, fleet, numbers)),
         handovers=tuple(_handovers(fleet)),
-        classes=tuple(_classes(asked, one)),
+        classes=tuple(_classes(request, confirmed)),
         kinds=(),
         certificate=certificate_of(
             Placed(
@@ -63,13 +63,13 @@ def fleet_plan(asked: FleetRequest, one: Confirmed, began_s: float) -> FleetPlan
             ),
             RENT,
             began_s=began_s,
-            options=asked.options,
+            options=request.options,
         ),
         fluid_usd_per_hour=None,
-        simulated=one.outcome.simulated,
-        rounds=one.rounds,
+        simulated=confirmed.outcome.simulated,
+        rounds=confirmed.rounds,
     )
-    return with_outcome(plan, _outcome(asked, one))
+    return with_outcome(plan, _outcome(request, confirmed))
 
 
 def _replicas(
@@ -77,14 +77,16 @@ def _replicas(
 ) -> Iterator[Replica]:
     pools = fleet.pools
     seen = [0] * len(pools)
-    for one, recipe in zip(located, numbers, strict=True):
+    for replica, recipe in zip(located, numbers, strict=True):
         pool = pools[recipe]
-        yield replica_of(one, f"{pool.name}/{seen[recipe]}", pool.stream.model.name, recipe)
+        yield replica_of(replica, f"{pool.name}/{seen[recipe]}", pool.stream.model.name, recipe)
         seen[recipe] += 1
 
 
-def _pools(asked: FleetRequest, fleet: PlannedFleet, numbers: Sequence[int]) -> Iterator[FleetPool]:
-    named = alike_names(asked.classes, sharing=asked.sharing)
+def _pools(
+    request: FleetRequest, fleet: PlannedFleet, numbers: Sequence[int]
+) -> Iterator[FleetPool]:
+    named = alike_names(request.classes, sharing=request.sharing)
     then = {way.pool: way.then for way in fleet.ways if way.then is not None}
     for i, pool in enumerate(fleet.pools):
         after = then.get(i)
@@ -134,18 +136,18 @@ def _handovers(fleet: PlannedFleet) -> Iterator[FleetHandover]:
         )
 
 
-def _classes(asked: FleetRequest, one: Confirmed) -> Iterator[ServedClass]:
+def _classes(request: FleetRequest, confirmed: Confirmed) -> Iterator[ServedClass]:
     """What serves each class, and how much of it; the account says what it gets and costs."""
-    streams = reversed(one.fleet.streams)  # of several models the first one's counts
+    streams = reversed(confirmed.fleet.streams)  # of several models the first one's counts
     models = {each.name: s.model.name for s in streams for each in s.classes}
-    named = alike_names(asked.classes, sharing=asked.sharing)
-    for it in asked.classes:
+    named = alike_names(request.classes, sharing=request.sharing)
+    for it in request.classes:
         name = named[it.name]
         yield ServedClass(
             name=it.name,
             model=models.get(name, it.model.name),
             rate_per_s=it.rate_per_s,
-            served_fraction=one.served.get(name, 1.0) if name in models else 0.0,
+            served_fraction=confirmed.served.get(name, 1.0) if name in models else 0.0,
             n_input_tokens=it.lengths.mean_input_tokens,
             n_output_tokens=it.lengths.mean_output_tokens,
             percentiles=(),
@@ -155,9 +157,9 @@ def _classes(asked: FleetRequest, one: Confirmed) -> Iterator[ServedClass]:
         )
 
 
-def _outcome(asked: FleetRequest, one: Confirmed) -> FleetOutcome:
+def _outcome(request: FleetRequest, confirmed: Confirmed) -> FleetOutcome:
     """What became of each class that is served, by its own name."""
-    had = {it.name: it for it in one.outcome.classes}
-    named = alike_names(asked.classes, sharing=asked.sharing)
+    had = {it.name: it for it in confirmed.outcome.classes}
+    named = alike_names(request.classes, sharing=request.sharing)
     mine = [replace(had[alike], name=own) for own, alike in named.items() if alike in had]
-    return replace(one.outcome, classes=tuple(mine))
+    return replace(confirmed.outcome, classes=tuple(mine))

@@ -40,19 +40,19 @@ def usual_engines(classes: Sequence[TrafficClass], site: Fabric) -> tuple[str, .
     """Those that can start a model of the classes on a kind whose kernels were measured."""
     models = {model.name: model for one in classes for model in one.models}.values()
     clusters = site.clusters.values()
-    found = {name for model in models for one in clusters for name in engines_of(model, one)}
-    return tuple(name for name in ENGINES if name in found)
+    engines = {name for model in models for one in clusters for name in engines_of(model, one)}
+    return tuple(name for name in ENGINES if name in engines)
 
 
 def unserved(classes: Sequence[TrafficClass], site: Fabric, shown: str) -> Iterator[Problem]:
     """Classes without a model that an engine starts there, where no engine is named."""
     devices = ", ".join(dict.fromkeys(one.device.name for one in site.clusters.values()))
-    for index, one in enumerate(classes):
+    for index, traffic in enumerate(classes):
         clusters = site.clusters.values()
-        if any(engines_of(model, each) for model in one.models for each in clusters):
+        if any(engines_of(model, each) for model in traffic.models for each in clusters):
             continue
         place = Spoken(shown=shown, index=index).at("--model")
-        for model in one.models:
+        for model in traffic.models:
             fact = "no engine starts it: it names no repository"
             remedy = "name one: `--engine vllm`"
             if model.repository:
@@ -129,18 +129,18 @@ class Fitting:
 
         What only some of its models, kinds or engines refuse is remarked.
         """
-        found: list[Problem] = []
+        reasons: list[Problem] = []
         refused = {model.name: self._asked(model) for model in self._models()}
-        for index, one in enumerate(self.request.classes):
+        for index, traffic in enumerate(self.request.classes):
             said = Spoken(shown=shown, index=index)
-            if any(self.ways[model.name] for model in one.models):
-                found += self._without_room(one, said)
+            if any(self.ways[model.name] for model in traffic.models):
+                reasons += self._without_room(traffic, said)
             else:
-                found += (problem for model in one.models for problem in refused[model.name])
+                reasons += (problem for model in traffic.models for problem in refused[model.name])
         for problem in (problem for problems in refused.values() for problem in problems):
-            if problem not in found:
+            if problem not in reasons:
                 remark(problem, once=f"{problem.where} {problem.fact}")
-        return found
+        return reasons
 
     def _models(self) -> list[Architecture]:
         models = {
@@ -160,7 +160,7 @@ class Fitting:
         return refused.problems
 
     def _askable(self, model: Architecture, engine: str, kind: Kind) -> Askable:
-        asked, cluster = self.request, self.site.clusters[kind]
+        whole, cluster = self.request, self.site.clusters[kind]
         fabric = cluster.fabric
         assert isinstance(fabric, NodesFabric)
         n_nodes = -(-self._most_devices // fabric.n_devices_per_node)
@@ -168,13 +168,13 @@ class Fitting:
         machines = machines_of(cluster, engine)
         request = from_fields(
             engine_request,
-            asked,
+            whole,
             model=model,
             cluster=cluster,
             machines=machines,
             workload=_SHORTEST,
             hit_fraction=0.0,
-            targets=Targets(quality_loss_fraction=asked.quality_loss_fraction),
+            targets=Targets(quality_loss_fraction=whole.quality_loss_fraction),
             objective="throughput",
             prefer="objective",
         )
@@ -184,23 +184,23 @@ class Fitting:
     def _most_devices(self) -> int:
         return self.request.most_devices or MOST_DEVICES
 
-    def _without_room(self, one: TrafficClass, said: Spoken) -> Iterator[Problem]:
+    def _without_room(self, traffic: TrafficClass, said: Spoken) -> Iterator[Problem]:
         """A class of which no model, or not the longest request, fits anywhere."""
-        ways = [way for model in one.models for way in self.ways[model.name]]
-        held = [fit for way in ways for fit in self._held(way, one)]
+        ways = [way for model in traffic.models for way in self.ways[model.name]]
+        held = [fit for way in ways for fit in self._held(way, traffic)]
         names = " or ".join(dict.fromkeys(way.model.name for way in ways))
         if not any(fit.has_room for fit in held):
             remedy = "offer more or larger devices, or smaller formats: `--weights fp8`"
             fact = max(held, key=lambda fit: fit.most_room_bytes).words if held else _NO_CUT
             yield Problem(**said.at("--model"), value=names, fact=fact, remedy=remedy)
         elif not any(fit.holds_longest for fit in held):
-            n_input, n_output = one.lengths.longest
+            n_input, n_output = traffic.lengths.longest
             fact = f"has requests of {n_input:,} tokens in and {n_output:,} out, of which no "
             fact += "replica has room for one"
             remedy = "cut lengths, like `lognormal:1500:p99=8000:max=16000`"
             yield Problem(**said.at("--model"), value=names, fact=fact, remedy=remedy)
 
-    def _held(self, way: Askable, one: TrafficClass) -> Iterator[Fit]:
+    def _held(self, way: Askable, traffic: TrafficClass) -> Iterator[Fit]:
         """Memory of each cut of the model over what is free of the kind, in each format."""
         pool = replace(way.request.cluster, n_devices=self._n_usable(way.kind))
         cuts = degrees(way.model, replace(way.request, cluster=pool))
@@ -214,7 +214,7 @@ class Fitting:
                 formats,
                 way.machines.engine,
                 hbm_bytes=way.machines.device.hbm_bytes,
-                n_tokens=float(sum(one.lengths.longest)),
+                n_tokens=float(sum(traffic.lengths.longest)),
             )
             yield Fit(kind=way.kind, n_devices=cuts.n_devices, held=held)
 

@@ -80,12 +80,12 @@ def alike_names(classes: Sequence[TrafficClass], *, sharing: bool) -> dict[str, 
     Args:
         sharing: whether classes may be served together.
     """
-    found: dict[str, list[str]] = {}
-    for one in classes:
-        is_random = sharing and one.arrivals.pattern == POISSON
-        key = repr(replace(one, name="", rate_per_s=1.0)) if is_random else one.name
-        found.setdefault(key, []).append(one.name)
-    return {name: _together(names) for names in found.values() for name in names}
+    groups: dict[str, list[str]] = {}
+    for traffic in classes:
+        is_random = sharing and traffic.arrivals.pattern == POISSON
+        key = repr(replace(traffic, name="", rate_per_s=1.0)) if is_random else traffic.name
+        groups.setdefault(key, []).append(traffic.name)
+    return {name: _together(names) for names in groups.values() for name in names}
 
 
 def _together(names: Sequence[str]) -> str:
@@ -96,12 +96,12 @@ def _together(names: Sequence[str]) -> str:
 
 def with_alike(classes: Sequence[TrafficClass], *, sharing: bool) -> tuple[TrafficClass, ...]:
     """Classes with those that are planned as one together."""
-    named, found = alike_names(classes, sharing=sharing), dict[str, TrafficClass]()
-    for one in classes:
-        name = named[one.name]
-        rate = one.rate_per_s + (found[name].rate_per_s if name in found else 0.0)
-        found[name] = replace(found.get(name, one), name=name, rate_per_s=rate)
-    return tuple(found.values())
+    named, together = alike_names(classes, sharing=sharing), dict[str, TrafficClass]()
+    for traffic in classes:
+        name = named[traffic.name]
+        rate = traffic.rate_per_s + (together[name].rate_per_s if name in together else 0.0)
+        together[name] = replace(together.get(name, traffic), name=name, rate_per_s=rate)
+    return tuple(together.values())
 
 
 def market_of(request: FleetRequest, site: Fabric, streams: Sequence[Stream]) -> Market:
@@ -134,8 +134,8 @@ def market_among(
             have a `QueuedSource`.
     """
     served = [
-        Served(runtimes=tuple(mine), several=True, n_output_tokens=one.n_output_tokens)
-        for mine, one in zip(runtimes, streams, strict=True)
+        Served(runtimes=tuple(mine), several=True, n_output_tokens=stream.n_output_tokens)
+        for mine, stream in zip(runtimes, streams, strict=True)
     ]
     # rates are not known yet: nothing outdoes anything
     offered = site.offered(served, request.roles, by_latency=False, whole=True, in_part=False)
@@ -148,12 +148,12 @@ def market_believing(market: Market, belief: str) -> Market:
     request, site = market.request, market.site
     wires = {kind: wire_of(site.ground, kind) for kind in site.inventory.kinds}
     pairs = []
-    for one in market.offered.configurations:
-        other, stream = believing(one, belief), market.streams[one.model]
-        if other is not None and other is not one:
-            wire = wires[one.pattern.kind]
+    for config in market.offered.configurations:
+        other, stream = believing(config, belief), market.streams[config.model]
+        if other is not None and other is not config:
+            wire = wires[config.pattern.kind]
             other = handed(other, request.roles, wire, stream.n_output_tokens)
-        pairs += [(one, other)] if other is not None else []
+        pairs += [(config, other)] if other is not None else []
     offered = replace(market.offered, configurations=tuple(other for _, other in pairs))
     if belief == MEDIAN:
         request = replace(request, confidence=0.0)
@@ -165,25 +165,25 @@ def asked_again(market: Market, request: FleetRequest) -> Market:
     """The same configurations for less traffic, or fewer streams; nothing known yet."""
     streams = streams_of(request.classes, sharing=request.sharing)
     numbers = {one.name: i for i, one in enumerate(streams)}
-    found = tuple(
-        for_stream(one, numbers[name], streams[numbers[name]])
-        for one in market.offered.configurations
-        if (name := market.streams[one.model].name) in numbers
+    configurations = tuple(
+        for_stream(config, numbers[name], streams[numbers[name]])
+        for config in market.offered.configurations
+        if (name := market.streams[config.model].name) in numbers
     )
     several = np.ones(len(streams), dtype=np.bool_)
-    offered = replace(market.offered, configurations=found, several=several, known={})
+    offered = replace(market.offered, configurations=configurations, several=several, known={})
     book = _book(request, market.site)
     return replace(market, request=request, streams=streams, offered=offered, book=book, roomy={})
 
 
-def for_stream(one: NodeConfiguration, number: int, stream: Stream) -> NodeConfiguration:
+def for_stream(config: NodeConfiguration, number: int, stream: Stream) -> NodeConfiguration:
     """A configuration for a stream that may have other shares of its classes."""
-    source = source_of(one)
+    source = source_of(config)
     ways, before = source.ways, source.stream
     if not np.allclose(stream.load.weight, before.load.weight):
         ways = ways_of(ways.rows, ways.stations, stream)
     return replace(
-        one,
+        config,
         model=number,
         output_tokens_per_s=max(ways.bounds) * stream.n_output_tokens,
         source=replace(source, stream=stream, ways=ways),
@@ -213,10 +213,10 @@ def asked_requests(request: FleetRequest) -> int:
 
 
 def _of_models(streams: Sequence[Stream]) -> dict[str, list[Stream]]:
-    found: dict[str, list[Stream]] = {}
+    by_model: dict[str, list[Stream]] = {}
     for one in streams:
-        found.setdefault(one.model.name, []).append(one)
-    return found
+        by_model.setdefault(one.model.name, []).append(one)
+    return by_model
 
 
 def _offers(
@@ -247,7 +247,7 @@ def _offers(
         return accounts_of(name, replace(placement, batches=batches), wish, streams, site)
     serving = serving_engine(name, placement, wish, site)
     chunks = request.chunks or CHUNKS
-    asked = {kind: replace(one, chunks=chunks) for kind, one in serving.requests.items()}
-    serving = replace(serving, requests=asked)
+    requests = {kind: replace(one, chunks=chunks) for kind, one in serving.requests.items()}
+    serving = replace(serving, requests=requests)
     made = ModelOffers(serving=serving, streams=tuple(streams))
     return lambda stream: QueuedEngine(offers=made, stream=stream)

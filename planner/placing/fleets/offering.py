@@ -109,16 +109,16 @@ class QueuedSource(Source):
         return self.ways.stations[int(np.flatnonzero(self.ways.rows == choice)[0])]
 
 
-def source_of(one: NodeConfiguration) -> QueuedSource:
+def source_of(config: NodeConfiguration) -> QueuedSource:
     """Where a configuration of a stream comes from."""
-    assert isinstance(one.source, QueuedSource)
-    return one.source
+    assert isinstance(config.source, QueuedSource)
+    return config.source
 
 
-def sort_key(one: NodeConfiguration, stream: Stream) -> tuple[Hashable, ...]:
+def sort_key(offer: NodeConfiguration, stream: Stream) -> tuple[Hashable, ...]:
     """What configurations of replicas that are alike have in common, whatever they serve."""
-    name, shape, model = one.pattern.kind_name, one.pattern.shape, stream.model.name
-    return (name, shape, one.engine, one.role, one.usd_per_hour, model, source_of(one).key)
+    name, shape, model = offer.pattern.kind_name, offer.pattern.shape, stream.model.name
+    return (name, shape, offer.engine, offer.role, offer.usd_per_hour, model, source_of(offer).key)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -170,16 +170,16 @@ class QueuedEngine(Runtime):
     def _queued(self, model: int, here: Stationed, ways: Ways, key: Key) -> NodeConfiguration:
         """A configuration for the stream, at the rate of requests that none of its ways exceeds."""
         n_bytes, source = 0.0, here.source
-        one = here.configuration(int(ways.rows[0]))
-        if one.role != TOGETHER:
+        config = here.configuration(int(ways.rows[0]))
+        if config.role != TOGETHER:
             n_bytes = handed_bytes(
                 source.model,
-                one.kv_format,
+                config.kv_format,
                 n_tokens=self.stream.load.mean_input,
                 n_block_tokens=source.machines.engine.n_block_tokens,
             )
         return replace(
-            one,
+            config,
             model=model,
             output_tokens_per_s=max(ways.bounds) * self.stream.n_output_tokens,
             ttft_s=0.0,  # what is left of the target after it is what the queue is held to
@@ -190,17 +190,17 @@ class QueuedEngine(Runtime):
         )
 
 
-def is_measured(one: NodeConfiguration, rows: IntArray | int | None = None) -> BoolArray:
+def is_measured(config: NodeConfiguration, rows: IntArray | int | None = None) -> BoolArray:
     """Whether ways of a configuration are inside of the measured region; or else its choice."""
-    rows = one.choice if rows is None else rows
-    return np.asarray(source_of(one).engine.choices.outside_error[rows] == 0.0)
+    rows = config.choice if rows is None else rows
+    return np.asarray(source_of(config).engine.choices.outside_error[rows] == 0.0)
 
 
-def believing(one: NodeConfiguration, belief: str) -> NodeConfiguration | None:
+def believing(config: NodeConfiguration, belief: str) -> NodeConfiguration | None:
     """A configuration as a belief has it: itself, if all of it was measured; None without a way."""
-    source, here = source_of(one), source_of(one).stationed
-    if here is None or is_measured(one, source.ways.rows).all():
-        return one
+    source, here = source_of(config), source_of(config).stationed
+    if here is None or is_measured(config, source.ways.rows).all():
+        return config
     if belief == INSIDE:
         ways = here.ways(source.stream, measured=True).get(source.key)
     else:  # what is worth a look is said by what is predicted: it is the same
@@ -209,7 +209,7 @@ def believing(one: NodeConfiguration, belief: str) -> NodeConfiguration | None:
     if ways is None or max(ways.bounds) <= 0.0:
         return None
     return replace(
-        one,
+        config,
         choice=int(ways.rows[0]),
         output_tokens_per_s=max(ways.bounds) * source.stream.n_output_tokens,
         source=replace(source, made_by=here.source, ways=ways, stationed=here),

@@ -88,12 +88,12 @@ class Run:
     def stay_s(self) -> float:
         """Of requests that were served, on average, in the class that stays longest."""
         stays = self.times[E2E]
-        found = [
+        stays_s = [
             float(np.mean(stays[rows & np.isfinite(stays)]))
             for k in np.unique(self.sample.member).tolist()
             if (rows := self.sample.member == k).any() and np.isfinite(stays[rows]).any()
         ]
-        return max(found, default=0.0)
+        return max(stays_s, default=0.0)
 
     @cached_property
     def _batch(self) -> IntArray:
@@ -125,8 +125,8 @@ class Run:
         if isinstance(goal.target, GoodputTarget):
             rows, late = self._late(goal)
             return not rows.any() or 1.0 - float(late[rows].mean()) >= goal.target.share
-        found = self.percentile_s(goal.target.quantity, goal.target.share, goal.member)
-        return not found > goal.target.at_most_s  # of no request there is none
+        percentile = self.percentile_s(goal.target.quantity, goal.target.share, goal.member)
+        return not percentile > goal.target.at_most_s  # of no request there is none
 
     def percentile_s(self, quantity: str, share: float, member: int | None = None) -> float:
         """Of the requests that are counted, of one class or of all; NaN of none."""

@@ -60,43 +60,43 @@ def fleet(request: FleetRequest, *, on_round: OnRound | None = None) -> FleetPla
         OutOfTimeError: the time limit ended before a first fleet.
         SolverError: provers contradict each other.
     """
-    began_s, asked = time.perf_counter(), request
-    request = replace(asked, classes=with_alike(asked.classes, sharing=asked.sharing))
+    began_s, whole = time.perf_counter(), request
+    request = replace(whole, classes=with_alike(whole.classes, sharing=whole.sharing))
     market = opened(request)
-    one = _found(market, on_round or _nothing)
-    others = {belief: _other(market, one, belief) for belief in (INSIDE, MEDIAN)}
-    fleets = [it.fleet for it in (one, *others.values()) if it is not None]
-    rent = usd_per_hour(one.fleet.pools)
-    fluid = (fluid_bound(one.fleet.chosen.market, rent) or None) if one.fluid.is_found else None
-    others_cost, most = alternatives_of(one.fleet), most_factor(one.fleet)
-    found = replace(
-        _with_tables(fleet_plan(asked, one, began_s), fleets),
+    best = _found(market, on_round or _nothing)
+    others = {belief: _other(market, best, belief) for belief in (INSIDE, MEDIAN)}
+    fleets = [it.fleet for it in (best, *others.values()) if it is not None]
+    rent = usd_per_hour(best.fleet.pools)
+    fluid = (fluid_bound(best.fleet.chosen.market, rent) or None) if best.fluid.is_found else None
+    others_cost, most = alternatives_of(best.fleet), most_factor(best.fleet)
+    plan = replace(
+        _with_tables(fleet_plan(whole, best, began_s), fleets),
         fluid_usd_per_hour=fluid,
         alternatives=others_cost,
         most_factor=most,
     )
-    asked_by = {INSIDE: asked, MEDIAN: replace(asked, confidence=0.0)}
+    asked_by = {INSIDE: whole, MEDIAN: replace(whole, confidence=0.0)}
     beside = {
-        belief: _other_fleet(fleet_plan(asked_by[belief], it, began_s), found)
+        belief: _other_fleet(fleet_plan(asked_by[belief], it, began_s), plan)
         for belief, it in others.items()
         if it is not None
     }
-    found = replace(found, inside=beside.get(INSIDE), anywhere=beside.get(MEDIAN))
+    plan = replace(plan, inside=beside.get(INSIDE), anywhere=beside.get(MEDIAN))
     left_out = ("title", "kinds", "classes", "provenance", "verified", *LAID)
-    found = written(found, recounted(found), left_out)
-    started = with_commands_of(found)
+    plan = written(plan, recounted(plan), left_out)
+    started = with_commands_of(plan)
     assert isinstance(started, FleetPlan)
     return started
 
 
-def _other(market: Market, one: Confirmed, belief: str) -> Confirmed | None:
+def _other(market: Market, confirmed: Confirmed, belief: str) -> Confirmed | None:
     """The cheapest fleet by a belief; None where there is none, or nobody knows."""
-    is_known = one.fleet.chosen.solution.status.is_final and one.is_whole
+    is_known = confirmed.fleet.chosen.solution.status.is_final and confirmed.is_whole
     if not market.request.has_region or not is_known:
         return None
-    used = [pool.configuration for pool in one.fleet.pools]
+    used = [pool.configuration for pool in confirmed.fleet.pools]
     if belief == INSIDE and all(map(bool, map(is_measured, used))):
-        return one  # nothing inside is cheaper
+        return confirmed  # nothing inside is cheaper
     with suppress(OutOfTimeError):
         return _believed(market_believing(market, belief), {*map(sort_of, used)})
     return None
@@ -129,13 +129,13 @@ def _cheaper(market: Market, than: Confirmed | None) -> Confirmed | None:
     chosen = tries.confirmed(weighed(within))
     if chosen is None:
         return None
-    found = tries.answer(fluid, chosen, {one.name: 1.0 for one in market.request.classes})
-    return found if _priced(found) < most else None
+    best = tries.answer(fluid, chosen, {one.name: 1.0 for one in market.request.classes})
+    return best if _priced(best) < most else None
 
 
-def _priced(one: Confirmed) -> float:
+def _priced(confirmed: Confirmed) -> float:
     """The rent of a fleet, with what its sorts of replicas count."""
-    price, pools = one.fleet.chosen.market.request.options.sort_price, one.fleet.pools
+    price, pools = confirmed.fleet.chosen.market.request.options.sort_price, confirmed.fleet.pools
     return usd_per_hour(pools) * (1.0 + price * len({sort_of(it.configuration) for it in pools}))
 
 
@@ -146,8 +146,8 @@ def _with_tables(plan: FleetPlan, fleets: Sequence[PlannedFleet]) -> FleetPlan:
         fleets: whose engines they are.
     """
     listed = {}
-    for one in (pool for fleet in fleets for pool in fleet.pools):
-        made_by = source_of(one.configuration).made_by
+    for planned in (pool for fleet in fleets for pool in fleet.pools):
+        made_by = source_of(planned.configuration).made_by
         if not isinstance(made_by, EngineSource):
             continue
         machines = made_by.machines
@@ -157,11 +157,11 @@ def _with_tables(plan: FleetPlan, fleets: Sequence[PlannedFleet]) -> FleetPlan:
     return replace(plan, request=replace(plan.request, tables=tuple(listed.values())))
 
 
-def _other_fleet(found: FleetPlan, beside: FleetPlan) -> OtherFleet:
+def _other_fleet(plan: FleetPlan, beside: FleetPlan) -> OtherFleet:
     """A fleet that stands beside another."""
-    rent, least = found.usd_per_hour, beside.usd_per_hour
+    rent, least = plan.usd_per_hour, beside.usd_per_hour
     loss = (rent - least) / least if least else 0.0
-    return from_fields(OtherFleet, found, objective=rent, loss_fraction=loss)
+    return from_fields(OtherFleet, plan, objective=rent, loss_fraction=loss)
 
 
 def _found(market: Market, on_round: OnRound) -> Confirmed:
@@ -203,5 +203,5 @@ def opened(request: FleetRequest) -> Market:
     return market
 
 
-def _nothing(one: Round) -> None:
+def _nothing(trial: Round) -> None:
     """Nobody listens."""

@@ -124,37 +124,39 @@ def streams_of(classes: Sequence[TrafficClass], *, sharing: bool) -> tuple[Strea
     Args:
         sharing: whether classes of one model may be served together.
     """
-    found: list[Stream] = []
+    streams: list[Stream] = []
     first: list[int] = []
     units: list[tuple[str, float]] = []
-    for one in classes:
+    for traffic in classes:
         first.append(len(units))
-        edges = _edges(one)
-        units += [(one.name, _rate_between(one, edges, it)) for it in pairwise(edges)]
-        for model in one.models:
-            found += _of_class(one, model, edges, first[-1])
+        edges = _edges(traffic)
+        units += [(traffic.name, _rate_between(traffic, edges, it)) for it in pairwise(edges)]
+        for model in traffic.models:
+            streams += _of_class(traffic, model, edges, first[-1])
     if sharing:
         whole = [range(a, b) for a, b in pairwise([*first, len(units)])]
-        found += _shared(classes, whole)
-    return tuple(replace(it, rate_of_unit={u: units[u] for u in it.units}) for it in found)
+        streams += _shared(classes, whole)
+    return tuple(replace(it, rate_of_unit={u: units[u] for u in it.units}) for it in streams)
 
 
-def _rate_between(one: TrafficClass, edges: Sequence[float], between: tuple[float, float]) -> float:
+def _rate_between(
+    traffic: TrafficClass, edges: Sequence[float], between: tuple[float, float]
+) -> float:
     """Requests of a class with such prompts [1/s]."""
-    return one.rate_per_s * sum(weight for _, _, weight in _cells(one, edges, between))
+    return traffic.rate_per_s * sum(weight for _, _, weight in _cells(traffic, edges, between))
 
 
-def _edges(one: TrafficClass) -> tuple[float, ...]:
+def _edges(traffic: TrafficClass) -> tuple[float, ...]:
     """Tokens between which the prompts of a class are not divided, ascending."""
-    longest = float(one.lengths.most_input_tokens)
-    cuts = _free_cuts(one) if one.cuts == FREE_CUTS else one.cuts
+    longest = float(traffic.lengths.most_input_tokens)
+    cuts = _free_cuts(traffic) if traffic.cuts == FREE_CUTS else traffic.cuts
     inside = sorted({float(cut) for cut in cuts if 0 < float(cut) < longest})
     return (0.0, *inside, float("inf"))
 
 
-def _free_cuts(one: TrafficClass) -> tuple[int, ...]:
+def _free_cuts(traffic: TrafficClass) -> tuple[int, ...]:
     """Prompts below which some shares of all tokens of prompts are, where lengths differ."""
-    cells = one.lengths.cells()
+    cells = traffic.lengths.cells()
     order = np.argsort(cells.n_input)
     tokens, weight = np.array(cells.n_input)[order], np.array(cells.weight)[order]
     below = np.cumsum(tokens * weight)
@@ -163,16 +165,18 @@ def _free_cuts(one: TrafficClass) -> tuple[int, ...]:
 
 
 def _of_class(
-    one: TrafficClass, model: AnyModel, edges: Sequence[float], first: int
+    traffic: TrafficClass, model: AnyModel, edges: Sequence[float], first: int
 ) -> Iterator[Stream]:
     """Streams of one class: cuts that were said part it, those that are free may."""
     n = len(edges) - 1
-    name = one.name if model is one.model else f"{one.name} by {model.name}"
+    name = traffic.name if model is traffic.model else f"{traffic.name} by {model.name}"
     for low in range(n):
-        highest = n if one.cuts == FREE_CUTS else low + 1
+        highest = n if traffic.cuts == FREE_CUTS else low + 1
         for high in range(low + 1, highest + 1):
             above, upto = edges[low], edges[high]
-            stream = _stream([one], model, range(first + low, first + high), (above, upto), edges)
+            stream = _stream(
+                [traffic], model, range(first + low, first + high), (above, upto), edges
+            )
             if stream is not None:
                 yield _named(stream, name)
 
@@ -202,8 +206,8 @@ def _sets(classes: Sequence[TrafficClass], model: AnyModel) -> Iterator[tuple[in
     """Classes that may share replicas of a model: cuts that were said keep theirs apart."""
     mine = [
         i
-        for i, one in enumerate(classes)
-        if model in one.models and (not one.cuts or one.cuts == FREE_CUTS)
+        for i, traffic in enumerate(classes)
+        if model in traffic.models and (not traffic.cuts or traffic.cuts == FREE_CUTS)
     ]
     fewest = 2 if len(mine) <= MOST_SHARING else len(mine)
     for size in range(fewest, len(mine) + 1):
@@ -220,9 +224,9 @@ def _stream(
     """The requests of classes with such prompts; None where there are none."""
     cells = np.array(
         [
-            (read, written, share * one.rate_per_s, number)
-            for number, one in enumerate(classes)
-            for read, written, share in _cells(one, edges, between)
+            (read, written, share * traffic.rate_per_s, number)
+            for number, traffic in enumerate(classes)
+            for read, written, share in _cells(traffic, edges, between)
         ]
     ).reshape(-1, 4)
     if not len(cells):
@@ -245,8 +249,8 @@ def _stream(
         member=member.astype(np.int64),
         targets=tuple(
             Aimed(target=target, member=number)
-            for number, one in enumerate(classes)
-            for target in targets_of(one)
+            for number, traffic in enumerate(classes)
+            for target in targets_of(traffic)
         ),
         n_longest_input=max(_longest_input(one, between[1]) for one in classes),
         n_longest_tokens=max(_longest(one, between[1]) for one in classes),
@@ -255,39 +259,40 @@ def _stream(
 
 
 def _cells(
-    one: TrafficClass, edges: Sequence[float], between: tuple[float, float]
+    traffic: TrafficClass, edges: Sequence[float], between: tuple[float, float]
 ) -> Iterator[tuple[float, float, float]]:
     """Tokens in and out, and shares of a class, of those of its cells with such prompts."""
-    cells = one.lengths.cells(cuts=edges[1:-1])
+    cells = traffic.lengths.cells(cuts=edges[1:-1])
     for cell in zip(cells.n_input, cells.n_output, cells.weight, strict=True):
         if between[0] < cell[0] <= between[1] and cell[2] > 0.0:
             yield cell
 
 
-def _longest_input(one: TrafficClass, upto: float) -> int:
-    return int(min(upto, one.lengths.most_input_tokens))
+def _longest_input(traffic: TrafficClass, upto: float) -> int:
+    return int(min(upto, traffic.lengths.most_input_tokens))
 
 
-def _longest(one: TrafficClass, upto: float) -> int:
+def _longest(traffic: TrafficClass, upto: float) -> int:
     """Tokens of the longest request; of short prompts, beside the longest answer there is."""
-    whole = sum(one.lengths.longest)
-    if upto >= one.lengths.most_input_tokens:
+    whole = sum(traffic.lengths.longest)
+    if upto >= traffic.lengths.most_input_tokens:
         return whole
-    return min(whole, int(upto) + one.lengths.most_output_tokens)
+    return min(whole, int(upto) + traffic.lengths.most_output_tokens)
 
 
-def targets_of(one: TrafficClass) -> tuple[PercentileTarget, ...]:
+def targets_of(traffic: TrafficClass) -> tuple[PercentileTarget, ...]:
     """What phases apart are planned by: percentiles, and of a goodput what surely comes to it.
 
     Of several limits that a share is to meet at once, each may be missed by its part of the rest.
     """
-    goal = one.goodput
+    goal = traffic.goodput
     if goal is None:
-        return one.targets
+        return traffic.targets
     limits = {TTFT: goal.ttft_s, TPOT: goal.tpot_s, E2E: goal.e2e_s}
-    asked = {name: most for name, most in limits.items() if most is not None}
-    share = min(ALMOST_ALL, 1.0 - (1.0 - goal.share) / max(1, len(asked)))
-    found = (
-        PercentileTarget(quantity=name, share=share, at_most_s=most) for name, most in asked.items()
+    bounds = {name: most for name, most in limits.items() if most is not None}
+    share = min(ALMOST_ALL, 1.0 - (1.0 - goal.share) / max(1, len(bounds)))
+    targets = (
+        PercentileTarget(quantity=name, share=share, at_most_s=most)
+        for name, most in bounds.items()
     )
-    return (*one.targets, *found)
+    return (*traffic.targets, *targets)

@@ -56,18 +56,18 @@ def merged(supply: Supply, *, shown: str) -> MergedSupply:
         RequestError: they cannot be one, or a state does not fit; every problem is listed.
     """
     kinds = supply.kinds
-    found = Collected(problems=list(_kind_problems(kinds, shown)))
-    found.settle(RequestError)
+    wrong = Collected(problems=list(_kind_problems(kinds, shown)))
+    wrong.settle(RequestError)
     n_taken = [
-        found.collect(lambda one=one: _n_taken(one))  # type: ignore[misc]
-        for one in kinds
+        wrong.collect(lambda supplied=group: _n_taken(supplied))  # type: ignore[misc]
+        for group in kinds
     ]
-    found.settle(RequestError)
+    wrong.settle(RequestError)
     counts = {
-        name: max(one.n_devices - (n or 0), 0)
-        for one, n in zip(kinds, n_taken, strict=True)
-        if one.n_devices < _n_devices(one.hardware)
-        for name in _names(one)
+        name: max(supplied.n_devices - (n or 0), 0)
+        for supplied, n in zip(kinds, n_taken, strict=True)
+        if supplied.n_devices < _n_devices(supplied.hardware)
+        for name in _names(supplied)
     }
     is_alone = len(kinds) == 1
     return MergedSupply(
@@ -78,23 +78,23 @@ def merged(supply: Supply, *, shown: str) -> MergedSupply:
     )
 
 
-def _groups(one: SuppliedKind) -> tuple[GroupSpec, ...]:
+def _groups(kind: SuppliedKind) -> tuple[GroupSpec, ...]:
     """Of servers; none of a graph, or of a torus."""
-    hardware = one.hardware
+    hardware = kind.hardware
     if isinstance(hardware, ClusterSpec) and isinstance(hardware.fabric, NodesFabric):
         hardware = pool_of(hardware)
     return hardware.groups if isinstance(hardware, PoolSpec) else ()
 
 
-def _names(one: SuppliedKind, *, is_alone: bool = True) -> tuple[str, ...]:
+def _names(kind: SuppliedKind, *, is_alone: bool = True) -> tuple[str, ...]:
     """Of a kind's groups in the pool of all; of a graph, of its devices."""
-    groups = _groups(one)
-    if isinstance(one.hardware, GraphSpec):
-        by_group = (vertex.kind_of or vertex.device for vertex in one.hardware.vertices)
+    groups = _groups(kind)
+    if isinstance(kind.hardware, GraphSpec):
+        by_group = (vertex.kind_of or vertex.device for vertex in kind.hardware.vertices)
         return tuple(dict.fromkeys(filter(None, by_group)))
     if len(groups) == 1:
-        return (one.name,)
-    return tuple(group.name if is_alone else f"{one.name}-{group.name}" for group in groups)
+        return (kind.name,)
+    return tuple(group.name if is_alone else f"{kind.name}-{group.name}" for group in groups)
 
 
 def _n_devices(hardware: SiteSpec) -> int:
@@ -117,8 +117,8 @@ def _kind_problems(kinds: Sequence[SuppliedKind], shown: str) -> Iterator[Proble
     yield from _mistakable(kinds, shown)
 
 
-def _problems_of(one: SuppliedKind, shown: str, key: str, *, is_alone: bool) -> Iterator[Problem]:
-    hardware = one.hardware
+def _problems_of(kind: SuppliedKind, shown: str, key: str, *, is_alone: bool) -> Iterator[Problem]:
+    hardware = kind.hardware
     if isinstance(hardware, ClusterSpec) and not isinstance(hardware.fabric, NodesFabric):
         fact = "is no fabric of nodes, on which engines run"
         remedy = "name a topology of servers, see `plan topologies`"
@@ -126,47 +126,47 @@ def _problems_of(one: SuppliedKind, shown: str, key: str, *, is_alone: bool) -> 
         return
     if isinstance(hardware, GraphSpec) and not is_alone:
         fact, remedy = "is a graph beside other kinds", "bring one graph of all devices"
-        yield Problem(where=shown, key=key, value=one.name, fact=fact, remedy=remedy)
-    if not one.name or "/" in one.name:
-        fact = "holds a `/`, which parts names of devices" if one.name else "has no name"
-        yield Problem(where=shown, key=f"{key}.name", value=one.name, fact=fact)
-    yield from _count_problems(one, shown, f"{key}.count")
+        yield Problem(where=shown, key=key, value=kind.name, fact=fact, remedy=remedy)
+    if not kind.name or "/" in kind.name:
+        fact = "holds a `/`, which parts names of devices" if kind.name else "has no name"
+        yield Problem(where=shown, key=f"{key}.name", value=kind.name, fact=fact)
+    yield from _count_problems(kind, shown, f"{key}.count")
 
 
-def _count_problems(one: SuppliedKind, shown: str, key: str) -> Iterator[Problem]:
-    count, n_there = str(one.n_devices), _n_devices(one.hardware)
-    if one.n_devices < 1:
+def _count_problems(kind: SuppliedKind, shown: str, key: str) -> Iterator[Problem]:
+    count, n_there = str(kind.n_devices), _n_devices(kind.hardware)
+    if kind.n_devices < 1:
         yield Problem(where=shown, key=key, value=count, fact="is no positive number of devices")
-    elif one.n_devices > n_there:
+    elif kind.n_devices > n_there:
         fact = f"is more than the {n_there} devices there are"
         yield Problem(where=shown, key=key, value=count, fact=fact)
-    elif one.n_devices < n_there and len(_names(one)) > 1:
-        fact = f"is of which of its {len(_names(one))} sorts of servers?"
+    elif kind.n_devices < n_there and len(_names(kind)) > 1:
+        fact = f"is of which of its {len(_names(kind))} sorts of servers?"
         yield Problem(where=shown, key=key, value=count, fact=fact, remedy=_SEVERAL)
 
 
 def _mistakable(kinds: Sequence[SuppliedKind], shown: str) -> Iterator[Problem]:
     """Names that a pattern in a state of another kind might stand for."""
     names = [one.name for one in kinds]
-    for one in kinds if len(kinds) > 1 else ():
-        if len(_groups(one)) > 1:
-            for other in (name for name in names if name.startswith(f"{one.name}-")):
-                fact = f"may be a sort of servers of the kind `{one.name}`"
+    for kind in kinds if len(kinds) > 1 else ():
+        if len(_groups(kind)) > 1:
+            for other in (name for name in names if name.startswith(f"{kind.name}-")):
+                fact = f"may be a sort of servers of the kind `{kind.name}`"
                 yield Problem(where=shown, key="kind.name", value=other, fact=fact, remedy=_SEVERAL)
 
 
-def _n_taken(one: SuppliedKind) -> int:
+def _n_taken(kind: SuppliedKind) -> int:
     """Devices that are busy, failed or reserved, by the names that the kind's own file gives them.
 
     Raises:
         RequestError: names of the state are none of the kind.
     """
-    hardware = one.hardware
-    if one.state is None and not isinstance(hardware, GraphSpec):
+    hardware = kind.hardware
+    if kind.state is None and not isinstance(hardware, GraphSpec):
         return 0
     own = pool_of(hardware) if isinstance(hardware, ClusterSpec) else hardware
     with recording():  # what is to be said of the state is said of all kinds together
-        graph = graph_in(own, one.state)
+        graph = graph_in(own, kind.state)
     return sum(graph.nodes[name].get("state", FREE) != FREE for name in device_names(graph))
 
 
@@ -177,8 +177,8 @@ def _site(kinds: Sequence[SuppliedKind]) -> SiteSpec:
     is_alone = len(kinds) == 1
     groups = [
         replace(group, name=name)
-        for one in kinds
-        for group, name in zip(_groups(one), _names(one, is_alone=is_alone), strict=True)
+        for kind in kinds
+        for group, name in zip(_groups(kind), _names(kind, is_alone=is_alone), strict=True)
     ]
     sources = (value for one in kinds for value in _provenance(one.hardware))
     return PoolSpec(
@@ -195,11 +195,11 @@ def _provenance(hardware: SiteSpec) -> tuple[Provenance, ...]:
     return hardware.provenance if isinstance(hardware, PoolSpec) else ()
 
 
-def _device_words(one: SuppliedKind) -> str:
+def _device_words(kind: SuppliedKind) -> str:
     """What a kind's devices are, where its name does not say it."""
-    devices = dict.fromkeys(group.cluster.device.name for group in _groups(one))
-    named = [name for name in devices if name != one.name]
-    return f"{' and '.join(devices)} ({one.name})" if named else one.name
+    devices = dict.fromkeys(group.cluster.device.name for group in _groups(kind))
+    named = [name for name in devices if name != kind.name]
+    return f"{' and '.join(devices)} ({kind.name})" if named else kind.name
 
 
 def _state(kinds: Iterable[SuppliedKind], *, is_alone: bool) -> State | None:
@@ -217,9 +217,9 @@ def _state(kinds: Iterable[SuppliedKind], *, is_alone: bool) -> State | None:
     return State(**{name: joined(name) for name in lists}, shown=shown)
 
 
-def _renaming(one: SuppliedKind) -> Callable[[str], str]:
+def _renaming(kind: SuppliedKind) -> Callable[[str], str]:
     """Names of a kind's own to those in the pool of all."""
-    before = f"{one.name}/" if len(_groups(one)) == 1 else f"{one.name}-"
+    before = f"{kind.name}/" if len(_groups(kind)) == 1 else f"{kind.name}-"
     return lambda name: name if name == SPINE_SWITCH else before + name
 
 

@@ -55,27 +55,27 @@ def held_to(stream: Stream, role: str, handed: HandedOver = NOTHING_HANDED) -> l
     Args:
         handed: what is handed over, where it does one phase.
     """
-    found: list[Goal] = []
+    goals: list[Goal] = []
     if role == TOGETHER:
         for number, each in enumerate(stream.classes):
-            found += [Goal(target=target, member=number) for target in each.targets]
+            goals += [Goal(target=target, member=number) for target in each.targets]
             if each.goodput is not None:
-                found.append(Goal(target=each.goodput, member=number))
-        return found
-    for one in stream.targets:
-        target = _of_role(one.target, role, waiting_s(stream, one.target, handed))
+                goals.append(Goal(target=each.goodput, member=number))
+        return goals
+    for aimed in stream.targets:
+        target = _of_role(aimed.target, role, waiting_s(stream, aimed.target, handed))
         if target is not None and not target.at_most_s > 0.0:
             return None
         if target is not None:
-            found.append(Goal(target=target, member=one.member))
-    return found
+            goals.append(Goal(target=target, member=aimed.member))
+    return goals
 
 
-def _of_role(one: PercentileTarget, role: str, waiting: float) -> PercentileTarget | None:
-    if one.quantity == TTFT:
+def _of_role(target: PercentileTarget, role: str, waiting: float) -> PercentileTarget | None:
+    if target.quantity == TTFT:
         read = waiting * READ_SHARE
-        return replace(one, at_most_s=read if role == PREFILL else waiting - read)
-    return one if role == DECODE and one.quantity in (TPOT, ITL) else None
+        return replace(target, at_most_s=read if role == PREFILL else waiting - read)
+    return target if role == DECODE and target.quantity in (TPOT, ITL) else None
 
 
 def waiting_s(stream: Stream, target: PercentileTarget, handed: HandedOver) -> float:
@@ -101,10 +101,10 @@ def link_rate(stream: Stream, handed: HandedOver) -> float:
 
 def _is_in_time(stream: Stream, handed: HandedOver, rho: float) -> bool:
     """Whether few enough wait too long for a link that is in use for such a share of the time."""
-    for one in stream.targets:
-        if one.target.quantity == TTFT:
-            most_s = waiting_s(stream, one.target, handed) * LINK_SHARE
+    for target in stream.targets:
+        if target.target.quantity == TTFT:
+            most_s = waiting_s(stream, target.target, handed) * LINK_SHARE
             longer = rho * math.exp(-2.0 * (1.0 - rho) * max(0.0, most_s) / handed.link_s)
-            if longer > 1.0 - one.target.share:
+            if longer > 1.0 - target.target.share:
                 return False
     return True

@@ -72,15 +72,15 @@ class Stationed:
         """
         if (stream, measured) not in self._ways:
             some = self.streams if stream in self.streams else (stream,)
-            found = _ways_of_streams(self, some, measured=measured)
-            self._ways |= {(one, measured): ways for one, ways in zip(some, found, strict=True)}
+            by_shape = _ways_of_streams(self, some, measured=measured)
+            self._ways |= {(one, measured): ways for one, ways in zip(some, by_shape, strict=True)}
         return self._ways[stream, measured]
 
     def configuration(self, row: int) -> NodeConfiguration:
         """A choice on the domain, by the averages of its engine."""
         if row not in self._made:
-            (one,) = configurations_of(self.source, 0, self.domain, np.array([row]))
-            self._made[row] = one
+            (built,) = configurations_of(self.source, 0, self.domain, np.array([row]))
+            self._made[row] = built
         return self._made[row]
 
     def at_median(self) -> Stationed:
@@ -175,7 +175,7 @@ def _worth_a_look(source: EngineSource, streams: Sequence[Stream], *, measured: 
     """
     choices, table = source.choices, source.choices.table
     kept = np.isin(table.n_stages, STAGES)
-    found = np.zeros((len(streams), len(table)), dtype=np.bool_)
+    mask = np.zeros((len(streams), len(table)), dtype=np.bool_)
     if not has_experts(source.model):
         kept &= table.n_data == 1
     if measured:
@@ -185,20 +185,20 @@ def _worth_a_look(source: EngineSource, streams: Sequence[Stream], *, measured: 
     order = np.lexsort([table.batch, *alike.T[::-1]])
     order = order[kept[order]]
     if not len(order):
-        return found
+        return mask
     # of each group, by ascending batch
     starts = np.flatnonzero(np.any(np.diff(alike[order], axis=0), axis=1)) + 1
     starts, last = np.append(0, starts), np.append(starts, len(order)) - 1
-    found[:, order[last]] = True
+    mask[:, order[last]] = True
     if choices.role == PREFILL:
-        return found
-    for of_stream, one in zip(found, streams, strict=True):
-        limits = [it.target.at_most_s for it in one.targets if it.target.quantity in (TPOT, ITL)]
+        return mask
+    for of_stream, stream in zip(mask, streams, strict=True):
+        limits = [it.target.at_most_s for it in stream.targets if it.target.quantity in (TPOT, ITL)]
         fits = choices.tpot_s[order] <= max(limits, default=np.inf)
         last_fitting = starts + np.add.reduceat(fits, starts, dtype=np.int64) - 1
         for beyond in range(N_BEYOND + 1) if limits else ():
             of_stream[order[np.clip(last_fitting + beyond, starts, last)]] = True
-    return found
+    return mask
 
 
 def _holds(stations: Sequence[Station], streams: Sequence[Stream], role: str) -> BoolArray:

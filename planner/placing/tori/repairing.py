@@ -70,10 +70,10 @@ class RepairOnTorus:
         listed = zip(chosen, locate_slices(self.base, counts), strict=True)
         return tuple(self._ordered(j, one) if j in self.orders else one for j, one in listed)
 
-    def _ordered(self, column: int, one: LocatedSlice) -> LocatedSlice:
+    def _ordered(self, column: int, replica: LocatedSlice) -> LocatedSlice:
         order = self.orders[column]
         place = self.base.openings.take(self.base.opening[[column]])
-        dims = one.configuration.pattern.dimensions
+        dims = replica.configuration.pattern.dimensions
         inside = np.indices(dims).reshape(3, -1)
         at = np.zeros_like(inside)
         for axis, along in enumerate(order.axes):
@@ -82,7 +82,7 @@ class RepairOnTorus:
             back = (back + place.first[0, along]) % dims[axis]
             at[along] = (back + place.offset[0, along]) % place.pool[along]
         devices = tuple(torus_device(*cell) for cell in at.T.tolist())
-        return replace(one, axes=order.axes, devices=devices)
+        return replace(replica, axes=order.axes, devices=devices)
 
 
 def pose_repair(
@@ -102,17 +102,17 @@ def pose_repair(
     ranks = _ranks(openings.pool, standing)
     n_moved = np.array([one.n_devices for one in base.configurations], np.int64)[base.which]
     orders: dict[int, Order] = {}
-    for number, one in enumerate(base.configurations):
-        sharding, _ = shardings[one]
+    for number, config in enumerate(base.configurations):
+        sharding, _ = shardings[config]
         if sharding not in ranks:
             continue
         columns = np.flatnonzero(base.which == number)
-        size = max(1, AT_ONCE // one.n_devices)
+        size = max(1, AT_ONCE // config.n_devices)
         for some in np.split(columns, range(size, len(columns), size)):
             places = base.openings.take(base.opening[some])
-            n_kept, found = _best_orders(places, one.pattern.dimensions, ranks[sharding])
+            n_kept, best = _best_orders(places, config.pattern.dimensions, ranks[sharding])
             n_moved[some] -= n_kept
-            orders |= {int(some[row]): order for row, order in found.items()}
+            orders |= {int(some[row]): order for row, order in best.items()}
     shard_bytes = np.array([shardings[one][1] for one in base.configurations])[base.which]
     return RepairOnTorus(base=base, moved=n_moved * (shard_bytes * GIB), orders=orders)
 

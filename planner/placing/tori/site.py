@@ -70,10 +70,10 @@ class Torus:
             fact = f"has no free device: all {self.n_devices} are taken"
             remedy = "free some, or leave them out of the state"
             raise RequestError([Problem(where=cluster.name, fact=fact, remedy=remedy)])
-        found = openings(self.fabric, left, aligned=aligned)
+        free = openings(self.fabric, left, aligned=aligned)
         if most_devices is not None:
-            found = found.take(np.flatnonzero(found.n_devices <= most_devices))
-        self.openings = found
+            free = free.take(np.flatnonzero(free.n_devices <= most_devices))
+        self.openings = free
 
     @property
     def clusters(self) -> Mapping[Kind, ClusterSpec]:
@@ -101,12 +101,12 @@ class Torus:
         link = self.fabric.link_bytes_per_s
         wire = Wire(own_bytes_per_s=link, far_bytes_per_s=link)
         of_models = []
-        for m, one in enumerate(models):
-            (runtime,) = one.runtimes  # engines have no kernels of any torus, tables no slices
+        for m, model in enumerate(models):
+            (runtime,) = model.runtimes  # engines have no kernels of any torus, tables no slices
             assert isinstance(runtime, Roofline)
             asked = runtime.request, m, self.openings, runtime.roles
-            found = slice_configurations(*asked, whole=whole)
-            of_models.append(found.handing(roles, wire, one.n_output_tokens))
+            offers = slice_configurations(*asked, whole=whole)
+            of_models.append(offers.handing(roles, wire, model.n_output_tokens))
         return OfferedSlices(
             openings=self.openings,
             of_models=tuple(of_models),
@@ -138,8 +138,8 @@ class OfferedSlices:
     def kept(self) -> tuple[OfferedOnTorus, ...]:
         """None at openings that smaller ones fill, and serve as much from."""
         return tuple(
-            without_tiled(one, several=several and not self.by_latency)
-            for one, several in zip(self.of_models, self.several, strict=True)
+            without_tiled(offers, several=several and not self.by_latency)
+            for offers, several in zip(self.of_models, self.several, strict=True)
         )
 
     def only(self, sorts: Collection[Sort]) -> OfferedSlices:

@@ -110,9 +110,9 @@ class OfferedOnTorus:
     def where(self, is_kept: BoolArray) -> OfferedOnTorus:
         return replace(self, which=self.which[is_kept], opening=self.opening[is_kept])
 
-    def handing(self, asked: AskedRoles, wire: Wire, n_output_tokens: float) -> OfferedOnTorus:
+    def handing(self, roles: AskedRoles, wire: Wire, n_output_tokens: float) -> OfferedOnTorus:
         """With what handing over takes of each; without those that are not asked for."""
-        every = [handed(one, asked, wire, n_output_tokens) for one in self.configurations]
+        every = [handed(one, roles, wire, n_output_tokens) for one in self.configurations]
         is_asked = np.array([one is not None for one in every], np.bool_)
         number = np.cumsum(is_asked) - 1
         kept = self.where(is_asked[self.which])
@@ -202,20 +202,22 @@ def slice_configurations(
         roles: that replicas may have.
         whole: of each sharding on a mesh the best, not only of the mesh.
     """
-    found: list[SliceConfiguration] = []
+    configurations: list[SliceConfiguration] = []
     whiches, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     # fast devices first: when time is out, slow ones are what is done without
     for speed in np.unique(openings.speed_fraction)[::-1]:
-        if found and is_over():
+        if configurations and is_over():
             break
         rows = np.flatnonzero(openings.speed_fraction == speed)
         some = _of_speed(request, model, openings.take(rows), float(speed), roles, whole)
-        whiches.append(some.which + len(found))
+        whiches.append(some.which + len(configurations))
         places.append(rows[some.opening])
-        found += some.configurations
+        configurations += some.configurations
     which, opening = np.concatenate(whiches), np.concatenate(places)
     order = np.lexsort([which, opening])  # by opening, whatever speed each came by
-    return OfferedOnTorus(configurations=tuple(found), which=which[order], opening=opening[order])
+    return OfferedOnTorus(
+        configurations=tuple(configurations), which=which[order], opening=opening[order]
+    )
 
 
 def _of_speed(
@@ -229,14 +231,14 @@ def _of_speed(
     fabric = request.cluster.fabric
     assert isinstance(fabric, TorusFabric)
     device = slowed(request.cluster.device, speed)
-    asked = replace(request, cluster=replace(request.cluster, device=device))
+    here = replace(request, cluster=replace(request.cluster, device=device))
     meshes, mesh = opening_meshes(fabric, openings)
     machine = Machine(device=device, meshes=meshes, network=network_table(meshes, fabric))
-    found: list[SliceConfiguration] = []
+    configurations: list[SliceConfiguration] = []
     rows: list[int] = []
-    for row, quantities in best_of_roles(asked, machine, range(len(meshes)), roles, whole=whole):
+    for row, quantities in best_of_roles(here, machine, range(len(meshes)), roles, whole=whole):
         pattern = _pattern(meshes, row, kind_name=device.name, speed=speed)
-        found.append(Configuration(model=model, pattern=pattern, **quantities))
+        configurations.append(Configuration(model=model, pattern=pattern, **quantities))
         rows.append(row)
     by_mesh = np.argsort(np.array(rows, np.int64), kind="stable")
     n_of_mesh = np.bincount(np.array(rows, np.int64), minlength=len(meshes))
@@ -244,7 +246,7 @@ def _of_speed(
     first, n = (np.cumsum(n_of_mesh) - n_of_mesh)[mesh], n_of_mesh[mesh]
     inside = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
     return OfferedOnTorus(
-        configurations=tuple(found),
+        configurations=tuple(configurations),
         which=by_mesh[np.repeat(first, n) + inside],
         opening=np.repeat(np.arange(len(mesh)), n),
     )
@@ -284,40 +286,42 @@ def without_tiled(
             too one stands for another that serves no more, and no more bytes are loaded.
         by_latency: whether of those on one mesh the quickest is the best.
     """
-    found = offered.configurations
-    if not found or (not several and loaded is None):
+    configurations = offered.configurations
+    if not configurations or (not several and loaded is None):
         return offered
-    n_bytes = [0.0] * len(found) if loaded is None else loaded
+    n_bytes = [0.0] * len(configurations) if loaded is None else loaded
     on_mesh: dict[Shape, dict[SlicePattern, list[int]]] = {}
-    for i, one in enumerate(found):
-        if one.role == TOGETHER:
-            of_shape = on_mesh.setdefault(one.pattern.dimensions, {})
-            of_shape.setdefault(one.pattern, []).append(i)
+    for i, config in enumerate(configurations):
+        if config.role == TOGETHER:
+            of_shape = on_mesh.setdefault(config.pattern.dimensions, {})
+            of_shape.setdefault(config.pattern, []).append(i)
 
     def does(i: int, k: int, n_most: int) -> bool:
         """Whether at most so many copies of k do for i."""
-        n_copies = max(1, ceil(found[i].output_tokens_per_s / found[k].output_tokens_per_s))
+        n_copies = max(
+            1, ceil(configurations[i].output_tokens_per_s / configurations[k].output_tokens_per_s)
+        )
         if by_latency:  # no number of slow copies is quick: one does, or none
-            n_copies = 1 if found[k].tpot_s <= found[i].tpot_s else n_most + 1
+            n_copies = 1 if configurations[k].tpot_s <= configurations[i].tpot_s else n_most + 1
         return n_copies <= n_most and n_copies * n_bytes[k] <= n_bytes[i]
 
     def is_beaten(i: int) -> bool:
         """Whether another on its mesh does as much."""
-        own = on_mesh[found[i].pattern.dimensions][found[i].pattern]
+        own = on_mesh[configurations[i].pattern.dimensions][configurations[i].pattern]
         # of two that do for each other the first stays
         return any(does(i, k, 1) and (k < i or not does(k, i, 1)) for k in own if k != i)
 
     def is_filled(i: int, shape: Shape) -> bool:
         """Whether copies on meshes of a shape do as much, whichever links these have."""
-        n_most = found[i].n_devices // prod(shape)
+        n_most = configurations[i].n_devices // prod(shape)
         return all(any(does(i, k, n_most) for k in some) for some in on_mesh[shape].values())
 
     def is_left(i: int) -> bool:
-        own = found[i].pattern.dimensions
+        own = configurations[i].pattern.dimensions
         smaller = [shape for shape in on_mesh if shape != own and _tiles(shape, own)]
         return not (is_beaten(i) or (several and any(is_filled(i, shape) for shape in smaller)))
 
-    stays = np.array([one.role != TOGETHER or is_left(i) for i, one in enumerate(found)])
+    stays = np.array([one.role != TOGETHER or is_left(i) for i, one in enumerate(configurations)])
     return offered.where(stays[offered.which])
 
 
@@ -393,16 +397,18 @@ def locate_slices(posed: PosedOnTorus, counts: Counts) -> tuple[LocatedSlice, ..
     )
 
 
-def _located(one: SliceConfiguration, placed: Openings, row: int, axes: IntArray) -> LocatedSlice:
+def _located(
+    config: SliceConfiguration, placed: Openings, row: int, axes: IntArray
+) -> LocatedSlice:
     inside = np.stack(
-        np.meshgrid(*(np.arange(n) for n in one.pattern.dimensions), indexing="ij"), axis=-1
+        np.meshgrid(*(np.arange(n) for n in config.pattern.dimensions), indexing="ij"), axis=-1
     ).reshape(-1, 3)
     at = np.zeros_like(inside)
     at[:, axes] = inside  # ranks keep the order of the mesh, whichever way it is turned
     at = (at + placed.first[row]) % placed.orientation[row]  # lines begin behind a failed link
     at = (at + placed.offset[row]) % np.array(placed.pool)
     return LocatedSlice(
-        configuration=one,
+        configuration=config,
         orientation=_shape(placed.orientation[row]),
         offset=_shape(placed.offset[row]),
         axes=_shape(axes),

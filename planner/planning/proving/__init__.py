@@ -55,26 +55,26 @@ def fleet_again(says: FleetPlan) -> Again:
     from planner.placing.fleets.planning import fleet
 
     try:
-        found = fleet(says.request)
+        plan = fleet(says.request)
     except NoPlanError:
         return unanswered(("certificate", "status"), says.certificate.status)
     limit_s = limit_of(says.request.options.time_limit_s)
     findings = [
-        *certificate_findings(says.certificate, found.certificate, limit_s),
-        *known_best(beliefs_of(says), beliefs_of(found), limit_s),
+        *certificate_findings(says.certificate, plan.certificate, limit_s),
+        *known_best(beliefs_of(says), beliefs_of(plan), limit_s),
     ]
-    is_whole = limit_s is None or says.certificate.status == found.certificate.status == OPTIMAL
-    if is_whole and _pool_names(says) == _pool_names(found):
-        findings += same(len(says.rounds), len(found.rounds), ("rounds",))
-        findings += proved_fields(says, found)
+    is_whole = limit_s is None or says.certificate.status == plan.certificate.status == OPTIMAL
+    if is_whole and _pool_names(says) == _pool_names(plan):
+        findings += same(len(says.rounds), len(plan.rounds), ("rounds",))
+        findings += proved_fields(says, plan)
     names = []
-    for name, asked in _subsets(says) if is_whole else ():
+    for name, request in _subsets(says) if is_whole else ():
         with suppress(NoPlanError):
-            best = fleet(asked).certificate.objective
+            best = fleet(request).certificate.objective
             findings += subset_findings(says.certificate, best, None, name)
             names.append(name)
     parts = [f"and by parts: {'; '.join(names)}"] if names else []
-    return again(findings, found.certificate, *parts)
+    return again(findings, plan.certificate, *parts)
 
 
 def _pool_names(plan: FleetPlan) -> list[str]:
@@ -85,13 +85,13 @@ def _subsets(says: FleetPlan) -> Iterator[tuple[str, FleetRequest]]:
     """Parts of a request whose rates a simulation took down: rounds may have lost the best."""
     from planner.placing.fleets.offering import CHUNKS
 
-    asked = says.request
+    request = says.request
     if not any(one.refuted for one in says.rounds):
         return
-    for chunk in asked.chunks or CHUNKS:
-        yield f"only chunks of {chunk}", replace(asked, chunks=(chunk,))
-    for engine in asked.engines if len(asked.engines) > 1 else ():
-        yield f"only {engine}", replace(asked, engines=(engine,))
+    for chunk in request.chunks or CHUNKS:
+        yield f"only chunks of {chunk}", replace(request, chunks=(chunk,))
+    for engine in request.engines if len(request.engines) > 1 else ():
+        yield f"only {engine}", replace(request, engines=(engine,))
 
 
 def staircase_again(says: FleetStaircase) -> Again:
@@ -102,17 +102,17 @@ def staircase_again(says: FleetStaircase) -> Again:
         return Again(findings=(), proofs=())
     of = says.request.rate_per_s
     beyond = 1.0 if says.is_whole else 1.01
-    found = staircase(
+    again = staircase(
         says.request,
         lowest_per_s=says.steps[0].above_factor * of,
         highest_per_s=says.steps[-1].upto_factor * of * beyond,
     )
-    findings = [*same(len(says.steps), len(found.steps), ("steps",)), *proved_fields(says, found)]
-    for i, (one, other) in enumerate(zip(says.steps, found.steps, strict=False)):
+    findings = [*same(len(says.steps), len(again.steps), ("steps",)), *proved_fields(says, again)]
+    for i, (one, other) in enumerate(zip(says.steps, again.steps, strict=False)):
         for name in ("above_factor", "upto_factor"):
             findings += same(getattr(one, name), getattr(other, name), ("steps", str(i), name))
     words = (
-        f"climbed again: {len(found.steps)} steps, none further than {found.gap:.3g} of its rent"
+        f"climbed again: {len(again.steps)} steps, none further than {again.gap:.3g} of its rent"
     )
     return Again(findings=tuple(findings), proofs=(f"{words} from its bound",))
 
@@ -123,8 +123,8 @@ def proved(answer: Any) -> Again:  # noqa: ANN401 an answer of any kind
     Raises:
         OutOfTimeError: the time limit of the request ended before a first answer.
     """
-    asked = answer.request.wanted if isinstance(answer, Repair) else answer
-    with memory_as_in([engine for _, engine in engines_in(asked)]):
+    placement = answer.request.wanted if isinstance(answer, Repair) else answer
+    with memory_as_in([engine for _, engine in engines_in(placement)]):
         return _PROVERS[type(answer).__name__](answer)
 
 

@@ -57,62 +57,62 @@ def again(findings: Sequence[Finding], proof: Certificate, *more: str) -> Again:
     return Again(findings=tuple(findings), proofs=(told, *more))
 
 
-def same(says: object, found: object, path: Path) -> Iterator[Finding]:
+def same(says: object, recounted: object, path: Path) -> Iterator[Finding]:
     """Two values that have to be alike, numbers to the tolerance of solvers."""
-    if isinstance(says, float) and isinstance(found, float):
-        if not (math.isfinite(says) or math.isfinite(found)):
+    if isinstance(says, float) and isinstance(recounted, float):
+        if not (math.isfinite(says) or math.isfinite(recounted)):
             return  # of what nobody says anything
-        if math.isclose(says, found, rel_tol=CLOSE, abs_tol=1e-12):
+        if math.isclose(says, recounted, rel_tol=CLOSE, abs_tol=1e-12):
             return
-    if says != found:
-        yield Finding(path=path, says=says, found=found)
+    if says != recounted:
+        yield Finding(path=path, says=says, found=recounted)
 
 
-def proved_fields(says: object, found: object, path: Path = ()) -> Iterator[Finding]:
+def proved_fields(says: object, again: object, path: Path = ()) -> Iterator[Finding]:
     """Fields that only a search can say, wherever both answers have the same place for them.
 
     Certificates are left out: `certificate_findings` judges them.
     """
-    if is_dataclass(says) and type(says) is type(found):
+    if is_dataclass(says) and type(says) is type(again):
         if isinstance(says, _JUDGED_APART):
             return
         for field in fields(says):
             rule = rule_of(says.__class__, field.name)
-            pair = getattr(says, field.name), getattr(found, field.name)
+            pair = getattr(says, field.name), getattr(again, field.name)
             if rule == PROVED:
                 yield from _leaves(*pair, (*path, field.name))
             elif rule not in (ASKED, UNVERIFIED):
                 yield from proved_fields(*pair, (*path, field.name))
-    elif isinstance(says, tuple) and isinstance(found, tuple) and len(says) == len(found):
-        for i, pair in enumerate(zip(says, found, strict=True)):
+    elif isinstance(says, tuple) and isinstance(again, tuple) and len(says) == len(again):
+        for i, pair in enumerate(zip(says, again, strict=True)):
             yield from proved_fields(*pair, (*path, str(i)))
 
 
-def _leaves(says: object, found: object, path: Path) -> Iterator[Finding]:
+def _leaves(says: object, again: object, path: Path) -> Iterator[Finding]:
     """All that differs below a proved field, but for what nobody can judge."""
-    if is_dataclass(says) and type(says) is type(found):
+    if is_dataclass(says) and type(says) is type(again):
         for field in fields(says):
             if rule_of(says.__class__, field.name) != UNVERIFIED:
-                pair = getattr(says, field.name), getattr(found, field.name)
+                pair = getattr(says, field.name), getattr(again, field.name)
                 yield from _leaves(*pair, (*path, field.name))
-    elif isinstance(says, tuple) and isinstance(found, tuple):
-        yield from same(len(says), len(found), path)
-        for i, pair in enumerate(zip(says, found, strict=False)):
+    elif isinstance(says, tuple) and isinstance(again, tuple):
+        yield from same(len(says), len(again), path)
+        for i, pair in enumerate(zip(says, again, strict=False)):
             yield from _leaves(*pair, (*path, str(i)))
     else:
-        yield from same(says, found, path)
+        yield from same(says, again, path)
 
 
 def known_best(
-    says: Mapping[str, Any], found: Mapping[str, Any], limit_s: float | None, *path: str
+    says: Mapping[str, Any], again: Mapping[str, Any], limit_s: float | None, *path: str
 ) -> Iterator[Finding]:
     """What stands beside an answer: as good as a search finds, where both had the time to see.
 
     Args:
-        says, found: records with objectives, by name; None of what is not known.
+        says, again: records with objectives, by name; None of what is not known.
     """
-    for name, one in says.items():
-        pair = (one and one.objective, (other := found.get(name)) and other.objective)
+    for name, value in says.items():
+        pair = (value and value.objective, (other := again.get(name)) and other.objective)
         if limit_s is None or None not in pair:
             yield from same(*pair, (*path, name, "objective"))
 
@@ -129,25 +129,25 @@ def is_better(value: float, than: float, *, is_rate: bool) -> bool:
 
 
 def certificate_findings(
-    says: Certificate, found: Certificate, limit_s: float | None
+    says: Certificate, certificate: Certificate, limit_s: float | None
 ) -> Iterator[Finding]:
     """All of a certificate that a search judges.
 
     Args:
         limit_s: of both searches; with one, the same search may prove less today.
     """
-    is_rate, path = found.objective_name in RATES, ("certificate",)
-    yield from _refuted(says, found.objective, is_rate=is_rate)
-    if limit_s is not None and found.status != OPTIMAL:
+    is_rate, path = certificate.objective_name in RATES, ("certificate",)
+    yield from _refuted(says, certificate.objective, is_rate=is_rate)
+    if limit_s is not None and certificate.status != OPTIMAL:
         return
-    if says.status == OPTIMAL and found.status != OPTIMAL:
-        fact = f"is not what the search proves: {found.status}"
+    if says.status == OPTIMAL and certificate.status != OPTIMAL:
+        fact = f"is not what the search proves: {certificate.status}"
         yield Finding(path=(*path, "status"), says=says.status, fact=fact)
-    elif is_better(says.bound, found.bound, is_rate=not is_rate):
-        fact = f"is not proved: the search proves {found.bound!r}"
+    elif is_better(says.bound, certificate.bound, is_rate=not is_rate):
+        fact = f"is not proved: the search proves {certificate.bound!r}"
         yield Finding(path=(*path, "bound"), says=says.bound, fact=fact)
-    yield from counts(says, found)
-    yield from provers_words(says.proofs, found.proofs, (*path, "proofs"))
+    yield from counts(says, certificate)
+    yield from provers_words(says.proofs, certificate.proofs, (*path, "proofs"))
 
 
 def subset_findings(
@@ -186,31 +186,31 @@ def _refuted(says: Certificate, best: float, *, is_rate: bool) -> Iterator[Findi
             yield Finding(path=(*path, "proofs", str(i), "bound"), says=proof.bound, fact=fact)
 
 
-def counts(says: Certificate, found: Certificate) -> Iterator[Finding]:
+def counts(says: Certificate, certificate: Certificate) -> Iterator[Finding]:
     """Numbers of candidates and of what was screened, which the request decides."""
     path: Path = ("certificate",)
     for name in ("n_candidates", "n_contexts"):
-        yield from same(getattr(says, name), getattr(found, name), (*path, name))
-    if says.status != OPTIMAL or found.status != OPTIMAL:
+        yield from same(getattr(says, name), getattr(certificate, name), (*path, name))
+    if says.status != OPTIMAL or certificate.status != OPTIMAL:
         return  # what is screened depends on where the time ended
-    yield from same(says.n_solved, found.n_solved, (*path, "n_solved"))
-    yield from same(len(says.sorts), len(found.sorts), (*path, "sorts"))
-    for i, (step, other) in enumerate(zip(says.sorts, found.sorts, strict=False)):
+    yield from same(says.n_solved, certificate.n_solved, (*path, "n_solved"))
+    yield from same(len(says.sorts), len(certificate.sorts), (*path, "sorts"))
+    for i, (step, other) in enumerate(zip(says.sorts, certificate.sorts, strict=False)):
         for what in ("n_sorts", "bound"):
             here = (*path, "sorts", str(i), what)
             yield from same(getattr(step, what), getattr(other, what), here)
     mine, others = (
-        {screen.name: screen.n_candidates for screen in one.screens} for one in (says, found)
+        {screen.name: screen.n_candidates for screen in one.screens} for one in (says, certificate)
     )
     if mine != others:
         fact = f"rejected {mine}, and there are {others}"
         yield Finding(path=(*path, "screens"), says=len(mine), fact=fact)
 
 
-def provers_words(says: Sequence[Proof], found: Sequence[Proof], path: Path) -> Iterator[Finding]:
+def provers_words(says: Sequence[Proof], proofs: Sequence[Proof], path: Path) -> Iterator[Finding]:
     """What provers said that ended in both searches."""
     ended: Mapping[tuple[str, str], Proof] = {
-        (one.prover, one.program): one for one in found if one.outcome == "optimal"
+        (one.prover, one.program): one for one in proofs if one.outcome == "optimal"
     }
     for i, proof in enumerate(says):
         other = ended.get((proof.prover, proof.program))

@@ -55,41 +55,41 @@ def plan_again(says: AnyPlan) -> Again:
     try:
         with within(asked_s):
             among = among_again(requests, [one.runtime for one in says.rivals])
-            found = decide(among, prefer=prefer_of(requests))
+            plan = decide(among, prefer=prefer_of(requests))
             was_cut = is_over()  # before all was seen that stands beside the best
     except NoPlanError:
         return unanswered(("certificate", "status"), says.certificate.status)
     limit_s = limit_of(asked_s)
     findings = [
-        *certificate_findings(says.certificate, found.certificate, limit_s),
-        *_gains(says, found, was_cut=was_cut),
-        *(() if was_cut else _runners_up(says, found)),
-        *known_best(_rivals(says), _rivals(found), limit_s, "rivals"),
-        *(() if was_cut else known_best(beliefs_of(says), beliefs_of(found), limit_s)),
-        *_rules(says, found),
+        *certificate_findings(says.certificate, plan.certificate, limit_s),
+        *_gains(says, plan, was_cut=was_cut),
+        *(() if was_cut else _runners_up(says, plan)),
+        *known_best(_rivals(says), _rivals(plan), limit_s, "rivals"),
+        *(() if was_cut else known_best(beliefs_of(says), beliefs_of(plan), limit_s)),
+        *_rules(says, plan),
     ]
     if says.mix is not None:
         findings += [one.below(("mix",)) for one in placement_again(says.mix).findings]
-    if not was_cut and says.certificate.status == found.certificate.status == OPTIMAL:
-        findings += same(says.n_ties, found.n_ties, ("n_ties",))
-        findings += same(says.given_up_fraction, found.given_up_fraction, ("given_up_fraction",))
+    if not was_cut and says.certificate.status == plan.certificate.status == OPTIMAL:
+        findings += same(says.n_ties, plan.n_ties, ("n_ties",))
+        findings += same(says.given_up_fraction, plan.given_up_fraction, ("given_up_fraction",))
     names = []
     for subset in _subsets(says):
         findings += _of_subset(says, requests, subset)
         names.append(subset[0])
     told = [f"and by parts: {'; '.join(names)}"]
     told += ["time ended before what stands beside the best was searched again"] * was_cut
-    return again(findings, found.certificate, *told)
+    return again(findings, plan.certificate, *told)
 
 
 def _subsets(says: AnyPlan) -> Iterator[Subset]:
     """Parts of a request, of each of which the answer or another that it lists is the best."""
     targets = says.request.targets
     yield "limits at what the plan uses", _tightened(targets, says.deployment), says.deployment
-    for one in (says.deployment, *(it.deployment for it in says.alternatives)):
-        if isinstance(one, EngineDeployment):
-            degrees = Degrees(tensor=one.n_tensor, pipeline=one.n_stages, data=one.n_data)
-            yield f"only {one.label or 'one device'}", replace(targets, degrees=degrees), one
+    for other in (says.deployment, *(it.deployment for it in says.alternatives)):
+        if isinstance(other, EngineDeployment):
+            degrees = Degrees(tensor=other.n_tensor, pipeline=other.n_stages, data=other.n_data)
+            yield f"only {other.label or 'one device'}", replace(targets, degrees=degrees), other
 
 
 def _tightened(targets: Targets, best: AnyDeployment) -> Targets:
@@ -97,14 +97,16 @@ def _tightened(targets: Targets, best: AnyDeployment) -> Targets:
     changes: dict[str, Any] = {}
     further = dict(targets.further)
     for name in limits_of(targets):
-        one = MEASURES[name]
-        if not one.is_relieved:
+        measure = MEASURES[name]
+        if not measure.is_relieved:
             continue
-        used = one.of(best)
-        if not one.target:
+        used = measure.of(best)
+        if not measure.target:
             further[name] = used * (1 + SLACK)
         else:
-            changes[one.target] = round(used) if one.dimension == "1" else used * (1 + SLACK)
+            changes[measure.target] = (
+                round(used) if measure.dimension == "1" else used * (1 + SLACK)
+            )
     return replace(targets, **changes, further=further)
 
 
@@ -113,16 +115,16 @@ def _of_subset(says: AnyPlan, requests: Sequence[AnyRequest], subset: Subset) ->
     from planner.planning.asked_again import among_again, prefer_of
     from planner.planning.plans import decide
 
-    name, targets, one = subset
+    name, targets, deployment = subset
     options = says.request.options
-    asked = [
+    reseeded = [
         replace(it, targets=targets, options=replace(options, seed=options.seed + 1))
         for it in requests
     ]
-    own = measure_of(says.request.objective).of(one)
+    own = measure_of(says.request.objective).of(deployment)
     try:
         with within(options.time_limit_s):
-            best = decide(among_again(asked), prefer=prefer_of(asked)).certificate
+            best = decide(among_again(reseeded), prefer=prefer_of(reseeded)).certificate
     except NoPlanError:
         fact = f"is of an answer that a search of {name} does not have"
         yield Finding(path=("certificate", "objective"), says=own, fact=fact)
@@ -137,38 +139,36 @@ def _rivals(plan: AnyPlan) -> dict[str, Any]:
     return {str(i): one for i, one in enumerate(plan.rivals)}
 
 
-def _gains(says: AnyPlan, found: AnyPlan, *, was_cut: bool) -> Iterator[Finding]:
+def _gains(says: AnyPlan, plan: AnyPlan, *, was_cut: bool) -> Iterator[Finding]:
     """What looser limits gain, where both searches know it."""
-    gains = {use.name: use.gain_fraction for use in found.limits}
+    gains = {use.name: use.gain_fraction for use in plan.limits}
     for i, use in enumerate(says.limits):
         other, here = gains.get(use.name), ("limits", str(i), "gain_fraction")
         if use.gain_fraction is not None and other is not None:
             if not math.isclose(use.gain_fraction, other, rel_tol=CLOSE, abs_tol=1e-6):
                 yield Finding(path=here, says=use.gain_fraction, found=other)
-        elif found.certificate.status == "optimal" and not was_cut:
+        elif plan.certificate.status == "optimal" and not was_cut:
             yield from same(use.gain_fraction, other, here)
 
 
-def _rules(says: AnyPlan, found: AnyPlan) -> Iterator[Finding]:
+def _rules(says: AnyPlan, plan: AnyPlan) -> Iterator[Finding]:
     """Rules of engines that cost much, and of which nothing is said."""
-    said, met = (
-        {(it.deployment.engine, it.rule) for it in one.rule_costs} for one in (says, found)
-    )
+    said, met = ({(it.deployment.engine, it.rule) for it in one.rule_costs} for one in (says, plan))
     for engine, rule in sorted(met - said):
         fact = f"lack `{rule}` of {engine}"
         yield Finding(path=("rule_costs",), says=len(says.rule_costs), fact=fact)
 
 
-def _runners_up(says: AnyPlan, found: AnyPlan) -> Iterator[Finding]:
+def _runners_up(says: AnyPlan, plan: AnyPlan) -> Iterator[Finding]:
     """The next best plans: as good as those that a search finds."""
-    if says.certificate.status != "optimal" or found.certificate.status != "optimal":
+    if says.certificate.status != "optimal" or plan.certificate.status != "optimal":
         return
-    if len(says.alternatives) != len(found.alternatives):
-        fact = f"are {len(says.alternatives)}, and there are {len(found.alternatives)}"
+    if len(says.alternatives) != len(plan.alternatives):
+        fact = f"are {len(says.alternatives)}, and there are {len(plan.alternatives)}"
         yield Finding(path=("alternatives",), says=len(says.alternatives), fact=fact)
         return
     mine = [one.objective for one in says.alternatives]
-    others = [one.objective for one in found.alternatives]
+    others = [one.objective for one in plan.alternatives]
     for i, (one, other) in enumerate(zip(mine, others, strict=True)):
         yield from same(one, other, ("alternatives", str(i), "objective"))
 
@@ -198,7 +198,7 @@ def placement_again(says: Placement) -> Again:
     return certified_again(says, partial(placed_again, says.request), limit_s)
 
 
-def placed_again(asked: PlacementRequest) -> Placement:
+def placed_again(request: PlacementRequest) -> Placement:
     """What is placed for a request.
 
     Raises:
@@ -210,11 +210,11 @@ def placed_again(asked: PlacementRequest) -> Placement:
 
     return from_fields(
         place,
-        asked,
-        cluster=asked.site,
-        engine=asked.engines,
-        group_costs=costs_of(asked),
-        **said_of(asked.roles),
+        request,
+        cluster=request.site,
+        engine=request.engines,
+        group_costs=costs_of(request),
+        **said_of(request.roles),
     )
 
 
@@ -222,22 +222,22 @@ def repair_again(says: Repair) -> Again:
     from planner.placing.inheriting import costs_of
     from planner.placing.repairing import repair
 
-    asked = says.request
-    wanted = asked.wanted
+    request = says.request
+    wanted = request.wanted
     try:
-        found = from_fields(
+        repaired = from_fields(
             repair,
             wanted,
-            placement=asked.before,
+            placement=request.before,
             cluster=wanted.site,
             engine=wanted.engines,
-            loss=asked.loss_fraction,
+            loss=request.loss_fraction,
             group_costs=costs_of(wanted),
-            most_points=asked.most_points,
+            most_points=request.most_points,
         )
     except NoPlanError:
         return unanswered(("placement", "certificate", "status"), says.placement.certificate.status)
-    mine, other = says.placement.certificate, found.placement.certificate
+    mine, other = says.placement.certificate, repaired.placement.certificate
     inside = [
         *counts(mine, other),
         *provers_words(mine.proofs, other.proofs, ("certificate", "proofs")),
@@ -248,32 +248,32 @@ def repair_again(says: Repair) -> Again:
         inside += same(mine.status, other.status, ("certificate", "status"))
     findings = [replace(one, path=("placement", *one.path)) for one in inside]
     if is_whole:
-        findings += same(len(says.frontier), len(found.frontier), ("frontier",))
-        findings += proved_fields(says, found)
+        findings += same(len(says.frontier), len(repaired.frontier), ("frontier",))
+        findings += proved_fields(says, repaired)
     return again(findings, other)
 
 
 def experts_again(says: ExpertPlan) -> Again:
     from planner.tools.experts.placing import place_experts
 
-    asked = says.request
-    found = from_fields(place_experts, asked)
-    mine, other = says.certificate, found.certificate
-    findings = [*certificate_findings(mine, other, limit_of(asked.time_limit_s))]
+    request = says.request
+    plan = from_fields(place_experts, request)
+    mine, other = says.certificate, plan.certificate
+    findings = [*certificate_findings(mine, other, limit_of(request.time_limit_s))]
     if not findings and math.isclose(mine.bound, other.bound, rel_tol=CLOSE):
-        findings += same(says.proof, found.proof, ("proof",))
+        findings += same(says.proof, plan.proof, ("proof",))
     return again(findings, other)
 
 
 def stages_again(says: StagePlan) -> Again:
     from planner.tools.staging.cutting import cut_groups
 
-    asked = says.request
-    return certified_again(says, partial(cut_groups, asked), asked.time_limit_s)
+    request = says.request
+    return certified_again(says, partial(cut_groups, request), request.time_limit_s)
 
 
 def layers_again(says: LayerPlacement) -> Again:
     from planner.tools.staging.placing import place_layers
 
-    asked = says.request
-    return certified_again(says, partial(from_fields, place_layers, asked), asked.time_limit_s)
+    request = says.request
+    return certified_again(says, partial(from_fields, place_layers, request), request.time_limit_s)

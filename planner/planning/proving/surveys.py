@@ -29,8 +29,8 @@ from planner.verifier.quantities import measure_of
 def curves_again(says: Curves) -> Again:
     """Each frontier again, point by point; and each case that has none."""
     parts = [
-        _denied(one, "frontier") if one.frontier is None else _frontier_again(one.frontier)
-        for one in says.curves
+        _denied(curve, "frontier") if curve.frontier is None else _frontier_again(curve.frontier)
+        for curve in says.curves
     ]
     return _joined(parts, "curves")
 
@@ -73,19 +73,19 @@ def _denied(case: Row | Curve, field: str) -> Again:
     first = case.requests[0]
     try:
         if isinstance(first, PlacementRequest):
-            found: object = placed_again(first).certificate.objective
+            objective: object = placed_again(first).certificate.objective
         else:
-            asked = [one for one in case.requests if not isinstance(one, PlacementRequest)]
+            requests = [one for one in case.requests if not isinstance(one, PlacementRequest)]
             with within(first.options.time_limit_s):
-                again = decide(among_again(asked), prefer=prefer_of(asked))
-                found = again.certificate.objective
+                again = decide(among_again(requests), prefer=prefer_of(requests))
+                objective = again.certificate.objective
     except OutOfTimeError as late:
         return Again(findings=(), proofs=(), taken=(f"no answer, and none found: {late}",))
     except NoPlanError as error:
         is_whole = limit_of(first.options.time_limit_s) is None
         wrong = same(case.reason, reason_of(error), ("reason",)) if is_whole else ()
         return Again(findings=tuple(wrong), proofs=(f"searched again: {error}",))
-    fact = f"is what its request has: an answer of {found!r}"
+    fact = f"is what its request has: an answer of {objective!r}"
     return Again(findings=(Finding(path=(field,), says=None, fact=fact),), proofs=())
 
 
@@ -96,19 +96,19 @@ def _frontier_again(says: Frontier) -> Again:
     limit_s = says.request.options.time_limit_s
     try:
         with within(limit_s):
-            found = traced_out(traced_again(says), x=says.x_name, alpha=says.alpha)
+            frontier = traced_out(traced_again(says), x=says.x_name, alpha=says.alpha)
     except NoPlanError:
         return _below(unanswered(("proof", "status"), says.proof.status), "frontier")
     findings = [*_points(says)]
-    if limit_of(limit_s) is None or says.proof.status == found.proof.status == OPTIMAL:
-        findings += same(says.proof.status, found.proof.status, ("proof", "status"))
-        findings += same(len(says.points), len(found.points), ("points",))
-        for i, (one, other) in enumerate(zip(says.points, found.points, strict=False)):
+    if limit_of(limit_s) is None or says.proof.status == frontier.proof.status == OPTIMAL:
+        findings += same(says.proof.status, frontier.proof.status, ("proof", "status"))
+        findings += same(len(says.points), len(frontier.points), ("points",))
+        for i, (point, other) in enumerate(zip(says.points, frontier.points, strict=False)):
             for name in ("x", "y"):
                 here = ("points", str(i), name)
-                findings += same(getattr(one, name), getattr(other, name), here)
-        findings += proved_fields(says, found)
-    told = f"searched again: {found.proof.status}, {len(found.points)} points; and ends alone"
+                findings += same(getattr(point, name), getattr(other, name), here)
+        findings += proved_fields(says, frontier)
+    told = f"searched again: {frontier.proof.status}, {len(frontier.points)} points; and ends alone"
     return _below(Again(findings=tuple(findings), proofs=(told,)), "frontier")
 
 
@@ -142,12 +142,12 @@ def audit_again(says: Audit) -> Again:
 
     offered = (says.weights_formats, says.kv_formats)
     with within(says.request.options.time_limit_s):
-        found = audited(says.request, says.observed, says.speculation, offered)
+        audit = audited(says.request, says.observed, says.speculation, offered)
     best_in = {"possible": "tpot_s", "equal_speed": "usd_per_decoded_token", "equal_cost": "tpot_s"}
-    findings = [*_as_good(says, {name: getattr(found, name) for name in best_in}, best_in)]
-    findings += _changes(says, found)
+    findings = [*_as_good(says, {name: getattr(audit, name) for name in best_in}, best_in)]
+    findings += _changes(says, audit)
     if limit_of(says.request.options.time_limit_s) is None:
-        findings += proved_fields(says, found)
+        findings += proved_fields(says, audit)
     told = "searched again: the fastest of its batch, the best at equal speed and cost, each change"
     return Again(findings=tuple(findings), proofs=(told,))
 
@@ -163,16 +163,16 @@ def _as_good(
         yield from same(mine, other, (name,))
 
 
-def _changes(says: Audit, found: Audit) -> Iterator[Finding]:
+def _changes(says: Audit, audit: Audit) -> Iterator[Finding]:
     """The same changes, each as good as a search finds."""
-    mine, others = ({one.name: one for one in it.changes} for it in (says, found))
-    if not says.untried and not found.untried and mine.keys() != others.keys():
+    mine, others = ({one.name: one for one in it.changes} for it in (says, audit))
+    if not says.untried and not audit.untried and mine.keys() != others.keys():
         fact = f"are not {', '.join(others) or 'none'}, which keep the speed"
         yield Finding(path=("changes",), says=", ".join(mine), fact=fact)
-    for i, one in enumerate(says.changes):
-        if one.name in others:
+    for i, change in enumerate(says.changes):
+        if change.name in others:
             here = ("changes", str(i), "usd_per_token")
-            yield from same(one.usd_per_token, others[one.name].usd_per_token, here)
+            yield from same(change.usd_per_token, others[change.name].usd_per_token, here)
 
 
 def engine_audit_again(says: EngineAudit) -> Again:

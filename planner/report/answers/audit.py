@@ -57,9 +57,9 @@ def document(audit: Audit, *, curves: Sequence[Curve] = ()) -> Document:
     """
     line = line_of(audit)
     lines = [
-        Line(label=one.case.weights, frontier=one.frontier)
-        for one in curves
-        if one.frontier is not None and one.frontier.points
+        Line(label=curve.case.weights, frontier=curve.frontier)
+        for curve in curves
+        if curve.frontier is not None and curve.frontier.points
     ]
     drawing = Drawing(svg=partial(_drawn, audit, lines))
     return Document(
@@ -151,11 +151,11 @@ def _distances(audit: Audit) -> Table:
     return Table(heads=heads, rows=rows, align="<>><<")
 
 
-def _distance_row(label: str, found: Deployment | None, words: str) -> tuple[str, ...]:
-    if found is None:
+def _distance_row(label: str, deployment: Deployment | None, words: str) -> tuple[str, ...]:
+    if deployment is None:
         return (label, "none", "", "", "")
-    cost = show(found.usd_per_decoded_token, "USD/token")
-    return (label, user_speed(found.tpot_s), cost, words, _decode_text(found))
+    cost = show(deployment.usd_per_decoded_token, "USD/token")
+    return (label, user_speed(deployment.tpot_s), cost, words, _decode_text(deployment))
 
 
 def _change_text(change: float, less: str, more: str) -> str:
@@ -185,7 +185,7 @@ def _explained(audit: Audit) -> Block:
     }
     rows = [
         (f"{part:.3g} times", words[name])
-        for name, part in sorted(audit.factors, key=lambda one: -one[1])
+        for name, part in sorted(audit.factors, key=lambda pair: -pair[1])
         if abs(part - 1.0) >= 0.005
     ]
     return Table(rows=rows, align="><")
@@ -201,7 +201,7 @@ def _times(audit: Audit) -> list[Block]:
         for name, part in excess
         if part
     ]
-    name, part = max(excess, key=lambda one: one[1])
+    name, part = max(excess, key=lambda pair: pair[1])
     remedy = [Note(), Note(f"{name}: {_REMEDIES[name]}.")] if part / total >= _SOME else []
     return [Table(rows=rows, align="<>><"), *remedy]
 

@@ -39,24 +39,24 @@ def document(comparison: Comparison) -> Document:
     """What to run in each case, what it does, what it loses to the best."""
     rows = comparison.rows
     cases = [row.case for row in rows]
-    found = [row.answer for row in rows if row.answer is not None]
+    answers = [row.answer for row in rows if row.answer is not None]
     aim, line = objective_of(comparison.objective).aim, line_of(comparison)
     best = None if comparison.best is None else comparison.rows[comparison.best].plan
     starts = []
     if best is not None and isinstance(best.deployment, EngineDeployment):
         starts.append((best.deployment.launch, "the best is"))
-    are_placed = any(isinstance(one, Placement) for one in found)
+    are_placed = any(isinstance(one, Placement) for one in answers)
     title = f"{cases_text(cases)}: {aim}"
     return Document(
         title=title,
         line=line,
-        head=(Note(title), *times_notes(comparison), *([Note(line)] if found else [])),
+        head=(Note(title), *times_notes(comparison), *([Note(line)] if answers else [])),
         sections=(
-            section("request", Pairs(_request_rows(comparison) if found else [])),
+            section("request", Pairs(_request_rows(comparison) if answers else [])),
             section("replicas", _placed_table(rows))
             if are_placed
             else section("plans", _table(rows)),
-            section("certificates", *_certificates(found)),
+            section("certificates", *_certificates(answers)),
             start_section(*starts),
         ),
     )
@@ -139,18 +139,18 @@ def _cases(
     return Table(heads=("", *heads) if heads else (), rows=named, wraps=not heads, splits=splits)
 
 
-def _placed(found: Placement, loss_fraction: float | None) -> tuple[str, ...]:
+def _placed(placement: Placement, loss_fraction: float | None) -> tuple[str, ...]:
     """Cells of a placement; times are those of its slowest replicas."""
-    roles = Counter(found.recipes[one.recipe].role for one in found.replicas)
-    ttft_s = [one.ttft_s for one in found.handovers]
-    ttft_s += [one.ttft_s for one in found.recipes if one.role == TOGETHER]
-    tpot_s = [one.tpot_s for one in found.recipes if one.role != PREFILL]
+    roles = Counter(placement.recipes[one.recipe].role for one in placement.replicas)
+    ttft_s = [one.ttft_s for one in placement.handovers]
+    ttft_s += [one.ttft_s for one in placement.recipes if one.role == TOGETHER]
+    tpot_s = [one.tpot_s for one in placement.recipes if one.role != PREFILL]
     return (
         " + ".join(f"{roles[role]} {role}" for role in ROLES if role in roles),
-        str(found.n_used),
+        str(placement.n_used),
         show(max(tpot_s), "s"),
         show(max(ttft_s), "s"),
-        show(found.used("rent"), "USD/h"),
+        show(placement.used("rent"), "USD/h"),
         _loss_text(loss_fraction),
     )
 
@@ -167,17 +167,17 @@ def _loss_text(loss_fraction: float | None) -> str:
     return percent(loss_fraction) if loss_fraction < 1 else f"{1 + loss_fraction:.3g} times"
 
 
-def _certificates(found: Sequence[AnyPlan | Placement]) -> list[Note]:
+def _certificates(answers: Sequence[AnyPlan | Placement]) -> list[Note]:
     """One line for all plans, where all are optimal."""
-    if not found:
+    if not answers:
         return []
-    proofs = [plan.certificate for plan in found]
+    proofs = [plan.certificate for plan in answers]
     optimal = sum(proof.status == "optimal" for proof in proofs)
     solvers = ", ".join(dict.fromkeys(proof.solver for proof in proofs))
     worst = max(proof.gap for proof in proofs)
     wall_s = sum(proof.wall_s for proof in proofs)
     words = (
-        f"{optimal} of {len(found)} optimal, largest gap {percent(worst)}, {solvers}, "
+        f"{optimal} of {len(answers)} optimal, largest gap {percent(worst)}, {solvers}, "
         f"{sum(proof.n_candidates for proof in proofs):,} candidates, every plan verified; "
         f"{show(wall_s, 's')}"
     )

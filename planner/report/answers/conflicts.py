@@ -114,8 +114,8 @@ def _search_text(conflict: Conflict) -> str:
 
 
 def _limit(obstacle: Obstacle) -> str:
-    asked = limit_text(obstacle.name, obstacle.asked, obstacle.dimension)
-    return f"{limit_label(obstacle.name)} {asked}"
+    limit = limit_text(obstacle.name, obstacle.asked, obstacle.dimension)
+    return f"{limit_label(obstacle.name)} {limit}"
 
 
 def _and(words: list[str]) -> str:
@@ -126,9 +126,9 @@ def _and(words: list[str]) -> str:
 def _of_placement(conflict: PlacementConflict) -> list[Section]:
     of_targets = [one for one in conflict.obstacles if one.name.startswith("targets")]
     rows = [
-        (one.name, show(one.asked, one.dimension), show(one.reachable, one.dimension), one.reason)
-        for one in conflict.obstacles
-        if one not in of_targets
+        (it.name, show(it.asked, it.dimension), show(it.reachable, it.dimension), it.reason)
+        for it in conflict.obstacles
+        if it not in of_targets
     ]
     return [
         section("", *notes(f"{one.name}: {one.reason}" for one in of_targets)),

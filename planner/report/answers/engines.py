@@ -56,10 +56,10 @@ def _user_rows(plan: EnginePlan) -> list[tuple[str, str]]:
     best, request = plan.deployment, plan.request
     rows = []
     if best.variant:
-        asked = next(one for one in request.variants if one.name == best.variant)
+        variant = next(one for one in request.variants if one.name == best.variant)
         lost = percent(best.quality_loss_fraction)
-        words = f"{asked.title} in place of {request.model.title}: loses {lost}"
-        rows.append(("model", f"{words}; {asked.quality}"))
+        words = f"{variant.title} in place of {request.model.title}: loses {lost}"
+        rows.append(("model", f"{words}; {variant.quality}"))
     tpot = _spread(best.tpot_s, best.planned_tpot_s, plan)
     ttft = _spread(best.ttft_s, best.planned_ttft_s, plan)
     rows += [

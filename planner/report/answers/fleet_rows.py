@@ -29,51 +29,51 @@ NEAREST = 3
 
 def warnings(plan: FleetPlan) -> Iterator[str]:
     """What of the traffic is not served, or misses a target."""
-    for one in plan.classes:
-        if one.served_fraction < 1.0:
-            left = rate(one.rate_per_s * (1.0 - one.served_fraction))
+    for outcome in plan.classes:
+        if outcome.served_fraction < 1.0:
+            left = rate(outcome.rate_per_s * (1.0 - outcome.served_fraction))
             yield (
-                f"`{one.name}` is served to {percent(one.served_fraction)}: there are too few "
-                f"devices for {left} of its {rate(one.rate_per_s)}"
+                f"`{outcome.name}` is served to {percent(outcome.served_fraction)}: there are too "
+                f"few devices for {left} of its {rate(outcome.rate_per_s)}"
             )
-        if not one.is_tried:
+        if not outcome.is_tried:
             yield (
-                f"no request of `{one.name}` was among the {plan.simulated.n_requests:,} that were "
-                "simulated, so rare is it beside the others: its targets rest on "
+                f"no request of `{outcome.name}` was among the {plan.simulated.n_requests:,} that "
+                "were simulated, so rare is it beside the others: its targets rest on "
                 "replicas simulated by themselves"
             )
             continue
-        for it in one.percentiles:
+        for it in outcome.percentiles:
             if it.is_met is False and it.at_most_s is not None:
                 yield (
-                    f"{percentile_name(it)} of `{one.name}` is {finite(it.simulated_s, 's')} as "
-                    f"simulated, above its target of {show(it.at_most_s, 's')}"
+                    f"{percentile_name(it)} of `{outcome.name}` is {finite(it.simulated_s, 's')} "
+                    f"as simulated, above its target of {show(it.at_most_s, 's')}"
                 )
 
 
 def percentiles(plan: FleetPlan) -> Table:
     """Percentiles of each class, below their heads: asked for and simulated."""
     rows = [
-        (one.name if i == 0 else "", *row)
-        for one in plan.classes
-        for i, row in enumerate(_class_rows(one))
+        (outcome.name if i == 0 else "", *row)
+        for outcome in plan.classes
+        for i, row in enumerate(_class_rows(outcome))
     ]
     heads = ("class", "", "target", "simulated", "met")
     return Table(heads=heads, rows=rows, align="<<>><")
 
 
-def _class_rows(one: ServedClass) -> Iterator[tuple[str, str, str, str]]:
-    for it in one.percentiles:
+def _class_rows(outcome: ServedClass) -> Iterator[tuple[str, str, str, str]]:
+    for it in outcome.percentiles:
         target = "" if it.at_most_s is None else f"≤ {show(it.at_most_s, 's')}"
         met = "" if it.at_most_s is None else _MET[it.is_met]
         yield (percentile_name(it), target, known(it.simulated_s, it.half_width_s, "s"), met)
-    if one.goodput is not None:
-        found = one.goodput
+    if outcome.goodput is not None:
+        goodput = outcome.goodput
         yield (
             "goodput",
-            f"≥ {percent(found.asked)}",
-            share_known(found.simulated, found.half_width),
-            _MET[found.is_met],
+            f"≥ {percent(goodput.asked)}",
+            share_known(goodput.simulated, goodput.half_width),
+            _MET[goodput.is_met],
         )
 
 
@@ -81,13 +81,13 @@ def costs(plan: FleetPlan) -> Table:
     """Rent of each class, below its heads, and over its tokens."""
     rows = [
         (
-            one.name,
-            percent(one.served_fraction),
-            show(one.usd_per_hour, "USD/h"),
-            per_mtoken(one.usd_per_mtoken_in),
-            per_mtoken(one.usd_per_mtoken_out),
+            outcome.name,
+            percent(outcome.served_fraction),
+            show(outcome.usd_per_hour, "USD/h"),
+            per_mtoken(outcome.usd_per_mtoken_in),
+            per_mtoken(outcome.usd_per_mtoken_out),
         )
-        for one in plan.classes
+        for outcome in plan.classes
     ]
     return Table(heads=("class", "served", "rent", "in", "out"), rows=rows, align="<>>>>")
 
@@ -105,9 +105,9 @@ def bound_rows(plan: FleetPlan) -> list[tuple[str, str]]:
     if most is not None:
         served = sum(one.rate_per_s * one.served_fraction for one in plan.classes)
         own = min(
-            one.n_replicas * one.replica_rate_per_s / one.rate_per_s
-            for one in plan.pools
-            if one.rate_per_s > 0.0
+            pool.n_replicas * pool.replica_rate_per_s / pool.rate_per_s
+            for pool in plan.pools
+            if pool.rate_per_s > 0.0
         )
         words = (
             f"some fleet of this rent serves up to {most:.3g} times what this one serves now, "
@@ -127,21 +127,21 @@ def _fluid_words(plan: FleetPlan) -> str:
     )
 
 
-def round_words(one: Round) -> str:
+def round_words(trial: Round) -> str:
     """What one solution cost, and what the simulation said of it."""
-    what = f"{show(one.usd_per_hour, 'USD/h')}, {plural(one.n_devices, 'device')}"
-    if not one.refuted:
+    what = f"{show(trial.usd_per_hour, 'USD/h')}, {plural(trial.n_devices, 'device')}"
+    if not trial.refuted:
         return f"{what}: the simulation keeps every target"
-    return f"{what}: refuted, {'; '.join(map(refuted_words, one.refuted))}"
+    return f"{what}: refuted, {'; '.join(map(refuted_words, trial.refuted))}"
 
 
-def refuted_words(one: Refuted) -> str:
+def refuted_words(miss: Refuted) -> str:
     """`TTFT p95 of chat is 31 % beyond 1 s: capacity of a replica of `chat` lowered …`."""
-    beyond = one.simulated_s / one.at_most_s - 1.0
+    beyond = miss.simulated_s / miss.at_most_s - 1.0
     far = f"{percent(beyond)} beyond" if math.isfinite(beyond) else "never within"
-    missed = f"{one.target} of {one.class_name} is {far} {show(one.at_most_s, 's')}"
-    before, after = rate(one.before_per_s), rate(one.after_per_s)
-    return f"{missed}: capacity of a replica of `{one.pool}` lowered from {before} to {after}"
+    missed = f"{miss.target} of {miss.class_name} is {far} {show(miss.at_most_s, 's')}"
+    before, after = rate(miss.before_per_s), rate(miss.after_per_s)
+    return f"{missed}: capacity of a replica of `{miss.pool}` lowered from {before} to {after}"
 
 
 def simulation_rows(plan: FleetPlan) -> list[tuple[str, str]]:
@@ -166,14 +166,14 @@ def alternatives(plan: FleetPlan) -> Table:
     return Table(heads=("rent", "more", "devices", ""), rows=rows, align=">>><", wraps=True)
 
 
-def _alternative(plan: FleetPlan, one: FleetAlternative) -> tuple[str, str, str, str]:
-    if one.usd_per_hour is None:
-        return "–", "", "", f"{one.name}: there is none"
-    more = one.usd_per_hour / plan.usd_per_hour - 1.0 if plan.usd_per_hour else math.nan
+def _alternative(plan: FleetPlan, alternative: FleetAlternative) -> tuple[str, str, str, str]:
+    if alternative.usd_per_hour is None:
+        return "–", "", "", f"{alternative.name}: there is none"
+    more = alternative.usd_per_hour / plan.usd_per_hour - 1.0 if plan.usd_per_hour else math.nan
     sign = "+" if more > 0.0 else ""
     text = f"{sign}{percent(more)}" if math.isfinite(more) else ""
-    n_devices = "" if one.n_devices is None else f"{one.n_devices:,}"
-    return show(one.usd_per_hour, "USD/h"), text, n_devices, one.name
+    n_devices = "" if alternative.n_devices is None else f"{alternative.n_devices:,}"
+    return show(alternative.usd_per_hour, "USD/h"), text, n_devices, alternative.name
 
 
 def definitions(plan: FleetPlan) -> list[str]:

@@ -66,24 +66,24 @@ def share_known(value: float, half_width: float) -> str:
     return f"{100 * shown:.3g} ± {100 * half_width:.2g} %"
 
 
-def percentile_name(one: Percentile) -> str:
+def percentile_name(percentile: Percentile) -> str:
     """`TTFT p95`."""
-    return f"{one.quantity.upper()} p{one.share * 100.0:.8g}"
+    return f"{percentile.quantity.upper()} p{percentile.share * 100.0:.8g}"
 
 
-def goodput_words(asked: GoodputTarget) -> str:
+def goodput_words(target: GoodputTarget) -> str:
     """`99 % of requests with TTFT ≤ 1 s and TPOT ≤ 40 ms`."""
-    limits = (("TTFT", asked.ttft_s), ("TPOT", asked.tpot_s), ("E2E", asked.e2e_s))
+    limits = (("TTFT", target.ttft_s), ("TPOT", target.tpot_s), ("E2E", target.e2e_s))
     said = joined([f"{name} ≤ {show(most, 's')}" for name, most in limits if most is not None])
-    return f"{percent(asked.share)} of requests with {said}"
+    return f"{percent(target.share)} of requests with {said}"
 
 
-def target_words(one: TrafficClass) -> str:
+def target_words(traffic: TrafficClass) -> str:
     """`TTFT p95 ≤ 1 s, TPOT p95 ≤ 40 ms`."""
-    found = [f"{it.name} ≤ {show(it.at_most_s, 's')}" for it in one.targets]
-    if one.goodput is not None:
-        found.append(goodput_words(one.goodput))
-    return ", ".join(found) or "none"
+    words = [f"{it.name} ≤ {show(it.at_most_s, 's')}" for it in traffic.targets]
+    if traffic.goodput is not None:
+        words.append(goodput_words(traffic.goodput))
+    return ", ".join(words) or "none"
 
 
 def arrival_words(arrivals: Arrivals) -> str:
@@ -120,22 +120,24 @@ def most_words(pool: FleetPool) -> str:
     return f"{rate(each)} each of at most {rate(most)} as simulated{used}"
 
 
-def class_verdict(one: ServedClass) -> str:
+def class_verdict(outcome: ServedClass) -> str:
     """`chat within its targets`; what is missed, or not served, by name."""
-    goodput = one.goodput
-    missed = [percentile_name(it) for it in one.percentiles if it.is_met is False]
+    goodput = outcome.goodput
+    missed = [percentile_name(it) for it in outcome.percentiles if it.is_met is False]
     missed += ["goodput"] * (goodput is not None and goodput.is_met is False)
-    if one.served_fraction < 1.0:
-        few = 0.0 < one.served_fraction < _FEW  # 99.98 % reads as all
+    if outcome.served_fraction < 1.0:
+        few = 0.0 < outcome.served_fraction < _FEW  # 99.98 % reads as all
         left = (
-            f"all but {percent(one.served_fraction)}" if few else percent(1 - one.served_fraction)
+            f"all but {percent(outcome.served_fraction)}"
+            if few
+            else percent(1 - outcome.served_fraction)
         )
         missed.insert(0, f"{left} of its requests")
-    has_targets = goodput is not None or any(it.at_most_s is not None for it in one.percentiles)
+    has_targets = goodput is not None or any(it.at_most_s is not None for it in outcome.percentiles)
     if not missed:
-        by = "" if one.is_tried else " on replicas by themselves"
-        return f"{one.name} within its targets{by}" if has_targets else f"{one.name} served"
-    return f"{one.name} without {joined(missed)}"
+        by = "" if outcome.is_tried else " on replicas by themselves"
+        return f"{outcome.name} within its targets{by}" if has_targets else f"{outcome.name} served"
+    return f"{outcome.name} without {joined(missed)}"
 
 
 def devices_words(plan: FleetPlan) -> str:
@@ -153,8 +155,8 @@ def whole_costs(plan: FleetPlan) -> tuple[float, float]:
 
 def _over(plan: FleetPlan, tokens: Iterable[float]) -> float:
     per_s = sum(
-        one.rate_per_s * one.served_fraction * n
-        for one, n in zip(plan.classes, tokens, strict=True)
+        outcome.rate_per_s * outcome.served_fraction * n
+        for outcome, n in zip(plan.classes, tokens, strict=True)
     )
     return plan.usd_per_hour / 3600.0 / per_s * 1e6 if per_s else math.inf
 
@@ -171,5 +173,5 @@ def defined(quantities: Iterable[str], *, goodput: bool) -> list[str]:
     """What each quantity is a percentile of."""
     from planner.specs.traffic.percentiles import DEFINITIONS
 
-    found = [DEFINITIONS[name] for name in DEFINITIONS if name in set(quantities)]
-    return [*found, *([GOODPUT] if goodput else [])]
+    definitions = [DEFINITIONS[name] for name in DEFINITIONS if name in set(quantities)]
+    return [*definitions, *([GOODPUT] if goodput else [])]

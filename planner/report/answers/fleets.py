@@ -119,10 +119,10 @@ def _groups(plan: FleetPlan) -> Groups:
         pool = pool_of_replica(plan, number)
         if pool is not None:
             hues[replica.name] = numbers[pool.name]
-    for one in plan.pools:
-        recipe = plan.recipes[one.recipe]
-        mine = runs([int(number_of(plan.replicas[i])) for i in one.replicas])
-        legend.append(f"{one.name}: {recipe.model} {mine}, {recipe.deployment.summary}")
+    for each in plan.pools:
+        recipe = plan.recipes[each.recipe]
+        mine = runs([int(number_of(plan.replicas[i])) for i in each.replicas])
+        legend.append(f"{each.name}: {recipe.model} {mine}, {recipe.deployment.summary}")
     return Groups(hues=hues, legend=legend)
 
 
@@ -134,14 +134,14 @@ def recipe_names(plan: FleetPlan) -> list[str]:
 
 def _traffic(plan: FleetPlan) -> Iterator[Note]:
     """Of each class what comes, how, and what is asked for it."""
-    for one, got in zip(plan.request.classes, plan.classes, strict=True):
+    for traffic, got in zip(plan.request.classes, plan.classes, strict=True):
         tokens = (
             f"{got.n_input_tokens:,.0f} tokens in and {got.n_output_tokens:,.0f} out on average"
         )
-        comes = f"{rate(one.rate_per_s)} {arrival_words(one.arrivals)}, {tokens}"
-        rank = f"; priority {one.priority}" if one.priority else ""
-        yield Note(f"{one.name}: {got.model}, {comes}{rank}")
-        yield Note(f"targets: {target_words(one)}", kind="part")
+        comes = f"{rate(traffic.rate_per_s)} {arrival_words(traffic.arrivals)}, {tokens}"
+        rank = f"; priority {traffic.priority}" if traffic.priority else ""
+        yield Note(f"{traffic.name}: {got.model}, {comes}{rank}")
+        yield Note(f"targets: {target_words(traffic)}", kind="part")
 
 
 def _pools(plan: FleetPlan) -> Iterator[Note]:
@@ -162,15 +162,15 @@ def _handovers(plan: FleetPlan) -> list[Block]:
     connector = plan.request.roles.connector
     rows = [
         (
-            one.source,
-            one.target,
-            rate(one.requests_per_s),
-            show(one.token_bytes, "B"),
-            show(one.latency_s, "s"),
-            finite(one.bytes_per_s, "B/s"),
-            finite(one.wire_bytes_per_s, "B/s"),
+            handover.source,
+            handover.target,
+            rate(handover.requests_per_s),
+            show(handover.token_bytes, "B"),
+            show(handover.latency_s, "s"),
+            finite(handover.bytes_per_s, "B/s"),
+            finite(handover.wire_bytes_per_s, "B/s"),
         )
-        for one in plan.handovers
+        for handover in plan.handovers
     ]
     by = [f"by {connector.title}"] if connector and rows else []
     heads = ("from", "to", "requests", "each token", "latency", "a pair", "a replica's links")
@@ -208,16 +208,16 @@ def _pools_data(plan: FleetPlan) -> Data:
 
 def _pool_row(plan: FleetPlan, pool: FleetPool) -> Sequence[object]:
     recipe = plan.recipes[pool.recipe]
-    one = recipe.deployment
+    deployment = recipe.deployment
     upto = pool.upto_tokens if math.isfinite(pool.upto_tokens) else ""
     told = {"pool": pool.name, "classes": " ".join(pool.classes), "upto_tokens": upto}
     run: list[object] = [""] * (len(_DEPLOYMENT) + 1)
-    if isinstance(one, EngineDeployment):
-        run = [getattr(one, name) for name in _DEPLOYMENT]
-        run.append(one.launch.command if one.launch else "")
+    if isinstance(deployment, EngineDeployment):
+        run = [getattr(deployment, name) for name in _DEPLOYMENT]
+        run.append(deployment.launch.command if deployment.launch else "")
     return (
         *(told[name] if name in told else getattr(pool, name) for name in _POOL),
         *(getattr(recipe, name) for name in _RECIPE),
-        one.n_devices,
+        deployment.n_devices,
         *run,
     )

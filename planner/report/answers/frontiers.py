@@ -85,8 +85,8 @@ def document(answer: Curves, *, is_whole: bool = False) -> Document:
             section("request", Pairs(_request_rows(lines))),
             section("frontiers", *([drawing] if lines else [])),
             *(
-                section(label, *_curve(one, sys.maxsize if is_whole else share))
-                for label, one in zip(labels, curves, strict=True)
+                section(label, *_curve(curve, sys.maxsize if is_whole else share))
+                for label, curve in zip(labels, curves, strict=True)
             ),
             start_section(*_starts(lines)),
         ),
@@ -189,9 +189,9 @@ def _legend(frontier: Frontier) -> list[tuple[str, str]]:
         ("*", f"{preferred_text(frontier)}: {headline_of(frontier.best.deployment)}"),
     ]
     if axis_targets(frontier):
-        found = at_target(frontier)
+        index = at_target(frontier)
         text = " and ".join(text for _, _, text in axis_targets(frontier))
-        best = None if found is None else headline_of(frontier.points[found].deployment)
+        best = None if index is None else headline_of(frontier.points[index].deployment)
         rows.append(("o", f"{best_text(frontier)} within {text}: {best or 'no point'}"))
     if proof.status == "optimal":
         status = "optimal: no point is missing, and none is beaten"
@@ -259,13 +259,13 @@ _OF_POINTS = ("x", "y", "bound", "gap")
 
 def points_data(curves: Sequence[Curve]) -> Data:
     """All points of all curves; a curve without points has no row."""
-    found = [(curve, curve.frontier) for curve in curves if curve.frontier is not None]
-    own = all(frontier.cost_model == OWN for _, frontier in found)
-    served = any(isinstance(frontier.request, EngineRequest) for _, frontier in found)
+    frontiers = [(curve, curve.frontier) for curve in curves if curve.frontier is not None]
+    own = all(frontier.cost_model == OWN for _, frontier in frontiers)
+    served = any(isinstance(frontier.request, EngineRequest) for _, frontier in frontiers)
     keys = _OF_ENGINES if served else _OF_LAYOUTS if own else _OF_ECONOMICS
     known = ("model", "topology", "weights", "x_name", "y_name", "status", "preferred")
     heads = ("engine",) * served + known + (*keys, *_OF_POINTS, "meets_targets")
-    rows = (row for curve, frontier in found for row in _rows(curve, frontier, keys))
+    rows = (row for curve, frontier in frontiers for row in _rows(curve, frontier, keys))
     return heads, rows
 
 

@@ -117,13 +117,13 @@ def _variant_rows(plan: LayoutPlan) -> list[tuple[str, str]]:
     """Which model is served where there were several to choose from, and what that loses."""
     if not plan.variants:
         return []
-    served, asked = served_by(plan.request, plan.deployment).model.name, plan.request.model.name
-    rows = [("asked", asked + " (served)" * (served == asked))]
-    for one in plan.variants:
-        loss = one.quality_loss_fraction
+    served, requested = served_by(plan.request, plan.deployment).model.name, plan.request.model.name
+    rows = [("asked", requested + " (served)" * (served == requested))]
+    for variant in plan.variants:
+        loss = variant.quality_loss_fraction
         lost = "nobody says what it loses" if loss is None else f"loses {percent(loss)}"
-        mark = " (served)" * (one.name == served)
-        rows.append(("or", f"{one.name}{mark}: {one.title}; {lost}: {one.quality}"))
+        mark = " (served)" * (variant.name == served)
+        rows.append(("or", f"{variant.name}{mark}: {variant.title}; {lost}: {variant.quality}"))
     return rows
 
 
@@ -201,11 +201,11 @@ def _step_rows(phases: tuple[PhasePlan, PhasePlan]) -> list[tuple[Cell, ...]]:
             f"  {name}",
             *(
                 Bar(
-                    part_s / one.step.total_s,
+                    part_s / phase.step.total_s,
                     text=show(part_s, "s"),
-                    share=_share(part_s / one.step.total_s),
+                    share=_share(part_s / phase.step.total_s),
                 )
-                for part_s, one in zip((first_s, second_s), phases, strict=True)
+                for part_s, phase in zip((first_s, second_s), phases, strict=True)
             ),
         )
         for (name, first_s), (_, second_s) in zip(
@@ -261,8 +261,8 @@ def _division_words(phases: tuple[PhasePlan, PhasePlan]) -> str:
 def _division_text(division: Division) -> str:
     """`8 KV heads on 16 devices (2 have the same)`, `61 layers in 4 stages (16 at most)`."""
     parts = "in {} stages" if division.things == "layers" else "on {} devices"
-    one = division.things.removesuffix("s") if division.n_things == 1 else division.things
-    text = f"{division.n_things} {one} {parts.format(division.n_parts)}"
+    thing = division.things.removesuffix("s") if division.n_things == 1 else division.things
+    text = f"{division.n_things} {thing} {parts.format(division.n_parts)}"
     if division.n_copies > 1:
         return f"{text} ({division.n_copies} have the same)"
     return f"{text} ({division.n_most} at most)"

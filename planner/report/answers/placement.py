@@ -106,12 +106,14 @@ def kind_rows(placed: Placed) -> list[tuple[str, str]]:
 def _models(placement: Placement) -> Table:
     heads = ("model", "replicas", "devices", "output", "demand", "share", "rent")
     rows = []
-    for one in placement.served:
-        demand = "" if one.demand_tokens_per_s is None else show(one.demand_tokens_per_s, "token/s")
-        share = "" if one.share is None else percent(one.share)
-        output, rent = show(one.output_tokens_per_s, "token/s"), show(one.usd_per_hour, "USD/h")
-        counts = (str(one.n_replicas), str(one.n_devices))
-        rows.append((one.model, *counts, output, demand, share, rent))
+    for model in placement.served:
+        demand = (
+            "" if model.demand_tokens_per_s is None else show(model.demand_tokens_per_s, "token/s")
+        )
+        share = "" if model.share is None else percent(model.share)
+        output, rent = show(model.output_tokens_per_s, "token/s"), show(model.usd_per_hour, "USD/h")
+        counts = (str(model.n_replicas), str(model.n_devices))
+        rows.append((model.model, *counts, output, demand, share, rent))
     used = [i for i in range(len(heads)) if any(row[i] for row in rows)]
     return Table(
         heads=[heads[i] for i in used],
@@ -123,9 +125,9 @@ def _models(placement: Placement) -> Table:
 def _limit_rows(placement: Placement) -> list[tuple[str, str]]:
     """What was asked of all replicas together, and what they come to."""
     return [
-        (f"{one.label} {one.limit_text(limit)}", f"{one.shown(placement.used(name))} used")
+        (f"{it.label} {it.limit_text(limit)}", f"{it.shown(placement.used(name))} used")
         for name, limit in placement.request.limits.items()
-        for one in (QUANTITIES[name],)
+        for it in (QUANTITIES[name],)
     ]
 
 
@@ -206,9 +208,9 @@ def _parted(name: str) -> tuple[str, int | None]:
 def _channels(placement: Placement, *, is_whole: bool) -> Table:
     """Of each axis the groups, and the narrowest link that one of them uses."""
     rows = [
-        (i, one.name, *_channel(it))
-        for i, one in enumerate(placement.replicas)
-        for it in one.channels
+        (i, replica.name, *_channel(it))
+        for i, replica in enumerate(placement.replicas)
+        for it in replica.channels
     ]
     most = len(placement.replicas) if is_whole else MOST_LISTED
     return Table(
@@ -229,15 +231,15 @@ def _ranks(placement: Placement, *, is_whole: bool) -> Table:
     """Every rank and its device; a page has them where they are opened."""
     rows = [
         (
-            one.name,
+            replica.name,
             str(rank.rank),
             rank.device,
             rank.node,
             str(rank.stage),
             ",".join(map(str, rank.axes)),
         )
-        for one in placement.replicas
-        for rank in one.ranks
+        for replica in placement.replicas
+        for rank in replica.ranks
     ]
     return Table(
         heads=("replica", "rank", "device", "node", "stage", "axes"),

@@ -130,35 +130,35 @@ def alternatives(plan: AnyPlan) -> Table:
     return Table(heads=heads, rows=rows, align="><>><", wraps=True)
 
 
-def wish_rows(asked: PlacementRequest) -> list[tuple[str, str]]:
+def wish_rows(request: PlacementRequest) -> list[tuple[str, str]]:
     """What is asked of replicas together."""
-    work, connector = asked.workload, asked.roles.connector
-    limits = (QUANTITIES[name] for name in asked.limits)
-    targets = [f"{one.label} {one.limit_text(asked.limits[one.name])}" for one in limits]
-    most = f"of at most {asked.most_devices} devices" if asked.most_devices else ""
-    is_planned = asked.engines != (ROOFLINE.name,) or asked.confidence is not None
+    work, connector = request.workload, request.roles.connector
+    limits = (QUANTITIES[name] for name in request.limits)
+    targets = [f"{one.label} {one.limit_text(request.limits[one.name])}" for one in limits]
+    most = f"of at most {request.most_devices} devices" if request.most_devices else ""
+    is_planned = request.engines != (ROOFLINE.name,) or request.confidence is not None
     return [
-        ("models", ", ".join(map(_wish, asked.models))),
-        ("engine", " or ".join(asked.engines)),
+        ("models", ", ".join(map(_wish, request.models))),
+        ("engine", " or ".join(request.engines)),
         ("requests", f"{work.n_input_tokens:,} tokens in, {work.n_output_tokens:,} out"),
-        ("targets", ", ".join([*target_texts(asked.targets), *targets]) or "none"),
+        ("targets", ", ".join([*target_texts(request.targets), *targets]) or "none"),
         ("hand-over", connector.title if connector else ""),
-        ("replicas", ", ".join(filter(None, (most, "at cubes only" * asked.aligned)))),
-        ("batches", span_text(asked.batches)),
-        ("objective", asked.objective),
-        ("times", planned_words(asked.confidence) if is_planned else ""),
+        ("replicas", ", ".join(filter(None, (most, "at cubes only" * request.aligned)))),
+        ("batches", span_text(request.batches)),
+        ("objective", request.objective),
+        ("times", planned_words(request.confidence) if is_planned else ""),
     ]
 
 
-def _wish(one: Serve) -> str:
+def _wish(demand: Serve) -> str:
     """`llama-3.1-70b (2 replicas, 900 token/s, bf16)`."""
     said = [
-        *([plural(one.replicas, "replica")] if one.replicas else []),
-        *([show(one.demand_tokens_per_s, "token/s")] if one.demand_tokens_per_s else []),
-        *([f"weights {' or '.join(one.weights_formats)}"] if one.weights_formats else []),
-        *([f"KV {' or '.join(one.kv_formats)}"] if one.kv_formats else []),
+        *([plural(demand.replicas, "replica")] if demand.replicas else []),
+        *([show(demand.demand_tokens_per_s, "token/s")] if demand.demand_tokens_per_s else []),
+        *([f"weights {' or '.join(demand.weights_formats)}"] if demand.weights_formats else []),
+        *([f"KV {' or '.join(demand.kv_formats)}"] if demand.kv_formats else []),
     ]
-    return one.model.name + (f" ({', '.join(said)})" if said else "")
+    return demand.model.name + (f" ({', '.join(said)})" if said else "")
 
 
 def start_section(*started: tuple[Launch | None, str]) -> Section:
@@ -191,9 +191,9 @@ def recipes_section(recipes: Sequence[Recipe], names: Sequence[str] = ()) -> Sec
     called = names or [f"recipe {number}" for number in range(len(recipes))]
     return start_section(
         *(
-            (one.deployment.launch, f"each replica of {name}")
-            for name, one in zip(called, recipes, strict=True)
-            if name and isinstance(one.deployment, EngineDeployment)
+            (recipe.deployment.launch, f"each replica of {name}")
+            for name, recipe in zip(called, recipes, strict=True)
+            if name and isinstance(recipe.deployment, EngineDeployment)
         )
     )
 

@@ -43,45 +43,47 @@ def document(prediction: Prediction, *, explains: bool = False) -> Document:
     Args:
         explains: whether each operation is traced to its formula, constants and source.
     """
-    one = prediction
-    line = line_of(one)
-    traces = [section(f"{each.name}, explained", *_traces(each)) for each in one.passes if explains]
+    answer = prediction
+    line = line_of(answer)
+    traces = [
+        section(f"{each.name}, explained", *_traces(each)) for each in answer.passes if explains
+    ]
     way = (
         "" if explains else "`--explain` traces each operation to its formula, constants and source"
     )
     return Document(
-        title=f"{one.model} on {one.n_devices} × {one.device}",
+        title=f"{answer.model} on {answer.n_devices} × {answer.device}",
         line=line,
-        head=(Note(line), *times_notes(one)),
+        head=(Note(line), *times_notes(answer)),
         sections=(
-            section("latency", Pairs(_user_rows(one))),
-            load_section(one.load),
-            *_first_token(one),
-            *(_pass_section(one, each) for each in one.passes),
-            section("memory of a device", *_memory(one)),
-            section("balance of decode", *_balance(one)),
+            section("latency", Pairs(_user_rows(answer))),
+            load_section(answer.load),
+            *_first_token(answer),
+            *(_pass_section(answer, each) for each in answer.passes),
+            section("memory of a device", *_memory(answer)),
+            section("balance of decode", *_balance(answer)),
             *traces,
-            section("", Note(_trust(one)), is_bare=True),
+            section("", Note(_trust(answer)), is_bare=True),
             hint(way),
-            start_section((one.launch, "")),
+            start_section((answer.launch, "")),
         ),
     )
 
 
 def line_of(prediction: Prediction) -> str:
-    one = prediction
-    degrees = " ".join(f"{_DEGREES[k]} {n}" for k, n in one.degrees.items() if n > 1)
+    answer = prediction
+    degrees = " ".join(f"{_DEGREES[k]} {n}" for k, n in answer.degrees.items() if n > 1)
     layout = f", {degrees}" if degrees else ""
     times = (
-        f"TPOT {between(one.tpot_s)}" if one.role != PREFILL else "",
-        f"TTFT {between(one.ttft_s)}" if one.role != DECODE else "",
-        f"{show(one.requests_per_s, 'request/s')} read" if one.role == PREFILL else "",
-        f"{show(one.device_tokens_per_s, 'token/s')} a device" if one.role != PREFILL else "",
+        f"TPOT {between(answer.tpot_s)}" if answer.role != PREFILL else "",
+        f"TTFT {between(answer.ttft_s)}" if answer.role != DECODE else "",
+        f"{show(answer.requests_per_s, 'request/s')} read" if answer.role == PREFILL else "",
+        f"{show(answer.device_tokens_per_s, 'token/s')} a device" if answer.role != PREFILL else "",
     )
     return (
-        f"{one.model} on {one.n_devices} × {one.device} ({one.engine}{layout})"
-        f"{role_words(one.role)}, batch {one.batch} a rank: {', '.join(filter(None, times))}"
-        f"{_load_words(one.load)}"
+        f"{answer.model} on {answer.n_devices} × {answer.device} ({answer.engine}{layout})"
+        f"{role_words(answer.role)}, batch {answer.batch} a rank: {', '.join(filter(None, times))}"
+        f"{_load_words(answer.load)}"
     )
 
 
@@ -94,50 +96,56 @@ def _load_words(load: Load | None) -> str:
     return f"; {verb} {rate}, {share} of what it serves"
 
 
-def _user_rows(one: Prediction) -> list[tuple[str, str]]:
-    formats, records = one.formats, one.request.records
+def _user_rows(answer: Prediction) -> list[tuple[str, str]]:
+    formats, records = answer.formats, answer.request.records
     same = formats["weights"] == formats["experts"]
     experts = "" if same else f", {formats['experts']} experts"
-    backend = one.request.records.kernels.experts_backend
+    backend = answer.request.records.kernels.experts_backend
     experts += f", experts by {backend}" if backend else ""
-    hit = f", {percent(one.hit_fraction)} of the input cached" if one.hit_fraction else ""
+    hit = f", {percent(answer.hit_fraction)} of the input cached" if answer.hit_fraction else ""
     return [
-        *_time_rows(one),
-        ("drafts", f"{one.tokens_per_step:.3g} tokens a pass" if one.tokens_per_step > 1 else ""),
-        ("copies", f"{one.n_copies} of the model, which share nothing" if one.n_copies > 1 else ""),
+        *_time_rows(answer),
+        (
+            "drafts",
+            f"{answer.tokens_per_step:.3g} tokens a pass" if answer.tokens_per_step > 1 else "",
+        ),
+        (
+            "copies",
+            f"{answer.n_copies} of the model, which share nothing" if answer.n_copies > 1 else "",
+        ),
         (
             "requested",
-            f"{one.n_input_tokens} tokens in, {one.n_output_tokens} out{hit}; "
+            f"{answer.n_input_tokens} tokens in, {answer.n_output_tokens} out{hit}; "
             f"{formats['weights']} weights{experts}, {formats['cache']} cache; "
-            f"overlap {one.overlap}; {one.network}",
+            f"overlap {answer.overlap}; {answer.network}",
         ),
-        ("loaded", loaded_words(records.models[0], one.request.formats, records.engine)),
-        ("quality", one.quality),
+        ("loaded", loaded_words(records.models[0], answer.request.formats, records.engine)),
+        ("quality", answer.quality),
     ]
 
 
-def _time_rows(one: Prediction) -> Iterator[tuple[str, str]]:
+def _time_rows(answer: Prediction) -> Iterator[tuple[str, str]]:
     """What users feel of it: of a worker of one phase, of what it does."""
-    reads, writes = one.role != DECODE, one.role != PREFILL
+    reads, writes = answer.role != DECODE, answer.role != PREFILL
     if reads:
         before = "" if writes else ", before its cache is handed over"
-        yield "TTFT", f"{between(one.ttft_s)}, {_question(one)}{before}"
-    if one.waves is not None:
-        yield "", _waves_words(one.waves)
-    if one.n_running < one.batch:
-        fit = "fit" if one.n_running >= one.memory.largest_batch else "share passes"
-        waits = f"{one.batch} are in flight, {one.n_running} {fit}"
-        yield "queue", f"{show(one.queue_s, 's')}: {waits}"
+        yield "TTFT", f"{between(answer.ttft_s)}, {_question(answer)}{before}"
+    if answer.waves is not None:
+        yield "", _waves_words(answer.waves)
+    if answer.n_running < answer.batch:
+        fit = "fit" if answer.n_running >= answer.memory.largest_batch else "share passes"
+        waits = f"{answer.batch} are in flight, {answer.n_running} {fit}"
+        yield "queue", f"{show(answer.queue_s, 's')}: {waits}"
     if not writes:
-        yield "prompts", f"{show(one.requests_per_s, 'request/s')} in total"
+        yield "prompts", f"{show(answer.requests_per_s, 'request/s')} in total"
         return
     beside = "prompts of the others included" if reads else "no prompt is read beside it"
-    yield "TPOT", f"{between(one.tpot_s)}, {beside}"
-    several = one.tokens_per_step > 1
-    bursts = f" from {one.tokens_per_step:.3g} tokens to the next" if several else ""
-    yield "ITL", f"{between(one.itl_s)}{bursts}, while no prompt is read"
-    speeds = f"{one.user_tokens_per_s:.3g} a user, {one.device_tokens_per_s:.4g} a device"
-    yield "tokens/s", f"{speeds}, {one.total_tokens_per_s:.5g} in total"
+    yield "TPOT", f"{between(answer.tpot_s)}, {beside}"
+    several = answer.tokens_per_step > 1
+    bursts = f" from {answer.tokens_per_step:.3g} tokens to the next" if several else ""
+    yield "ITL", f"{between(answer.itl_s)}{bursts}, while no prompt is read"
+    speeds = f"{answer.user_tokens_per_s:.3g} a user, {answer.device_tokens_per_s:.4g} a device"
+    yield "tokens/s", f"{speeds}, {answer.total_tokens_per_s:.5g} in total"
 
 
 def _waves_words(waves: Waves) -> str:
@@ -148,56 +156,56 @@ def _waves_words(waves: Waves) -> str:
     return f"median {median}; first wave {first}{later}"
 
 
-def _question(one: Prediction) -> str:
+def _question(answer: Prediction) -> str:
     """Of which requests TTFT is the mean."""
-    in_flight = one.n_running * one.degrees["data"]
-    if one.waves is not None:
-        many = plural(one.waves.n_waves, "wave")
+    in_flight = answer.n_running * answer.degrees["data"]
+    if answer.waves is not None:
+        many = plural(answer.waves.n_waves, "wave")
         return f"mean of {many} of {in_flight}, the first of which comes at once"
     if in_flight == 1:
         return "of one request alone"
     return f"of requests that come as others end, {in_flight} in flight"
 
 
-def _first_token(one: Prediction) -> list[Section]:
+def _first_token(answer: Prediction) -> list[Section]:
     """The parts that TTFT is the sum of; nothing of what finds prompts read."""
-    if one.role == DECODE:
+    if answer.role == DECODE:
         return []
-    spent = one.ttft_s.value
+    spent = answer.ttft_s.value
     rows = [
         (part.name, show(part.seconds, "s"), Bar(part.seconds / spent, _BAR))
-        for part in one.ttft_parts
+        for part in answer.ttft_parts
     ]
-    sources = (f"{part.name}: {part.source}" for part in one.ttft_parts if part.source)
+    sources = (f"{part.name}: {part.source}" for part in answer.ttft_parts if part.source)
     parts = Table(rows=rows, align="<><")
     return [section(f"first token: {show(spent, 's')}", parts, *notes(sources, kind="item"))]
 
 
-def _pass_section(prediction: Prediction, one: PassLine) -> Section:
+def _pass_section(prediction: Prediction, work: PassLine) -> Section:
     """A row an operation and class of layers, most of the time first in each class."""
-    spent = sum(one.spent_s(line) for line in one.operations) + one.host_s
+    spent = sum(work.spent_s(line) for line in work.operations) + work.host_s
     rows: list[Row] = []
-    for layer in dict.fromkeys(line.layer for line in one.operations):
-        lines = [line for line in one.operations if line.layer == layer]
-        whole = sum(one.spent_s(line) for line in lines)
+    for layer in dict.fromkeys(line.layer for line in work.operations):
+        lines = [line for line in work.operations if line.layer == layer]
+        whole = sum(work.spent_s(line) for line in lines)
         rows.append(_filled(layer, show(whole, "s")))
-        rows += [_row(one, line, spent) for line in sorted(lines, key=lambda x: -x.total_s)]
-    if one.host_s:
-        rows.append(_filled("host", show(one.host_s, "s"), Bar(one.host_s / spent, _BAR)))
-    if one.hidden_s > 0:
-        rows.append(_filled("hidden by overlap", f"−{show(one.hidden_s, 's')}"))
-    drawing = Drawing(svg=lambda: pass_drawing(prediction, one))
+        rows += [_row(work, line, spent) for line in sorted(lines, key=lambda x: -x.total_s)]
+    if work.host_s:
+        rows.append(_filled("host", show(work.host_s, "s"), Bar(work.host_s / spent, _BAR)))
+    if work.hidden_s > 0:
+        rows.append(_filled("hidden by overlap", f"−{show(work.hidden_s, 's')}"))
+    drawing = Drawing(svg=lambda: pass_drawing(prediction, work))
     table = Table(heads=_HEADS, rows=rows, align="<><>>>>><>>")
-    return section(_pass_title(prediction, one), drawing, table)
+    return section(_pass_title(prediction, work), drawing, table)
 
 
-def _pass_title(prediction: Prediction, one: PassLine) -> str:
-    parts = f" in {one.n_microbatches:.0f} micro-batches" if one.n_microbatches > 1 else ""
-    sent = f", {show(one.sent_bytes, 'B')} sent" if one.sent_bytes else ""
-    rate, read = show(prediction.pass_rate(one), "token/s"), show(one.hbm_bytes, "B")
+def _pass_title(prediction: Prediction, line: PassLine) -> str:
+    parts = f" in {line.n_microbatches:.0f} micro-batches" if line.n_microbatches > 1 else ""
+    sent = f", {show(line.sent_bytes, 'B')} sent" if line.sent_bytes else ""
+    rate, read = show(prediction.pass_rate(line), "token/s"), show(line.hbm_bytes, "B")
     return (
-        f"{one.name} pass: {between(one.total_s)}{parts}, {percent(one.mfu_fraction)} MFU, "
-        f"{percent(one.hbm_fraction)} of memory bandwidth; {rate} a device, {read} of memory{sent}"
+        f"{line.name} pass: {between(line.total_s)}{parts}, {percent(line.mfu_fraction)} MFU, "
+        f"{percent(line.hbm_fraction)} of memory bandwidth; {rate} a device, {read} of memory{sent}"
     )
 
 
@@ -208,8 +216,8 @@ def _filled(*cells: Cell) -> Row:
     return (*cells, *[""] * (len(_HEADS) - len(cells)))
 
 
-def _row(one: PassLine, line: OperationLine, spent: float) -> Row:
-    total = one.spent_s(line)
+def _row(work: PassLine, line: OperationLine, spent: float) -> Row:
+    total = work.spent_s(line)
     runs = round(total / line.run_s)
     moved = line.hbm_bytes or line.sent_bytes
     return (
@@ -227,8 +235,8 @@ def _row(one: PassLine, line: OperationLine, spent: float) -> Row:
     )
 
 
-def _memory(one: Prediction) -> list[Block]:
-    memory = one.memory
+def _memory(answer: Prediction) -> list[Block]:
+    memory = answer.memory
     held = (
         ("weights", memory.weights_bytes),
         *((("drafter", memory.drafter_bytes),) if memory.drafter_bytes else ()),
@@ -243,20 +251,20 @@ def _memory(one: Prediction) -> list[Block]:
     limit = percent(memory.limit_bytes / memory.hbm_bytes)
     rows.append(("the engine may take", show(memory.limit_bytes, "B"), limit, ""))
     fits = (
-        f"fits: batch {memory.largest_batch} a rank while they grow to {one.n_kept_tokens} "
-        f"tokens, or {memory.longest_context} tokens at batch {one.n_running}"
+        f"fits: batch {memory.largest_batch} a rank while they grow to {answer.n_kept_tokens} "
+        f"tokens, or {memory.longest_context} tokens at batch {answer.n_running}"
     )
-    copies = one.redundant_experts
+    copies = answer.redundant_experts
     said = [f"copies: {balance_words(copies)}"] if copies else []
     return [Table(rows=rows, align="<>><"), *notes([*said, fits])]
 
 
-def _balance(one: Prediction) -> list[Block]:
+def _balance(answer: Prediction) -> list[Block]:
     """What would balance decode; nothing of what runs none."""
-    if one.role == PREFILL:
+    if answer.role == PREFILL:
         return []
     rows = [
-        ("ridge of the weights' format", f"{one.ridge_flop_per_byte:.4g} FLOP/B", "", ""),
+        ("ridge of the weights' format", f"{answer.ridge_flop_per_byte:.4g} FLOP/B", "", ""),
         *(
             (
                 line.name,
@@ -264,15 +272,15 @@ def _balance(one: Prediction) -> list[Block]:
                 f"here {line.present:.4g}" if line.present is not None else "",
                 line.rule,
             )
-            for line in one.balance
+            for line in answer.balance
         ),
     ]
     return [Table(rows=rows)]
 
 
-def _traces(one: PassLine) -> Iterator[Note]:
+def _traces(work: PassLine) -> Iterator[Note]:
     """What each operation is computed by, of what, and who says so."""
-    for line in one.operations:
+    for line in work.operations:
         computed = f"{line.formula}({_values(line.arguments)})"
         yield Note(f"{line.layer}: {line.name} = {computed}", kind="item")
         yield Note(
@@ -288,10 +296,10 @@ def _values(values: object) -> str:
     return ", ".join(f"{key}={value:.4g}" for key, value in values.items())
 
 
-def _trust(one: Prediction) -> str:
-    measured = len(one.provenance) - one.n_assumed
+def _trust(answer: Prediction) -> str:
+    measured = len(answer.provenance) - answer.n_assumed
     return (
         "times are in their interval two times out of three, by errors of kernels and of whole "
         "servers; "
-        f"{plural(measured, 'constant')} measured or published, {one.n_assumed} assumed"
+        f"{plural(measured, 'constant')} measured or published, {answer.n_assumed} assumed"
     )

@@ -43,104 +43,104 @@ def listing(tables: Sequence[PaperTable]) -> Document:
     return Document(title=title, line=title, head=(), sections=(told, more))
 
 
-def document(found: Sequence[ReproducedTable], *, in_full: bool) -> Document:
+def document(tables: Sequence[ReproducedTable], *, in_full: bool) -> Document:
     """Each table drawn and row by row; text has its rows only in full, or else errors of each."""
-    title = found[0].table.title if len(found) == 1 else f"{len(found)} tables of papers"
-    errors = Table(heads=_HEADS, rows=[_summary(one) for one in found], align="<>>>>>")
+    title = tables[0].table.title if len(tables) == 1 else f"{len(tables)} tables of papers"
+    errors = Table(heads=_HEADS, rows=[_summary(one) for one in tables], align="<>>>>>")
     more = "`plan reproduce NAME` shows every row, its command and its error"
     return Document(
         title=title,
         line=title,
         head=() if in_full else (errors,),
         sections=(
-            *(_section(one, in_full=in_full) for one in found),
+            *(_section(one, in_full=in_full) for one in tables),
             hint("" if in_full else more),
         ),
-        data=partial(_data, found),
+        data=partial(_data, tables),
     )
 
 
-def _data(found: Sequence[ReproducedTable]) -> Data:
-    return _DATA, [_data_row(table.table, one) for table in found for one in table.rows]
+def _data(tables: Sequence[ReproducedTable]) -> Data:
+    return _DATA, [_data_row(table.table, one) for table in tables for one in table.rows]
 
 
-def _data_row(table: PaperTable, one: ReproducedRow) -> tuple[object, ...]:
-    row = one.row
+def _data_row(table: PaperTable, reproduced: ReproducedRow) -> tuple[object, ...]:
+    row = reproduced.row
     printed = NO_PLAN if row.fails else row.published
-    figures = (printed, one.answered, row.unit, one.error)
+    figures = (printed, reproduced.answered, row.unit, reproduced.error)
     head = (table.name, table.paper, table.where, row.series, row.label)
-    return (*head, *figures, one.reason, row.command, row.beside)
+    return (*head, *figures, reproduced.reason, row.command, row.beside)
 
 
-def _summary(found: ReproducedTable) -> Row:
-    errors = found.errors
+def _summary(table: ReproducedTable) -> Row:
+    errors = table.errors
     shown = [percent(of(errors)) if errors else "" for of in (fmean, median, max)]
-    n_disagree = sum(one.disagrees for one in found.rows)
-    return found.table.name, f"{len(found.rows):,}", *shown, str(n_disagree or "")
+    n_disagree = sum(one.disagrees for one in table.rows)
+    return table.table.name, f"{len(table.rows):,}", *shown, str(n_disagree or "")
 
 
-def _section(found: ReproducedTable, *, in_full: bool) -> Section:
-    table = found.table
+def _section(reproduced: ReproducedTable, *, in_full: bool) -> Section:
+    table = reproduced.table
     rows = [
-        (one.row.series, one.row.label, *_figures(one), _asked(one.row), _reason(one))
-        for one in found.rows
+        (row.row.series, row.row.label, *_figures(row), _asked(row.row), _reason(row))
+        for row in reproduced.rows
     ]
     heads = ("", "row", "published", "here", "error", "command", "")
-    lines = partial(_lines, found) if in_full else None
+    lines = partial(_lines, reproduced) if in_full else None
     return section(
         f"{table.name}: {table.title} ([{table.paper}] {table.where})",
-        Drawing(svg=partial(_drawn, found), lines=lines),
+        Drawing(svg=partial(_drawn, reproduced), lines=lines),
         Table(heads=heads, rows=rows, align="<<>>><<", listed=()),
     )
 
 
-def _lines(found: ReproducedTable, width: int) -> list[str]:
+def _lines(table: ReproducedTable, width: int) -> list[str]:
     """The table as text, each command line below the row that it answers."""
-    cells = [("  " + one.row.label, *_cells(one)) for one in found.rows]
+    cells = [("  " + one.row.label, *_cells(one)) for one in table.rows]
     head, *lines = columns(("", "published", "here", "error"), cells, "<>>>", width)
-    told = [*(wrapped(found.table.note, width) if found.table.note else ()), head]
-    pairs = zip(found.rows, lines, strict=True)
+    told = [*(wrapped(table.table.note, width) if table.table.note else ()), head]
+    pairs = zip(table.rows, lines, strict=True)
     for series, of_series in groupby(pairs, lambda pair: pair[0].row.series):
         rows, its_lines = zip(*of_series, strict=True)
         told += [series, *_series_lines(rows, its_lines, width)]
-    return [*told, *wrapped(_errors_text(found), width)]
+    return [*told, *wrapped(_errors_text(table), width)]
 
 
 def _series_lines(rows: Sequence[ReproducedRow], lines: Sequence[str], width: int) -> Iterator[str]:
     """Rows with their lines of a table: below each why it has no figure, and how to ask for it."""
     before = ""
-    for one, line in zip(rows, lines, strict=True):
+    for row, line in zip(rows, lines, strict=True):
         yield line
-        if reason := _reason(one):
+        if reason := _reason(row):
             yield from (f"    {text}" for text in wrapped(reason, width - 4))
-        if one.row.command != before:
-            yield from (f"    $ {text}" for text in (one.row.command, one.row.beside) if text)
-        before = one.row.command
+        if row.row.command != before:
+            yield from (f"    $ {text}" for text in (row.row.command, row.row.beside) if text)
+        before = row.row.command
     note = rows[0].row.note
     yield from (f"  {text}" for text in wrapped(note, width - 2) if text)
 
 
-def _reason(one: ReproducedRow) -> str:
+def _reason(row: ReproducedRow) -> str:
     """Why there is no plan, where the paper has one."""
-    return "" if one.row.fails else one.reason
+    return "" if row.row.fails else row.reason
 
 
 def _asked(row: PublishedRow) -> str:
     return " ".join(f"`{text}`" for text in (row.command, row.beside) if text)
 
 
-def _figures(one: ReproducedRow) -> Row:
+def _figures(row: ReproducedRow) -> Row:
     """Cells of which the error is sorted by how far it is."""
-    printed, answered, error = _cells(one)
-    return printed, answered, error if one.error is None else Figure(error, abs(one.error))
+    printed, answered, error = _cells(row)
+    return printed, answered, error if row.error is None else Figure(error, abs(row.error))
 
 
-def _cells(one: ReproducedRow) -> tuple[str, str, str]:
+def _cells(reproduced: ReproducedRow) -> tuple[str, str, str]:
     """Published, answered, and how far apart they are."""
-    row, error = one.row, one.error
+    row, error = reproduced.row, reproduced.error
     printed = NO_PLAN if row.fails else _figure(row.published, row.unit)
-    answered = NO_PLAN if one.answered is None else _figure(one.answered, row.unit)
-    if one.disagrees:
+    answered = NO_PLAN if reproduced.answered is None else _figure(reproduced.answered, row.unit)
+    if reproduced.disagrees:
         return printed, answered, "disagrees"
     return printed, answered, "" if error is None else f"{100 * error:+.1f} %"
 
@@ -155,28 +155,28 @@ def _plain(value: float, unit: str) -> str:
     return f"{value:,.0f} {unit}" if abs(value) >= 1000 else f"{value:.4g} {unit}"
 
 
-def _errors_text(found: ReproducedTable) -> str:
+def _errors_text(table: ReproducedTable) -> str:
     """`12 rows: mean error 3.1 %, median 2 %, largest 9 %`."""
-    errors = found.errors
-    text = plural(len(found.rows), "row")
+    errors = table.errors
+    text = plural(len(table.rows), "row")
     if errors:
         text += f": mean error {percent(fmean(errors))}, median {percent(median(errors))}, "
         text += f"largest {percent(errors[-1])}"
-    n_disagree = sum(one.disagrees for one in found.rows)
+    n_disagree = sum(one.disagrees for one in table.rows)
     if n_disagree:
         text += f"; of {plural(n_disagree, 'row')} one side has a plan and the other has none"
     return text
 
 
-def _drawn(found: ReproducedTable) -> str:
+def _drawn(table: ReproducedTable) -> str:
     """What is said of the table, and its rows as dots, with printed figures as rings."""
-    chart = found.table.chart
-    words = (found.table.note, _errors_text(found))
+    chart = table.table.chart
+    words = (table.table.note, _errors_text(table))
     return "\n".join(
         (
             *(f"<p>{escape(text)}</p>" for text in words if text),
             scatter(
-                list(_dots(found)),
+                list(_dots(table)),
                 chart.x_title or "published",
                 chart.y_title or "here",
                 is_log=chart.is_log,
@@ -186,17 +186,17 @@ def _drawn(found: ReproducedTable) -> str:
     )
 
 
-def _dots(found: ReproducedTable) -> Iterator[Dot]:
+def _dots(table: ReproducedTable) -> Iterator[Dot]:
     """Answers, and printed figures where the table has an axis of its own."""
-    has_axis = bool(found.table.chart.x)
-    for one in found.rows:
-        published, series = one.row.published, one.row.series
-        text = " ".join((one.row.label, *_cells(one)))
-        x = one.x if has_axis else published
-        if x and one.answered and min(x, one.answered) > 0:
-            yield Dot(series=series, x=x, y=one.answered, text=text)
-        if has_axis and one.published_x and published and min(one.published_x, published) > 0:
-            yield Dot(series=series, x=one.published_x, y=published, text=text, is_ring=True)
+    has_axis = bool(table.table.chart.x)
+    for row in table.rows:
+        published, series = row.row.published, row.row.series
+        text = " ".join((row.row.label, *_cells(row)))
+        x = row.x if has_axis else published
+        if x and row.answered and min(x, row.answered) > 0:
+            yield Dot(series=series, x=x, y=row.answered, text=text)
+        if has_axis and row.published_x and published and min(row.published_x, published) > 0:
+            yield Dot(series=series, x=row.published_x, y=published, text=text, is_ring=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,11 +56,11 @@ def staircase_data(staircase: FleetStaircase) -> Data:
     heads = ("above_requests_per_s", "upto_requests_per_s", *figures, "pools")
     rows = (
         (
-            *(of * getattr(one, name) for name in factors),
-            *(getattr(one, name) for name in figures),
-            one.words,
+            *(of * getattr(step, name) for name in factors),
+            *(getattr(step, name) for name in figures),
+            step.words,
         )
-        for one in staircase.steps
+        for step in staircase.steps
     )
     return heads, rows
 
@@ -73,13 +73,13 @@ def ends_per_s(staircase: FleetStaircase) -> tuple[float, float]:
     return staircase.steps[0].above_factor * of, staircase.steps[-1].upto_factor * of
 
 
-def _step(staircase: FleetStaircase, one: Step) -> tuple[str, str, str, str, str, str]:
+def _step(staircase: FleetStaircase, step: Step) -> tuple[str, str, str, str, str, str]:
     of = staircase.request.rate_per_s
     return (
-        rate(one.above_factor * of),
-        rate(one.upto_factor * of),
-        show(one.usd_per_hour, "USD/h"),
-        show(one.bound_usd_per_hour, "USD/h"),
-        f"{one.n_devices:,}",
-        one.words,
+        rate(step.above_factor * of),
+        rate(step.upto_factor * of),
+        show(step.usd_per_hour, "USD/h"),
+        show(step.bound_usd_per_hour, "USD/h"),
+        f"{step.n_devices:,}",
+        step.words,
     )

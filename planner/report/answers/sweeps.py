@@ -111,20 +111,20 @@ def _reasons(rows: Sequence[Row]) -> list[Note]:
 
 def series_of(rows: Sequence[Row]) -> list[Series]:
     """Rows with a time and a cost per token, by model and pool, in the order of the requests."""
-    found: dict[str, list[Row]] = {}
+    series: dict[str, list[Row]] = {}
     for row in rows:
         if row["code"] == 0 and row["tpot_s"] and row["usd_per_token"]:
-            found.setdefault(f"{row['model']} on {row['topology']}", []).append(row)
-    return list(found.items())
+            series.setdefault(f"{row['model']} on {row['topology']}", []).append(row)
+    return list(series.items())
 
 
 def frontier_of(rows: Sequence[Row]) -> list[Row]:
     """Rows that no other beats in both time and cost per token, the slowest first."""
-    found: list[Row] = []
-    for row in sorted(rows, key=lambda one: (one["tpot_s"], one["usd_per_token"])):
-        if not found or row["usd_per_token"] < found[-1]["usd_per_token"]:
-            found.append(row)
-    return found[::-1]
+    frontier: list[Row] = []
+    for row in sorted(rows, key=lambda row: (row["tpot_s"], row["usd_per_token"])):
+        if not frontier or row["usd_per_token"] < frontier[-1]["usd_per_token"]:
+            frontier.append(row)
+    return frontier[::-1]
 
 
 def _drawn(series: Sequence[Series]) -> str:

@@ -10,17 +10,19 @@ from planner.results.listings import Falsehood, Verification
 MOST_LISTED = 40
 
 
-def line_of(found: Verification) -> str:
-    if found.falsehoods:
-        return f"refuted: {_not_so(found)}: {found.summary}"
-    return f"verified: {found.summary}"
+def line_of(verdict: Verification) -> str:
+    if verdict.falsehoods:
+        return f"refuted: {_not_so(verdict)}: {verdict.summary}"
+    return f"verified: {verdict.summary}"
 
 
-def document(found: Verification) -> Document:
+def document(verdict: Verification) -> Document:
     """What holds, what is not so, and what was taken as it is."""
-    line = line_of(found)
-    wrong = [f"{shown(one.pointer)}  {shown(_why(one))}" for one in found.falsehoods[:MOST_LISTED]]
-    n_more = len(found.falsehoods) - MOST_LISTED
+    line = line_of(verdict)
+    wrong = [
+        f"{shown(one.pointer)}  {shown(_why(one))}" for one in verdict.falsehoods[:MOST_LISTED]
+    ]
+    n_more = len(verdict.falsehoods) - MOST_LISTED
     more = [f"and {n_more} more: {IN_JSON}"] if n_more > 0 else []
     return Document(
         title="verification of an answer",
@@ -28,35 +30,37 @@ def document(found: Verification) -> Document:
         head=(Note(line),),
         sections=(
             section("", *notes([*wrong, *more], kind="item")),
-            section("", Pairs(_rows(found)), is_bare=True),
+            section("", Pairs(_rows(verdict)), is_bare=True),
         ),
     )
 
 
-def _not_so(found: Verification) -> str:
-    n = len(found.falsehoods)
+def _not_so(verdict: Verification) -> str:
+    n = len(verdict.falsehoods)
     return f"{plural(n, 'figure')} {'is' if n == 1 else 'are'} not so"
 
 
-def _why(one: Falsehood) -> str:
-    return f"{one.says} {one.fact}" if one.fact else f"says {one.says}, and is {one.found}"
+def _why(wrong: Falsehood) -> str:
+    return (
+        f"{wrong.says} {wrong.fact}" if wrong.fact else f"says {wrong.says}, and is {wrong.found}"
+    )
 
 
-def _rows(found: Verification) -> list[tuple[str, str]]:
+def _rows(verdict: Verification) -> list[tuple[str, str]]:
     written = "as it was written"
-    if not found.is_as_written:
+    if not verdict.is_as_written:
         written = "another than the one that was written"
-        written += ", and a true one" if found.is_true else ""
-    what = plural(found.n_taken, "figure")
-    trusted = f"that nothing is better, and {what} until `--prove`: {', '.join(found.taken)}"
-    if found.proofs:
-        trusted = "; ".join(found.taken)
-    unknown = f"{plural(found.n_unverified, 'figure')}: {', '.join(found.unverified)}"
+        written += ", and a true one" if verdict.is_true else ""
+    what = plural(verdict.n_taken, "figure")
+    trusted = f"that nothing is better, and {what} until `--prove`: {', '.join(verdict.taken)}"
+    if verdict.proofs:
+        trusted = "; ".join(verdict.taken)
+    unknown = f"{plural(verdict.n_unverified, 'figure')}: {', '.join(verdict.unverified)}"
     return [
-        ("answer", f"{found.kind}, {written}"),
-        ("recounted", plural(found.n_counted, "figure")),
-        ("on trust", trusted if found.n_taken else ""),
-        ("unverified", unknown if found.n_unverified else ""),
-        *(("proved", proof) for proof in found.proofs),
-        *(("note", shown(note)) for note in found.notes),
+        ("answer", f"{verdict.kind}, {written}"),
+        ("recounted", plural(verdict.n_counted, "figure")),
+        ("on trust", trusted if verdict.n_taken else ""),
+        ("unverified", unknown if verdict.n_unverified else ""),
+        *(("proved", proof) for proof in verdict.proofs),
+        *(("note", shown(note)) for note in verdict.notes),
     ]

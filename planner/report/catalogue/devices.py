@@ -24,19 +24,19 @@ _HEAD = ("", "memory", "bandwidth", *_PEAKS, "price", "assumed", "")
 _TERA = 1e12
 
 
-def document(found: Devices, *, is_one: bool = False) -> Document:
+def document(devices: Devices, *, is_one: bool = False) -> Document:
     """A row a device: memory, bandwidth, peaks, price, how many values nobody published.
 
     Args:
         is_one: a single one was asked for, which has its sources then.
     """
     if is_one:
-        (device,) = found.devices
+        (device,) = devices.devices
         dated = f"price {device.price_date or 'undated'}"
         said = figures("device", device_figures(device), device.provenance)
         closing = [f"{assumed_text(device.provenance)}; {dated}"]
         return described(device.name, device.title, [said], closing)
-    rows = [_row(device) for device in found.devices]
+    rows = [_row(device) for device in devices.devices]
     table = Table(heads=_HEAD, rows=rows, align="<" + ">" * (len(_HEAD) - 2) + "<")
     note = "peaks in TFLOP/s, of dense products; prices an hour, as dated in the files"
     sources = hint("`plan devices NAME` gives one with its sources, `--json` all in SI units")

@@ -15,17 +15,17 @@ from planner.specs.records.kernels import EngineSpec
 _HEAD = ("", "times of", "flags and rules of", "rules", "")
 
 
-def document(found: Engines, *, is_one: bool = False) -> Document:
+def document(engines: Engines, *, is_one: bool = False) -> Document:
     """A row an engine: whose kernels' times, whose flags and rules, and how many of them.
 
     Args:
         is_one: a single one was asked for, which has its rules then.
     """
     if is_one:
-        return _one(found.engines[0])
+        return _one(engines.engines[0])
     rows = [
         (it.name, it.version, it.started_version, str(len(it.rules)), it.title)
-        for it in found.engines
+        for it in engines.engines
     ]
     note = "what an engine does not start is no candidate of any search; an answer that breaks a "
     note += "rule is refused by `plan verify`"

@@ -75,7 +75,7 @@ def _weights_text(n_params: float, formats: Iterable[str]) -> str:
 
 def _parts(model: ModelSpec) -> list[Section]:
     """Origin, experts, latent attention, windows and predictors, where the model has them."""
-    found: list[tuple[str, Figures]] = []
+    parts: list[tuple[str, Figures]] = []
     if model.variant:
         loss = model.variant.quality_loss_fraction
         rows = [
@@ -83,7 +83,7 @@ def _parts(model: ModelSpec) -> list[Section]:
             ("quality", model.variant.quality, "variant.quality"),
             ("loses", "unknown" if loss is None else percent(loss), "variant.quality_loss"),
         ]
-        found.append(("variant", rows))
+        parts.append(("variant", rows))
     if model.moe:
         moe = model.moe
         shared = f", and {moe.n_shared_experts} shared" if moe.n_shared_experts else ""
@@ -93,7 +93,7 @@ def _parts(model: ModelSpec) -> list[Section]:
             ("d_expert", f"{moe.d_expert}", "moe.d_expert"),
             ("layers", f"{model.n_moe_layers} of {model.n_layers}", "moe.n_dense_layers"),
         ]
-        found.append(("experts", rows))
+        parts.append(("experts", rows))
     if model.mla:
         mla = model.mla
         rows = [
@@ -101,22 +101,22 @@ def _parts(model: ModelSpec) -> list[Section]:
             ("query latent", f"{mla.d_q_latent or 'none'}", "mla.d_q_latent"),
             ("head", f"{mla.d_nope} + {mla.d_rope}, value {mla.d_value}", "mla.d_nope"),
         ]
-        found.append(("latent attention", rows))
+        parts.append(("latent attention", rows))
     if model.window:
         words = f"{model.window.n_layers} of {model.n_layers}"
         rows = [
             ("tokens", f"{model.window.n_tokens}", "window.n_tokens"),
             ("layers", words, "window.n_layers"),
         ]
-        found.append(("window", rows))
+        parts.append(("window", rows))
     if model.mtp:
         modules = f"{plural(model.mtp.n_modules, 'module')}, like the last layer"
         said = model.mtp.n_params_published
         both = f"; {amount(said)} with copies of both embeddings" if said else ""
         apart = f"{amount(model.mtp_params)}, in no other count{both}"
         rows = [("predicts", modules, "mtp.n_modules"), ("parameters", apart, "mtp.n_params")]
-        found.append(("further tokens", rows))
-    return [figures(title, rows, model.provenance) for title, rows in found]
+        parts.append(("further tokens", rows))
+    return [figures(title, rows, model.provenance) for title, rows in parts]
 
 
 _HEAD = ("class", "layers", "mixer", "FFN", "parameters", "KV a token", "state")
@@ -222,5 +222,5 @@ def _weights(architecture: Architecture) -> str:
 
 def _sources(architecture: Architecture) -> str:
     n_defaults = sum("default of" in value.source for value in architecture.provenance)
-    found = plural(len(architecture.provenance), "value")
-    return f"{found}, {n_defaults or 'none'} of them the family's default"
+    n_values = plural(len(architecture.provenance), "value")
+    return f"{n_values}, {n_defaults or 'none'} of them the family's default"

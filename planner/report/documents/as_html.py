@@ -80,10 +80,10 @@ def _origin(origin: Origin) -> Iterator[str]:
     yield f'<p class="faint">{escape(origin.date)}, {escape(origin.version)}</p>'
 
 
-def _section(one: Section) -> Iterator[str]:
-    parts = [part for block in one.blocks for part in _block(block)]
-    if parts and one.title:
-        yield f"<h2>{escape(one.title)}</h2>"
+def _section(section: Section) -> Iterator[str]:
+    parts = [part for block in section.blocks for part in _block(block)]
+    if parts and section.title:
+        yield f"<h2>{escape(section.title)}</h2>"
     yield from parts
 
 

@@ -32,12 +32,12 @@ def text_of(document: Document, width: int) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def _section(one: Section, width: int) -> str:
+def _section(section: Section, width: int) -> str:
     """A title and indented lines; nothing if there are no lines."""
-    if one.is_bare:
-        return "\n".join(line for block in one.blocks for line in _lines(block, width))
-    body = [line for block in one.blocks for line in _lines(block, width - 2)]
-    title = [one.title] if one.title else []
+    if section.is_bare:
+        return "\n".join(line for block in section.blocks for line in _lines(block, width))
+    body = [line for block in section.blocks for line in _lines(block, width - 2)]
+    title = [section.title] if section.title else []
     return "\n".join([*title, *(f"  {line}".rstrip() for line in body)]) if any(body) else ""
 
 
@@ -92,11 +92,11 @@ def _spared(
     kept = list(range(len(heads)))
     for head in ("", *spare):
         kept = [i for i in kept if not head or heads[i] != head]
-        found = [[row[i] for i in kept] for row in (heads, *rows)]
+        rows_kept = [[row[i] for i in kept] for row in (heads, *rows)]
         aligned = "".join(align[i] for i in kept)
-        if max(map(len, columns(found[0], found[1:], aligned, width))) <= width:
+        if max(map(len, columns(rows_kept[0], rows_kept[1:], aligned, width))) <= width:
             break
-    return found[0], [*found[1:]], aligned
+    return rows_kept[0], [*rows_kept[1:]], aligned
 
 
 def columns(

@@ -31,10 +31,10 @@ class Axis:
         is_wide = self.is_log and self.high / self.low >= 3
         candidates = _log_ticks if is_wide else _linear_ticks
         for fineness in range(6):
-            found = candidates(self.low, self.high, fineness)
-            if len(found) <= most:
-                return found
-        return found
+            values = candidates(self.low, self.high, fineness)
+            if len(values) <= most:
+                return values
+        return values
 
 
 def axis(numbers: Sequence[float], start: float, end: float, *, is_log: bool) -> Axis:
@@ -51,8 +51,8 @@ def _log_ticks(low: float, high: float, fineness: int) -> list[float]:
     digits = ((1, 1.5, 2, 3, 4, 5, 7), (1, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,), (1,))[fineness]
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     every = 2 if fineness == 5 else 1
-    found = (digit * 10.0**decade for decade in decades if decade % every == 0 for digit in digits)
-    return [_clean(number) for number in found if low <= number <= high]
+    ticks = (digit * 10.0**decade for decade in decades if decade % every == 0 for digit in digits)
+    return [_clean(number) for number in ticks if low <= number <= high]
 
 
 def _linear_ticks(low: float, high: float, fineness: int) -> list[float]:

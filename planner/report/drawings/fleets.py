@@ -47,17 +47,20 @@ class Panel:
     x: Axis
 
 
-def waits(one: ServedClass, name: str, colour: int) -> str:
+def waits(outcome: ServedClass, name: str, colour: int) -> str:
     """TTFT and TPOT of a class, beside each other; ids begin with the name.
 
     Empty of a class of which nothing is served.
     """
-    asked = zip(
-        (TTFT, TPOT), ("time to the first token", "time per output token"), one.curve_s, strict=True
+    curves = zip(
+        (TTFT, TPOT),
+        ("time to the first token", "time per output token"),
+        outcome.curve_s,
+        strict=True,
     )
-    panels = (_panel(one, quantity, title, curve_s) for quantity, title, curve_s in asked)
+    panels = (_panel(outcome, quantity, title, curve_s) for quantity, title, curve_s in curves)
     drawn = (
-        _drawn(it, one.name, f"{name}-{it.quantity}", colour) for it in panels if it is not None
+        _drawn(it, outcome.name, f"{name}-{it.quantity}", colour) for it in panels if it is not None
     )
     return "".join(drawn)
 
@@ -77,7 +80,9 @@ def _drawn(panel: Panel, of: str, name: str, colour: int) -> str:
     )
 
 
-def _panel(one: ServedClass, quantity: str, title: str, curve_s: Sequence[float]) -> Panel | None:
+def _panel(
+    outcome: ServedClass, quantity: str, title: str, curve_s: Sequence[float]
+) -> Panel | None:
     """A curve with its targets; None of what no request has."""
     points = [
         (seconds, share)
@@ -86,14 +91,16 @@ def _panel(one: ServedClass, quantity: str, title: str, curve_s: Sequence[float]
     ]
     if not points:
         return None
-    asked = [it for it in one.percentiles if it.quantity == quantity and it.at_most_s is not None]
+    limits = [
+        it for it in outcome.percentiles if it.quantity == quantity and it.at_most_s is not None
+    ]
     numbers = [seconds for seconds, _ in points]
-    numbers += [it.at_most_s for it in asked if it.at_most_s is not None]
+    numbers += [it.at_most_s for it in limits if it.at_most_s is not None]
     return Panel(
         quantity=quantity,
         title=title,
         points=points,
-        targets=asked,
+        targets=limits,
         x=axis(numbers, LEFT, HALF - RIGHT, is_log=True),
     )
 
@@ -162,10 +169,10 @@ def rents(staircase: FleetStaircase, name: str) -> str:
         f'<path class="limit" d="{_stairs(staircase, steps, x, y, of_bounds=True)}"/>',
         f'<g class="c0"><path class="line" d="{_stairs(staircase, steps, x, y)}"/>',
     ]
-    for one in steps:
-        at = f'x="{x.at(one.upto_factor * of):.1f}" y="{y.at(one.usd_per_hour):.1f}"'
+    for step in steps:
+        at = f'x="{x.at(step.upto_factor * of):.1f}" y="{y.at(step.usd_per_hour):.1f}"'
         parts.append(f'<use class="p" href="#{name}-dot" {at}>')
-        parts.append(f"<title>{escape(_told(one, of))}</title></use>")
+        parts.append(f"<title>{escape(_told(step, of))}</title></use>")
     return "\n".join([*parts, "</g>", "</svg>"])
 
 
@@ -173,20 +180,20 @@ def _stairs(
     staircase: FleetStaircase, steps: Sequence[Step], x: Axis, y: Axis, *, of_bounds: bool = False
 ) -> str:
     of, path = staircase.request.rate_per_s, ""
-    for one in steps:
-        rent = one.bound_usd_per_hour if of_bounds else one.usd_per_hour
-        start = max(x.at(max(one.above_factor * of, x.low)), x.start)
+    for step in steps:
+        rent = step.bound_usd_per_hour if of_bounds else step.usd_per_hour
+        start = max(x.at(max(step.above_factor * of, x.low)), x.start)
         path += f"{'L' if path else 'M'}{start:.1f} {y.at(rent):.1f}"
-        path += f"H{x.at(one.upto_factor * of):.1f}"
+        path += f"H{x.at(step.upto_factor * of):.1f}"
     return path
 
 
-def _told(one: Step, of: float) -> str:
-    devices = plural(one.n_devices, "device")
+def _told(step: Step, of: float) -> str:
+    devices = plural(step.n_devices, "device")
     return (
-        f"{rate(one.above_factor * of)} to {rate(one.upto_factor * of)}: "
-        f"{show(one.usd_per_hour, 'USD/h')}, bound {show(one.bound_usd_per_hour, 'USD/h')}\n"
-        f"{devices}: {one.words}"
+        f"{rate(step.above_factor * of)} to {rate(step.upto_factor * of)}: "
+        f"{show(step.usd_per_hour, 'USD/h')}, bound {show(step.bound_usd_per_hour, 'USD/h')}\n"
+        f"{devices}: {step.words}"
     )
 
 

@@ -369,7 +369,7 @@ def _patches(cells: Sequence[Cell], seats: Mapping[str, Seat]) -> Iterator[list[
 
 def legend_lines(placed: Placed) -> list[str]:
     """Of each recipe: its replicas, by number, and the narrowest link of theirs."""
-    found = []
+    lines = []
     for number, recipe in enumerate(placed.recipes):
         mine = [one for one in placed.replicas if one.recipe == number]
         numbers = runs([int(number_of(one)) for one in mine])
@@ -378,11 +378,11 @@ def legend_lines(placed: Placed) -> list[str]:
         text = f"{recipe.model} {numbers}: {label}, {each}"
         channels = [channel for one in mine for channel in one.channels]
         if channels:
-            narrowest = min(channels, key=lambda one: one.bytes_per_s)
+            narrowest = min(channels, key=lambda channel: channel.bytes_per_s)
             width = show(narrowest.bytes_per_s, "B/s")
             text += f"; narrowest link {narrowest.link[0]} – {narrowest.link[1]}, {width}"
-        found.append(text)
-    return found
+        lines.append(text)
+    return lines
 
 
 def runs(numbers: Iterable[int]) -> str:

@@ -54,13 +54,13 @@ def _torus(
     across, along, deep = (-(-n // step) for n in pool)
 
     def sign(i: int, j: int, k: int) -> str:
-        found = {
+        letters = {
             letter(floorplan.spots[(x * ny + y) * nz + z])
             for x in range(i * step, min(nx, (i + 1) * step))
             for y in range(j * step, min(ny, (j + 1) * step))
             for z in range(k * step, min(nz, (k + 1) * step))
         }
-        return found.pop() if len(found) == 1 else "+"
+        return letters.pop() if len(letters) == 1 else "+"
 
     heads = [
         f"z {k * step}" + (f"–{min(nz, (k + 1) * step) - 1}" if step > 1 else "")

@@ -21,12 +21,12 @@ _COLOURS = {
 }  # fmt: skip
 
 
-def pass_drawing(prediction: Prediction, one: PassLine) -> str:
+def pass_drawing(prediction: Prediction, line: PassLine) -> str:
     """Operations under the roofs, and the pass as a bar of them."""
     words = ("compute", "memory", "network", "latency")
     marks = " ".join(f'<span class="{_COLOURS[w]}">●</span> {w}-bound' for w in words)
     key = f'<p class="faint">{marks}; an area is a share of the pass</p>'
-    return "\n".join([key, _roofline(prediction, one), _timeline(one)])
+    return "\n".join([key, _roofline(prediction, line), _timeline(line)])
 
 
 def _axis(values: Sequence[float], start: float, end: float) -> Axis:
@@ -40,8 +40,8 @@ def _decades(axis: Axis) -> list[float]:
     return [10.0**n for n in range(round(math.log10(axis.low)), round(math.log10(axis.high)) + 1)]
 
 
-def _roofline(prediction: Prediction, one: PassLine) -> str:
-    lines = [line for line in one.operations if line.flop > 0 and line.flop_per_byte > 0]
+def _roofline(prediction: Prediction, work: PassLine) -> str:
+    lines = [line for line in work.operations if line.flop > 0 and line.flop_per_byte > 0]
     if not lines:
         return ""
     bandwidth, peaks = prediction.hbm_bytes_per_s, list(prediction.peak_flop_per_s.values())
@@ -62,7 +62,7 @@ def _roofline(prediction: Prediction, one: PassLine) -> str:
         f'<svg class="chart" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">',
         *frame.drawn(),
         *_roofs(prediction, x, y),
-        *_circles(one, lines, x, y),
+        *_circles(work, lines, x, y),
         "</svg>",
     ]
     return "\n".join(parts)
@@ -92,16 +92,16 @@ def _roofs(prediction: Prediction, x: Axis, y: Axis) -> Iterable[str]:
         yield f"{escape(words)}</text>"
 
 
-def _circles(one: PassLine, lines: Sequence[OperationLine], x: Axis, y: Axis) -> Iterable[str]:
-    whole = sum(one.spent_s(line) for line in one.operations)
+def _circles(work: PassLine, lines: Sequence[OperationLine], x: Axis, y: Axis) -> Iterable[str]:
+    whole = sum(work.spent_s(line) for line in work.operations)
     labels: list[tuple[float, float, float]] = []
     for line in sorted(lines, key=lambda x: -x.total_s):
-        share = one.spent_s(line) / whole
+        share = work.spent_s(line) / whole
         rate = line.flop / line.run_s
         radius = 2.5 + 34.0 * math.sqrt(share)
         cx, cy = x.at(line.flop_per_byte), y.at(rate)
         words = (
-            f"{line.layer}: {line.name}\n{show(one.spent_s(line), 's')}, {percent(share)}\n"
+            f"{line.layer}: {line.name}\n{show(work.spent_s(line), 's')}, {percent(share)}\n"
             f"{line.flop_per_byte:.3g} FLOP/B, {show(rate, 'FLOP/s')}, "
             f"{percent(line.mfu_fraction)} of the peak\n{BOUND_WORDS[line.bound]}-bound"
         )
@@ -127,14 +127,14 @@ def _is_free(
     )
 
 
-def _timeline(one: PassLine) -> str:
+def _timeline(work: PassLine) -> str:
     """The pass as a bar of its operations, messages and host time included."""
     pieces = [
-        (f"{line.layer}: {line.name}", one.spent_s(line), _COLOURS[line.bound])
-        for line in one.operations
+        (f"{line.layer}: {line.name}", work.spent_s(line), _COLOURS[line.bound])
+        for line in work.operations
     ]
-    if one.host_s:
-        pieces.append(("host", one.host_s, "other"))
+    if work.host_s:
+        pieces.append(("host", work.host_s, "other"))
     whole = sum(size for _, size, _ in pieces)
     at, parts = 0.0, [f'<svg class="chart" viewBox="0 0 {_WIDTH} 34" role="img">']
     for name, size, colour in pieces:

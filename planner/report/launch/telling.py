@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 def with_commands(request: EngineRequest, best: EngineDeployment) -> EngineDeployment:
     """A deployment with the commands that belong to its figures."""
     named = {one.name: one for one in request.records.models}
-    asked = best.alone(request, named[best.model])
+    alone = best.alone(request, named[best.model])
     command = _as_written(best.command, _predict_command(request, best))
-    launch = launched(asked, n_per_node=request.cluster.n_devices_per_node)
+    launch = launched(alone, n_per_node=request.cluster.n_devices_per_node)
     return replace(best, command=command, launch=launch)
 
 
@@ -78,8 +78,8 @@ def with_commands_of(answer: Any) -> object:  # noqa: ANN401 any kind of answer
 def _fleet_with_commands(plan: FleetPlan) -> FleetPlan:
     """A fleet, and what stands beside it, with the commands that start their engines."""
     inside, anywhere = (
-        one and replace(one, recipes=tuple(_started_recipes(plan, one)))
-        for one in (plan.inside, plan.anywhere)
+        fleet and replace(fleet, recipes=tuple(_started_recipes(plan, fleet)))
+        for fleet in (plan.inside, plan.anywhere)
     )
     recipes = tuple(_started_recipes(plan, plan))
     return replace(plan, recipes=recipes, inside=inside, anywhere=anywhere)
@@ -87,31 +87,31 @@ def _fleet_with_commands(plan: FleetPlan) -> FleetPlan:
 
 def _started_recipes(plan: FleetPlan, fleet: FleetPlan | OtherFleet) -> Iterator[Recipe]:
     """Recipes of a fleet whose engines are started for the longest request that they may get."""
-    for number, one in enumerate(fleet.recipes):
+    for number, recipe in enumerate(fleet.recipes):
         pools = [it for it in fleet.pools if it.recipe == number]
-        best, launch = one.deployment, _recipe_launch(plan, one, pools)
+        best, launch = recipe.deployment, _recipe_launch(plan, recipe, pools)
         if launch is not None and isinstance(best, EngineDeployment):
             best = replace(best, launch=launch)
-        yield replace(one, deployment=best)
+        yield replace(recipe, deployment=best)
 
 
-def _recipe_launch(plan: FleetPlan, one: Recipe, pools: Sequence[FleetPool]) -> Launch | None:
+def _recipe_launch(plan: FleetPlan, recipe: Recipe, pools: Sequence[FleetPool]) -> Launch | None:
     """How the replicas of a recipe are started; None of what is no engine's."""
     devices = {it.kind: it.device for it in plan.kinds}
     tables = {(it.engine.name, it.kernels.device): it for it in plan.request.tables}
-    found, best = tables.get((one.engine, devices.get(one.kind, ""))), one.deployment
+    kernels, best = tables.get((recipe.engine, devices.get(recipe.kind, ""))), recipe.deployment
     models = {it.name: it for each in plan.request.classes for it in each.models}
-    if found is None or not pools or not isinstance(best, EngineDeployment):
+    if kernels is None or not pools or not isinstance(best, EngineDeployment):
         return None
-    model = models[one.model]
+    model = models[recipe.model]
     started = _started(
         model if isinstance(model, Architecture) else architecture_of(model),
         best,
-        found,
-        n_per_node=max(one.pieces),
+        kernels,
+        n_per_node=max(recipe.pieces),
         n_tokens=max(map(plan.n_longest_tokens, pools)),
     )
-    return launch_of(one.engine, started)
+    return launch_of(recipe.engine, started)
 
 
 def _plan_with_commands(answer: AnyPlan) -> AnyPlan:
@@ -124,8 +124,8 @@ def _plan_with_commands(answer: AnyPlan) -> AnyPlan:
             replace(one, deployment=told(one.deployment)) for one in answer.alternatives
         ),
         rivals=tuple(
-            replace(one, deployment=one.deployment and told(one.deployment))
-            for one in answer.rivals
+            replace(rival, deployment=rival.deployment and told(rival.deployment))
+            for rival in answer.rivals
         ),
     )
 
@@ -162,13 +162,13 @@ def teller_of(requests: Sequence[AnyRequest]) -> Callable[[AnyDeployment], AnyDe
     return told
 
 
-def launched(asked: PredictionRequest, *, n_per_node: int | None = None) -> Launch | None:
+def launched(request: PredictionRequest, *, n_per_node: int | None = None) -> Launch | None:
     """How the engine is started for a given deployment.
 
     Args:
         n_per_node: devices of a node that it may have; all of them where it is left out.
     """
-    records = asked.records
+    records = request.records
     (model,) = records.models
     fabric = records.cluster.fabric
     if n_per_node is None:
@@ -177,39 +177,39 @@ def launched(asked: PredictionRequest, *, n_per_node: int | None = None) -> Laun
             n_per_node = fabric.n_devices_per_node
     started = _started(
         model,
-        asked,
+        request,
         EngineTables(engine=records.engine, kernels=records.kernels),
         n_per_node=n_per_node,
-        n_tokens=asked.n_input_tokens + asked.n_output_tokens,
+        n_tokens=request.n_input_tokens + request.n_output_tokens,
     )
     return launch_of(records.engine.name, started)
 
 
 def _started(
     model: Architecture,
-    asked: PredictionRequest | EngineDeployment,
+    given: PredictionRequest | EngineDeployment,
     tables: EngineTables,
     *,
     n_per_node: int,
     n_tokens: int,
 ) -> Started:
     """What an engine is to start, of requests that are no longer than so many tokens."""
-    formats, repository = asked.formats, model.repository or model.name
+    formats, repository = given.formats, model.repository or model.name
     published = next(iter(model.published_weights), "")
     known = checkpoint_of(model, formats.weights) if formats.weights == formats.experts else None
     if known is None:
         formats = as_run(model, formats, tables.engine)
     else:
         repository, published = known.repository or repository, formats.weights
-    if isinstance(asked, PredictionRequest):
-        hits, exchanges, overlaps = asked.hit_fraction, asked.exchanges, asked.overlaps
+    if isinstance(given, PredictionRequest):
+        hits, exchanges, overlaps = given.hit_fraction, given.exchanges, given.overlaps
     else:
-        hits, overlaps = 0.0, asked.overlap != OVERLAPS[0]
-        exchanges = asked.n_data > 1 and asked.n_expert_parallel > 1
+        hits, overlaps = 0.0, given.overlap != OVERLAPS[0]
+        exchanges = given.n_data > 1 and given.n_expert_parallel > 1
     engine = tables.engine
     return from_fields(
         Started,
-        asked,
+        given,
         version=f"{engine.title} {engine.started_version or engine.version}",
         model=repository,
         published=published,

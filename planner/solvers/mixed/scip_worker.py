@@ -27,17 +27,17 @@ _ENDS = {
 
 def main() -> int:
     """Read one program, solve it, write what SCIP says."""
-    asked = json.loads(sys.stdin.buffer.readline())
-    text = sys.stdin.buffer.read(asked["n_bytes"]).decode()
+    request = json.loads(sys.stdin.buffer.readline())
+    text = sys.stdin.buffer.read(request["n_bytes"]).decode()
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     model = helper.ModelBuilderHelper()
     if not model.import_from_mps_string(text):
         return _say({"failure": "scip does not read the program"})
     solver = helper.ModelSolverHelper("scip")
     solver.enable_output(False)
-    if asked["time_limit_s"] is not None:
-        solver.set_time_limit_in_seconds(asked["time_limit_s"])
-    lines = [f"{name} = {value}" for name, value in asked["parameters"].items()]
+    if request["time_limit_s"] is not None:
+        solver.set_time_limit_in_seconds(request["time_limit_s"])
+    lines = [f"{name} = {value}" for name, value in request["parameters"].items()]
     solver.set_solver_specific_parameters("\n".join([*lines, ""]))
     solver.solve(model)
     status = solver.status()

@@ -230,8 +230,8 @@ def _better(
     value = placement_objective(program, counts)
     if value == 0.0 and (program.objective >= 0).all() and not program.is_for_share:
         return None
-    found = counted(program) or _prover(program, solver)(effort)
-    return found.answer if found.answer and found.proof.value <= value else None
+    answer = counted(program) or _prover(program, solver)(effort)
+    return answer.answer if answer.answer and answer.proof.value <= value else None
 
 
 PlacementSolution = Proved[Counts]

@@ -68,16 +68,16 @@ def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
     clock = Clock()
     limit_s = effort.seconds()
     left_s = math.inf if limit_s is None else limit_s
-    found = _Found(program)
-    found.take(greedy(program))
-    counting = _counted(program, found, effort, (clock, left_s))
+    best = _Found(program)
+    best.take(greedy(program))
+    counting = _counted(program, best, effort, (clock, left_s))
     time = (clock, 0.0 if counting.is_interrupted else left_s)
     tree = _Tree(program, counting.relaxed, effort, time)
-    bound = tree.run(found, effort.gap)
-    if beyond(bound, found.value):
-        why = f"its bound {bound:.9g} is beyond its packing of {found.value:.9g}"
-        return Word(answer=found.counts, proof=refusal(_PROVER, why, clock.elapsed_s()))
-    closed = found.counts is not None and is_closed(found.value, bound, effort.gap)
+    bound = tree.run(best, effort.gap)
+    if beyond(bound, best.value):
+        why = f"its bound {bound:.9g} is beyond its packing of {best.value:.9g}"
+        return Word(answer=best.counts, proof=refusal(_PROVER, why, clock.elapsed_s()))
+    closed = best.counts is not None and is_closed(best.value, bound, effort.gap)
     outcome: Outcome = "optimal" if closed else "stopped"
     is_late = not closed and clock.elapsed_s() >= left_s
     is_interrupted = counting.is_interrupted or tree.is_interrupted
@@ -85,13 +85,13 @@ def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
     proof = Proof(
         prover=_PROVER,
         outcome=outcome,
-        value=found.value,
-        bound=found.value if is_closed(found.value, bound, 0.0) else min(bound, found.value),
+        value=best.value,
+        bound=best.value if is_closed(best.value, bound, 0.0) else min(bound, best.value),
         wall_s=clock.elapsed_s(),
         note="out of time" if stopped_by == "time limit" else stopped_by,
     )
     return Word(
-        answer=found.counts,
+        answer=best.counts,
         proof=proof,
         n_nodes=2 * (counting.n_splits + tree.n_splits),
         stopped_by=stopped_by,
@@ -108,7 +108,7 @@ class _Counting:
 
 
 def _counted(
-    program: PlacementProgram, found: _Found, effort: Effort, time: tuple[Clock, float]
+    program: PlacementProgram, best: _Found, effort: Effort, time: tuple[Clock, float]
 ) -> _Counting:
     """Prove a row for each sum that is whole; each may take half of what is left for all."""
     (clock, left_s), relaxed, n_splits = time, relaxation(program), 0
@@ -118,7 +118,7 @@ def _counted(
         until_s = spent_s + max(0.0, COUNT_SHARE * left_s - spent_s) / 2
         aimed = replace(relaxed, cost=np.append(-count, 0.0))  # that sum as large as can be
         tree = _Tree(program, aimed, effort, (clock, until_s))
-        most = tree.whole(found.counted(count))
+        most = tree.whole(best.counted(count))
         n_splits += tree.n_splits
         if math.isfinite(most):
             members = np.flatnonzero(count)
@@ -211,22 +211,22 @@ class _Tree:
             most = min(most, math.floor(-self.bound))
         return float(most)
 
-    def run(self, found: _Found, gap: float) -> float:
+    def run(self, best: _Found, gap: float) -> float:
         """The bound when the time is over, or it is as near to what is found as was asked."""
         # the branches that are open cover all that is left, so the least of their bounds is one
-        while self._open and not is_closed(found.value, self.bound, gap):
+        while self._open and not is_closed(best.value, self.bound, gap):
             if self.n_splits % DIVE_EVERY == 0:
-                self._dive(self._open[0][2], found)
-            if not self._split(found):
+                self._dive(self._open[0][2], best)
+            if not self._split(best):
                 break
         return self.bound
 
-    def _dive(self, branch: _Branch, found: _Found) -> None:
+    def _dive(self, branch: _Branch, best: _Found) -> None:
         """Choose one column after the other, the nearest to chosen first, and price the rest."""
         most, values = branch.most.copy(), branch.values
         is_chosen = np.zeros(len(values), np.bool_)
         while self._left_s() > 0:
-            found.take(greedy(self._program, first=is_chosen[:-1] + values[:-1]))
+            best.take(greedy(self._program, first=is_chosen[:-1] + values[:-1]))
             open_to = np.where(is_chosen | (most <= 0), 0.0, values)
             column = int(np.argmax(open_to[:-1]))
             if open_to[column] <= _CLOSE:
@@ -248,13 +248,13 @@ class _Tree:
     def is_interrupted(self) -> bool:
         return self._vertices.is_interrupted
 
-    def _split(self, found: _Found | None) -> bool:
+    def _split(self, incumbent: _Found | None) -> bool:
         """Branch on the branch with the least bound; False where time is over."""
         if not self._open or self._left_s() <= 0 or self.n_splits >= MOST_SPLITS:
             return False
         _, _, branch = self._open[0]
-        if found is not None:
-            found.take(greedy(self._program, first=branch.values[:-1]))
+        if incumbent is not None:
+            incumbent.take(greedy(self._program, first=branch.values[:-1]))
         best: tuple[float, list[_Branch]] | None = None
         for gone in self._pairs(branch):
             both = [self._branch(np.where(out, 0.0, branch.most), branch.bound) for out in gone]
@@ -283,10 +283,10 @@ class _Tree:
 
         Where HiGHS has no prices, because no choice is left or for want of time, that is all.
         """
-        found = self._vertices.at(most, max(self._left_s(), 0.05))
-        if found is None:
+        vertex = self._vertices.at(most, max(self._left_s(), 0.05))
+        if vertex is None:
             return _Branch(most=most, bound=at_least, values=np.zeros(len(most)))
-        prices, values = found
+        prices, values = vertex
         bound = priced(replace(self._relaxed, upper=most), -prices).bound
         return _Branch(most=most, bound=max(bound, at_least), values=values)
 
@@ -304,15 +304,15 @@ class _Tree:
         first, second = np.triu_indices(len(self._rows), 1)
         undecided = np.minimum(together, 1.0 - together)[first, second]
         near = np.argsort(-undecided, kind="stable")[:N_LOOKED_AT]
-        found: list[tuple[BoolArray, BoolArray]] = []
+        pairs: list[tuple[BoolArray, BoolArray]] = []
         met: set[bytes] = set()
         for pair in near[undecided[near] > _CLOSE].tolist():
-            one, other = self._uses[first[pair]], self._uses[second[pair]]
-            which = (one & other)[parts].tobytes()  # pairs of the same columns are the same
+            left, other = self._uses[first[pair]], self._uses[second[pair]]
+            which = (left & other)[parts].tobytes()  # pairs of the same columns are the same
             if which in met:
                 continue
             met.add(which)
-            found.append((np.append(one & other, False), np.append(one ^ other, False)))
-            if len(found) == N_TRIED:
+            pairs.append((np.append(left & other, False), np.append(left ^ other, False)))
+            if len(pairs) == N_TRIED:
                 break
-        return found
+        return pairs

@@ -30,12 +30,12 @@ def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
     table = _choices(program)
     values = np.where(_allowed(program, table), _values(program, table), math.inf)
     best = float(values.min(initial=math.inf))
-    found = None
+    counts = None
     if math.isfinite(best) or (values == -math.inf).any():
         first = int(np.argmax(values <= best + 1e-12 * abs(best)))
-        found = Counts(copies=tuple(table[first].tolist()))
+        counts = Counts(copies=tuple(table[first].tolist()))
     proof = enumeration(len(table), best, clock.elapsed_s())
-    return Word(answer=found, proof=proof, n_nodes=len(table))
+    return Word(answer=counts, proof=proof, n_nodes=len(table))
 
 
 def is_small(program: PlacementProgram, most: int) -> bool:

@@ -150,9 +150,9 @@ class _Rounds:
         """Keep an answer that hands over, or the rows that it breaks; whether nothing is left."""
         copies = np.array(counts.copies, dtype=float)
         flow = best_flow(self._given, self._network, copies)
-        found = _Answer(counts=counts, flow=flow, value=_value(program, counts, flow))
-        self._keep(found, program.ties_within if program.ties else 0.0)
-        is_reached = not flow.is_short and found.value <= objective + abs(objective) * (
+        answer = _Answer(counts=counts, flow=flow, value=_value(program, counts, flow))
+        self._keep(answer, program.ties_within if program.ties else 0.0)
+        is_reached = not flow.is_short and answer.value <= objective + abs(objective) * (
             1.0 - ENOUGH
         )
         best = self._best
@@ -160,15 +160,15 @@ class _Rounds:
             is_reached = True
         return is_reached or not self._add(self._rows(copies, flow))
 
-    def _keep(self, found: _Answer, within: float) -> None:
+    def _keep(self, answer: _Answer, within: float) -> None:
         """One that is as good within a share, and later, has its ties broken."""
-        copies = np.array(found.counts.copies, dtype=float)
-        if found.flow.is_short or flow_violations(
-            self._given, self._network, copies, found.flow.rates
+        copies = np.array(answer.counts.copies, dtype=float)
+        if answer.flow.is_short or flow_violations(
+            self._given, self._network, copies, answer.flow.rates
         ):
             return
-        if self._best is None or is_closed(found.value, self._best.value, within):
-            self._best = found
+        if self._best is None or is_closed(answer.value, self._best.value, within):
+            self._best = answer
 
     def _rows(self, copies: FloatArray, flow: Flow) -> list[Cut]:
         """What the multipliers of a flow prove of all copies."""
@@ -178,9 +178,9 @@ class _Rounds:
         present = given.rate * copies > 0
         proved = lifted(given, network, flow.multipliers, present)
         return [
-            cut_of(given, network, one, "handover")
-            for one in proved
-            if is_proof(given, network, one)
+            cut_of(given, network, multipliers, "handover")
+            for multipliers in proved
+            if is_proof(given, network, multipliers)
         ]
 
     def _breaks(self, row: Cut, copies: FloatArray, share: float) -> bool:
@@ -232,7 +232,7 @@ class _Rounds:
         rates = fullest(self._given, self._network, copies, best.flow)
         if flow_violations(self._given, self._network, copies, rates):
             rates = best.flow.rates
-        found = replace(
+        ended = replace(
             solution,
             status=status,
             answer=best.counts,
@@ -240,7 +240,7 @@ class _Rounds:
             vouched=replace(vouched, bound=bound, alone=alone),
             stopped_by="" if status is Status.OPTIMAL else solution.stopped_by,
         )
-        return found, rates
+        return ended, rates
 
     def _unknown(self, solution: PlacementSolution) -> PlacementSolution:
         """No answer that hands over, and the bound that there is."""

@@ -61,10 +61,10 @@ def prices_of(relaxed: MixedProgram, effort: Effort, clock: Clock) -> FloatArray
                 return None
             joining = np.flatnonzero(~is_known)
         else:
-            for one in (prices, _scaled(relaxed, prices)):
-                bound = priced(relaxed, -one).bound
+            for candidate in (prices, _scaled(relaxed, prices)):
+                bound = priced(relaxed, -candidate).bound
                 if bound > best_bound:
-                    best, best_bound = one, bound
+                    best, best_bound = candidate, bound
             reduced = priced(relaxed, -prices).reduced[:-1]
             better = np.flatnonzero(~is_known[:-1] & (reduced < -_CLOSE))
             n_rounds += 1

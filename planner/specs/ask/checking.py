@@ -65,11 +65,11 @@ def _record_problems(request: Request) -> Iterator[Problem]:
 def _format_problems(request: Request) -> Iterator[Problem]:
     """Formats that the model's file does not list, or that the device cannot work in."""
     model, device = request.model, request.cluster.device
-    asked = (
+    options = (
         ("--weights", request.weights_formats, model.weights_formats),
         ("--kv", request.kv_formats, model.kv_formats),
     )
-    for option, names, known in asked:
+    for option, names, known in options:
         for name in sorted(set(names) - set(known)):
             fact = f"`{model.name}` is not served in this format"
             if option == "--weights" and name not in device.formats:
@@ -181,14 +181,14 @@ def _said(record: Any) -> dict[str, object]:  # noqa: ANN401
 def _problems(
     said: Mapping[str, object], where: str, faults: Callable[[Mapping[str, Any]], Iterator[Finding]]
 ) -> list[Problem]:
-    found = []
-    for one in faults(said):
-        name, _, inner = one.field.partition(".")
+    problems = []
+    for it in faults(said):
+        name, _, inner = it.field.partition(".")
         value = getattr(said.get(name), inner, "") if inner else said.get(name, "")
-        shown = str(value if one.value is None else one.value)
-        problem = Problem(where=where, key=one.field, value=shown, fact=one.fact, remedy=one.remedy)
-        found.append(problem)
-    return found
+        shown = str(value if it.value is None else it.value)
+        problem = Problem(where=where, key=it.field, value=shown, fact=it.fact, remedy=it.remedy)
+        problems.append(problem)
+    return problems
 
 
 _KINDS = {TorusFabric: "torus", NodesFabric: "nodes", LinkedFabric: "linked"}
@@ -206,12 +206,12 @@ def architecture_problems(model: Architecture, where: str) -> Iterator[Problem]:
             yield Problem(where=where, key=f"order[{i}]", value=str(index), fact=fact)
     if not model.order:
         yield Problem(where=where, key="order", fact="names no layer")
-    for i, (one, n_layers) in enumerate(zip(model.layers, counts, strict=True)):
+    for i, (layer, n_layers) in enumerate(zip(model.layers, counts, strict=True)):
         key = f"layers[{i}]"
-        if one.n_layers != n_layers:
+        if layer.n_layers != n_layers:
             fact = f"is not how often `order` names the class, {n_layers}"
-            yield Problem(where=where, key=f"{key}.n_layers", value=str(one.n_layers), fact=fact)
-        for part, number, of, fact in _misfits(one):
+            yield Problem(where=where, key=f"{key}.n_layers", value=str(layer.n_layers), fact=fact)
+        for part, number, of, fact in _misfits(layer):
             yield Problem(where=where, key=f"{key}.{part}", value=str(number), fact=f"{fact} {of}")
 
 

@@ -131,10 +131,10 @@ def confidence_text(share: float | None) -> str:
 
 def limit_options(targets: Targets) -> dict[str, tuple[object, object]]:
     """The option of each limit, as it would be written, and what is usual."""
-    asked, loss = targets.limits(), targets.quality_loss_fraction
-    known = [one for one in limited() if one.name in asked]
+    limits, loss = targets.limits(), targets.quality_loss_fraction
+    known = [one for one in limited() if one.name in limits]
     return {
-        **{one.option: (one.written(asked[one.name]), None) for one in known},
+        **{one.option: (one.written(limits[one.name]), None) for one in known},
         "--max-utilisation": (_percent(targets.max_utilisation), "100%"),
         "--max-quality-loss": (None if loss is None else _percent(loss), None),
     }

@@ -129,7 +129,7 @@ class PlacementRequest:
         return is_free and all(name in ENGINES for name in self.engines)
 
 
-def layout_request(asked: PlacementRequest, one: Serve, cluster: ClusterSpec) -> Request:
+def layout_request(request: PlacementRequest, demand: Serve, cluster: ClusterSpec) -> Request:
     """What is asked of the layout of a model's replica, were it on a cluster of its own.
 
     Batches are offered as `planning.plan` does.
@@ -139,14 +139,14 @@ def layout_request(asked: PlacementRequest, one: Serve, cluster: ClusterSpec) ->
     """
     return from_fields(
         make_request,
-        asked,
-        model=shape_of(one.model),
+        request,
+        model=shape_of(demand.model),
         cluster=cluster,
-        workload=one.workload or asked.workload,
-        targets=one.targets or asked.targets,
-        weights_formats=one.weights_formats,
-        kv_formats=one.kv_formats,
-        objective="latency" if asked.objective == "latency" else "throughput",
+        workload=demand.workload or request.workload,
+        targets=demand.targets or request.targets,
+        weights_formats=demand.weights_formats,
+        kv_formats=demand.kv_formats,
+        objective="latency" if request.objective == "latency" else "throughput",
     )
 
 
@@ -159,42 +159,42 @@ def shape_of(model: AnyModel) -> ModelSpec:
     return model_spec_of(model) if isinstance(model, Architecture) else model
 
 
-def tidied(one: Serve) -> Serve:
+def tidied(demand: Serve) -> Serve:
     """A wish whose formats are tuples, so that it equals itself read back."""
-    weights, caches = one.weights_formats, one.kv_formats
+    weights, caches = demand.weights_formats, demand.kv_formats
     return replace(
-        one,
+        demand,
         weights_formats=None if weights is None else tuple(weights),
         kv_formats=None if caches is None else tuple(caches),
     )
 
 
-def aspects(asked: PlacementRequest) -> dict[str, object]:
+def aspects(request: PlacementRequest) -> dict[str, object]:
     """What a request says, by what people call it; the state of the cluster is none of it."""
-    targets, models = asked.targets, asked.models
+    targets, models = request.targets, request.models
     return {
-        "cluster": asked.site,
+        "cluster": request.site,
         "models": tuple(one.model for one in models),
-        "engines": asked.engines,
+        "engines": request.engines,
         "demands": tuple(one.demand_tokens_per_s for one in models),
         "replicas": tuple(one.replicas for one in models),
         "formats": tuple((one.weights_formats, one.kv_formats) for one in models),
-        "workload": (asked.workload, tuple(one.workload for one in models)),
+        "workload": (request.workload, tuple(one.workload for one in models)),
         "latency target": targets.tpot_s,
         "TTFT target": targets.ttft_s,
         "least batch": targets.min_batch,
         "quality": targets.quality_loss_fraction,
         "other targets": (targets.degrees, targets.layouts, tuple(one.targets for one in models)),
-        "objective": asked.objective,
-        "limits": dict(asked.limits),
-        "batches": asked.batches,
-        "most devices of a replica": asked.most_devices,
-        "alignment": asked.aligned,
-        "layouts chosen first": asked.layout_first,
-        "costs of groups": asked.costs,
-        "options": asked.options,
-        "confidence": asked.confidence,
-        "roles": asked.roles,
+        "objective": request.objective,
+        "limits": dict(request.limits),
+        "batches": request.batches,
+        "most devices of a replica": request.most_devices,
+        "alignment": request.aligned,
+        "layouts chosen first": request.layout_first,
+        "costs of groups": request.costs,
+        "options": request.options,
+        "confidence": request.confidence,
+        "roles": request.roles,
     }
 
 

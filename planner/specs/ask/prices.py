@@ -46,21 +46,21 @@ def priced(site: S, prices: Mapping[str, float]) -> S:
     Args:
         prices: by a group, a device, or for all kinds by `ALL` [USD/h]; the first of these counts.
     """
-    found: SiteSpec = site
+    site_priced: SiteSpec = site
     if isinstance(site, PoolSpec):
         groups = tuple(
             replace(one, cluster=_priced(one.cluster, prices, one.name)) for one in site.groups
         )
-        found = replace(site, groups=groups)
+        site_priced = replace(site, groups=groups)
     elif isinstance(site, GraphSpec):
         devices = {
-            name: replace(one, usd_per_hour=_rent(prices, (name,), one.usd_per_hour))
-            for name, one in site.devices.items()
+            name: replace(device, usd_per_hour=_rent(prices, (name,), device.usd_per_hour))
+            for name, device in site.devices.items()
         }
-        found = replace(site, devices=devices)
+        site_priced = replace(site, devices=devices)
     else:
-        found = _priced(site, prices)
-    return cast("S", found)
+        site_priced = _priced(site, prices)
+    return cast("S", site_priced)
 
 
 def _priced(cluster: ClusterSpec, prices: Mapping[str, float], group: str = ALL) -> ClusterSpec:

@@ -50,16 +50,17 @@ def among_variants(
     is an assumption. A variant of which nothing is known is out as soon as there is a limit.
     """
     limit, kept = targets.quality_loss_fraction, []
-    for one in variants:
-        loss = one.variant.quality_loss_fraction if one.variant else None
+    for variant in variants:
+        loss = variant.variant.quality_loss_fraction if variant.variant else None
         if limit is None:
-            kept.append(one)
+            kept.append(variant)
         elif loss is not None:
             losses = {
-                name: 1.0 - (1.0 - loss) * (1.0 - own) for name, own in one.quality_losses.items()
+                name: 1.0 - (1.0 - loss) * (1.0 - own)
+                for name, own in variant.quality_losses.items()
             }
-            if any(losses.get(name, 1.0) <= limit for name in one.weights_formats):
-                kept.append(replace(one, quality_losses=losses))
+            if any(losses.get(name, 1.0) <= limit for name in variant.weights_formats):
+                kept.append(replace(variant, quality_losses=losses))
     return tuple(kept)
 
 
@@ -69,29 +70,29 @@ def with_variants(request: Request) -> tuple[Request, ...]:
     Formats that were not chosen by the user are the variant's own usual ones.
     """
     usual = set(request.weights_formats) == set(usual_formats(request.model, request.targets))
-    found = [request]
-    for one in among_variants(request.model, request.variants, request.targets):
-        good = usual_formats(one, request.targets)
+    asking = [request]
+    for model in among_variants(request.model, request.variants, request.targets):
+        good = usual_formats(model, request.targets)
         weights = good if usual else tuple(f for f in request.weights_formats if f in good)
-        caches = tuple(name for name in request.kv_formats if name in one.kv_formats)
+        caches = tuple(name for name in request.kv_formats if name in model.kv_formats)
         if weights and caches:
-            found.append(replace(request, model=one, weights_formats=weights, kv_formats=caches))
-    return tuple(found)
+            asking.append(replace(request, model=model, weights_formats=weights, kv_formats=caches))
+    return tuple(asking)
 
 
 def variant_problems(
     model: ModelSpec, variants: Sequence[ModelSpec], workload: Workload
 ) -> Iterator[Problem]:
     """Models that do not say that they are variants of this one, or cannot serve its requests."""
-    for one in variants:
-        of = one.variant.of if one.variant else ""
+    for variant in variants:
+        of = variant.variant.of if variant.variant else ""
         if of != model.name:
             fact = f"is a variant of {of}" if of else "is not said to be a variant of any model"
             remedy = f'say so in its file: `[variant]`, `of = "{model.name}"`'
-            yield Problem(where="--variants", value=one.name, fact=fact, remedy=remedy)
-        yield from diffusion_problems(one, "--variants")
+            yield Problem(where="--variants", value=variant.name, fact=fact, remedy=remedy)
+        yield from diffusion_problems(variant, "--variants")
         tokens = workload.n_input_tokens, workload.n_output_tokens
-        yield from context_problems(one, *tokens, asked_by="--variants")
+        yield from context_problems(variant, *tokens, asked_by="--variants")
 
 
 def usual_formats(model: AnyModel, targets: Targets) -> tuple[str, ...]:
@@ -132,11 +133,11 @@ def quality_problems(
 
 
 def _forbidden(
-    option: str, asked: Sequence[str], kept: Sequence[str], known: tuple[Mapping[str, float], float]
+    option: str, names: Sequence[str], kept: Sequence[str], known: tuple[Mapping[str, float], float]
 ) -> Iterator[Problem]:
     losses, limit = known
     remedy = "write " + " or ".join(f"`{name}`" for name in kept) if kept else ""
-    for name in asked:
+    for name in names:
         if name in kept:
             continue
         said = f"`{OPTION} {percent(limit)}`"

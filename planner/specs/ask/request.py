@@ -69,5 +69,5 @@ class Request:
 def repriced(cluster: ClusterSpec, usd_per_hour: float) -> ClusterSpec:
     """The pool at another rent per device; the price's source is then the user."""
     kept = tuple(value for value in cluster.provenance if not value.key.startswith("price"))
-    asked = Provenance(key="price", source="--price")
-    return replace(cluster, usd_per_hour=usd_per_hour, provenance=(*kept, asked))
+    provenance = Provenance(key="price", source="--price")
+    return replace(cluster, usd_per_hour=usd_per_hour, provenance=(*kept, provenance))

@@ -175,11 +175,13 @@ class Targets:
 
     def limits(self) -> dict[str, float]:
         """All that is asked of quantities that an option limits, by name, SI."""
-        asked = {
-            one.name: getattr(self, one.target) if one.target else self.further.get(one.name)
-            for one in limited()
+        most = {
+            quantity.name: getattr(self, quantity.target)
+            if quantity.target
+            else self.further.get(quantity.name)
+            for quantity in limited()
         }
-        return {name: float(value) for name, value in asked.items() if value is not None}
+        return {name: float(value) for name, value in most.items() if value is not None}
 
     def capacity_of(self, demand_tokens_per_s: float) -> float:
         """What replicas have to be able to serve for a demand [token/s]."""
@@ -247,17 +249,17 @@ def layouts_of(text: str) -> Layouts:
     Raises:
         UnitError: it is not written so.
     """
-    found: dict[str, PhaseLayout] = {}
+    layouts: dict[str, PhaseLayout] = {}
     for part in _NEXT_PHASE.split(text):
         phase, equals, name = (word.strip() for word in part.partition("="))
         if not equals:
             raise UnitError(text, "does not say of which phase", _LAYOUT_EXAMPLE)
         if phase not in ("prefill", "decode"):
             raise UnitError(text, f"`{phase}` is no phase", "it is prefill or decode")
-        if phase in found:
+        if phase in layouts:
             raise UnitError(text, f"says twice what {phase} is", "say it once")
-        found[phase] = _layout_of(text, name)
-    return Layouts(**found)
+        layouts[phase] = _layout_of(text, name)
+    return Layouts(**layouts)
 
 
 def _layout_of(text: str, written: str) -> PhaseLayout:

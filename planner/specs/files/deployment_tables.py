@@ -130,10 +130,10 @@ def _lines(text: str) -> dict[int, list[str]]:
 
 def _told(problems: Sequence[Problem], file: str) -> list[Problem]:
     """The first problems of a file, and how many more there are."""
-    found = [replace(one, where=file) for one in problems[:MOST_TOLD]]
+    located = [replace(one, where=file) for one in problems[:MOST_TOLD]]
     if len(problems) > MOST_TOLD:
-        found.append(Problem(where=file, fact=f"has {len(problems) - MOST_TOLD:,} more faults"))
-    return found
+        located.append(Problem(where=file, fact=f"has {len(problems) - MOST_TOLD:,} more faults"))
+    return located
 
 
 def _rows(

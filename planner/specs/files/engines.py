@@ -70,15 +70,15 @@ def load_rules(name_or_path: str, *, asked_by: str = "--rules") -> RulesFile:
     Raises:
         SpecError: there is none, or it has faults; all are listed.
     """
-    found = find(Kind.RULES, name_or_path, asked_by=asked_by)
-    if found.use(Kind.RULES).replaces and not is_as_shipped(found.path):
+    source = find(Kind.RULES, name_or_path, asked_by=asked_by)
+    if source.use(Kind.RULES).replaces and not is_as_shipped(source.path):
         fact, remedy = "hides rules that ship", "rename it, and give it to `--rules`"
-        raise SpecError([Problem(where=found.shown, fact=fact, remedy=remedy)])
-    read = read_table(found.path, found.shown, use=found.use(Kind.RULES))
-    file = record_of(RulesFile, *read, shown=found.shown, coherent=_named_twice)
-    origin = "" if found.name else found.shown
+        raise SpecError([Problem(where=source.shown, fact=fact, remedy=remedy)])
+    read = read_table(source.path, source.shown, use=source.use(Kind.RULES))
+    file = record_of(RulesFile, *read, shown=source.shown, coherent=_named_twice)
+    origin = "" if source.name else source.shown
     rules = tuple(replace(one, origin=origin) for one in file.rules)
-    return replace(file, shown=found.shown, rules=rules)
+    return replace(file, shown=source.shown, rules=rules)
 
 
 def _named_twice(said: Mapping[str, Any]) -> Iterator[Finding]:
@@ -241,9 +241,9 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
     """
     if is_table(name_or_path):  # no engine, and it is told apart from one that is not known
         raise SpecError(list(misplaced({asked_by: name_or_path}, (name_or_path,), "predict")))
-    found = find(Kind.ENGINE, name_or_path, asked_by=asked_by)
-    table, problems = read_named(found, "engine", Kind.ENGINE)
-    file = record_of(EngineFile, _completed(table), problems, shown=found.shown)
+    source = find(Kind.ENGINE, name_or_path, asked_by=asked_by)
+    table, problems = read_named(source, "engine", Kind.ENGINE)
+    file = record_of(EngineFile, _completed(table), problems, shown=source.shown)
     memory = _MEMORY.get()
     fraction, workspace = memory.get(file.name, memory.get("", (None, None)))
     engine = from_fields(
@@ -253,23 +253,23 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
         memory_fraction=file.memory_fraction if fraction is None else fraction,
         workspace_bytes=file.workspace_bytes if workspace is None else workspace,
     )
-    return with_rules(engine, _as_shipped(found, [*file.rules]))
+    return with_rules(engine, _as_shipped(source, [*file.rules]))
 
 
-def _as_shipped(found: Found, names: list[str]) -> list[str]:
+def _as_shipped(file: Found, names: list[str]) -> list[str]:
     """The rules of an engine, unless a file that hides one that ships has others.
 
     Raises:
         SpecError: it has, and no answer would say so.
     """
-    replaces = found.use(Kind.ENGINE).replaces
+    replaces = file.use(Kind.ENGINE).replaces
     hidden = shipped_file(replaces) if replaces else None
     ours = read_table(hidden, str(hidden))[0]["engine"]["rules"] if hidden else names
     if ours == names:
         return names
-    fact = f"are not those of the {found.name} that ships, {', '.join(ours)}"
+    fact = f"are not those of the {file.name} that ships, {', '.join(ours)}"
     remedy, value = "lift and add rules by `--rules`", ", ".join(names)
-    problem = Problem(where=found.shown, key="engine.rules", value=value, fact=fact, remedy=remedy)
+    problem = Problem(where=file.shown, key="engine.rules", value=value, fact=fact, remedy=remedy)
     raise SpecError([problem])
 
 

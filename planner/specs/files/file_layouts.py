@@ -236,11 +236,11 @@ def build_model(file: ModelFile) -> ModelSpec:
         checkpoints=tuple(
             Checkpoint(
                 format=name,
-                weights=one.weights,
-                experts=one.experts or one.weights,
-                repository=one.repository,
+                weights=checkpoint.weights,
+                experts=checkpoint.experts or checkpoint.weights,
+                repository=checkpoint.repository,
                 source=said_by[f"checkpoints.{name}.weights"],
             )
-            for name, one in file.checkpoints.items()
+            for name, checkpoint in file.checkpoints.items()
         ),
     )

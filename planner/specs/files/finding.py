@@ -79,10 +79,10 @@ def find(kind: Kind, name: str, *, asked_by: str) -> Found:
         if not exists(Path(name)):
             raise _no_such_file(kind, name)
         return Found(path=Path(name), shown=name)
-    found = find_named(kind, name, asked_by=asked_by)
-    if found is None:
+    file = find_named(kind, name, asked_by=asked_by)
+    if file is None:
         raise _unknown(kind, name, asked_by=asked_by)
-    return found
+    return file
 
 
 def find_named(kind: Kind, name: str, *, asked_by: str) -> Found | None:
@@ -246,10 +246,10 @@ def _pool_of(name: str) -> str:
     ]
     if not meant:
         return ""
-    _, _, path, pattern = min(meant, key=lambda one: one[:2])
+    _, _, path, pattern = min(meant, key=lambda entry: entry[:2])
     n_of = _sizes(path, pattern)
     enough = [one for one, n in n_of.items() if n >= n_devices] or list(n_of)
-    best = min(enough, key=lambda one: (n_of[one], max(one)))
+    best = min(enough, key=lambda entry: (n_of[entry], max(entry)))
     return pattern.fill(dict(zip(pattern.allowed, best, strict=True)))
 
 

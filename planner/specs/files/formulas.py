@@ -40,8 +40,8 @@ def value_of(formula: str, names: Mapping[str, object]) -> float:
     3.0
     """
     try:
-        found = _value(ast.parse(formula.strip(), mode="eval").body, names)
-        return float(found)
+        value = _value(ast.parse(formula.strip(), mode="eval").body, names)
+        return float(value)
     except (SyntaxError, RecursionError, MemoryError):
         raise FormulaError(f"the formula `{formula}` cannot be read") from None
     except (KeyError, IndexError, TypeError, ValueError, ArithmeticError) as error:

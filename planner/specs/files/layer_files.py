@@ -134,8 +134,8 @@ def load_layers(path: str | Path) -> LayersSpec:
     read = read_table(Path(path), shown, use=Use(kind="machines"))
     file = record_of(LayersFile, *read, shown=shown, coherent=_incoherent)
     rates = (
-        Provenance(key=f"machine[{i}].rates", source=one.source)
-        for i, one in enumerate(file.machines)
+        Provenance(key=f"machine[{i}].rates", source=machine.source)
+        for i, machine in enumerate(file.machines)
     )
     names = [f"{name}_tokens_per_s" for name in ("between", "across", "coordinator")]
     return from_fields(

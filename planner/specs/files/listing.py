@@ -31,12 +31,12 @@ class Listing:
 
 def variants_of(name: str) -> tuple[str, ...]:
     """Names of the models that can be named and say that they are variants of this one."""
-    found = []
+    names = []
     for path in files(Kind.MODEL):
         table, _ = read_table(path, shown_path(path))
         if value_at(table, "variant", "of") == name:
-            found.append(path.stem)
-    return tuple(dict.fromkeys(found))
+            names.append(path.stem)
+    return tuple(dict.fromkeys(names))
 
 
 def list_files(kind: Kind) -> tuple[Listing, ...]:

@@ -129,8 +129,8 @@ def _format_faults(said: Said) -> Iterator[Finding]:
 def _checkpoint_faults(said: Said) -> Iterator[Finding]:
     """Checkpoints in formats that the model does not have; of a file they are by format."""
     listed: Sequence[str] = said.get("weights_formats", ())
-    for one in said.get("checkpoints", ()) if listed else ():
-        name = one if isinstance(one, str) else one.format
+    for checkpoint in said.get("checkpoints", ()) if listed else ():
+        name = checkpoint if isinstance(checkpoint, str) else checkpoint.format
         if name not in listed:
             fact = "is no format of `formats.weights`"
             yield Finding(f"checkpoints.{name}", fact, "list it there", value=name)
@@ -180,8 +180,8 @@ def _mtp_faults(model: ModelSpec) -> Iterator[Finding]:
     if model.mtp is None or model.mtp.n_params_published is None:
         return
     published = model.mtp.n_params_published
-    one = replace(model, mtp=MtpShape(n_modules=1))
-    counted = model.mtp.n_modules * (one.mtp_params + 2 * one.vocab_size * one.d_model)
+    single = replace(model, mtp=MtpShape(n_modules=1))
+    counted = model.mtp.n_modules * (single.mtp_params + 2 * single.vocab_size * single.d_model)
     if abs(counted - published) > MTP_TOLERANCE * published:
         has = f"{counted:.4g} parameters, {published:.4g} are published"
         remedy = f"mend the shape or their number: they may differ by {MTP_TOLERANCE:.0%}"
@@ -190,8 +190,8 @@ def _mtp_faults(model: ModelSpec) -> Iterator[Finding]:
 
 def _counts(said: Said, *names: str) -> list[int]:
     """Counts by field, `moe.n_experts` of a part; 0 of those that are missing or none."""
-    found: list[Any] = []
+    counts: list[Any] = []
     for name in names:
         part, _, field = name.rpartition(".")
-        found.append(getattr(said.get(part), field, None) if part else said.get(field))
-    return [one if is_count(one) else 0 for one in found]
+        counts.append(getattr(said.get(part), field, None) if part else said.get(field))
+    return [one if is_count(one) else 0 for one in counts]

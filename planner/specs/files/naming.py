@@ -107,9 +107,9 @@ class _Resolver:
         parts = self._links()
         SpecError.raise_if_any(self._problems)
         between = tuple(
-            (one.names[0], one.names[1], one.bandwidth_fraction)
-            for one in state.links
-            if one.part == "between"
+            (link.names[0], link.names[1], link.bandwidth_fraction)
+            for link in state.links
+            if link.part == "between"
         )
         return DeviceStates(
             taken=taken,
@@ -139,16 +139,16 @@ class _Resolver:
 
     def _links(self) -> dict[str, dict[str, float]]:
         parts: dict[str, dict[str, float]] = {"nic": {}, "scale_up": {}, "uplink": {}}
-        for i, one in enumerate(self._state.links):
-            key = f"link[{i}].{one.part}"
-            if one.part == "between":
+        for i, link in enumerate(self._state.links):
+            key = f"link[{i}].{link.part}"
+            if link.part == "between":
                 known = [*self._devices, *self._switches]
-                for name in one.names:
+                for name in link.names:
                     if name not in known:
                         self._unknown(key, name, known)
                 continue
-            names = self._named(key, one.names, switches=one.part == "uplink")
-            self._merge(parts[one.part], names, one.bandwidth_fraction, key)
+            names = self._named(key, link.names, switches=link.part == "uplink")
+            self._merge(parts[link.part], names, link.bandwidth_fraction, key)
         return parts
 
     def _merge(self, into: dict[str, float], names: list[str], value: float, key: str) -> None:
@@ -159,7 +159,7 @@ class _Resolver:
 
     def _named(self, key: str, written: Sequence[str], *, switches: bool = False) -> list[str]:
         """The devices, or switches, that names stand for, each once, in the order written."""
-        found: dict[str, None] = {}
+        resolved: dict[str, None] = {}
         seen: set[str] = set()
         for text in written:
             if text in seen:
@@ -174,7 +174,7 @@ class _Resolver:
                 matching = self._matching(name, switches=switches)
                 if not matching:
                     strangers.append(name)
-                found |= dict.fromkeys(matching)
+                resolved |= dict.fromkeys(matching)
             known = self._switches if switches else list(self._below)
             if len(strangers) == 1:
                 self._unknown(key, strangers[0], known)
@@ -182,7 +182,7 @@ class _Resolver:
                 fact = f"{len(strangers):,} of its {len(names):,} names are none of the cluster"
                 remedy = f"`{strangers[0]}` is the first that is not"
                 self._fault(key, text, fact, remedy)
-        return list(found)
+        return list(resolved)
 
     def _may_be_written_out(self, key: str, text: str) -> bool:
         """Whether a name and all before it stand for no more than can be looked up."""

@@ -140,7 +140,7 @@ def _beyond_a_node(fabric: NodesFabric) -> Iterator[Overruled]:
                 yield Overruled(timing, (f"nodes.scale_up.measured.{name}",), fact)
 
 
-def _remark(found: Iterator[Overruled] | tuple[Overruled, ...], shown: str) -> None:
-    for one in found:
+def _remark(overruled: Iterator[Overruled] | tuple[Overruled, ...], shown: str) -> None:
+    for one in overruled:
         if one.keys:
             remark(Problem(where=shown, key=", ".join(one.keys), fact=one.fact), timing=one.timing)

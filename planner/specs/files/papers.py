@@ -164,18 +164,18 @@ def load_paper(name_or_path: str, *, asked_by: str = "NAME") -> PaperTable:
     Raises:
         SpecError: there is no such table, or its file has faults; all are listed.
     """
-    found = find(Kind.PAPER, name_or_path, asked_by=asked_by)
-    table, unread = read_table(found.path, found.shown, use=found.use(Kind.PAPER))
-    file = record_of(PaperFile, _filled(table), unread, shown=found.shown)
+    source = find(Kind.PAPER, name_or_path, asked_by=asked_by)
+    table, unread = read_table(source.path, source.shown, use=source.use(Kind.PAPER))
+    file = record_of(PaperFile, _filled(table), unread, shown=source.shown)
     problems: list[Problem] = []
     rows: list[PublishedRow] = []
     for i, series in enumerate(file.series):
         try:
-            rows += _rows(series, found.path.parent)
+            rows += _rows(series, source.path.parent)
         except FormulaError as error:
-            problems.append(Problem(where=found.shown, key=f"series[{i}]", fact=str(error)))
+            problems.append(Problem(where=source.shown, key=f"series[{i}]", fact=str(error)))
         except UnreadError as error:
-            shown = shown_path(found.path.parent / series.data)
+            shown = shown_path(source.path.parent / series.data)
             problems.append(error.problem(shown))
     SpecError.raise_if_any(problems)
     return from_fields(PaperTable, file.table, chart=file.chart, rows=tuple(rows))

@@ -48,11 +48,11 @@ def is_path(name: str) -> bool:
 def folders(kind: Kind) -> tuple[Path, ...]:
     """Folders that may hold files of a kind, the first to be searched first."""
     roots = [Path(), *map(Path, filter(None, os.environ.get(SEARCH_PATH, "").split(os.pathsep)))]
-    found: dict[str, Path] = {}
+    by_name: dict[str, Path] = {}
     for folder in [*(root / kind.folder for root in roots), _shipped_root() / kind.folder]:
         if is_folder(folder):
-            found.setdefault(os.path.realpath(folder), folder)
-    return tuple(found.values())
+            by_name.setdefault(os.path.realpath(folder), folder)
+    return tuple(by_name.values())
 
 
 def files(kind: Kind, *, within: tuple[Path, ...] | None = None) -> Iterator[Path]:

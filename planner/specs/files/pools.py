@@ -169,20 +169,20 @@ def load_pool(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec:
     Raises:
         SpecError: no such file, or it or a topology that it names has faults; all are listed.
     """
-    found = _fabric_file(name_or_path)
-    if found is None:
+    source = _fabric_file(name_or_path)
+    if source is None:
         return pool_of(load_cluster(name_or_path, asked_by=asked_by))
-    table, problems = read_named(found, "cluster", Kind.FABRIC)
-    file, faults = validate(FabricFile, table, found.shown) if table else (None, [])
+    table, problems = read_named(source, "cluster", Kind.FABRIC)
+    file, faults = validate(FabricFile, table, source.shown) if table else (None, [])
     problems += faults
     if file is None:
         raise SpecError(problems)
     collected = Collected(problems=problems)
-    groups = collected.each(partial(_group, shown=found.shown), file.group, key="group")
-    collected.problems += _duplicates(file, found.shown)
+    groups = collected.each(partial(_group, shown=source.shown), file.group, key="group")
+    collected.problems += _duplicates(file, source.shown)
     collected.settle()
-    if not is_as_shipped(found.path):
-        _remark_spine(groups, found.shown)
+    if not is_as_shipped(source.path):
+        _remark_spine(groups, source.shown)
     n_devices = sum(group.cluster.n_devices for group in groups)
     return PoolSpec(
         name=file.name,
@@ -195,8 +195,8 @@ def load_pool(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec:
 def _fabric_file(name_or_path: str) -> Found | None:
     """The fabric file of a name or a path; None where it is a topology's."""
     if is_path(name_or_path):
-        found = find(Kind.CLUSTER, name_or_path, asked_by="--topology")
-        return found if _has_groups(found.path) else None
+        file = find(Kind.CLUSTER, name_or_path, asked_by="--topology")
+        return file if _has_groups(file.path) else None
     for folder in folders(Kind.CLUSTER):  # beside topologies, where one may well put it
         path = folder / f"{name_or_path}.toml"
         if exists(path) and _has_groups(path):

@@ -62,12 +62,12 @@ def load_model(name_or_path: str, *, asked_by: str = "--model") -> ModelSpec:
 
         architecture = read_config(name_or_path, asked_by=asked_by)
         return model_spec_of(architecture, asked_by=asked_by, written=name_or_path)
-    found = find(Kind.MODEL, known.file if known else name_or_path, asked_by=asked_by)
-    read = read_named(found, "model", Kind.MODEL)
+    source = find(Kind.MODEL, known.file if known else name_or_path, asked_by=asked_by)
+    read = read_named(source, "model", Kind.MODEL)
     coherent = model_coherence.file_faults
-    file = record_of(ModelFile, *read, shown=found.shown, coherent=coherent)
-    if not is_as_shipped(found.path):
-        remark_model(file, found.shown)
+    file = record_of(ModelFile, *read, shown=source.shown, coherent=coherent)
+    if not is_as_shipped(source.path):
+        remark_model(file, source.shown)
     model = build_model(file)
     return known.of(model) if known else model
 
@@ -108,22 +108,22 @@ def load_cluster(name_or_path: str, *, asked_by: str = "--topology") -> ClusterS
         SpecError: there is no such cluster, or its file or that of its device has
             faults; all are listed.
     """
-    found = find(Kind.CLUSTER, name_or_path, asked_by=asked_by)
-    table, problems = read_named(found, "cluster", Kind.CLUSTER)
+    source = find(Kind.CLUSTER, name_or_path, asked_by=asked_by)
+    table, problems = read_named(source, "cluster", Kind.CLUSTER)
     if not table:
         raise SpecError(problems)
     if "group" in table:
-        raise SpecError([_no_cluster(found)])
+        raise SpecError([_no_cluster(source)])
     collected = Collected()
-    coherent, shown = coherence.file_faults, found.shown
+    coherent, shown = coherence.file_faults, source.shown
     read = partial(record_of, ClusterFile, table, problems, shown=shown, coherent=coherent)
-    file, device = collected.collect(read), collected.collect(partial(_device_of, table, found))
+    file, device = collected.collect(read), collected.collect(partial(_device_of, table, source))
     collected.settle()
     assert file is not None
     assert device is not None  # or something is wrong with the file
     cluster = build_cluster(file, device)
-    if not is_as_shipped(found.path):
-        remark_cluster(cluster, found.shown)
+    if not is_as_shipped(source.path):
+        remark_cluster(cluster, source.shown)
     return cluster
 
 
@@ -140,23 +140,23 @@ def cluster_examples() -> Iterator[ClusterSpec]:
             yield cluster
 
 
-def read_named(found: Found, section: str, kind: Kind) -> tuple[Table, list[Problem]]:
+def read_named(file: Found, section: str, kind: Kind) -> tuple[Table, list[Problem]]:
     """The table of a file, that of one cluster if it describes many, and what is wrong with it.
 
     Args:
         section: that has the name of what it describes.
     """
-    table, problems = read_table(found.path, found.shown, use=found.use(kind))
+    table, problems = read_table(file.path, file.shown, use=file.use(kind))
     if problems:
         return {}, list(problems)
     if section == "cluster" and is_pattern(table):
-        pattern, problems = read_pattern(table, found.shown)
+        pattern, problems = read_pattern(table, file.shown)
         if pattern is None:
             return {}, list(problems)
-        if not found.values:
-            return {}, [_one_of_many(pattern, table, found.shown)]
-        table = substitute(table, found.values)
-    return table, list(misnamed(found, name_of(table, section), section))
+        if not file.values:
+            return {}, [_one_of_many(pattern, table, file.shown)]
+        table = substitute(table, file.values)
+    return table, list(misnamed(file, name_of(table, section), section))
 
 
 def record_of(
@@ -177,18 +177,18 @@ def record_of(
     Raises:
         SpecError: with every problem.
     """
-    found, faults = validate(record, table, shown, coherent) if table else (None, [])
-    if found is None or problems:
+    record_read, faults = validate(record, table, shown, coherent) if table else (None, [])
+    if record_read is None or problems:
         raise SpecError([*problems, *faults])
-    return found
+    return record_read
 
 
-def misnamed(found: Found, name: str, section: str) -> Iterator[Problem]:
+def misnamed(file: Found, name: str, section: str) -> Iterator[Problem]:
     """One problem if a file that was found by its name calls itself something else."""
-    if found.name and name and name != found.name:
-        fact, remedy = "is not the name of the file", f"write `{found.name}`, or rename the file"
+    if file.name and name and name != file.name:
+        fact, remedy = "is not the name of the file", f"write `{file.name}`, or rename the file"
         key = f"{section}.name"
-        yield Problem(where=found.shown, key=key, value=name, fact=fact, remedy=remedy)
+        yield Problem(where=file.shown, key=key, value=name, fact=fact, remedy=remedy)
 
 
 def _one_of_many(pattern: Pattern, table: Table, shown: str) -> Problem:
@@ -199,17 +199,17 @@ def _one_of_many(pattern: Pattern, table: Table, shown: str) -> Problem:
     return Problem(where=shown, key="cluster.name", value=pattern.name, fact=fact, remedy=remedy)
 
 
-def _no_cluster(found: Found) -> Problem:
+def _no_cluster(file: Found) -> Problem:
     """A fabric is no topology, wherever its file is."""
-    remedy = f"`plan place --topology {found.name or found.shown}` places on it"
-    return Problem(where=found.shown, key="group", fact="makes it a fabric", remedy=remedy)
+    remedy = f"`plan place --topology {file.name or file.shown}` places on it"
+    return Problem(where=file.shown, key="group", fact="makes it a fabric", remedy=remedy)
 
 
-def _read_device(found: Found) -> DeviceSpec:
-    read = read_named(found, "device", Kind.DEVICE)
-    file = record_of(DeviceFile, *read, shown=found.shown, coherent=coherence.device_faults)
-    if not is_as_shipped(found.path):
-        remark_device(found.shown)
+def _read_device(source: Found) -> DeviceSpec:
+    read = read_named(source, "device", Kind.DEVICE)
+    file = record_of(DeviceFile, *read, shown=source.shown, coherent=coherence.device_faults)
+    if not is_as_shipped(source.path):
+        remark_device(source.shown)
     return from_fields(DeviceSpec, file)
 
 
@@ -222,14 +222,14 @@ def _device_of(table: Table, cluster: Found) -> DeviceSpec | None:
     if not isinstance(name, str) or not name.strip():
         return None  # the schema says so
     try:
-        found = _found_device(name, cluster)
+        file = _found_device(name, cluster)
     except SpecError as error:
         problems = [replace(problem, key="cluster.device") for problem in error.problems]
         raise SpecError(problems, hint=error.hint) from None
-    if "price" in table and not is_as_shipped(found.path):
+    if "price" in table and not is_as_shipped(file.path):
         fact = f"has no effect: `{cluster.shown}` has a price of its own"
-        remark(Problem(where=found.shown, key="price.on_demand", fact=fact))
-    return _read_device(found)
+        remark(Problem(where=file.shown, key="price.on_demand", fact=fact))
+    return _read_device(file)
 
 
 def _found_device(name: str, cluster: Found) -> Found:
@@ -253,5 +253,5 @@ def load_connector(name_or_path: str, *, asked_by: str = "--connector") -> Conne
     Raises:
         SpecError: there is no such connector, or its file has faults; all are listed.
     """
-    found = find(Kind.CONNECTOR, name_or_path, asked_by=asked_by)
-    return record_of(Connector, *read_named(found, "connector", Kind.CONNECTOR), shown=found.shown)
+    file = find(Kind.CONNECTOR, name_or_path, asked_by=asked_by)
+    return record_of(Connector, *read_named(file, "connector", Kind.CONNECTOR), shown=file.shown)

@@ -134,10 +134,10 @@ def load_state(path: str | Path, *, asked_by: str = "--state") -> State:
             LinkState(
                 part=part,
                 names=names,
-                bandwidth_fraction=0.0 if one.down else (one.bandwidth or 1.0),
+                bandwidth_fraction=0.0 if link.down else (link.bandwidth or 1.0),
             )
-            for one in file.link
-            for part, names in one.parts()
+            for link in file.link
+            for part, names in link.parts()
         ),
         owners=tuple(file.owners.items()),
         shown=shown,
@@ -152,15 +152,15 @@ def _keys() -> str:
 
 
 def _link_faults(file: StateFile, shown: str) -> Iterator[Problem]:
-    for i, one in enumerate(file.link):
+    for i, link in enumerate(file.link):
         key = f"link[{i}]"
-        if not one.parts():
+        if not link.parts():
             remedy = "write `nic`, `scale_up`, `uplink` or `between`"
             yield Problem(where=shown, key=key, fact="names no link", remedy=remedy)
-        if one.down == (one.bandwidth is not None):
+        if link.down == (link.bandwidth is not None):
             remedy = 'write `down = true` or `bandwidth = "50%"`'
-            fact = "is down and has a bandwidth" if one.down else "says nothing of the link"
+            fact = "is down and has a bandwidth" if link.down else "says nothing of the link"
             yield Problem(where=shown, key=key, fact=fact, remedy=remedy)
-        if one.between and len(one.between) != 2:
-            fact = f"names {len(one.between)} ends of a link"
+        if link.between and len(link.between) != 2:
+            fact = f"names {len(link.between)} ends of a link"
             yield Problem(where=shown, key=f"{key}.between", fact=fact, remedy="write two names")

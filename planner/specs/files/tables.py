@@ -57,8 +57,8 @@ def value_at(table: Table, section: str, key: str, *, default: object = None) ->
     inner: object = table
     for name in section.split("."):
         inner = inner.get(name) if isinstance(inner, dict) else None
-    found = inner.get(key, default) if isinstance(inner, dict) else default
-    return found.get("value", default) if isinstance(found, dict) else found
+    value = inner.get(key, default) if isinstance(inner, dict) else default
+    return value.get("value", default) if isinstance(value, dict) else value
 
 
 def is_count(value: object) -> bool:

@@ -117,7 +117,7 @@ def json_of(text: str, *, has_infinity: bool = False) -> Any:  # noqa: ANN401 as
     """
     constants = None if has_infinity else _no_constant
     try:
-        found = json.loads(text, object_pairs_hook=_once, parse_constant=constants)
+        value = json.loads(text, object_pairs_hook=_once, parse_constant=constants)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         what = f"{error.msg[:1].lower()}{error.msg[1:]}"
@@ -130,8 +130,8 @@ def json_of(text: str, *, has_infinity: bool = False) -> Any:  # noqa: ANN401 as
         raise _too_deep() from None
     except ValueError:
         raise _too_long() from None
-    _check_depth(found)
-    return found
+    _check_depth(value)
+    return value
 
 
 def toml_of(text: str) -> dict[str, Any]:
@@ -141,8 +141,8 @@ def toml_of(text: str) -> dict[str, Any]:
         tomllib.TOMLDecodeError: it is not, with the line.
         UnreadError: it is nested too deep, or has a number that is too long.
     """
-    found: dict[str, Any] = pickle.loads(_read_toml(text))
-    return found
+    table: dict[str, Any] = pickle.loads(_read_toml(text))
+    return table
 
 
 @lru_cache(maxsize=256)
@@ -153,15 +153,15 @@ def _read_toml(text: str) -> bytes:
     if text.count(".") >= MOST_DEPTH and re.search(_DEEP_KEY, text):
         raise _too_deep()
     try:
-        found = tomllib.loads(text)
+        table = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         raise
     except RecursionError:
         raise _too_deep() from None
     except ValueError:
         raise _too_long() from None
-    _check_depth(found)
-    return pickle.dumps(found)
+    _check_depth(table)
+    return pickle.dumps(table)
 
 
 def csv_of(text: str) -> list[list[str]]:
@@ -247,13 +247,13 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return table
 
 
-def _check_depth(found: object) -> None:
+def _check_depth(value: object) -> None:
     """Walk level by level: what walks it later does so by recursion.
 
     Raises:
         UnreadError: tables and lists are nested deeper than `MOST_DEPTH`.
     """
-    level: list[object] = [[found]]
+    level: list[object] = [[value]]
     depth = 0
     while level := [inner for one in level for inner in _inside(one)]:
         depth += 1

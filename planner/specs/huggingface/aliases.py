@@ -94,9 +94,9 @@ def _named(path: Path) -> list[KnownCheckpoint]:
     return [
         KnownCheckpoint(
             file=path.stem,
-            repository=str(one["repository"]),
-            **{key: str(one.get(key, "")) for key in ("published", "weights", "kv", "source")},
+            repository=str(entry["repository"]),
+            **{key: str(entry.get(key, "")) for key in ("published", "weights", "kv", "source")},
         )
-        for one in said
-        if "repository" in one
+        for entry in said
+        if "repository" in entry
     ]

@@ -172,12 +172,12 @@ class Fields:
 
     def _value(self, meaning: str) -> Any:  # noqa: ANN401 as JSON has it
         self._note(meaning)
-        found = {name: self._table[name] for name in MEANINGS[meaning] if self._has(name)}
-        if len({_shown(value) for value in found.values()}) > 1 and self.is_sound(meaning):
-            _, *others = found
-            same = ", ".join(f"`{name}` is {_shown(found[name])}" for name in others)
+        values = {name: self._table[name] for name in MEANINGS[meaning] if self._has(name)}
+        if len({_shown(value) for value in values.values()}) > 1 and self.is_sound(meaning):
+            _, *others = values
+            same = ", ".join(f"`{name}` is {_shown(values[name])}" for name in others)
             self.fault(meaning, f"is not what the same field says by another name: {same}")
-        return next(iter(found.values()), None)
+        return next(iter(values.values()), None)
 
     def _has(self, name: str) -> bool:
         return self._table.get(name) is not None

@@ -222,16 +222,16 @@ def _counted(layers: Iterable[tuple[object, object]]) -> Iterator[tuple[str, str
 
 def _compressed(groups: object, shown: str, key: str) -> Both:
     """Groups of layers, each with the names of its targets."""
-    found = list(groups.values()) if isinstance(groups, dict) else []
+    groups_found = list(groups.values()) if isinstance(groups, dict) else []
     read: list[tuple[str, str]] = []
     problems: list[Problem] = []
-    for group in found:
+    for group in groups_found:
         name, more = _group(group, shown, key)
         problems += more
         if name is not None:
             targets = group.get("targets")
             read.append((" ".join(map(str, targets)) if isinstance(targets, list) else "", name))
-    if not found:
+    if not groups_found:
         fact = "names no format of weights"
         problems = [Problem(where=shown, key=f"{key}.config_groups", fact=fact)]
     if problems:
@@ -293,7 +293,7 @@ def _scheme(said: object) -> str:
     return known.get((str(kind), bits if isinstance(bits, int) else 0), "")
 
 
-def together(found: Sequence[Quantised]) -> Quantised:
+def together(formats: Sequence[Quantised]) -> Quantised:
     """What a config and the file beside it say: the first says what, either that it caches so."""
-    caches: Iterator[str | None] = (one.cache for one in found if one.cache is not None)
-    return replace(found[0], cache=next(caches, None))
+    caches: Iterator[str | None] = (one.cache for one in formats if one.cache is not None)
+    return replace(formats[0], cache=next(caches, None))

@@ -56,13 +56,13 @@ class Body:
 
 def classes_of(layers: Sequence[Layer]) -> tuple[tuple[LayerClass, ...], tuple[int, ...]]:
     """Classes of equal layers in the order of their first, and the class of each layer."""
-    found = list(dict.fromkeys(layers))
-    place = {layer: i for i, layer in enumerate(found)}
+    distinct = list(dict.fromkeys(layers))
+    place = {layer: i for i, layer in enumerate(distinct)}
     order = tuple(place[layer] for layer in layers)
-    names = [name_of(layer) for layer in found]
+    names = [name_of(layer) for layer in distinct]
     classes = tuple(
         class_of(layer, order.count(i), name=_unlike(names, i, layer))
-        for i, layer in enumerate(found)
+        for i, layer in enumerate(distinct)
     )
     return classes, order
 

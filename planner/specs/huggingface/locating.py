@@ -98,8 +98,8 @@ def locate(name: str, *, asked_by: str) -> Located:
 def _cached(name: str, asked_by: str) -> Located:
     folder = cache_folder() / f"models--{name.replace('/', '--')}"
     snapshots = folder / "snapshots"
-    found = [snapshots / _main_revision(folder), *sorted(snapshots.glob("*"))]
-    for snapshot in found:
+    folders = [snapshots / _main_revision(folder), *sorted(snapshots.glob("*"))]
+    for snapshot in folders:
         path = snapshot / CONFIG
         if _exists(path):
             shown = f"{name}/{CONFIG}"

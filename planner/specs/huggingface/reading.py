@@ -53,15 +53,15 @@ def read_config(name_or_path: str | Path, *, asked_by: str = "--model") -> Archi
         SpecError: there is no such file, it is not JSON, or it says what is not understood;
             all faults are listed.
     """
-    found = locate(str(name_or_path), asked_by=asked_by)
-    table = read_json(found.path, found.shown)
+    config = locate(str(name_or_path), asked_by=asked_by)
+    table = read_json(config.path, config.shown)
     inner, inside = _decoder(table)
     inner = _with_parts(inner)
-    model_type = _model_type(table, inner, inside, found.shown)
-    fields = Fields(inner, shown=found.shown, inside=inside, model_type=model_type)
+    model_type = _model_type(table, inner, inside, config.shown)
+    fields = Fields(inner, shown=config.shown, inside=inside, model_type=model_type)
     family = FAMILIES[model_type]
     body = family.read(fields, family.traits)
-    return replace(_architecture(found, table, fields, body, family.traits), family=model_type)
+    return replace(_architecture(config, table, fields, body, family.traits), family=model_type)
 
 
 def read_json(path: Path, shown: str) -> Table:
@@ -130,7 +130,7 @@ def _model_type(table: Table, inner: Table, inside: str, shown: str) -> str:
 
 
 def _architecture(
-    found: Located, table: Table, fields: Fields, body: Body, traits: Traits
+    config: Located, table: Table, fields: Fields, body: Body, traits: Traits
 ) -> Architecture:
     """The record, or every fault that was found on the way."""
     d_model = fields.count("d_model")
@@ -138,13 +138,13 @@ def _architecture(
     is_tied = fields.flag("is_tied", default=body.tied_by_default)
     n_biases = vocab_size if fields.switch("has_head_bias", default=traits.head_bias) else 0
     n_context = context_of(fields, traits)
-    saved_as, faults = format_of_dtype(fields.raw("dtype"), found.shown, "dtype")
-    quantized, more = _quantized(found, table, body)
-    variant, others = read_variant(found.path, found.shown)
+    saved_as, faults = format_of_dtype(fields.raw("dtype"), config.shown, "dtype")
+    quantized, more = _quantized(config, table, body)
+    variant, others = read_variant(config.path, config.shown)
     if traits.is_diffusion and not others and (variant is None or variant.how != "diffusion"):
         fact = "is decoded by diffusion, and nothing beside it says in how many passes"
         remedy = 'write a `variant.toml` beside it, with `how = "diffusion"`'
-        others = [Problem(where=found.shown, key="model_type", fact=fact, remedy=remedy)]
+        others = [Problem(where=config.shown, key="model_type", fact=fact, remedy=remedy)]
     SpecError.raise_if_any([*fields.problems(), *faults, *more, *others])
     activation = saved_as if saved_as in ("bf16", "fp16") else "bf16"
     classes, order = classes_of(body.layers)
@@ -153,42 +153,42 @@ def _architecture(
         name = f"predictor: {name_of(body.predictor)}"
         predictor = class_of(body.predictor, body.n_predictors, name=name)
     return Architecture(
-        name=found.name,
-        title=found.name,
+        name=config.name,
+        title=config.name,
         d_model=d_model,
         vocab_size=vocab_size,
         tied_embeddings=is_tied,
         layers=classes,
         order=order,
         **_formats(
-            saved_as, quantized, activation, has_experts=_has_experts(body), name=found.name
+            saved_as, quantized, activation, has_experts=_has_experts(body), name=config.name
         ),
         activation_format=activation,
         n_context_tokens=n_context,
         predictors=predictor,
         n_other_params=body.n_other_params + n_biases,
         variant=variant,
-        provenance=tuple(fields.provenance(f"config.json of {found.name}")),
+        provenance=tuple(fields.provenance(f"config.json of {config.name}")),
         is_parallel_block=body.is_parallel_block,
-        repository=found.repository,
+        repository=config.repository,
     )
 
 
 def _formats(
-    saved_as: str | None, found: Quantised | None, activation: str, *, has_experts: bool, name: str
+    saved_as: str | None, read: Quantised | None, activation: str, *, has_experts: bool, name: str
 ) -> dict[str, Any]:
     """The format of a checkpoint, and those that it may be unpacked or rounded to where asked.
 
     Of what rounding loses a config says nothing; unpacking to 16 bits keeps every number.
     """
     source = f"config.json of {name}"
-    checkpoint = found and found.checkpoint(
+    checkpoint = read and read.checkpoint(
         sixteen=activation, has_experts=has_experts, source=source
     )
     published = checkpoint.format if checkpoint else saved_as
     usual = activation if published is None or published in UNSERVED else published
     narrower = (one for one in _ROUNDED if FORMAT_BYTES[one] < FORMAT_BYTES[usual])
-    cache = found.cache if found and found.cache else activation
+    cache = read.cache if read and read.cache else activation
     return {
         "published_weights": () if published is None else (published,),
         "weights_formats": tuple(dict.fromkeys((usual, activation, *narrower))),
@@ -199,32 +199,32 @@ def _formats(
     }
 
 
-def _quantized(found: Located, table: Table, body: Body) -> tuple[Quantised | None, list[Problem]]:
+def _quantized(config: Located, table: Table, body: Body) -> tuple[Quantised | None, list[Problem]]:
     """What quantized weights are in, said in the config or in a file beside it, or in both."""
     read = [
-        quantised(*one, n_layers=len(body.layers), has_experts=_has_experts(body))
-        for one in (*_said_inside(found, table), *_said_beside(found))
+        quantised(*source, n_layers=len(body.layers), has_experts=_has_experts(body))
+        for source in (*_said_inside(config, table), *_said_beside(config))
     ]
     problems = [problem for _, faults in read for problem in faults]
     known = [one for one, _ in read if one is not None]
     return (together(known) if known and not problems else None), problems
 
 
-def _said_inside(found: Located, table: Table) -> list[tuple[object, str, str]]:
+def _said_inside(config: Located, table: Table) -> list[tuple[object, str, str]]:
     """What a config says, where it stands, and under which key."""
     places = [("", table), *((f"{k}.", table[k]) for k in _INNER if isinstance(table.get(k), dict))]
     return [
-        (part[key], found.shown, f"{inside}{key}")
+        (part[key], config.shown, f"{inside}{key}")
         for inside, part in places
         for key in _QUANTIZATIONS
         if part.get(key) is not None
     ][:1]
 
 
-def _said_beside(found: Located) -> Iterator[tuple[object, str, str]]:
+def _said_beside(config: Located) -> Iterator[tuple[object, str, str]]:
     """The same of the file beside it, if there is one."""
-    beside = found.path.with_name(found.path.name.replace("config.json", _QUANTIZATION_FILE))
-    if beside != found.path and beside.exists():
+    beside = config.path.with_name(config.path.name.replace("config.json", _QUANTIZATION_FILE))
+    if beside != config.path and beside.exists():
         whole = read_json(beside, str(beside))
         yield whole.get("quantization", whole), str(beside), "quantization"
 

@@ -127,10 +127,10 @@ def names(text: str) -> tuple[str, ...]:
 
 def engines(text: str) -> tuple[str, ...]:
     """Names of engines that commas divide, each once; one at least."""
-    found = tuple(filter(None, names(text)))
-    if not found:
+    names_read = tuple(filter(None, names(text)))
+    if not names_read:
         raise UnitError(text, "names no engine", "leave it out, or write `--engine vllm`")
-    return found
+    return names_read
 
 
 def roles(text: str) -> tuple[str, ...]:
@@ -150,17 +150,17 @@ def acceptances(text: str) -> tuple[float, ...]:
 
 def acceptances_below_one(text: str) -> tuple[float, ...]:
     """Probabilities of drafted tokens, none of which is certain."""
-    found = acceptances(text)
-    if max(found) >= 1.0:
+    values = acceptances(text)
+    if max(values) >= 1.0:
         raise UnitError(text, "is no probability below 1")
-    return found
+    return values
 
 
 def acceptance(text: str) -> float:
     """One probability of all drafted tokens; of a file, the mean of its positions."""
     if text.endswith(".csv"):
-        found = acceptances_below_one(text)
-        return sum(found) / len(found)
+        values = acceptances_below_one(text)
+        return sum(values) / len(values)
     return few_percent(text)
 
 
@@ -207,10 +207,10 @@ def listed(texts: Sequence[str], read: Callable[[str, Read], Any]) -> tuple[str,
 
 def words_of(what: str, known: str) -> Gather:
     """A reader of a list of words, each one that a constant of the planner lists."""
-    one = word_of(what, known)
+    read_word = word_of(what, known)
 
     def gather(texts: Sequence[str], read: Callable[[str, Read], Any]) -> tuple[str, ...]:
-        values = (read(word, one) for word in listed(texts, read))
+        values = (read(word, read_word) for word in listed(texts, read))
         return tuple(word for word in values if word)
 
     return gather

@@ -235,8 +235,8 @@ class Architecture:
         """
         if len(loads) not in self.expert_counts:
             raise ValueError(f"no layer of {self.name} has {len(loads)} experts")
-        found = tuple(float(load) for load in loads)
-        layers = [_loaded(one, found) for one in self._classes]
+        shares = tuple(float(load) for load in loads)
+        layers = [_loaded(one, shares) for one in self._classes]
         return replace(
             self,
             layers=tuple(layers[: len(self.layers)]),

@@ -199,23 +199,23 @@ def _dense_come_first(architecture: Architecture) -> bool:
 
 
 def _moe(architecture: Architecture) -> MoeShape | None:
-    found = next((c.ffn for c in architecture.layers if isinstance(c.ffn, Experts)), None)
-    if found is None:
+    experts = next((c.ffn for c in architecture.layers if isinstance(c.ffn, Experts)), None)
+    if experts is None:
         return None
     n_dense = sum(c.n_layers for c in architecture.layers if not isinstance(c.ffn, Experts))
     return from_fields(
         MoeShape,
-        found,
-        n_active_experts=found.n_active,
-        n_shared_experts=found.d_shared // found.d_expert,
+        experts,
+        n_active_experts=experts.n_active,
+        n_shared_experts=experts.d_shared // experts.d_expert,
         n_dense_layers=n_dense,
     )
 
 
 def _d_ff_of_experts(architecture: Architecture) -> int:
     """The width that one token meets, where no FFN is without experts."""
-    found = next(c.ffn for c in architecture.layers if isinstance(c.ffn, Experts))
-    return found.n_active * found.d_expert + found.d_shared
+    experts = next(c.ffn for c in architecture.layers if isinstance(c.ffn, Experts))
+    return experts.n_active * experts.d_expert + experts.d_shared
 
 
 def _mla(attention: Mixer | None) -> MlaShape:
@@ -224,20 +224,20 @@ def _mla(attention: Mixer | None) -> MlaShape:
 
 
 def _window(architecture: Architecture) -> WindowShape | None:
-    found = _windows_of(architecture)
-    if not found or found[0].n_span_tokens is None:
+    attentions = _windows_of(architecture)
+    if not attentions or attentions[0].n_span_tokens is None:
         return None
-    n_layers = sum(layer.n_layers for layer in architecture.layers if layer.mixer in found)
-    return WindowShape(n_tokens=found[0].n_span_tokens, n_layers=n_layers)
+    n_layers = sum(layer.n_layers for layer in architecture.layers if layer.mixer in attentions)
+    return WindowShape(n_tokens=attentions[0].n_span_tokens, n_layers=n_layers)
 
 
 def _mtp(architecture: Architecture) -> MtpShape | None:
     """Predictors, where they are layers like the last one."""
-    found = architecture.predictors
+    layer = architecture.predictors
     last = architecture.layers[architecture.order[-1]]
-    if found is None or (found.mixer, found.ffn) != (last.mixer, last.ffn):
+    if layer is None or (layer.mixer, layer.ffn) != (last.mixer, last.ffn):
         return None
-    return MtpShape(n_modules=found.n_layers)
+    return MtpShape(n_modules=layer.n_layers)
 
 
 def _provenance(architecture: Architecture) -> tuple[Provenance, ...]:

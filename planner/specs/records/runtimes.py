@@ -154,8 +154,8 @@ def quickness(device: str, kind: ModelKind) -> float:
 
     1 where none were measured, and where they are predicted too slow.
     """
-    found = (it for it in judged_on("roofline", device, kind) if it.quantity == "TPOT")
-    return max([1.0, *(1.0 / (1.0 + it.bias_fraction) for it in found)])
+    errors = (it for it in judged_on("roofline", device, kind) if it.quantity == "TPOT")
+    return max([1.0, *(1.0 / (1.0 + it.bias_fraction) for it in errors)])
 
 
 def judged_on(runtime: str, device: str, kind: ModelKind) -> tuple[Judged, ...]:

@@ -134,7 +134,7 @@ def checkpoint_of(model: PublishedModel, word: str) -> Checkpoint | None:
     return next((one for one in model.checkpoints if one.format == wanted), None)
 
 
-def as_run(model: PublishedModel, asked: ServedFormats, engine: EngineSpec) -> ServedFormats:
+def as_run(model: PublishedModel, formats: ServedFormats, engine: EngineSpec) -> ServedFormats:
     """Formats of the kernels that run where formats are asked for.
 
     A format of which the model has a checkpoint is that checkpoint's. Others are made by the
@@ -142,28 +142,30 @@ def as_run(model: PublishedModel, asked: ServedFormats, engine: EngineSpec) -> S
     checkpoint with the scales of inputs in it. The names of kernels stand for themselves; those
     of experts find scales by themselves.
     """
-    dense, routed = (checkpoint_of(model, word) for word in (asked.weights, asked.experts))
+    dense, routed = (checkpoint_of(model, word) for word in (formats.weights, formats.experts))
     made = _SCALED if engine.needs_input_scales else {}
     return replace(
-        asked,
-        weights=dense.weights if dense else made.get(asked.weights, asked.weights),
-        experts=routed.experts if routed else asked.experts.removesuffix(STATIC),
+        formats,
+        weights=dense.weights if dense else made.get(formats.weights, formats.weights),
+        experts=routed.experts if routed else formats.experts.removesuffix(STATIC),
     )
 
 
-def unpublished(model: PublishedModel, option: str, asked: str) -> Iterator[Problem]:
+def unpublished(model: PublishedModel, option: str, format_name: str) -> Iterator[Problem]:
     """One problem where a format is asked for that no checkpoint of the model is known in."""
-    plain = asked.removesuffix(STATIC)
+    plain = format_name.removesuffix(STATIC)
     word = {"fp8_block": "fp8", "fp16": "bf16"}.get(plain, _WORDS.get(plain, plain))
     known = checkpoint_of(model, word)
     alike = (word, plain) if known is None else (word, known.weights, known.experts)
     if word not in model.weights_formats and word != "bf16":
         fact = f"no checkpoint of {model.name} is known in it: times are those of one like others"
-        yield Problem(where=option, value=asked, fact=fact, remedy=_among(model.weights_formats))
-    elif known is not None and asked not in (*alike, *_WORDS, "fp16"):
+        yield Problem(
+            where=option, value=format_name, fact=fact, remedy=_among(model.weights_formats)
+        )
+    elif known is not None and format_name not in (*alike, *_WORDS, "fp16"):
         which = known.repository or model.name
         fact = f"{which} is in {known.weights}, which other kernels multiply"
-        yield Problem(where=option, value=asked, fact=fact, remedy=f"write `{word}` for it")
+        yield Problem(where=option, value=format_name, fact=fact, remedy=f"write `{word}` for it")
 
 
 def _among(formats: tuple[str, ...]) -> str:

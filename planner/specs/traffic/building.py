@@ -57,14 +57,14 @@ def traffic_class(
     Raises:
         RequestError: something of it cannot be read; every problem is listed.
     """
-    found = _Reading(name, has_trace=trace is not None)
-    rows = found.collect(partial(load_trace, trace)) if isinstance(trace, str | Path) else trace
-    rate = found.rate(rows, rate_per_s)
-    lengths = found.lengths(rows, input, output)
-    how = found.arrivals(rows, arrivals)
-    limited = found.targets(targets or {})
-    within = found.read("goodput", goodput, goodput_of) or limited.goodput
-    found.settle()
+    reading = _Reading(name, has_trace=trace is not None)
+    rows = reading.collect(partial(load_trace, trace)) if isinstance(trace, str | Path) else trace
+    rate = reading.rate(rows, rate_per_s)
+    lengths = reading.lengths(rows, input, output)
+    how = reading.arrivals(rows, arrivals)
+    limited = reading.targets(targets or {})
+    within = reading.read("goodput", goodput, goodput_of) or limited.goodput
+    reading.settle()
     assert lengths is not None  # or something is wrong with what says them
     return TrafficClass(
         name=name,
@@ -120,9 +120,9 @@ class _Reading(Collected):
     def targets(self, said: Mapping[str, float | str]) -> ReadTargets:
         """Times by percentile; numbers are seconds."""
         table = {key: one if isinstance(one, str) else f"{one!r} s" for key, one in said.items()}
-        found = read_targets(table, self._name, "targets")
-        self.problems += found.problems
-        return found
+        read = read_targets(table, self._name, "targets")
+        self.problems += read.problems
+        return read
 
     def lengths(self, trace: Trace | None, *said: object) -> AnyLengths | None:
         """Of the trace, or input and output as they are said."""

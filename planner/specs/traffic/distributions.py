@@ -59,10 +59,10 @@ class TokenDistribution(ABC):
         if n_tokens < 1.0:
             return 0.0
         end = min(n_tokens, self.most_tokens)
-        found = self._share(1.0) + self._moment(end, power) - self._moment(1.0, power)
+        moment = self._share(1.0) + self._moment(end, power) - self._moment(1.0, power)
         if n_tokens >= self.most_tokens:
-            found += (1.0 - self._share(end)) * end**power
-        return found
+            moment += (1.0 - self._share(end)) * end**power
+        return moment
 
     def tokens_at(self, share: float) -> float:
         """What such a share of the requests is no longer than."""
@@ -221,15 +221,15 @@ class TabledTokens(TokenDistribution):
         return below + (above - below) * (n_tokens - low) / (high - low)
 
     def _moment(self, n_tokens: float, power: int) -> float:
-        found = 0.0
+        moment = 0.0
         for index in range(len(self.tokens)):
             low, high, below, above = self._ends(index)
             end = min(high, n_tokens)
             if end <= low:
                 break
             dense = (above - below) / (high - low)
-            found += dense * (end ** (power + 1) - low ** (power + 1)) / (power + 1)
-        return found
+            moment += dense * (end ** (power + 1) - low ** (power + 1)) / (power + 1)
+        return moment
 
     def _at(self, share: float) -> float:
         low, high, below, above = self._ends(bisect_left(self.shares, share))

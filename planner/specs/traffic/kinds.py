@@ -36,14 +36,14 @@ def read_kind(entry: KindEntry, shown: str, key: str) -> SuppliedKind:
     Raises:
         SpecError: something that it names is not there, or does not fit; all faults.
     """
-    found = Collected(problems=list(_entry_problems(entry, shown, key)))
-    hardware = None if found.problems else found.collect(partial(_hardware, entry, shown, key))
-    state = found.collect(partial(_state, entry, shown))
+    wrong = Collected(problems=list(_entry_problems(entry, shown, key)))
+    hardware = None if wrong.problems else wrong.collect(partial(_hardware, entry, shown, key))
+    state = wrong.collect(partial(_state, entry, shown))
     if hardware is not None and entry.count and entry.count > hardware.n_devices:
         fact = f"is more than the {hardware.n_devices} devices of `{entry.topology}`"
         count = str(entry.count)
-        found.problems.append(Problem(where=shown, key=f"{key}.count", value=count, fact=fact))
-    found.settle()
+        wrong.problems.append(Problem(where=shown, key=f"{key}.count", value=count, fact=fact))
+    wrong.settle()
     assert hardware is not None  # or something is wrong with the entry
     if entry.price is not None:
         hardware = priced(hardware, {ALL: entry.price})
@@ -91,12 +91,12 @@ def _hardware(entry: KindEntry, shown: str, key: str) -> PoolSpec | ClusterSpec:
 
 def usual_servers(device: str) -> str | None:
     """A topology of nodes of a device by name, one joined by NVLink first; None where none is."""
-    found = []
+    servers = []
     for path, pattern in patterns(Kind.CLUSTER):
         table, _ = read_table(path, path.name)
         if "nodes" in table and value_at(table, "cluster", "device") == device:
-            found.append(pattern.fill(next(pattern.instances())))
-    return min(found, key=lambda name: ("-nvl" not in name, name), default=None)
+            servers.append(pattern.fill(next(pattern.instances())))
+    return min(servers, key=lambda name: ("-nvl" not in name, name), default=None)
 
 
 def _with_devices(cluster: ClusterSpec, n_devices: int) -> ClusterSpec:

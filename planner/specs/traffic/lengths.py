@@ -143,11 +143,11 @@ class DividedLengths(Lengths):
         return whole * self.input_fraction**of_input * (1.0 - self.input_fraction) ** of_output
 
     def cells(self, n_cells: int = USUAL_CELLS, cuts: Sequence[float] = ()) -> Cells:
-        found = strata_of(self.total, n_cells, [cut / self.input_fraction for cut in cuts])
+        stratums = strata_of(self.total, n_cells, [cut / self.input_fraction for cut in cuts])
         return Cells(
-            n_input=tuple(one.mean_tokens * self.input_fraction for one in found),
-            n_output=tuple(one.mean_tokens * (1.0 - self.input_fraction) for one in found),
-            weight=tuple(one.weight for one in found),
+            n_input=tuple(one.mean_tokens * self.input_fraction for one in stratums),
+            n_output=tuple(one.mean_tokens * (1.0 - self.input_fraction) for one in stratums),
+            weight=tuple(one.weight for one in stratums),
         )
 
     def drawn(self, source: random.Random) -> Iterator[tuple[int, int]]:
@@ -175,7 +175,7 @@ class TraceLengths(Lengths):
     @property
     def longest(self) -> tuple[int, int]:
         both = zip(self.trace.n_input, self.trace.n_output, strict=True)
-        return max(both, key=lambda one: one[0] + one[1])
+        return max(both, key=lambda pair: pair[0] + pair[1])
 
     def moment(self, of_input: int, of_output: int) -> float:
         both = zip(self.trace.n_input, self.trace.n_output, strict=True)
@@ -185,18 +185,18 @@ class TraceLengths(Lengths):
     def cells(self, n_cells: int = USUAL_CELLS, cuts: Sequence[float] = ()) -> Cells:
         """Requests of neighbouring prompts, and among them of neighbouring answers."""
         trace, each = self.trace, max(1, math.isqrt(n_cells))
-        found: list[tuple[float, float, float]] = []
+        parts: list[tuple[float, float, float]] = []
         rows = sorted(range(len(trace)), key=trace.n_input.__getitem__)
         for near in _runs(rows, trace.n_input, n_cells // each, cuts):
             near.sort(key=trace.n_output.__getitem__)
             for like in _runs(near, trace.n_output, each, ()):
                 n_input = sum(trace.n_input[row] for row in like) / len(like)
                 n_output = sum(trace.n_output[row] for row in like) / len(like)
-                found.append((n_input, n_output, len(like) / len(trace)))
+                parts.append((n_input, n_output, len(like) / len(trace)))
         return Cells(
-            n_input=tuple(one[0] for one in found),
-            n_output=tuple(one[1] for one in found),
-            weight=tuple(one[2] for one in found),
+            n_input=tuple(one[0] for one in parts),
+            n_output=tuple(one[1] for one in parts),
+            weight=tuple(one[2] for one in parts),
         )
 
     def drawn(self, source: random.Random) -> Iterator[tuple[int, int]]:

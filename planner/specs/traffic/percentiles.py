@@ -119,8 +119,8 @@ def percentile_named(key: str) -> tuple[str, float] | None:
     >>> percentile_named("ttft_p95"), percentile_named("ttft_p0"), percentile_named("tps_p95")
     (('ttft', 0.95), None, None)
     """
-    found = _KEY.fullmatch(key.lower().removeprefix("--"))
-    if found is None or found["quantity"] not in DEFINITIONS:
+    match = _KEY.fullmatch(key.lower().removeprefix("--"))
+    if match is None or match["quantity"] not in DEFINITIONS:
         return None
-    share = round(float(found["percent"]) / 100.0, 8)
-    return (found["quantity"], share) if share > 0.0 else None
+    share = round(float(match["percent"]) / 100.0, 8)
+    return (match["quantity"], share) if share > 0.0 else None

@@ -71,12 +71,12 @@ def load_traffic(path: str | Path) -> FleetTraffic:
     shown = str(path)
     read = read_table(Path(path), shown, use=Use(kind="traffic"))
     file = record_of(TrafficFile, *read, shown=shown)
-    found = Collected(problems=[*_named_twice("class", [one.name for one in file.classes], shown)])
-    found.problems += _named_twice("kind", [name_of(one) for one in file.kind], shown)
-    classes = found.each(partial(_read_class, shown=shown), file.classes, key="class")
-    kinds = found.each(partial(read_kind, shown=shown), file.kind, key="kind")
-    connector = found.collect(lambda: _connector(file.connector, shown))
-    found.settle()
+    wrong = Collected(problems=[*_named_twice("class", [one.name for one in file.classes], shown)])
+    wrong.problems += _named_twice("kind", [name_of(one) for one in file.kind], shown)
+    classes = wrong.each(partial(_read_class, shown=shown), file.classes, key="class")
+    kinds = wrong.each(partial(read_kind, shown=shown), file.kind, key="kind")
+    connector = wrong.collect(lambda: _connector(file.connector, shown))
+    wrong.settle()
     supply = Supply(kinds=kinds, connector=connector) if kinds or connector else None
     return FleetTraffic(classes=classes, supply=supply, shown=shown)
 
@@ -111,19 +111,19 @@ def _read_class(entry: ClassEntry, shown: str, key: str) -> TrafficClass:
         SpecError: with every problem.
     """
     targets = read_targets(entry.targets, shown, f"{key}.targets")
-    found = Collected(problems=[*_entry_problems(entry, shown, key), *targets.problems])
+    wrong = Collected(problems=[*_entry_problems(entry, shown, key), *targets.problems])
     asked_by = f"{shown}: {key}.model"
-    models = found.each(partial(load_architecture, asked_by=asked_by), entry.model)
-    trace = found.collect(lambda: _trace(entry, shown, key))
+    models = wrong.each(partial(load_architecture, asked_by=asked_by), entry.model)
+    trace = wrong.collect(lambda: _trace(entry, shown, key))
     lengths = _lengths(entry, trace)
     if lengths is not None:
-        found.problems += length_problems(models, lengths, asked_by=asked_by)
+        wrong.problems += length_problems(models, lengths, asked_by=asked_by)
     arrivals = arriving(entry.arrivals, trace)
     if arrivals.trace is not None and arrivals.trace.duration_s <= 0.0:
         fact = "has all requests at one time, and cannot be replayed"
         remedy = 'write `arrivals = "poisson"`'
-        found.problems.append(Problem(where=shown, key=f"{key}.trace", fact=fact, remedy=remedy))
-    found.settle()
+        wrong.problems.append(Problem(where=shown, key=f"{key}.trace", fact=fact, remedy=remedy))
+    wrong.settle()
     assert lengths is not None  # or something is wrong with the entry
     return TrafficClass(
         name=entry.name,

@@ -68,15 +68,15 @@ def _strata(
 ) -> tuple[Stratum, ...]:
     if isinstance(distribution, FixedTokens):
         return (Stratum(weight=1.0, mean_tokens=float(distribution.n_tokens)),)
-    found = []
+    stratums = []
     low_share, low_tokens = 0.0, 0.0
     for edge in _edges(distribution, n_strata, cuts):
         share, tokens = distribution.share_upto(edge), distribution.moment_upto(edge)
         weight = share - low_share
         if weight > 0.0:
-            found.append(Stratum(weight=weight, mean_tokens=(tokens - low_tokens) / weight))
+            stratums.append(Stratum(weight=weight, mean_tokens=(tokens - low_tokens) / weight))
             low_share, low_tokens = share, tokens
-    return tuple(found)
+    return tuple(stratums)
 
 
 def _edges(

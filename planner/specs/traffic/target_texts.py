@@ -53,7 +53,7 @@ def read_targets(table: Mapping[str, object], where: str, key: str) -> ReadTarge
         where: the file.
         key: of the table in it.
     """
-    found = ReadTargets()
+    targets = ReadTargets()
     limits: dict[str, float] = {}
     for name, raw in table.items():
         named = percentile_named(name)
@@ -62,22 +62,22 @@ def read_targets(table: Mapping[str, object], where: str, key: str) -> ReadTarge
             fact = "is no target"
             if name == ITL:
                 fact = "is of tokens, not of requests: goodput has no limit of it"
-            found.problems.append(Problem(where=where, key=at, fact=fact, remedy=_REMEDY))
+            targets.problems.append(Problem(where=where, key=at, fact=fact, remedy=_REMEDY))
             continue
         dimension = "1" if name == _GOODPUT else "s"
         try:
             value = _quantity(raw, dimension)
         except UnitError as error:
-            found.problems.append(error.problem(where, key=at, value=literal(raw)))
+            targets.problems.append(error.problem(where, key=at, value=literal(raw)))
             continue
         if named is None:
             limits[name] = value
         else:
             target = PercentileTarget(quantity=named[0], share=named[1], at_most_s=value)
-            found.percentiles.append(target)
-    found.problems += target_problems(found.percentiles, where, key)
-    _take_goodput(found, limits, table, (where, key))
-    return found
+            targets.percentiles.append(target)
+    targets.problems += target_problems(targets.percentiles, where, key)
+    _take_goodput(targets, limits, table, (where, key))
+    return targets
 
 
 def goodput_of(text: str) -> GoodputTarget:
@@ -110,14 +110,14 @@ def target_problems(
 ) -> Iterator[Problem]:
     """Percentiles that are asked for twice, under two names perhaps."""
     seen = set()
-    for one in targets:
-        if (one.quantity, one.share) in seen:
-            yield Problem(where=where, key=key, value=one.name, fact="is asked for twice")
-        seen.add((one.quantity, one.share))
+    for target in targets:
+        if (target.quantity, target.share) in seen:
+            yield Problem(where=where, key=key, value=target.name, fact="is asked for twice")
+        seen.add((target.quantity, target.share))
 
 
 def _take_goodput(
-    found: ReadTargets, limits: dict[str, float], table: Mapping[str, object], at: tuple[str, str]
+    targets: ReadTargets, limits: dict[str, float], table: Mapping[str, object], at: tuple[str, str]
 ) -> None:
     """The share and its limits; of both there has to be something."""
     where, key = at
@@ -136,8 +136,8 @@ def _take_goodput(
         problem = Problem(where=where, key=f"{key}.{_GOODPUT}", fact=fact, remedy=remedy)
     elif share is not None:
         named = {f"{name}_s": value for name, value in limits.items()}
-        found.goodput = GoodputTarget(share=share, **named)
-    found.problems += [problem] if problem else []
+        targets.goodput = GoodputTarget(share=share, **named)
+    targets.problems += [problem] if problem else []
 
 
 def _quantity(raw: object, dimension: str) -> float:

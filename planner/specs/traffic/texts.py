@@ -83,10 +83,10 @@ def arrivals_of(text: str) -> Arrivals:
         return Arrivals(pattern=word)
     if word != "cv2":
         raise UnitError(text, "is no pattern of arrivals", _ARRIVALS)
-    found = parse(rest, "1", example="cv2:4", allow_zero=True)
-    if found > LARGEST_CV2:
+    value = parse(rest, "1", example="cv2:4", allow_zero=True)
+    if value > LARGEST_CV2:
         raise UnitError(text, f"is above {LARGEST_CV2:g}", _ARRIVALS)
-    return in_bursts(found)
+    return in_bursts(value)
 
 
 def _uniform(text: str, parts: Sequence[str]) -> AnyTokens:
@@ -146,26 +146,26 @@ def _cdf(text: str, parts: Sequence[str]) -> AnyTokens:
     named = _named([part for part in parts if part.startswith("max=")])
     path, *names = plain or [""]
     try:
-        found = json_of(read_text(path, use=Use(kind="lengths")))
+        value = json_of(read_text(path, use=Use(kind="lengths")))
     except UnreadError as error:
         raise UnitError(text, f"`{literal(path)}` {error}") from None
-    points = _points_of(text, path, found, names)
+    points = _points_of(text, path, value, names)
     return replace(_tabled(text, points), longest_tokens=_longest(text, named))
 
 
-def _points_of(text: str, path: str, found: object, names: Sequence[str]) -> list[Point]:
+def _points_of(text: str, path: str, value: object, names: Sequence[str]) -> list[Point]:
     """The points of a file of one distribution, or of several by name."""
-    if isinstance(found, dict):
-        known = [name for name, points in found.items() if isinstance(points, list)]
+    if isinstance(value, dict):
+        known = [name for name, points in value.items() if isinstance(points, list)]
         if len(names) != 1 or names[0] not in known:
             said = ", ".join(f"`cdf:{path}:{name}`" for name in known[:5])
             raise UnitError(text, "names none of the distributions of the file", f"write {said}")
-        found = found[names[0]]
+        value = value[names[0]]
     elif names:
         raise UnitError(text, "names a distribution, but the file has only one")
-    if not isinstance(found, list) or not all(map(_is_point, found)):
+    if not isinstance(value, list) or not all(map(_is_point, value)):
         raise UnitError(text, "has a file that is no list of [tokens, share]")
-    return [(float(tokens), float(share)) for tokens, share in found]
+    return [(float(tokens), float(share)) for tokens, share in value]
 
 
 _READERS: Mapping[str, Callable[[str, Sequence[str]], AnyTokens]] = MappingProxyType(
@@ -237,12 +237,12 @@ def _longest(text: str, named: Mapping[str, str]) -> int | None:
 
 def _share(text: str, key: str) -> float:
     try:
-        found = float(key[1:]) / 100.0
+        share = float(key[1:]) / 100.0
     except ValueError:
-        found = math.nan
-    if not 0.0 < found < 1.0:
+        share = math.nan
+    if not 0.0 < share < 1.0:
         raise UnitError(text, f"`{literal(key)}` is no percentile", "write `p99`, or `p99.9`")
-    return found
+    return share
 
 
 def _mean(text: str, word: str) -> float:
@@ -251,24 +251,24 @@ def _mean(text: str, word: str) -> float:
 
 def _number(text: str, word: str, what: str, *, most: float) -> float:
     try:
-        found = float(word)
+        number = float(word)
     except ValueError:
         raise UnitError(text, f"`{literal(word)}` is no number", _EXAMPLE) from None
-    if not 0.0 < found <= most:
+    if not 0.0 < number <= most:
         raise UnitError(text, f"has a {what} that cannot be, `{literal(word)}`", _EXAMPLE)
-    return found
+    return number
 
 
 def _tokens(text: str, word: str) -> int:
     """A whole number of tokens."""
     try:
-        found = int(word.strip())
+        tokens = int(word.strip())
     except ValueError:
         raise UnitError(text, f"`{literal(word)}` is no whole number", _EXAMPLE) from None
-    if not 1 <= found <= MOST_TOKENS:
-        side = "is not positive" if found < 1 else "is beyond anything real"
+    if not 1 <= tokens <= MOST_TOKENS:
+        side = "is not positive" if tokens < 1 else "is beyond anything real"
         raise UnitError(text, f"`{literal(word)}` {side}", _EXAMPLE)
-    return found
+    return tokens
 
 
 def cuts_of(text: str) -> tuple[int, ...] | str:

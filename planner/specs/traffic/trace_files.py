@@ -138,12 +138,12 @@ def _content_of(path: Path) -> tuple[bytes, str]:
 def _unpacked(content: bytes) -> bytes:
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
-            found = stream.read(MOST_BYTES + 1)
+            data = stream.read(MOST_BYTES + 1)
     except (OSError, EOFError, zlib.error):
         raise UnreadError("is not what gzip writes, or ends too early") from None
-    if len(found) > MOST_BYTES:
+    if len(data) > MOST_BYTES:
         raise UnreadError(f"unpacks to more than {MOST_BYTES / 2**20:g} MiB")
-    return found
+    return data
 
 
 def _columns(names: list[str], rows: TraceRows, line: int) -> Columns:

@@ -158,15 +158,15 @@ class Columns:
 
 def columns_of(names: Sequence[str]) -> tuple[Columns | None, str]:
     """The columns of a header, or None and what is wrong with it."""
-    found = {what: _all(known, names) for what, known in (_NAMES | _LABELS).items()}
-    missing = [what for what in _NAMES if not found[what]]
+    columns = {what: _all(known, names) for what, known in (_NAMES | _LABELS).items()}
+    missing = [what for what in _NAMES if not columns[what]]
     if missing:
         shown = literal(", ".join(names))
         return None, f"has no column of {' and '.join(missing)}: the header is {shown}"
-    doubled = [" and ".join(f"`{name}`" for name in each) for each in found.values() if each[1:]]
+    doubled = [" and ".join(f"`{name}`" for name in each) for each in columns.values() if each[1:]]
     if doubled:
         return None, f"has several columns of the same: {'; '.join(doubled)}: leave one"
-    named = tuple(next(iter(each), "") for each in found.values())
+    named = tuple(next(iter(each), "") for each in columns.values())
     return Columns(named=named, seconds=_unit_s(named[0], names)), ""
 
 
@@ -213,17 +213,17 @@ class Clock:
         except ValueError:
             if self._has_dates is not None:
                 raise
-        found = self._date(text)
+        date = self._date(text)
         self._has_dates = True
-        return found
+        return date
 
     def counted(self, number: float) -> float:
         """A time that is a number already."""
-        found = number * self._unit_s
-        if self._has_dates or not math.isfinite(found):
+        seconds = number * self._unit_s
+        if self._has_dates or not math.isfinite(seconds):
             raise ValueError
         self._has_dates = False
-        return found
+        return seconds
 
     def _date(self, text: str) -> float:
         """A date: the minute of it is looked up, for rows of one minute are many."""
@@ -236,12 +236,12 @@ class Clock:
         return start + seconds
 
     def _any_date(self, text: str) -> float:
-        found = datetime.fromisoformat(text.strip())
-        if found.tzinfo:
-            return found.timestamp()
-        start = found.replace(second=0, microsecond=0, tzinfo=UTC).timestamp()
+        date = datetime.fromisoformat(text.strip())
+        if date.tzinfo:
+            return date.timestamp()
+        start = date.replace(second=0, microsecond=0, tzinfo=UTC).timestamp()
         is_usual = text[16:17] == ":" and text[17:].replace(".", "", 1).isdecimal()
         if not is_usual:
-            return found.replace(tzinfo=UTC).timestamp()
+            return date.replace(tzinfo=UTC).timestamp()
         self._minutes[text[:16]] = start
         return start + float(text[17:])

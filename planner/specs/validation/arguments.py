@@ -50,11 +50,11 @@ def arguments_checked(
             known = _KNOWN.set({} if (outer := _KNOWN.get()) is None else outer)
             unheeded = _UNHEEDED.set(())
             try:
-                found = _conformed(bound.arguments, hints_of(function))
-                if found.misfits or (found.faults and ranges == "raised"):
-                    raise RequestError([*found.misfits, *found.faults])
-                bound.arguments.update(found.arguments)
-                _UNHEEDED.set(tuple(found.faults) if ranges == "heeded" else ())
+                result = _conformed(bound.arguments, hints_of(function))
+                if result.misfits or (result.faults and ranges == "raised"):
+                    raise RequestError([*result.misfits, *result.faults])
+                bound.arguments.update(result.arguments)
+                _UNHEEDED.set(tuple(result.faults) if ranges == "heeded" else ())
                 return function(*bound.args, **bound.kwargs)
             finally:
                 _UNHEEDED.reset(unheeded)
@@ -74,9 +74,9 @@ def heed(problems: Iterable[Problem]) -> None:
     Raises:
         RequestError: with these problems, and those of numbers that cannot be.
     """
-    found = list(problems)
-    known = {problem.where for problem in found}
-    RequestError.raise_if_any([*(one for one in _UNHEEDED.get() if one.where not in known), *found])
+    once = list(problems)
+    known = {problem.where for problem in once}
+    RequestError.raise_if_any([*(one for one in _UNHEEDED.get() if one.where not in known), *once])
 
 
 def conformed(
@@ -99,14 +99,14 @@ def conformed(
         hints |= hints_of(function)
     for name in ("return", *without):
         hints.pop(name, None)
-    found = _conformed({n: value for n, value in said.items() if n in hints}, hints)
+    result = _conformed({n: value for n, value in said.items() if n in hints}, hints)
     unknown = [
         Problem(where=name, fact="is no argument", remedy=did_you_mean(name, hints))
         for name in sorted(said.keys() - hints)
     ]
-    if unknown or found.misfits:
-        raise RequestError([*unknown, *found.misfits, *found.faults])
-    return found.arguments
+    if unknown or result.misfits:
+        raise RequestError([*unknown, *result.misfits, *result.faults])
+    return result.arguments
 
 
 def record_problems(record: object, where: str) -> list[Problem]:
@@ -124,8 +124,8 @@ def value_problems(said: Mapping[str, object], hints: Mapping[str, Any]) -> list
     Args:
         hints: types by name.
     """
-    found = _conformed(said, hints)
-    return [*found.misfits, *found.faults]
+    result = _conformed(said, hints)
+    return [*result.misfits, *result.faults]
 
 
 def _conformed(arguments: Mapping[str, object], hints: Mapping[str, Any]) -> Conformed:

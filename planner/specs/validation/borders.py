@@ -131,7 +131,7 @@ class Border:
         else:
             chosen = core_schema.tagged_union_schema(
                 {label(hint): self.schema(hint, name) for hint in others},
-                lambda value: (found := self.likeliest(value, others)) and label(found),
+                lambda value: (likely := self.likeliest(value, others)) and label(likely),
                 custom_error_type="no_choice",
                 custom_error_message="{fact}",
                 custom_error_context=self.no_choice(others),

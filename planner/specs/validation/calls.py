@@ -114,22 +114,22 @@ class Calls(Border):
             options: of arguments, the option that says the same.
             known: arguments that conform and are not looked into again; others are added.
         """
-        found, known = Conformed({**arguments}, [], []), {} if known is None else known
+        result, known = Conformed({**arguments}, [], []), {} if known is None else known
         for name, value in arguments.items():
             hint, changes = hints.get(name, Any), _Changes()
             if (id(value), hint) in known:
                 continue
             try:
                 validator = self.validator(hint, name)
-                found.arguments[name] = validator.validate_python(value, context=changes)
+                result.arguments[name] = validator.validate_python(value, context=changes)
             except ValidationError as error:
                 for fault in faults_of(error):
                     problem = _problem(fault, options.get(name, name))
-                    (found.misfits if fault.is_misfit else found.faults).append(problem)
+                    (result.misfits if fault.is_misfit else result.faults).append(problem)
             else:
                 if not changes.n:
                     known[id(value), hint] = value
-        return found
+        return result
 
     def schema(self, hint: Any, name: str) -> CoreSchema:  # noqa: ANN401
         inside = super().schema(hint, name)
@@ -144,8 +144,8 @@ class Calls(Border):
             if is_sized and isinstance(value, Sized) and len(value) > MOST_ITEMS:
                 raise FaultError(f"has more than {MOST_ITEMS:,} entries", is_misfit=True)
             n_before = info.context.n
-            found = handler(value)
-            return value if info.context.n == n_before else found
+            result = handler(value)
+            return value if info.context.n == n_before else result
 
         return core_schema.with_info_wrap_validator_function(check, inside)
 
@@ -206,10 +206,10 @@ class Calls(Border):
 
         def rebuilt(value: Any, handler: Callable[[object], Any], info: Any) -> object:  # noqa: ANN401
             n_before = info.context.n
-            found = handler({key: getattr(value, name) for name, key in keys.items()})
+            result = handler({key: getattr(value, name) for name, key in keys.items()})
             if info.context.n == n_before:
                 return value
-            return dataclasses.replace(value, **{n: found[key] for n, key in keys.items()})
+            return dataclasses.replace(value, **{n: result[key] for n, key in keys.items()})
 
         whole = core_schema.typed_dict_schema(schemas)
         return core_schema.with_info_wrap_validator_function(rebuilt, whole)

@@ -91,8 +91,8 @@ class Files(Border):
             source = f"{place.rpartition('.')[0]}.source".lstrip(".")
             schemas.setdefault(source, _key(_LINE, required=False))
 
-        def said(found: Mapping[str, Any]) -> dict[str, Any]:
-            return {place.field: found[key] for key, place in layout.items() if key in found}
+        def said(table: Mapping[str, Any]) -> dict[str, Any]:
+            return {place.field: table[key] for key, place in layout.items() if key in table}
 
         flat = core_schema.typed_dict_schema(schemas, extra_behavior="forbid")
         return _after(said, flat)
@@ -123,7 +123,7 @@ class Files(Border):
             extra_behavior="forbid",
         )
         table = _before(_with_source, whole)
-        return _after(lambda found: found["value"], table)
+        return _after(lambda value: value["value"], table)
 
 
 def _with_source(raw: object) -> object:
@@ -143,8 +143,8 @@ def validate(
     record: type[_T], table: Table, shown: str, coherent: Coherent | None = None
 ) -> tuple[_T | None, list[Problem]]:
     """The record that a table is, and no problems; or None, and every problem found."""
-    found, problems = _validated(cast("type", record), pickle.dumps(table), shown, coherent)
-    return cast("_T | None", found), list(problems)
+    value, problems = _validated(cast("type", record), pickle.dumps(table), shown, coherent)
+    return cast("_T | None", value), list(problems)
 
 
 @lru_cache(maxsize=256)
@@ -160,11 +160,11 @@ def _validated(
         faults = [*faults_of(error)]
         problems = list(file_problems(faults, record, shown))
         said = _sound(record, flat, {fault.way[0] for fault in faults})
-    for found in coherent(said) if coherent else ():
-        key = key_of_field(found.field, record)
-        text = literal(_value_at(table, key) if found.value is None else found.value)
+    for finding in coherent(said) if coherent else ():
+        key = key_of_field(finding.field, record)
+        text = literal(_value_at(table, key) if finding.value is None else finding.value)
         problems.append(
-            Problem(where=shown, key=key, value=text, fact=found.fact, remedy=found.remedy)
+            Problem(where=shown, key=key, value=text, fact=finding.fact, remedy=finding.remedy)
         )
     if problems:
         return None, tuple(problems)
@@ -211,13 +211,13 @@ def _part(record: type, table: Table) -> SimpleNamespace:
 
 def _value_at(table: Table, key: str) -> object:
     """The value at a dotted key without its source; empty where there is none."""
-    found: object = table
+    value: object = table
     for part in re.split(r"[.\[\]]+", key.removesuffix("]")):
-        if isinstance(found, list) and part.isdecimal():
-            found = found[int(part)]
+        if isinstance(value, list) and part.isdecimal():
+            value = value[int(part)]
         else:
-            found = found.get(part, "") if isinstance(found, dict) else ""
-    return found.get("value", "") if isinstance(found, dict) else found
+            value = value.get(part, "") if isinstance(value, dict) else ""
+    return value.get("value", "") if isinstance(value, dict) else value
 
 
 def file_problems(faults: list[Fault], record: type, shown: str) -> Iterator[Problem]:

@@ -126,8 +126,8 @@ def record_in(hint: Any) -> type | None:  # noqa: ANN401
     """The record of `Record`, `Record | None`, `tuple[Record, ...]` or `Mapping[str, Record]`."""
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return hint
-    found = (record_in(inner) for inner in get_args(hint))
-    return next((record for record in found if record is not None), None)
+    records = (record_in(inner) for inner in get_args(hint))
+    return next((record for record in records if record is not None), None)
 
 
 def provenance(record: type, table: Table, before: str = "") -> Iterator[Provenance]:

@@ -84,11 +84,11 @@ def faults_of(error: ValidationError) -> Iterator[Fault]:
     for detail in error.errors(include_url=False):
         kind, context = detail["type"], detail.get("ctx", {})
         way = tuple(part for part in detail["loc"] if not _is_label(part))
-        found: Any = context.get("error")
+        cause: Any = context.get("error")
         fact, remedy, is_misfit = _FACTS.get(kind, ""), "", True
-        if found is not None:
-            fact, remedy = getattr(found, "fact", str(found)), getattr(found, "remedy", "")
-            is_misfit = getattr(found, "is_misfit", False)
+        if cause is not None:
+            fact, remedy = getattr(cause, "fact", str(cause)), getattr(cause, "remedy", "")
+            is_misfit = getattr(cause, "is_misfit", False)
         elif kind == "no_choice":
             fact, remedy = context["fact"], context["remedy"]
         elif kind == "too_long":
@@ -153,8 +153,8 @@ class Collected:
             key: of the list that they are in, if `read` takes the `key` of each.
         """
         made = (
-            self.collect(partial(read, one, **({"key": f"{key}[{i}]"} if key else {})))
-            for i, one in enumerate(items)
+            self.collect(partial(read, item, **({"key": f"{key}[{i}]"} if key else {})))
+            for i, item in enumerate(items)
         )
         return tuple(one for one in made if one is not None)
 

@@ -73,22 +73,22 @@ def calibrate(
         RequestError: a file cannot be read, nothing is left to fit, or a package is missing.
     """
     unwritable = _unwritable(engine=engine, engine_version=version, source=source)
-    found = Collected(problems=list(unwritable))
-    parts = found.each(lambda path: _read(path, device, engine, frozenset(programs)), paths)
-    found.settle(RequestError)
+    wrong = Collected(problems=list(unwritable))
+    parts = wrong.each(lambda path: _read(path, device, engine, frozenset(programs)), paths)
+    wrong.settle(RequestError)
     read = sum(parts, start=Reading())
     admitted = admit(read, device.peak_flop_per_s, device.hbm_bytes_per_s)
     tables, few = joined(admitted.tables)
     if not tables:
         raise RequestError(_nothing(paths, (*admitted.refused, *few), device, engine))
     fitted = []
-    for one in tables:
+    for table in tables:
         if on_fit is not None:
-            on_fit(f"{one.family} {one.format}", one.n_rows)
-        peak = peak_of(one, device.peak_flop_per_s)
+            on_fit(f"{table.family} {table.format}", table.n_rows)
+        peak = peak_of(table, device.peak_flop_per_s)
         assert peak is not None
         rates = {"peak_flop_per_s": peak, "hbm_bytes_per_s": device.hbm_bytes_per_s}
-        fitted.append(fit(one, rates, n_sms=n_sms))
+        fitted.append(fit(table, rates, n_sms=n_sms))
     RequestError.raise_if_any(_unsound(fitted, device, n_sms))
     known_as = source or _names(paths, admitted.timed_on)
     return Calibration(
@@ -157,19 +157,19 @@ def _unwritable(**said: str) -> Iterator[Problem]:
 
 def _unsound(fitted: Sequence[Fitted], device: DeviceSpec, n_sms: int) -> Iterator[Problem]:
     """Fits that no kernel file may hold: of rows that are not of the kernel that they name."""
-    for one in fitted:
-        family, form = one.table.family, one.table.format
+    for constants in fitted:
+        family, form = constants.table.family, constants.table.format
         where = f"{family} {form}"
         faults = (
             ()
             if family in COLLECTIVES
-            else kernel_faults(FITTED[family], form, one.constants, n_sms=n_sms)
+            else kernel_faults(FITTED[family], form, constants.constants, n_sms=n_sms)
         )
         for fault in faults:
             fact = f"the fit's {fault.key.removeprefix('constants.')} {fault.fact}"
             value = literal(fault.value)
             yield Problem(where=where, value=value, fact=fact, remedy=fault.remedy)
-        worst = max(one.inside.p90, one.outside.p90)
+        worst = max(constants.inside.p90, constants.outside.p90)
         if not worst <= MOST_ERROR:
             fact = f"no form describes these rows: one in ten is off by {worst:.3g} times its time"
             remedy = f"are they all of this kernel, on {device.name}?"
@@ -197,9 +197,9 @@ def _nothing(
 def _kernels(fitted: Sequence[Fitted], source: str) -> dict[tuple[str, str], Kernel]:
     """What a kernel file holds: all but the collectives."""
     return {
-        (one.table.family, one.table.format): _kernel(one, source)
-        for one in fitted
-        if one.table.family not in COLLECTIVES
+        (fit.table.family, fit.table.format): _kernel(fit, source)
+        for fit in fitted
+        if fit.table.family not in COLLECTIVES
     }
 
 

@@ -148,8 +148,8 @@ def fit_form(
         if not start or start.keys() & set(names)
     ]
     best = min(answers, key=lambda answer: float(answer.cost))
-    found = dict(zip(names, (best.x * scale).tolist(), strict=True))
-    return {**{name: float(f"{value:.{_DIGITS}g}") for name, value in found.items()}, **fixed}
+    values = dict(zip(names, (best.x * scale).tolist(), strict=True))
+    return {**{name: float(f"{value:.{_DIGITS}g}") for name, value in values.items()}, **fixed}
 
 
 def errors(predicted_s: FloatArray, measured_s: FloatArray) -> Errors:
@@ -226,8 +226,8 @@ def admit(reading: Reading, peaks: Mapping[str, float], hbm_bytes_per_s: float) 
         peak = peak_of(table, peaks)
         if peak is None:
             reason = f"the device has no peak for {table.peak_format}"
-            one = Refused(file=table.file, line=0, reason=f"{_kind(table)}: {reason}")
-            admitted += Reading(refused=(one,))
+            refusal = Refused(file=table.file, line=0, reason=f"{_kind(table)}: {reason}")
+            admitted += Reading(refused=(refusal,))
         else:
             rates = {"peak_flop_per_s": peak, "hbm_bytes_per_s": hbm_bytes_per_s}
             admitted += _admit(table, rates)

@@ -71,18 +71,18 @@ def read_infersim(path: Path, device: str, peaks: dict[str, float]) -> Reading:
     paths = [path] if path.is_file() else files_below(path, ".csv")
     reading = Reading()
     seen: dict[tuple[str, bytes], str] = {}
-    for one in paths:
-        parts = _relative(one)
+    for file in paths:
+        parts = _relative(file)
         if device not in parts:
             continue
-        content = _content(one)
+        content = _content(file)
         digest = hashlib.sha256(content.encode()).digest()
-        twin = seen.setdefault((parts[0], digest), str(one))
-        if twin != str(one):
-            same = Refused(file=str(one), line=0, reason=f"byte for byte the same as {twin}")
+        twin = seen.setdefault((parts[0], digest), str(file))
+        if twin != str(file):
+            same = Refused(file=str(file), line=0, reason=f"byte for byte the same as {twin}")
             reading += Reading(refused=(same,))
         else:
-            reading += _read(one, content, parts, peaks)
+            reading += _read(file, content, parts, peaks)
     return reading
 
 

@@ -44,8 +44,8 @@ LARGEST = 1e18
 _MICRO = 1e-6
 _COLUMNS = frozenset(
     name
-    for one in FITTED.values()
-    for name in (*WORDS, PEAK, *NOTES, *one.dimensions, *one.optional)
+    for family in FITTED.values()
+    for name in (*WORDS, PEAK, *NOTES, *family.dimensions, *family.optional)
 )
 
 Row = tuple[int, dict[str, str]]

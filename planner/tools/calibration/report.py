@@ -24,31 +24,31 @@ _MOST_NAMED = 8
 
 
 def measured_document(
-    found: Measurements, bench: Bench, *, device: str, models: Sequence[str], others: Sequence[str]
+    timed: Measurements, bench: Bench, *, device: str, models: Sequence[str], others: Sequence[str]
 ) -> Document:
     """The whole report.
 
     Args:
-        found: what was timed.
+        timed: what was timed.
         bench: on which machine and with what.
         device: what that is called here.
         models: whose kernels they are.
         others: families of their kernels that nothing here times.
     """
     title = (
-        f"{device}, {bench.machine}, {bench.software}: {plural(len(found.timed), 'kernel')} "
-        f"for {', '.join(models)} timed in {show(found.elapsed_s, 's')}, "
-        f"{len(found.untimed)} left out"
+        f"{device}, {bench.machine}, {bench.software}: {plural(len(timed.timed), 'kernel')} "
+        f"for {', '.join(models)} timed in {show(timed.elapsed_s, 's')}, "
+        f"{len(timed.untimed)} left out"
     )
     return Document(
         title=f"kernels of {device}",
         line=title,
         head=(Note(title),),
         sections=(
-            section("times", _times(found.timed)),
-            section("clocks", Note(_clocks(found))),
-            section("unsteady", *_unsteady(found)),
-            section("left out", *_left_out(found, others)),
+            section("times", _times(timed.timed)),
+            section("clocks", Note(_clocks(timed))),
+            section("unsteady", *_unsteady(timed)),
+            section("left out", *_left_out(timed, others)),
         ),
     )
 
@@ -76,26 +76,26 @@ def _times(timed: Sequence[Timed]) -> Table:
     return Table(heads=heads, rows=rows, align="<<>>>><")
 
 
-def _clocks(found: Measurements) -> str:
-    again = f"{plural(found.n_again, 'kernel')} timed twice"
-    if math.isinf(found.warm_up_s):
+def _clocks(timed: Measurements) -> str:
+    again = f"{plural(timed.n_again, 'kernel')} timed twice"
+    if math.isinf(timed.warm_up_s):
         return f"never even: what was timed first may be slow, and all may change; {again}"
-    return f"even after {show(found.warm_up_s, 's')} of products; {again}"
+    return f"even after {show(timed.warm_up_s, 's')} of products; {again}"
 
 
-def _unsteady(found: Measurements) -> Iterator[Note]:
+def _unsteady(timed: Measurements) -> Iterator[Note]:
     """Kernels whose times spread too far, the worst by name."""
-    for one in found.unsteady[:_MOST_NAMED]:
+    for one in timed.unsteady[:_MOST_NAMED]:
         said = f"{one.kernel.name}: {show(one.seconds, 's')}, spread {percent(one.spread)}"
         yield Note(said, kind="item")
-    if len(found.unsteady) > _MOST_NAMED:
-        yield Note(f"{len(found.unsteady) - _MOST_NAMED} others; the table has the spread of each")
+    if len(timed.unsteady) > _MOST_NAMED:
+        yield Note(f"{len(timed.unsteady) - _MOST_NAMED} others; the table has the spread of each")
 
 
-def _left_out(found: Measurements, others: Sequence[str]) -> Iterator[Note]:
+def _left_out(timed: Measurements, others: Sequence[str]) -> Iterator[Note]:
     """Each reason with the kernels that it holds for: one by name, several by their number."""
     reasons: dict[tuple[str, str, str], list[Wanted]] = {}
-    for one in found.untimed:
+    for one in timed.untimed:
         key = (one.kernel.family, one.kernel.format, one.reason)
         reasons.setdefault(key, []).append(one.kernel)
     for (family, form, reason), kernels in reasons.items():
@@ -168,9 +168,9 @@ def _pair(errors: Errors) -> tuple[str, str]:
 
 
 def _constants(answer: Calibration) -> Iterator[Note]:
-    for one in answer.fitted:
-        values = ", ".join(f"{name} {_shown(name, v)}" for name, v in one.constants.items())
-        head = f"{one.table.family} {one.table.format}, {one.form}: "
+    for fit in answer.fitted:
+        values = ", ".join(f"{name} {_shown(name, v)}" for name, v in fit.constants.items())
+        head = f"{fit.table.family} {fit.table.format}, {fit.form}: "
         yield Note(head + values, kind="item")
 
 

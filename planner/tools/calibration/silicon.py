@@ -76,15 +76,15 @@ def read_silicon(
         RequestError: the package that reads Parquet is not installed.
     """
     reading = Reading()
-    for one in [path] if path.is_file() else files_below(path, ".parquet"):
-        named = [part for part in one.parts if part in ENGINES]
+    for file in [path] if path.is_file() else files_below(path, ".parquet"):
+        named = [part for part in file.parts if part in ENGINES]
         if named and named[-1] != engine:
             continue
         try:
-            reading += _read(one, engine, peaks, programs)
+            reading += _read(file, engine, peaks, programs)
         except KeyError as error:
-            reason = f"has no column {error}, so it is no table of `{one.stem}`"
-            reading += Reading(refused=(Refused(file=str(one), line=0, reason=reason),))
+            reason = f"has no column {error}, so it is no table of `{file.stem}`"
+            reading += Reading(refused=(Refused(file=str(file), line=0, reason=reason),))
     return reading
 
 
@@ -97,10 +97,10 @@ def _read(path: Path, engine: str, peaks: Mapping[str, float], programs: frozens
         reason = f"`{path.stem}` is of no operation that is fitted from these tables"
         return Reading(refused=(Refused(file=str(path), line=0, reason=reason),))
     origin = Origin(file=str(path), engine=engine, peaks=peaks, programs=programs)
-    found = tuple(blocks(_columns(path), origin))
+    parts = tuple(blocks(_columns(path), origin))
     return Reading(
-        tables=tuple(part for part in found if isinstance(part, Measured)),
-        refused=tuple(part for part in found if isinstance(part, Refused)),
+        tables=tuple(part for part in parts if isinstance(part, Measured)),
+        refused=tuple(part for part in parts if isinstance(part, Refused)),
     )
 
 

@@ -204,10 +204,10 @@ def _joined(table: Table, chosen: BoolArray) -> tuple[np.ndarray, FloatArray]:
     conv = np.char.find(sources, "conv") >= 0
     fused = np.isin(sources, ("kda_fused_decode", "fused_kda_decode"))
     latency = table["latency"].astype(float) * MILLI
-    found = {_key(table, keys, row): latency[row] for row in np.flatnonzero(chosen & conv)[::-1]}
+    times = {_key(table, keys, row): latency[row] for row in np.flatnonzero(chosen & conv)[::-1]}
     rows = first_rows(table, chosen & ~conv & ~fused, *keys)
-    rows = np.array([row for row in rows if _key(table, keys, row) in found], dtype=np.int64)
-    return rows, np.array([latency[row] + found[_key(table, keys, row)] for row in rows])
+    rows = np.array([row for row in rows if _key(table, keys, row) in times], dtype=np.int64)
+    return rows, np.array([latency[row] + times[_key(table, keys, row)] for row in rows])
 
 
 def _key(table: Table, keys: tuple[str, ...], row: int) -> tuple[object, ...]:

@@ -84,10 +84,10 @@ def experts(table: Table, origin: Origin) -> Found:
         yield from kept_rows(table, rows, origin, ("experts", form, peak), columns, orders)
 
 
-def _programs(table: Table, named: BoolArray, asked: frozenset[str]) -> BoolArray:
+def _programs(table: Table, named: BoolArray, allowed: frozenset[str]) -> BoolArray:
     """Rows of the kernels asked for where they have any, or of those that are not rare."""
     sources = table["kernel_source"].astype(str)
-    wanted = np.isin(sources, sorted(asked))
+    wanted = np.isin(sources, sorted(allowed))
     if (named & wanted).any():
         return wanted
     usual = np.char.find(sources, "min_latency") < 0
@@ -122,11 +122,11 @@ def routed(
         ways: devices that the experts are dealt to.
         law: `balanced`, or `power_law_` and the exponent.
     """
-    found = [
+    counts = [
         _counted(*(int(one) for one in row[:4]), str(row[4]))
         for row in zip(tokens, n_experts, n_active, ways, law, strict=True)
     ]
-    rows, hit = np.array(found, dtype=float).reshape(-1, 2).T
+    rows, hit = np.array(counts, dtype=float).reshape(-1, 2).T
     return rows, hit
 
 
@@ -173,8 +173,8 @@ def power_law(tokens: int, n_experts: int, n_active: int, exponent: float) -> In
     high = max(high, low + 1e-6)
     power = 1.0 - exponent
     spread = random.random((N_DRAWS, n_experts)) * (high**power - low**power) + low**power
-    asked = spread ** (1.0 / power)
-    shares = asked / asked.sum(axis=1, keepdims=True)
+    weights = spread ** (1.0 / power)
+    shares = weights / weights.sum(axis=1, keepdims=True)
     counts = np.rint(shares * tokens * n_active).astype(np.int64)
     return np.stack([_completed(one, tokens, n_active, random) for one in counts])
 

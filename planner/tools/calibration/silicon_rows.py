@@ -99,6 +99,6 @@ def slower_than_larger(
     least = np.concatenate(
         [np.minimum.accumulate(part) for part in np.split(seconds[order], starts)]
     )
-    found = np.zeros(len(order), dtype=bool)
-    found[order] = seconds[order] > factor * least
-    return found
+    is_slower = np.zeros(len(order), dtype=bool)
+    is_slower[order] = seconds[order] > factor * least
+    return is_slower

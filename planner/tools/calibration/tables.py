@@ -118,11 +118,11 @@ def files_below(folder: Path, ending: str) -> list[Path]:
     Raises:
         RequestError: the folder holds so many files that it is no folder of tables.
     """
-    found, n_seen = [], 0
+    files, n_seen = [], 0
     for inner, _, names in os.walk(folder):
         n_seen += len(names) + 1
-        found += [Path(inner, name) for name in names if name.endswith(ending)]
+        files += [Path(inner, name) for name in names if name.endswith(ending)]
         if n_seen > MOST_FILES:
             fact, remedy = f"holds more than {MOST_FILES:,} files", "name the folder of the tables"
             raise RequestError([Problem(where=str(folder), fact=fact, remedy=remedy)])
-    return sorted(found)
+    return sorted(files)

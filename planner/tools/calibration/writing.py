@@ -42,20 +42,20 @@ def network_sections(fitted: Sequence[Fitted], *, source: str) -> str:
         sizes = {int(one.table.columns["n_devices"][0]): one for one in of_kind}
         if not sizes:
             continue
-        found = [_ordered(one) for _, one in sorted(sizes.items())]
+        sections = [_ordered(one) for _, one in sorted(sizes.items())]
         names = ("short_latency", "short_bandwidth", "long_latency", "long_bandwidth")
         lines += ["", f"[nodes.scale_up.measured.{kind}]", f"source = {json.dumps(source)}"]
         lines.append(f"n_devices = {sorted(sizes)}")
-        for name, values in zip(names, zip(*found, strict=True), strict=True):
+        for name, values in zip(names, zip(*sections, strict=True), strict=True):
             unit = "s" if name.endswith("latency") else "B/s"
             lines.append(f"{name} = {json.dumps([f'{value:.4g} {unit}' for value in values])}")
     return "\n".join(lines[1:]) + "\n" if lines else ""
 
 
-def _ordered(one: Fitted) -> tuple[float, ...]:
+def _ordered(fit: Fitted) -> tuple[float, ...]:
     """Latency and bandwidth of both forms, that of short messages first."""
     forms = [
-        (one.constants[f"{form}_latency_s"], one.constants[f"{form}_bytes_per_s"])
+        (fit.constants[f"{form}_latency_s"], fit.constants[f"{form}_bytes_per_s"])
         for form in ("short", "long")
     ]
     short, long = sorted(forms)

@@ -65,12 +65,12 @@ def _levels(plan: ExpertPlan, top: float) -> Iterable[str]:
     Args:
         top: load of the whole height, in mean loads.
     """
-    asked = plan.request
+    request = plan.request
     bound, lines = plan.certificate.bound / plan.mean_load, [("limit", "faint", 1.0, "mean")]
     height = (bound - 1.0) / top * _BARS
-    if height <= 1.0 and not asked.move_price:
+    if height <= 1.0 and not request.move_price:
         lines = [("limit", "faint", 1.0, "mean, bound")]
-    elif not asked.move_price:
+    elif not request.move_price:
         lines.append(("target", "target-text", bound, f"bound {bound:.4g}"))
     lower = (
         max(0.0, _LETTERS - height) if len(lines) > 1 else 0.0
@@ -85,11 +85,11 @@ def _levels(plan: ExpertPlan, top: float) -> Iterable[str]:
 
 def _map(plan: ExpertPlan) -> Iterable[str]:
     """Ranks down, in as many columns as there is room for; slots across, heaviest copy first."""
-    asked = plan.request
+    request = plan.request
     darkest = max((size for rank in plan.ranks for size in _sizes(plan, rank)), default=0.0) or 1.0
-    wide = _LEFT + asked.n_slots * _CELL + _RIGHT
+    wide = _LEFT + request.n_slots * _CELL + _RIGHT
     across = max(1, _MAP // wide)
-    down = -(-asked.n_ranks // across)
+    down = -(-request.n_ranks // across)
     size = (across * wide, _TOP + down * _ROW + 8)
     yield f'<svg class="map" width="{size[0]}" viewBox="0 0 {size[0]} {size[1]}" role="img">'
     for g, rank in enumerate(plan.ranks):
@@ -97,11 +97,11 @@ def _map(plan: ExpertPlan) -> Iterable[str]:
         left, y = column * wide, _TOP + row * _ROW
         if row and rank.node != plan.ranks[g - 1].node:
             yield f'<path class="frame" d="M{left} {y - 0.5}H{left + wide - _RIGHT}"/>'
-        name = f"node {rank.node} rank {g}" if asked.n_nodes > 1 else f"rank {g}"
+        name = f"node {rank.node} rank {g}" if request.n_nodes > 1 else f"rank {g}"
         yield f'<text class="faint" x="{left + _LEFT - 6}" y="{y + 12}" text-anchor="end">'
         yield f"{name}</text>"
         held = sorted(zip(_sizes(plan, rank), rank.experts, strict=True), reverse=True)
-        for i in range(asked.n_slots):
+        for i in range(request.n_slots):
             x = left + _LEFT + i * _CELL
             if i < len(held):
                 yield _slot(plan, held[i], (x, y), darkest)

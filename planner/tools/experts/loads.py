@@ -116,14 +116,14 @@ def load_placement(name: str, *, asked_by: str = "--present") -> tuple[tuple[int
     Raises:
         RequestError: the file cannot be read, or is no placement.
     """
-    found = _parsed(name, asked_by)
-    if isinstance(found, dict):
-        found = found.get("answer", found)  # what `plan experts --json` wrote, or its like
-    if isinstance(found, dict):
-        found = found.get("ranks")
-    if isinstance(found, list):
-        found = [row.get("experts") if isinstance(row, dict) else row for row in found]
-    rows = found if isinstance(found, list) else []
+    table = _parsed(name, asked_by)
+    if isinstance(table, dict):
+        table = table.get("answer", table)  # what `plan experts --json` wrote, or its like
+    if isinstance(table, dict):
+        table = table.get("ranks")
+    if isinstance(table, list):
+        table = [row.get("experts") if isinstance(row, dict) else row for row in table]
+    rows = table if isinstance(table, list) else []
     if not rows or not all(isinstance(row, list) for row in rows):
         raise _wrong(asked_by, name, "lists no ranks", "write the experts of a rank in a line")
     try:
@@ -172,24 +172,24 @@ def _index(value: object) -> int:
 
 def _numbers(name: str, keys: tuple[str, ...], asked_by: str) -> list[list[float]]:
     """Rows of numbers; a single list is one row."""
-    found = _parsed(name, asked_by)
-    if isinstance(found, dict):
-        found = next((found[key] for key in keys if key in found), None)
-        if found is None:
+    table = _parsed(name, asked_by)
+    if isinstance(table, dict):
+        table = next((table[key] for key in keys if key in table), None)
+        if table is None:
             raise _wrong(asked_by, name, f"has no `{keys[0]}`")
-    if isinstance(found, list) and found and not any(isinstance(row, list) for row in found):
-        found = [found]
-    if not isinstance(found, list) or not all(isinstance(row, list) and row for row in found):
+    if isinstance(table, list) and table and not any(isinstance(row, list) for row in table):
+        table = [table]
+    if not isinstance(table, list) or not all(isinstance(row, list) and row for row in table):
         raise _wrong(asked_by, name, "holds no numbers")
-    if not found:
+    if not table:
         raise _wrong(asked_by, name, "is empty")
     problems = []
-    rows = [[_number(value) for value in row] for row in found]
+    rows = [[_number(value) for value in row] for row in table]
     for i, row in enumerate(rows):
         for j, value in enumerate(row):
             if value is None:
                 fact, at = "is no number", f"row {i}, entry {j}"
-                shown = str(found[i][j])[:60]
+                shown = str(table[i][j])[:60]
                 problems.append(Problem(where=name, key=at, value=shown, fact=fact))
     if problems:
         raise RequestError(problems[:20])

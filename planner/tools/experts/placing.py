@@ -98,10 +98,10 @@ def place_experts(
         move_price=move_price,
         coactivation=pairs,
     )
-    found = solve_experts(
+    solution = solve_experts(
         program, gap=gap, slack=slack, seed=seed, time_limit_s=solver_limit_s(), proof=proof
     )
-    asked = ExpertsRequest(
+    request = ExpertsRequest(
         loads=tuple(load.tolist()),
         n_ranks=n_ranks,
         n_slots=n_slots,
@@ -118,7 +118,7 @@ def place_experts(
         time_limit_s=time_limit_s,
         proof=proof,
     )
-    plan = _plan(asked, program, found, began_s)
+    plan = _plan(request, program, solution, began_s)
     refuse(judge_experts(plan)[1])
     return plan
 
@@ -188,22 +188,22 @@ def _tables(
 
 
 def _plan(
-    asked: ExpertsRequest, program: ExpertProgram, found: Found, began_s: float
+    request: ExpertsRequest, program: ExpertProgram, solution: Found, began_s: float
 ) -> ExpertPlan:
-    placement = found.placement
+    placement = solution.placement
     greedy = greedy_placement(program)
     present = _present(program)
     before = greedy if present is None else present
     pairs = program.coactivation
     n_chosen = program.n_experts * program.n_ranks
     return ExpertPlan(
-        request=asked,
+        request=request,
         n_copies=tuple(placement.n_copies.tolist()),
         ranks=_ranks(program, placement, before),
         max_load=max_load(program, placement),
         mean_load=program.mean_load,
-        proof=found.proof,
-        is_cut_short=found.is_cut_short,
+        proof=solution.proof,
+        is_cut_short=solution.is_cut_short,
         greedy=_balance(program, greedy),
         before="greedy" if present is None else "present",
         present=None if present is None else _balance(program, present),
@@ -211,7 +211,7 @@ def _plan(
         traffic_all=None if pairs is None else float(pairs.sum() - np.trace(pairs)) / 2.0,
         n_moves=None if program.present is None else n_moves(program, placement),
         certificate=certified(
-            found.proved,
+            solution.proved,
             objective_name="max_load",
             to_si=lambda load: load,
             dimension="1",
@@ -219,7 +219,7 @@ def _plan(
             n_contexts=1,
             screens=(),
             n_solved=n_chosen,
-            verified=checks_of(asked),
+            verified=checks_of(request),
             wall_s=time.perf_counter() - began_s,
         ),
     )

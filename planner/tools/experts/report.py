@@ -48,18 +48,18 @@ def document(plan: ExpertPlan, *, is_whole: bool = False) -> Document:
     Args:
         is_whole: whether text lists every rank, not only the fullest and the emptiest.
     """
-    asked = plan.request
-    shown = range(asked.n_ranks) if is_whole else _shown(plan)
-    few = f"fullest and emptiest of {asked.n_ranks} ranks"
+    request = plan.request
+    shown = range(request.n_ranks) if is_whole else _shown(plan)
+    few = f"fullest and emptiest of {request.n_ranks} ranks"
     return Document(
-        title=f"{asked.n_experts} experts on {asked.n_ranks} ranks",
+        title=f"{request.n_experts} experts on {request.n_ranks} ranks",
         line=line_of(plan),
         head=(Note(_place(plan)), Note(_headline(plan))),
         sections=(
             section("request", Pairs(_request_rows(plan))),
             section("fullest rank over the mean", _balance(plan)),
             section("experts with most copies", *notes(_copies(plan))),
-            section("ranks" if len(shown) == asked.n_ranks else few, *_ranks(plan, shown)),
+            section("ranks" if len(shown) == request.n_ranks else few, *_ranks(plan, shown)),
             section("certificate", Pairs(_proof_rows(plan))),
         ),
     )
@@ -67,23 +67,23 @@ def document(plan: ExpertPlan, *, is_whole: bool = False) -> Document:
 
 def status_text(plan: ExpertPlan) -> str:
     """How good the placement is, in words."""
-    found = plan.certificate
-    if plan.is_proven and found.gap <= _NO_GAP:
+    certificate = plan.certificate
+    if plan.is_proven and certificate.gap <= _NO_GAP:
         return "optimal: no placement is better"
     if plan.is_proven:
-        return f"optimal within {percent(found.gap)}, as the gap allows"
-    if found.status == UNCONFIRMED:
-        return proof_status(found)
+        return f"optimal within {percent(certificate.gap)}, as the gap allows"
+    if certificate.status == UNCONFIRMED:
+        return proof_status(certificate)
     ended = "the time limit ended the search" if plan.is_cut_short else "the search ended"
-    return f"within {percent(found.gap)} of the best: {ended}"
+    return f"within {percent(certificate.gap)} of the best: {ended}"
 
 
 def _place(plan: ExpertPlan) -> str:
-    asked = plan.request
-    nodes = f" on {asked.n_nodes} nodes" if asked.n_nodes > 1 else ""
+    request = plan.request
+    nodes = f" on {request.n_nodes} nodes" if request.n_nodes > 1 else ""
     return (
-        f"{asked.n_experts} experts in {sum(plan.n_copies)} of {asked.n_ranks} × {asked.n_slots} "
-        f"slots{nodes}"
+        f"{request.n_experts} experts in {sum(plan.n_copies)} of {request.n_ranks} × "
+        f"{request.n_slots} slots{nodes}"
     )
 
 
@@ -99,18 +99,18 @@ def _headline(plan: ExpertPlan) -> str:
 
 
 def _request_rows(plan: ExpertPlan) -> list[tuple[str, str]]:
-    asked = plan.request
-    size = "" if asked.weights.n_bytes is None else f", {show(asked.weights.n_bytes, 'B')} each"
-    model = f"{asked.weights.model}, " if asked.weights.model else ""
+    request = plan.request
+    size = "" if request.weights.n_bytes is None else f", {show(request.weights.n_bytes, 'B')} each"
+    model = f"{request.weights.model}, " if request.weights.model else ""
     split = {"equal": "copies share a load equally", "weighted": "the router chooses shares"}
-    price = f"{percent(asked.move_price)} of the mean load a copy" if asked.move_price else ""
-    groups = f"{asked.n_groups}, each on one node" if asked.n_groups else ""
+    price = f"{percent(request.move_price)} of the mean load a copy" if request.move_price else ""
+    groups = f"{request.n_groups}, each on one node" if request.n_groups else ""
     return [
-        ("experts", f"{model}{asked.n_experts}{size}"),
-        ("loads", asked.weights.source),
-        ("ranks", f"{asked.n_ranks} of {plural(asked.n_slots, 'slot')}"),
+        ("experts", f"{model}{request.n_experts}{size}"),
+        ("loads", request.weights.source),
+        ("ranks", f"{request.n_ranks} of {plural(request.n_slots, 'slot')}"),
         ("groups", groups),
-        ("split", split[asked.split]),
+        ("split", split[request.split]),
         ("moves cost", price),
     ]
 
@@ -138,11 +138,11 @@ def _balance(plan: ExpertPlan) -> Table:
 
 def _copies(plan: ExpertPlan) -> list[str]:
     """Copies and load of the busiest experts."""
-    asked = plan.request
-    order = sorted(range(asked.n_experts), key=lambda e: (-plan.n_copies[e], -asked.loads[e]))
-    total = sum(asked.loads)
+    request = plan.request
+    order = sorted(range(request.n_experts), key=lambda e: (-plan.n_copies[e], -request.loads[e]))
+    total = sum(request.loads)
     busiest = [e for e in order if plan.n_copies[e] > 1][:8]
-    words = (f"{e}: {plan.n_copies[e]} for {percent(asked.loads[e] / total)}" for e in busiest)
+    words = (f"{e}: {plan.n_copies[e]} for {percent(request.loads[e] / total)}" for e in busiest)
     return ["; ".join(words)] if busiest else []
 
 

@@ -53,46 +53,46 @@ class _Compared:
 
 def judge_experts(plan: ExpertPlan) -> tuple[ExpertPlan, list[Finding]]:
     """The placement that is true of what ranks hold, and everything in this one that is not so."""
-    asked = plan.request
-    wrong = [*_senseless(asked)] or [*_unplaceable(asked, plan.ranks)]
+    request = plan.request
+    wrong = [*_senseless(request)] or [*_unplaceable(request, plan.ranks)]
     if wrong:
         return plan, wrong
     held = counted([rank.experts for rank in plan.ranks])
-    wrong = [*_misplaced(asked, held)]
-    placed = _shared(asked, plan.ranks, held, wrong)
-    loads = placed.loads(asked)
-    standing = None if asked.present is None else counted(asked.present)
-    is_whole = standing is not None and min(copies_of(standing, asked.n_experts)) > 0
-    greedy = _compared(asked, greedy_copies(asked), plan.greedy, _before(plan, not is_whole))
+    wrong = [*_misplaced(request, held)]
+    placed = _shared(request, plan.ranks, held, wrong)
+    loads = placed.loads(request)
+    standing = None if request.present is None else counted(request.present)
+    is_whole = standing is not None and min(copies_of(standing, request.n_experts)) > 0
+    greedy = _compared(request, greedy_copies(request), plan.greedy, _before(plan, not is_whole))
     present = None
     if standing is not None and is_whole:
-        present = _compared(asked, standing, plan.present, _before(plan, is_whole))
-    moved = [0] * asked.n_ranks if standing is None else n_moves(held, standing)
-    most, mean = float(max(loads)), math.fsum(asked.loads) / asked.n_ranks
-    certificate, found = certified(
+        present = _compared(request, standing, plan.present, _before(plan, is_whole))
+    moved = [0] * request.n_ranks if standing is None else n_moves(held, standing)
+    most, mean = float(max(loads)), math.fsum(request.loads) / request.n_ranks
+    certificate, findings = certified(
         plan.certificate,
         objective_name="max_load",
-        objective=most + asked.move_price * mean * sum(moved),
+        objective=most + request.move_price * mean * sum(moved),
         dimension="1",
         is_rate=False,
-        gap=asked.gap / (1.0 + asked.gap),
-        checks=checks_of(asked),
+        gap=request.gap / (1.0 + request.gap),
+        checks=checks_of(request),
         counts=ON_RANKS,
     )
-    n_chosen = asked.n_experts * asked.n_ranks
+    n_chosen = request.n_experts * request.n_ranks
     certificate = replace(
         certificate, n_candidates=n_chosen, n_solved=n_chosen, n_contexts=1, screens=()
     )
-    wrong += [*found, *_unproved(plan, standing), *_ended(plan)]
-    apart = placed.traffic(asked)
+    wrong += [*findings, *_unproved(plan, standing), *_ended(plan)]
+    apart = placed.traffic(request)
     truth = ExpertPlan(
-        request=asked,
-        n_copies=tuple(copies_of(held, asked.n_experts)),
+        request=request,
+        n_copies=tuple(copies_of(held, request.n_experts)),
         ranks=tuple(
             ExpertRank(
-                node=node_of(asked, g),
+                node=node_of(request, g),
                 experts=says.experts,
-                shares=_shares(asked, placed, g, says),
+                shares=_shares(request, placed, g, says),
                 load=float(loads[g]),
                 load_before=(present or greedy).loads[g],
                 n_moves=moved[g],
@@ -106,50 +106,50 @@ def judge_experts(plan: ExpertPlan) -> tuple[ExpertPlan, list[Finding]]:
         greedy=greedy.balance,
         before="greedy" if present is None else "present",
         present=None if present is None else present.balance,
-        traffic=_near(plan.traffic, apart, asked),
-        traffic_all=_pairs(asked),
+        traffic=_near(plan.traffic, apart, request),
+        traffic_all=_pairs(request),
         n_moves=None if standing is None else sum(moved),
         certificate=certificate,
     )
     return truth, with_differences(wrong, plan, truth)
 
 
-def checks_of(asked: ExpertsRequest) -> tuple[str, ...]:
+def checks_of(request: ExpertsRequest) -> tuple[str, ...]:
     """The checks that a placement passes before it goes out, in words."""
     return (
         "every expert is placed, and no rank holds more than its slots",
         "the copies of an expert serve all of its load",
-        *(("groups stay on their nodes",) if asked.n_groups else ()),
+        *(("groups stay on their nodes",) if request.n_groups else ()),
         "loads counted again in exact fractions",
     )
 
 
-def _senseless(asked: ExpertsRequest) -> Iterator[Finding]:
+def _senseless(request: ExpertsRequest) -> Iterator[Finding]:
     """What of a request no placement could be asked with."""
 
     def of(name: str, fact: str) -> Finding:
-        return Finding(path=("request", name), says=getattr(asked, name), fact=fact)
+        return Finding(path=("request", name), says=getattr(request, name), fact=fact)
 
-    if not any(asked.loads) or not all(0.0 <= load < math.inf for load in asked.loads):
-        yield Finding(path=("request", "loads"), says=asked.n_experts, fact="are no loads")
-    if asked.split not in SPLITS:
+    if not any(request.loads) or not all(0.0 <= load < math.inf for load in request.loads):
+        yield Finding(path=("request", "loads"), says=request.n_experts, fact="are no loads")
+    if request.split not in SPLITS:
         yield of("split", f"is none of {', '.join(SPLITS)}")
     for name in ("n_ranks", "n_slots", "n_nodes"):
-        if getattr(asked, name) < 1:
+        if getattr(request, name) < 1:
             yield of(name, "is not at least 1")
             return
-    if asked.n_ranks % asked.n_nodes:
-        yield of("n_nodes", f"does not divide {asked.n_ranks} ranks")
-    if asked.n_groups < 0 or (asked.n_groups and asked.n_experts % asked.n_groups):
-        yield of("n_groups", f"does not divide {asked.n_experts} experts")
+    if request.n_ranks % request.n_nodes:
+        yield of("n_nodes", f"does not divide {request.n_ranks} ranks")
+    if request.n_groups < 0 or (request.n_groups and request.n_experts % request.n_groups):
+        yield of("n_groups", f"does not divide {request.n_experts} experts")
     for name in ("move_price", "slack", "gap"):
-        if not 0.0 <= getattr(asked, name) < math.inf:
+        if not 0.0 <= getattr(request, name) < math.inf:
             yield of(name, "is no share from 0")
-    if asked.present is not None:
-        yield from _unheld(asked, asked.present, ("request", "present"))
-    pairs = asked.coactivation
+    if request.present is not None:
+        yield from _unheld(request, request.present, ("request", "present"))
+    pairs = request.coactivation
     if pairs is not None and (
-        any(len(row) != asked.n_experts for row in (pairs, *pairs))
+        any(len(row) != request.n_experts for row in (pairs, *pairs))
         or any(pairs[e][f] != pairs[f][e] for e in range(len(pairs)) for f in range(e))
         or not all(0.0 <= one < math.inf for row in pairs for one in row)
     ):
@@ -157,9 +157,9 @@ def _senseless(asked: ExpertsRequest) -> Iterator[Finding]:
         yield Finding(path=("request", "coactivation"), says=len(pairs), fact=fact)
 
 
-def _unplaceable(asked: ExpertsRequest, ranks: Sequence[ExpertRank]) -> Iterator[Finding]:
+def _unplaceable(request: ExpertsRequest, ranks: Sequence[ExpertRank]) -> Iterator[Finding]:
     """What keeps a placement from being counted at all."""
-    yield from _unheld(asked, [rank.experts for rank in ranks], ("ranks",))
+    yield from _unheld(request, [rank.experts for rank in ranks], ("ranks",))
     for g, rank in enumerate(ranks):
         if len(rank.shares) != len(rank.experts):
             fact = f"are {len(rank.shares)} of {len(rank.experts)} experts"
@@ -169,43 +169,45 @@ def _unplaceable(asked: ExpertsRequest, ranks: Sequence[ExpertRank]) -> Iterator
             yield Finding(path=here, says=_words(rank.experts), fact="is not in order")
 
 
-def _unheld(asked: ExpertsRequest, ranks: Sequence[Sequence[int]], path: Path) -> Iterator[Finding]:
+def _unheld(
+    request: ExpertsRequest, ranks: Sequence[Sequence[int]], path: Path
+) -> Iterator[Finding]:
     """Ranks that there are not, or that hold what there is not, or more than they have room for."""
-    if len(ranks) != asked.n_ranks:
-        fact = f"are {len(ranks)}, and there are {asked.n_ranks}"
+    if len(ranks) != request.n_ranks:
+        fact = f"are {len(ranks)}, and there are {request.n_ranks}"
         yield Finding(path=path, says=len(ranks), fact=fact)
     for g, experts in enumerate(ranks):
-        if len(experts) > asked.n_slots:
-            fact = f"are {len(experts)} experts in {asked.n_slots} slots"
+        if len(experts) > request.n_slots:
+            fact = f"are {len(experts)} experts in {request.n_slots} slots"
             yield Finding(path=(*path, str(g)), says=_words(experts), fact=fact)
         for e in experts:
-            if not 0 <= e < asked.n_experts:
+            if not 0 <= e < request.n_experts:
                 yield Finding(path=(*path, str(g)), says=e, fact="is no expert")
 
 
-def _misplaced(asked: ExpertsRequest, held: Held) -> Iterator[Finding]:
+def _misplaced(request: ExpertsRequest, held: Held) -> Iterator[Finding]:
     """Experts that are nowhere, and groups on several nodes."""
-    for e, n in enumerate(copies_of(held, asked.n_experts)):
+    for e, n in enumerate(copies_of(held, request.n_experts)):
         if not n:
             yield Finding(path=("n_copies", str(e)), says=n, fact=f"expert {e} is nowhere")
     nodes: dict[int, set[int]] = {}
-    for g, rank in enumerate(held) if asked.n_groups else ():
+    for g, rank in enumerate(held) if request.n_groups else ():
         for e in rank:
-            nodes.setdefault(group_of(asked, e), set()).add(node_of(asked, g))
-    for group, found in nodes.items():
-        if len(found) > 1:
-            fact = f"group {group} is on nodes {_words(sorted(found))}"
+            nodes.setdefault(group_of(request, e), set()).add(node_of(request, g))
+    for group, nodes_of_group in nodes.items():
+        if len(nodes_of_group) > 1:
+            fact = f"group {group} is on nodes {_words(sorted(nodes_of_group))}"
             yield Finding(path=("ranks",), says=group, fact=fact)
 
 
 def _shared(
-    asked: ExpertsRequest, ranks: Sequence[ExpertRank], held: Held, wrong: list[Finding]
+    request: ExpertsRequest, ranks: Sequence[ExpertRank], held: Held, wrong: list[Finding]
 ) -> Shared:
     """The copies with their shares: equal ones, or those that are chosen, which have to add up."""
-    if asked.split == "equal":
-        return shared_equally(held, asked.n_experts)
+    if request.split == "equal":
+        return shared_equally(held, request.n_experts)
     shares: list[dict[int, Fraction]] = [{} for _ in ranks]
-    in_all = [Fraction()] * asked.n_experts
+    in_all = [Fraction()] * request.n_experts
     for g, rank in enumerate(ranks):
         for i, (e, share) in enumerate(zip(rank.experts, rank.shares, strict=True)):
             here = ("ranks", str(g), "shares", str(i))
@@ -225,9 +227,9 @@ def _shared(
 
 
 def _shares(
-    asked: ExpertsRequest, placed: Shared, rank: int, says: ExpertRank
+    request: ExpertsRequest, placed: Shared, rank: int, says: ExpertRank
 ) -> tuple[float, ...]:
-    if asked.split == "weighted":
+    if request.split == "weighted":
         return says.shares
     held = placed.held[rank]
     return tuple(float(placed.shares[rank][e] / held[e]) for e in says.experts)
@@ -239,47 +241,50 @@ def _before(plan: ExpertPlan, is_compared: bool) -> tuple[float, ...] | None:
 
 
 def _compared(
-    asked: ExpertsRequest, held: Held, says: ExpertBalance | None, before: tuple[float, ...] | None
+    request: ExpertsRequest,
+    held: Held,
+    says: ExpertBalance | None,
+    before: tuple[float, ...] | None,
 ) -> _Compared:
     """The balance of other copies: with equal shares, or with those of the least fullest load.
 
     The latter may be reached in many ways, so any loads of ranks will do that it allows.
     """
-    if asked.split == "equal":
-        equal = shared_equally(held, asked.n_experts)
-        loads = tuple(map(float, equal.loads(asked)))
-        apart = equal.traffic(asked)
-        near = _near(None if says is None else says.traffic, apart, asked)
+    if request.split == "equal":
+        equal = shared_equally(held, request.n_experts)
+        loads = tuple(map(float, equal.loads(request)))
+        apart = equal.traffic(request)
+        near = _near(None if says is None else says.traffic, apart, request)
         return _Compared(balance=ExpertBalance(max_load=max(loads), traffic=near), loads=loads)
-    least = float(least_fullest(asked, held))
+    least = float(least_fullest(request, held))
     if says is not None and math.isclose(says.max_load, least, rel_tol=SOLVED):
         least = says.max_load
-    apart = None if asked.coactivation is None or says is None else says.traffic
-    in_all = _pairs(asked)
+    apart = None if request.coactivation is None or says is None else says.traffic
+    in_all = _pairs(request)
     if in_all is not None and not (apart is not None and 0.0 <= apart <= in_all * (1 + TOLERANCE)):
-        apart = shared_equally(held, asked.n_experts).traffic(asked)
-    loads = (least,) * asked.n_ranks
-    if before is not None and _can_have(asked, held, before, least):
+        apart = shared_equally(held, request.n_experts).traffic(request)
+    loads = (least,) * request.n_ranks
+    if before is not None and _can_have(request, held, before, least):
         loads = before
     return _Compared(balance=ExpertBalance(max_load=least, traffic=apart), loads=loads)
 
 
-def _can_have(asked: ExpertsRequest, held: Held, loads: Sequence[float], most: float) -> bool:
+def _can_have(request: ExpertsRequest, held: Held, loads: Sequence[float], most: float) -> bool:
     """Whether ranks can have these loads at once, and the fullest of them so much."""
     if not all(0.0 <= load < math.inf for load in loads):
         return False
-    is_all = math.isclose(math.fsum(loads), math.fsum(asked.loads), rel_tol=TOLERANCE)
+    is_all = math.isclose(math.fsum(loads), math.fsum(request.loads), rel_tol=TOLERANCE)
     if not is_all or not math.isclose(max(loads), most, rel_tol=TOLERANCE):
         return False
     slack = Fraction(SOLVED * most)
     limits = [Fraction(load) + slack for load in loads]
-    return not unserved([Fraction(load) for load in asked.loads], held, limits)
+    return not unserved([Fraction(load) for load in request.loads], held, limits)
 
 
 def _unproved(plan: ExpertPlan, standing: Held | None) -> Iterator[Finding]:
     """A bound beyond what is counted, or one that nobody in the certificate gave."""
-    asked, proof = plan.request, plan.proof
-    if proof not in PROOFS or (asked.split == "weighted" and proof not in (*COUNTED, "search")):
+    request, proof = plan.request, plan.proof
+    if proof not in PROOFS or (request.split == "weighted" and proof not in (*COUNTED, "search")):
         yield Finding(path=("proof",), says=proof, fact="is no proof of such a placement")
         return
     if proof in ("pairs", "search"):
@@ -291,31 +296,31 @@ def _unproved(plan: ExpertPlan, standing: Held | None) -> Iterator[Finding]:
         yield Finding(path=("proof",), says=proof, fact="is nobody's in the certificate")
     bound = plan.certificate.bound
     if proof in COUNTED:
-        most = _priced(asked, standing, counting_bound(asked))
+        most = _priced(request, standing, counting_bound(request))
         if bound > most * (1 + TOLERANCE):
             fact = f"is more than the {most!r} that counting proves"
             yield Finding(path=("certificate", "bound"), says=bound, fact=fact)
 
 
-def _priced(asked: ExpertsRequest, standing: Held | None, bound: float) -> float:
+def _priced(request: ExpertsRequest, standing: Held | None, bound: float) -> float:
     """A bound of the load, and the price of moves that it takes: none, or one at the least.
 
     Nothing moves only to what stands, or to a part of it; what is nowhere has to move.
     """
-    if standing is None or not asked.move_price:
+    if standing is None or not request.move_price:
         return bound
-    price = asked.move_price * math.fsum(asked.loads) / asked.n_ranks
-    in_all = copies_of(standing, asked.n_experts)
+    price = request.move_price * math.fsum(request.loads) / request.n_ranks
+    in_all = copies_of(standing, request.n_experts)
     n_missing = in_all.count(0)
     if n_missing:
         return bound + price * n_missing
-    if [*_misplaced(asked, standing)]:
+    if [*_misplaced(request, standing)]:
         return bound  # copies that go need no move
     stays = 0.0
-    if asked.split == "weighted":
-        stays = float(least_fullest(asked, standing))
+    if request.split == "weighted":
+        stays = float(least_fullest(request, standing))
     elif max(in_all) == 1:
-        stays = float(max(shared_equally(standing, asked.n_experts).loads(asked)))
+        stays = float(max(shared_equally(standing, request.n_experts).loads(request)))
     return max(bound, min(bound + price, stays))
 
 
@@ -325,19 +330,19 @@ def _ended(plan: ExpertPlan) -> Iterator[Finding]:
         yield Finding(path=("is_cut_short",), says=True, fact="is so of no search without a limit")
 
 
-def _pairs(asked: ExpertsRequest) -> float | None:
+def _pairs(request: ExpertsRequest) -> float | None:
     """Co-activated pairs in all."""
-    if asked.coactivation is None:
+    if request.coactivation is None:
         return None
-    return math.fsum(one for e, row in enumerate(asked.coactivation) for one in row[:e])
+    return math.fsum(one for e, row in enumerate(request.coactivation) for one in row[:e])
 
 
-def _near(says: float | None, found: float | None, asked: ExpertsRequest) -> float | None:
+def _near(says: float | None, expected: float | None, request: ExpertsRequest) -> float | None:
     """Pairs as they are said to be, where a recount differs by less than sums are known."""
-    in_all = _pairs(asked)
-    if says is None or found is None or in_all is None:
-        return found
-    return says if abs(says - found) <= TOLERANCE * in_all else found
+    in_all = _pairs(request)
+    if says is None or expected is None or in_all is None:
+        return expected
+    return says if abs(says - expected) <= TOLERANCE * in_all else expected
 
 
 def _words(values: Sequence[int]) -> str:

@@ -56,8 +56,8 @@ def measure_collectives(backend: str, n_gpus: int, *, budget_s: float) -> Measur
         except (processes.ProcessRaisedException, processes.ProcessExitedException) as error:
             fact = f"a process ended: {str(error).strip().splitlines()[-1][:160]}"
             raise RequestError([Problem(where="--gpus", value=str(n_gpus), fact=fact)]) from error
-        found: Measurements = answers.get()
-    return found
+        measurements: Measurements = answers.get()
+    return measurements
 
 
 def _work(
@@ -78,11 +78,11 @@ def _work(
     )
     try:
         bench = CollectiveBench(torch, backend, n_gpus)
-        found = measure(bench, wanted_collectives(n_gpus), budget_s=budget_s)
+        measurements = measure(bench, wanted_collectives(n_gpus), budget_s=budget_s)
     finally:
         together.destroy_process_group()
     if rank == 0:
-        answers.put(found)
+        answers.put(measurements)
 
 
 class CollectiveBench:

@@ -42,19 +42,19 @@ def unlike(device: DeviceSpec, bench: Bench, *, by_name: bool) -> list[Problem]:
 
 
 def formats_of(
-    asked: Sequence[str], device: DeviceSpec | None, bench: Bench
+    names: Sequence[str], device: DeviceSpec | None, bench: Bench
 ) -> tuple[tuple[str, ...], list[Problem]]:
     """Formats of weights to time, and what is wrong with those that were asked for.
 
     Args:
-        asked: by name; the usual ones if empty.
+        names: by name; the usual ones if empty.
         device: whose peaks judge the rows; None where nobody describes it yet.
         bench: the machine.
     """
     peaks = USUAL if device is None else tuple(device.peak_flop_per_s)
     usual = [name for name in USUAL if name in peaks and bench.multiplies(name)]
     problems = []
-    for name in asked:
+    for name in names:
         if name not in peaks and device is not None:
             fact, remedy = f"{device.name} does not multiply it", f"it does {', '.join(peaks)}"
         elif not bench.multiplies(name):
@@ -62,7 +62,7 @@ def formats_of(
         else:
             continue
         problems.append(Problem(where="--weights", value=name, fact=fact, remedy=remedy))
-    return tuple(asked) or tuple(usual), problems
+    return tuple(names) or tuple(usual), problems
 
 
 _MICRO = 1e-6
@@ -70,36 +70,36 @@ _WITHOUT_FORMAT = "bf16"
 """Whose peak bounds kernels that are of any format: they hardly multiply."""
 
 
-def table_text(found: Measurements, bench: Bench, *, device: str) -> str:
+def table_text(measurements: Measurements, bench: Bench, *, device: str) -> str:
     """The table: a header and a row for each kernel.
 
     Args:
-        found: what was timed.
+        measurements: what was timed.
         bench: on which machine and with what.
         device: what that is called here.
     """
-    sizes = dict.fromkeys(name for one in found.timed for name in one.kernel.dimensions)
+    sizes = dict.fromkeys(name for one in measurements.timed for name in one.kernel.dimensions)
     family, form, latency = WORDS
     header = (family, form, PEAK, *sizes, latency, *NOTES)
     stream = io.StringIO()
     writer = csv.DictWriter(stream, header, restval="", lineterminator="\n")
     writer.writeheader()
     said = (device, bench.machine, bench.software)
-    for one in found.timed:
+    for one in measurements.timed:
         writer.writerow(dict(zip(header, _cells(one, tuple(sizes), said), strict=True)))
     return stream.getvalue()
 
 
-def _cells(one: Timed, sizes: tuple[str, ...], said: tuple[str, ...]) -> list[str]:
-    kernel = one.kernel
+def _cells(timing: Timed, sizes: tuple[str, ...], said: tuple[str, ...]) -> list[str]:
+    kernel = timing.kernel
     return [
         kernel.family,
         kernel.format,
         _WITHOUT_FORMAT if kernel.format == ANY else "",
         *(f"{kernel.dimensions[name]:.10g}" if name in kernel.dimensions else "" for name in sizes),
-        f"{one.seconds / _MICRO:.5g}",
+        f"{timing.seconds / _MICRO:.5g}",
         *said,
-        one.program,
-        f"{one.spread:.3g}",
-        str(one.n_repeats),
+        timing.program,
+        f"{timing.spread:.3g}",
+        str(timing.n_repeats),
     ]

@@ -103,7 +103,7 @@ class Programs:
         torch = self._torch
         if self._device == "cpu":  # runs there, number by number
             raise UntimedError("a processor has no products of fp8")
-        one = torch.ones((), dtype=torch.float32, device=self._device)
+        scale = torch.ones((), dtype=torch.float32, device=self._device)
 
         def make(sizes: Mapping[str, int]) -> Call:
             inputs, weights = (
@@ -111,7 +111,7 @@ class Programs:
                 for rows in (sizes["m"], sizes["n"])
             )
             return lambda: torch._scaled_mm(
-                inputs, weights.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16
+                inputs, weights.t(), scale_a=scale, scale_b=scale, out_dtype=torch.bfloat16
             )
 
         return "_scaled_mm, one scale a matrix", make

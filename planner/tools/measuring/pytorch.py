@@ -164,8 +164,8 @@ def _counted(calls: list[Call]) -> Callable[[int], float]:
 
 def _starved(torch: Torch) -> type[Exception]:
     """What PyTorch raises without memory; until 2.5 it had no name of its own but on GPUs."""
-    found: type[Exception] = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
-    return found
+    starved: type[Exception] = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
+    return starved
 
 
 def _reason(error: Exception) -> str:
@@ -178,8 +178,8 @@ def _processor(torch: Torch) -> str:
     name = platform.processor() or platform.machine()
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:  # noqa: PTH123, no file of a user
-            found = [line.partition(":")[2].strip() for line in lines if "model name" in line]
-        name = found[0] if found else name
+            names = [line.partition(":")[2].strip() for line in lines if "model name" in line]
+        name = names[0] if names else name
     except OSError:
         pass
     return f"processor {name}, {torch.get_num_threads()} threads"

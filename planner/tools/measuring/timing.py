@@ -104,8 +104,8 @@ class Measurements:
     @property
     def unsteady(self) -> tuple[Timed, ...]:
         """Kernels whose times spread too far, the worst first."""
-        found = [one for one in self.timed if one.spread > STEADY]
-        return tuple(sorted(found, key=lambda one: -one.spread))
+        timings = [one for one in self.timed if one.spread > STEADY]
+        return tuple(sorted(timings, key=lambda timing: -timing.spread))
 
 
 def joined(first: Measurements, second: Measurements) -> Measurements:
@@ -137,19 +137,19 @@ class _Session:
         reason = self._too_long(kernel)
         if not reason:
             try:
-                found = timed(self.bench.prepare(kernel), kernel)
+                timing = timed(self.bench.prepare(kernel), kernel)
             except UntimedError as error:
                 reason = str(error)
             else:
-                self._learn(found)
-                return found
+                self._learn(timing)
+                return timing
         self.untimed.append(Untimed(kernel=kernel, reason=reason))
         return None
 
-    def _learn(self, found: Timed) -> None:
-        best = self.rates.get(found.kernel.family, (0.0, 0.0))
-        flop, traffic = (amount / found.seconds for amount in found.kernel.work)
-        self.rates[found.kernel.family] = max(best[0], flop), max(best[1], traffic)
+    def _learn(self, timing: Timed) -> None:
+        best = self.rates.get(timing.kernel.family, (0.0, 0.0))
+        flop, traffic = (amount / timing.seconds for amount in timing.kernel.work)
+        self.rates[timing.kernel.family] = max(best[0], flop), max(best[1], traffic)
 
     def _too_long(self, kernel: Wanted) -> str:
         """Why there is no time for a kernel, by the best rates that its family has shown."""
@@ -184,14 +184,14 @@ def measure(
     for place, kernel in enumerate(kernels):
         if on_kernel is not None:
             on_kernel(place, kernel)
-        found = session.time(kernel)
-        if found is not None:
-            session.timed[kernel.name] = found
+        timing = session.time(kernel)
+        if timing is not None:
+            session.timed[kernel.name] = timing
     n_again = _again(session)
-    for one in _contradicted(session.timed.values()):
-        del session.timed[one.kernel.name]
+    for doubtful in _contradicted(session.timed.values()):
+        del session.timed[doubtful.kernel.name]
         reason = "took half as long again as a larger one, twice"
-        session.untimed.append(Untimed(kernel=one.kernel, reason=reason))
+        session.untimed.append(Untimed(kernel=doubtful.kernel, reason=reason))
     return Measurements(
         timed=tuple(sorted(session.timed.values(), key=_place)),
         untimed=tuple(session.untimed),
@@ -236,7 +236,7 @@ def _warm_up(session: _Session, kernels: Sequence[Wanted]) -> float:
     Where there are none, whatever else there is.
     """
     products = [one for one in kernels if one.family == "gemm"] or list(kernels)
-    middle = sorted(products, key=lambda one: (one.work, one.name))[len(products) // 2]
+    middle = sorted(products, key=lambda kernel: (kernel.work, kernel.name))[len(products) // 2]
     limit_s = min(WARMEST_S, session.budget_s / 4)
     try:
         prepared = session.bench.prepare(middle)
@@ -259,16 +259,16 @@ def _again(session: _Session) -> int:
     """Time doubtful kernels a second time; how many there were time for."""
     contradicted = {one.kernel.name for one in _contradicted(session.timed.values())}
     doubtful = [
-        one
-        for one in session.timed.values()
-        if one.spread > STEADY or one.kernel.name in contradicted
+        timing
+        for timing in session.timed.values()
+        if timing.spread > STEADY or timing.kernel.name in contradicted
     ]
     n_again = 0
-    for one in doubtful:
+    for timing in doubtful:
         if session.left_s <= 0:
             break
-        second = timed_again(session.bench, one)
-        session.timed[one.kernel.name] = min(one, second, key=lambda each: each.seconds)
+        second = timed_again(session.bench, timing)
+        session.timed[timing.kernel.name] = min(timing, second, key=lambda each: each.seconds)
         n_again += 1
     return n_again
 
@@ -281,10 +281,10 @@ def timed_again(bench: Bench, first: Timed) -> Timed:
         return first
 
 
-def _contradicted(found: Iterable[Timed]) -> list[Timed]:
+def _contradicted(timings: Iterable[Timed]) -> list[Timed]:
     """Those that took half as long again as some that only do more."""
     kinds: dict[object, list[Timed]] = {}
-    for one in found:
+    for one in timings:
         key = (one.kernel.family, one.kernel.format, *sorted(one.kernel.dimensions))
         kinds.setdefault(key, []).append(one)
     return [one for members in kinds.values() for one in _against(members)]
@@ -303,5 +303,5 @@ def _against(members: Sequence[Timed]) -> list[Timed]:
     return [one for one, is_so in zip(members, against, strict=True) if is_so]
 
 
-def _place(one: Timed) -> tuple[object, ...]:
-    return (one.kernel.family, one.kernel.format, *one.kernel.dimensions.values())
+def _place(timing: Timed) -> tuple[object, ...]:
+    return (timing.kernel.family, timing.kernel.format, *timing.kernel.dimensions.values())

@@ -92,18 +92,18 @@ def wanted_kernels(
         degrees: of tensor parallelism; those that a model cannot have are left out.
         formats: of weights.
     """
-    found: dict[str, Wanted] = {}
+    kernels: dict[str, Wanted] = {}
     others: set[str] = set()
     for operation in _operations(models, degrees, formats):
         if operation.family in TIMED:
             kernel = _of(operation)
-            found.setdefault(kernel.name, kernel)
+            kernels.setdefault(kernel.name, kernel)
         elif operation.family in FAMILIES:
             others.add(operation.family)
     for n_bytes in COPIED_BYTES:
         kernel = Wanted(family=ELEMENTWISE, format="any", dimensions={"n_bytes": n_bytes})
-        found.setdefault(kernel.name, kernel)
-    return Catalogue(kernels=tuple(_in_turn(found)), others=tuple(sorted(others)))
+        kernels.setdefault(kernel.name, kernel)
+    return Catalogue(kernels=tuple(_in_turn(kernels)), others=tuple(sorted(others)))
 
 
 def wanted_collectives(n_gpus: int) -> tuple[Wanted, ...]:
@@ -113,13 +113,13 @@ def wanted_collectives(n_gpus: int) -> tuple[Wanted, ...]:
         n_gpus: of one node, at least two.
     """
     sizes = sorted({*(2**power for power in range(1, n_gpus.bit_length())), n_gpus})
-    found = [
+    kernels = [
         Wanted(family=kind, format=CACHE, dimensions={"n_devices": float(size), "n_bytes": n_bytes})
         for kind in KINDS
         for size in sizes
         for n_bytes in SENT_BYTES
     ]
-    return tuple(_in_turn({one.name: one for one in found}))
+    return tuple(_in_turn({one.name: one for one in kernels}))
 
 
 def possible_degrees(model: Architecture, degrees: Sequence[int]) -> tuple[int, ...]:
@@ -142,11 +142,11 @@ def _operations(
                 table = deployments(formats=served, n_tensor=degree)
                 for shape in shapes:
                     yield from (
-                        one
-                        for one in pass_operations(
+                        operation
+                        for operation in pass_operations(
                             model, table, shape, served, families=("experts",), n_small_kernels=0
                         )
-                        if one.family not in (*COLLECTIVES, ELEMENTWISE) and _runs(one)
+                        if operation.family not in (*COLLECTIVES, ELEMENTWISE) and _runs(operation)
                     )
 
 

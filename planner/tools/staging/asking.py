@@ -102,7 +102,7 @@ def cut_stages(
         *diffusion_problems(model, "--model"),
     ]
     heed(problems)
-    asked = StagesRequest(
+    request = StagesRequest(
         model=model,
         engine=served_by,
         groups=tuple(chosen),
@@ -114,13 +114,13 @@ def cut_stages(
         proof=proof,
     )
     if not problems:
-        problems = [p for group in chosen for p in unfit(group, asked)]
+        problems = [p for group in chosen for p in unfit(group, request)]
         tables = {group.kernels.device: group.kernels for group in chosen}
         problems += [
             p for one in tables.values() for p in cache_problems(model, one, formats.cache)
         ]
     heed(problems)
-    return cut_groups(asked)
+    return cut_groups(request)
 
 
 def _tokens(usual: Workload) -> dict[str, int]:
@@ -137,9 +137,9 @@ def served_formats(
     )
 
 
-def unfit(group: StageGroup, asked: StagesRequest) -> list[Problem]:
+def unfit(group: StageGroup, request: StagesRequest) -> list[Problem]:
     """Rules of engines that a group breaks."""
-    broken = faults(asked.model, group_table(group, asked))
+    broken = faults(request.model, group_table(group, request))
     return [
         Problem(where="--groups", value=group.name, fact=fact)
         for fact, hit in broken.items()
@@ -155,14 +155,14 @@ def read_groups(text: str, engine: EngineSpec) -> list[StageGroup]:
     """
     collected = Collected()
     words = filter(None, (part.strip() for part in text.split(",")))
-    found = collected.each(partial(_group, engine=engine), words)
-    names = [group.name for group in found]
+    groups = collected.each(partial(_group, engine=engine), words)
+    names = [group.name for group in groups]
     for name in dict.fromkeys(n for n in names if names.count(n) > 1):
         collected.problems.append(_unread(name, "is named twice", "write it once").problems[0])
-    if not found and not collected.problems:
+    if not groups and not collected.problems:
         raise _unread(text, "is empty")
     collected.settle(RequestError)
-    return list(found)
+    return list(groups)
 
 
 def _group(word: str, engine: EngineSpec) -> StageGroup:

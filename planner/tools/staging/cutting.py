@@ -32,7 +32,7 @@ LEFT_OUT = (
 """What a cut leaves to the account."""
 
 
-def cut_groups(asked: StagesRequest) -> StagePlan:
+def cut_groups(request: StagesRequest) -> StagePlan:
     """Cut a model into pipeline stages on groups of unequal kinds, exactly.
 
     Which groups are used, in which order, and where the model is cut are chosen together.
@@ -43,36 +43,36 @@ def cut_groups(asked: StagesRequest) -> StagePlan:
         SolverError: an answer fails its verification.
     """
     began_s = time.perf_counter()
-    objective = cast("Objective", asked.objective)
-    units = unit_table(asked)
-    program = stage_program(units, asked.groups)
+    objective = cast("Objective", request.objective)
+    units = unit_table(request)
+    program = stage_program(units, request.groups)
     effort = Effort(time_limit_s=solver_limit_s())
-    found = cut(program, objective, solver=asked.solver, effort=effort, proof=asked.proof)
-    chosen = found.found.answer
+    solution = cut(program, objective, solver=request.solver, effort=effort, proof=request.proof)
+    chosen = solution.found.answer
     if chosen is None:
-        if found.found.status is Status.INFEASIBLE:
-            raise NoPlanError(_conflict(asked, units))
-        raise found.found.unsettled(max(found.found.bound, 0.0) / MS_PER_S, dimension="s")
+        if solution.found.status is Status.INFEASIBLE:
+            raise NoPlanError(_conflict(request, units))
+        raise solution.found.unsettled(max(solution.found.bound, 0.0) / MS_PER_S, dimension="s")
     plan = StagePlan(
-        request=asked,
-        stages=tuple(_line(asked, program, stage) for stage in chosen),
+        request=request,
+        stages=tuple(_line(request, program, stage) for stage in chosen),
         latency_s=0.0,
         bottleneck_s=0.0,
         tokens_per_s=0.0,
         even_s=None,
         groups=(),
         certificate=certified(
-            found.found,
+            solution.found,
             objective_name=objective,
             to_si=lambda milliseconds: milliseconds / MS_PER_S,
             dimension="s",
-            n_candidates=found.n_columns,
-            n_contexts=len(asked.groups),
+            n_candidates=solution.n_columns,
+            n_contexts=len(request.groups),
             screens=(),
-            n_solved=found.n_columns,
+            n_solved=solution.n_columns,
             verified=(),
             wall_s=time.perf_counter() - began_s,
-            n_programs=found.n_solves,
+            n_programs=solution.n_solves,
         ),
         provenance=(),
     )
@@ -100,11 +100,11 @@ def _runs(values: FloatArray) -> FloatArray:
     return np.asarray(sums[:, None, :] - sums[:, :, None])
 
 
-def _line(asked: StagesRequest, program: StageProgram, stage: Stage) -> StageLine:
+def _line(request: StagesRequest, program: StageProgram, stage: Stage) -> StageLine:
     """A stage as it is chosen; the account fills in all that follows."""
     first, last = max(stage.first, 1), min(stage.last, program.n_units - 1)
     return StageLine(
-        kind=asked.groups[stage.kind].name,
+        kind=request.groups[stage.kind].name,
         device="",
         n_devices=0,
         first_layer=first - 1,
@@ -121,9 +121,9 @@ def _line(asked: StagesRequest, program: StageProgram, stage: Stage) -> StageLin
     )
 
 
-def _conflict(asked: StagesRequest, units: UnitTable) -> StagingConflict:
+def _conflict(request: StagesRequest, units: UnitTable) -> StagingConflict:
     """Why nothing fits: units too large for a device, or all devices together too small."""
-    groups = asked.groups
+    groups = request.groups
     what = ", ".join(f"{group.name} × {group.n_groups}" for group in groups)
     each = units.weights_bytes + units.cache_bytes
     room = units.limit_bytes - units.fixed_bytes
@@ -158,7 +158,9 @@ def _conflict(asked: StagesRequest, units: UnitTable) -> StagingConflict:
             "layers fits on every device"
         )
     remedy = "more groups, more devices in each, fewer sequences, or fewer bytes a weight"
-    return StagingConflict(what=f"{asked.model.name} on {what}", facts=tuple(facts), remedy=remedy)
+    return StagingConflict(
+        what=f"{request.model.name} on {what}", facts=tuple(facts), remedy=remedy
+    )
 
 
 def _gb(n_bytes: float) -> str:

@@ -17,14 +17,14 @@ _WIDTH, _LEFT, _RIGHT, _HIGH, _TOP = 960, 64, 16, 180, 34
 _N_COLOURS = 7
 
 
-def holds(one: StageLine) -> str:
+def holds(stage: StageLine) -> str:
     """`embedding, layers 1 to 13`, counted from 1."""
-    first, last = one.first_layer + 1, one.first_layer + one.n_layers
-    some = f"layers {first} to {last}" if one.n_layers > 1 else f"layer {first}"
+    first, last = stage.first_layer + 1, stage.first_layer + stage.n_layers
+    some = f"layers {first} to {last}" if stage.n_layers > 1 else f"layer {first}"
     parts = (
-        "embedding" if one.has_embedding else "",
-        some if one.n_layers else "",
-        "head" if one.has_head else "",
+        "embedding" if stage.has_embedding else "",
+        some if stage.n_layers else "",
+        "head" if stage.has_head else "",
     )
     return ", ".join(filter(None, parts))
 
@@ -35,12 +35,13 @@ def stages_drawing(plan: StagePlan) -> str:
     n_units = len(plan.request.model.order) + 2
     slowest = max(one.total_s for one in plan.stages)
     parts = [_svg(_TOP + _HIGH + 28), *_rule(f"slowest {show(slowest, 's')}")]
-    for one in plan.stages:
-        first = 0 if one.has_embedding else one.first_layer + 1
-        last = n_units if one.has_head else one.first_layer + one.n_layers + 1
-        words = f"{one.kind}\n{holds(one)}\n{show(one.run_s, 's')}, then {show(one.hand_s, 's')}"
-        colour = _colour(kinds.index(one.kind))
-        run, send = one.run_s / slowest, one.hand_s / slowest
+    for stage in plan.stages:
+        first = 0 if stage.has_embedding else stage.first_layer + 1
+        last = n_units if stage.has_head else stage.first_layer + stage.n_layers + 1
+        times = f"{show(stage.run_s, 's')}, then {show(stage.hand_s, 's')}"
+        words = f"{stage.kind}\n{holds(stage)}\n{times}"
+        colour = _colour(kinds.index(stage.kind))
+        run, send = stage.run_s / slowest, stage.hand_s / slowest
         span = (_x(first, n_units), _x(last, n_units))
         parts.append(_box(span, (0.0, run), colour, words))
         parts.append(_box(span, (run, run + send), f"{colour} send", words))
@@ -70,13 +71,13 @@ def _strip_legend(plan: StagePlan) -> str:
     return _legend(names, [_N_COLOURS - 1 - (kind + 1) % _N_COLOURS for kind in kinds])
 
 
-def layers_drawing(one: LayerPlacement) -> str:
+def layers_drawing(placement: LayerPlacement) -> str:
     """Machines stand on those that hold the same layers: a layer is served by all above it."""
-    types = list(dict.fromkeys(machine.type for machine in one.machines))
-    n_layers = one.request.layers.n_layers
-    lows, highest = _stacked(one)
+    types = list(dict.fromkeys(machine.type for machine in placement.machines))
+    n_layers = placement.request.layers.n_layers
+    lows, highest = _stacked(placement)
     parts = [_svg(_TOP + _HIGH + 28)]
-    for machine, low in zip(one.machines, lows, strict=True):
+    for machine, low in zip(placement.machines, lows, strict=True):
         first, end = machine.first_layer, machine.first_layer + machine.n_layers
         high = low + machine.tokens_per_s
         held = plural(machine.n_layers, "layer")
@@ -84,7 +85,7 @@ def layers_drawing(one: LayerPlacement) -> str:
         colour = _colour(types.index(machine.type))
         span = (_x(first, n_layers), _x(end, n_layers))
         parts.append(_box(span, (low / highest, high / highest), colour, words))
-    parts += _rule(f"{one.tokens_per_s:.1f} token/s", one.tokens_per_s / highest)
+    parts += _rule(f"{placement.tokens_per_s:.1f} token/s", placement.tokens_per_s / highest)
     ends = ((1, "start", _LEFT), (n_layers, "end", _WIDTH - _RIGHT))
     for number, anchor, x in ends:
         parts.append(
@@ -94,10 +95,10 @@ def layers_drawing(one: LayerPlacement) -> str:
     return "\n".join([_legend(types), *parts, "</svg>"])
 
 
-def _stacked(one: LayerPlacement) -> tuple[list[float], float]:
+def _stacked(placement: LayerPlacement) -> tuple[list[float], float]:
     """Where the box of each machine begins, in token/s, and the highest end of one."""
-    heights, lows = [0.0] * one.request.layers.n_layers, []
-    for machine in one.machines:
+    heights, lows = [0.0] * placement.request.layers.n_layers, []
+    for machine in placement.machines:
         held = range(machine.first_layer, machine.first_layer + machine.n_layers)
         low = max(heights[layer] for layer in held)
         lows.append(low)

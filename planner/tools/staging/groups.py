@@ -82,25 +82,25 @@ class UnitTable:
     n_tokens: float
 
 
-def group_table(group: StageGroup, asked: StagesRequest) -> DeploymentTable:
+def group_table(group: StageGroup, request: StagesRequest) -> DeploymentTable:
     """The group as the one deployment of a stage."""
     return deployments(
-        formats=asked.formats,
+        formats=request.formats,
         n_tensor=group.n_tensor,
         n_expert_parallel=group.n_expert_parallel,
-        batch=float(asked.work.batch),
-        chunk_tokens=float(asked.engine.n_chunk_tokens),
+        batch=float(request.work.batch),
+        chunk_tokens=float(request.engine.n_chunk_tokens),
     )
 
 
-def unit_table(asked: StagesRequest) -> UnitTable:
+def unit_table(request: StagesRequest) -> UnitTable:
     """Seconds and bytes of every unit on every kind of group."""
-    model, groups, engine = asked.model, asked.groups, asked.engine
+    model, groups, engine = request.model, request.groups, request.engine
     order = np.array(model.order)
-    rows = [_units(group, asked) for group in groups]
+    rows = [_units(group, request) for group in groups]
     run, weights, cache, fixed = zip(*rows, strict=True)
     tied = [model.tied_embeddings * row[0] for row in weights]
-    n_tokens = float(np.max(shape_of(asked.work, engine.n_chunk_tokens).n_tokens))
+    n_tokens = float(np.max(shape_of(request.work, engine.n_chunk_tokens).n_tokens))
     limits = [group.cluster.device.hbm_bytes * engine.memory_fraction for group in groups]
     return UnitTable(
         names=(EMBEDDING, *(model.layers[k].name for k in order), HEAD),
@@ -117,13 +117,13 @@ def unit_table(asked: StagesRequest) -> UnitTable:
 
 
 def _units(
-    group: StageGroup, asked: StagesRequest
+    group: StageGroup, request: StagesRequest
 ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
     """Seconds, weights and caches of each unit; activations and the engine's own."""
-    model, engine, work = asked.model, asked.engine, asked.work
-    table, clock = group_table(group, asked), clock_of(group, engine)
+    model, engine, work = request.model, request.engine, request.work
+    table, clock = group_table(group, request), clock_of(group, engine)
     shape = shape_of(work, engine.n_chunk_tokens)
-    timed = pass_time(model, table, shape, as_run(model, asked.formats, engine), clock)
+    timed = pass_time(model, table, shape, as_run(model, request.formats, engine), clock)
     ends = [0.0, 0.0]
     for one in timed.operations:
         if one.operation.layer == OUTSIDE:
@@ -138,7 +138,7 @@ def _units(
         / layer.n_layers
         for layer in model.layers
     ]
-    held = [_held_bytes(layer, table, asked) for layer in model.layers]
+    held = [_held_bytes(layer, table, request) for layer in model.layers]
     matrix = model.vocab_size * model.d_model * 2.0 / group.n_tensor
     order = np.array(model.order)
     run = np.concatenate([[ends[0]], np.array(inside)[order], [ends[1]]])
@@ -149,13 +149,13 @@ def _units(
 
 
 def _held_bytes(
-    layer: LayerClass, table: DeploymentTable, asked: StagesRequest
+    layer: LayerClass, table: DeploymentTable, request: StagesRequest
 ) -> tuple[float, float]:
     """Weights and caches of one layer of a class on one device [bytes]."""
-    formats, work = as_run(asked.model, asked.formats, asked.engine), asked.work
-    alone = replace(asked.model, layers=(replace(layer, n_layers=1),), order=(0,), vocab_size=0)
+    formats, work = as_run(request.model, request.formats, request.engine), request.work
+    alone = replace(request.model, layers=(replace(layer, n_layers=1),), order=(0,), vocab_size=0)
     n_tokens = work.n_input_tokens + work.n_output_tokens
-    each = cache_bytes(alone, table, formats, n_tokens, asked.engine.n_block_tokens)
+    each = cache_bytes(alone, table, formats, n_tokens, request.engine.n_block_tokens)
     each = each + state_bytes(alone, table)
     return float(parameter_bytes(alone, table, formats)[0]), work.n_sequences * float(each[0])
 

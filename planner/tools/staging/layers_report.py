@@ -31,37 +31,38 @@ _SAME = 1e-6
 """Share of a rate that published ones are rounded by."""
 
 
-def line_of(one: LayerPlacement) -> str:
-    return f"{one.request.layers.name}: {one.summary}, {one.tokens_per_s:.2f} token/s; {claim(one)}"
+def line_of(placement: LayerPlacement) -> str:
+    name, rate = placement.request.layers.name, placement.tokens_per_s
+    return f"{name}: {placement.summary}, {rate:.2f} token/s; {claim(placement)}"
 
 
-def claim(one: LayerPlacement) -> str:
+def claim(placement: LayerPlacement) -> str:
     """What may be said of all other placements."""
-    found = one.certificate
-    most = f"no placement has more than {found.bound:.2f} token/s"
-    if found.status == UNCONFIRMED:
-        return f"{most}, says {alone(found)} alone"
-    return f"{most} ({gap_text(found)})"
+    certificate = placement.certificate
+    most = f"no placement has more than {certificate.bound:.2f} token/s"
+    if certificate.status == UNCONFIRMED:
+        return f"{most}, says {alone(certificate)} alone"
+    return f"{most} ({gap_text(certificate)})"
 
 
-def document(one: LayerPlacement) -> Document:
+def document(placement: LayerPlacement) -> Document:
     """Stages in a row, what each serves, and the bound on all."""
-    line = line_of(one)
-    drawing = Drawing(svg=partial(layers_drawing, one))
+    line = line_of(placement)
+    drawing = Drawing(svg=partial(layers_drawing, placement))
     return Document(
-        title=one.request.layers.title,
+        title=placement.request.layers.title,
         line=line,
         head=(Note(line),),
         sections=(
-            section("stages", drawing, _stages(one)),
-            section("proof", Pairs(_proof_rows(one))),
+            section("stages", drawing, _stages(placement)),
+            section("proof", Pairs(_proof_rows(placement))),
         ),
     )
 
 
-def rows_of(one: LayerPlacement) -> list[list[MachineLine]]:
+def rows_of(placement: LayerPlacement) -> list[list[MachineLine]]:
     """Machines that hold the same layers, along the model."""
-    ordered = sorted(one.machines, key=lambda m: (m.first_layer, m.n_layers))
+    ordered = sorted(placement.machines, key=lambda m: (m.first_layer, m.n_layers))
     grouped = groupby(ordered, key=lambda m: (m.first_layer, m.n_layers))
     return [list(group) for _, group in grouped]
 
@@ -74,11 +75,11 @@ def machines_text(row: Sequence[MachineLine]) -> str:
     return ", ".join(f"{kind} {' '.join(numbers)}" for kind, numbers in types.items())
 
 
-def _stages(one: LayerPlacement) -> Table:
-    found = rows_of(one)
-    fastest = max(sum(m.tokens_per_s for m in row) for row in found)
+def _stages(placement: LayerPlacement) -> Table:
+    machines = rows_of(placement)
+    fastest = max(sum(m.tokens_per_s for m in row) for row in machines)
     rows: list[Row] = []
-    for row in found:
+    for row in machines:
         total = sum(machine.tokens_per_s for machine in row)
         layers = plural(row[0].n_layers, "layer")
         shown = Bar(total / fastest, _BAR)
@@ -86,39 +87,39 @@ def _stages(one: LayerPlacement) -> Table:
     return Table(heads=("layers", "", "token/s", "", "machines"), rows=rows, align="<<><<")
 
 
-def layers_span(one: MachineLine) -> str:
+def layers_span(machine: MachineLine) -> str:
     """The first and the last layer that a machine holds, from 1."""
-    first, last = one.first_layer + 1, one.first_layer + one.n_layers
+    first, last = machine.first_layer + 1, machine.first_layer + machine.n_layers
     return f"{first} to {last}" if last > first else str(first)
 
 
-def bound_knows(one: LayerPlacement) -> str:
+def bound_knows(placement: LayerPlacement) -> str:
     """Which links the bound that is vouched for takes into account."""
-    found = one.certificate
-    said = [p for p in found.proofs if p.is_accepted and p.prover in found.vouched_by]
+    certificate = placement.certificate
+    said = [p for p in certificate.proofs if p.is_accepted and p.prover in certificate.vouched_by]
     return _KNOWS.get(said[-1].lineage, "") if said else ""
 
 
-def published(one: LayerPlacement) -> str:
+def published(placement: LayerPlacement) -> str:
     """The best that the source of the file found, beside it; empty if it says none."""
-    best = one.request.layers.published_tokens_per_s
+    best = placement.request.layers.published_tokens_per_s
     if not best:
         return ""
-    if abs(one.tokens_per_s / best - 1) < _SAME:
+    if abs(placement.tokens_per_s / best - 1) < _SAME:
         return f"{best:.2f} token/s: the same"
-    more = one.tokens_per_s / best - 1
+    more = placement.tokens_per_s / best - 1
     return f"{best:.2f} token/s; this is {percent(abs(more))} {'more' if more > 0 else 'less'}"
 
 
-def _proof_rows(one: LayerPlacement) -> list[tuple[str, str]]:
-    found = one.certificate
+def _proof_rows(placement: LayerPlacement) -> list[tuple[str, str]]:
+    proved = placement.certificate
     return [
-        ("rate", f"{found.objective:.2f} token/s, the maximum flow through the placement"),
-        ("bound", f"{found.bound:.2f} token/s, {gap_text(found)}"),
-        ("status", status_text(found) if found.status == UNCONFIRMED else ""),
-        ("links", bound_knows(one)),
-        *prover_rows(found),
-        ("published", published(one)),
-        ("idle", ", ".join(one.idle)),
-        ("verified", "; ".join(found.verified)),
+        ("rate", f"{proved.objective:.2f} token/s, the maximum flow through the placement"),
+        ("bound", f"{proved.bound:.2f} token/s, {gap_text(proved)}"),
+        ("status", status_text(proved) if proved.status == UNCONFIRMED else ""),
+        ("links", bound_knows(placement)),
+        *prover_rows(proved),
+        ("published", published(placement)),
+        ("idle", ", ".join(placement.idle)),
+        ("verified", "; ".join(proved.verified)),
     ]

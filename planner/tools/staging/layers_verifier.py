@@ -40,29 +40,29 @@ class _Machine:
 
 def judge_layers(placement: LayerPlacement) -> tuple[LayerPlacement, list[Finding]]:
     """The placement that is true of its machines, and everything in this one that is not so."""
-    asked = placement.request
-    wrong = [*_senseless(asked)]
-    machines = {} if wrong else {one.name: one for one in _machines(asked.layers)}
+    request = placement.request
+    wrong = [*_senseless(request)]
+    machines = {} if wrong else {one.name: one for one in _machines(request.layers)}
     if not wrong:
-        wrong += _impossible(asked.layers, machines, placement.machines)
+        wrong += _impossible(request.layers, machines, placement.machines)
     if wrong:
         return placement, wrong
     types = [machines[one.machine].of for one in placement.machines]
     lines = tuple(
-        replace(one, type=of.type, tokens_per_s=of.rates_tokens_per_s[one.n_layers - 1])
-        for one, of in zip(placement.machines, types, strict=True)
+        replace(machine, type=of.type, tokens_per_s=of.rates_tokens_per_s[machine.n_layers - 1])
+        for machine, of in zip(placement.machines, types, strict=True)
     )
-    rate = _flow(asked.layers, machines, lines)
+    rate = _flow(request.layers, machines, lines)
     if rate <= 0:
         fact = "carry nothing from the coordinator through all layers and back"
         return placement, [Finding(path=("machines",), says=len(lines), fact=fact)]
-    certificate, found = certified(
+    certificate, findings = certified(
         placement.certificate,
         objective_name="throughput",
         objective=rate,
         dimension="token/s",
         is_rate=True,
-        gap=asked.gap,
+        gap=request.gap,
         checks=CHECKS,
         counts=OF_LAYERS,
     )
@@ -74,17 +74,17 @@ def judge_layers(placement: LayerPlacement) -> tuple[LayerPlacement, list[Findin
         idle=tuple(name for name in machines if name not in used),
         certificate=certificate,
     )
-    return truth, with_differences([*wrong, *found], placement, truth)
+    return truth, with_differences([*wrong, *findings], placement, truth)
 
 
 def _machines(layers: LayersSpec) -> Iterator[_Machine]:
     """All machines in their order, numbered by type: `A100 1`, `A100 2`, …"""
     n_before: dict[str, int] = {}
     index = 0
-    for one in layers.machines:
-        for _ in range(one.count):
-            n_before[one.type] = n_before.get(one.type, 0) + 1
-            yield _Machine(index=index, name=f"{one.type} {n_before[one.type]}", of=one)
+    for machine in layers.machines:
+        for _ in range(machine.count):
+            n_before[machine.type] = n_before.get(machine.type, 0) + 1
+            yield _Machine(index=index, name=f"{machine.type} {n_before[machine.type]}", of=machine)
             index += 1
 
 
@@ -120,11 +120,11 @@ def _edges(
             yield (m, "out"), (other.index, "in"), _link(layers, machine, other)
 
 
-def _link(layers: LayersSpec, one: _Machine, other: _Machine) -> float:
+def _link(layers: LayersSpec, machine: _Machine, other: _Machine) -> float:
     """What a pair of machines carries, in this direction."""
     if layers.matrix_tokens_per_s:
-        return layers.matrix_tokens_per_s[one.index][other.index]
-    is_near = one.of.region == other.of.region
+        return layers.matrix_tokens_per_s[machine.index][other.index]
+    is_near = machine.of.region == other.of.region
     return layers.between_tokens_per_s if is_near else layers.across_tokens_per_s
 
 
@@ -159,23 +159,23 @@ def _impossible(
         yield Finding(path=("machines",), says=len(lines), fact=fact)
 
 
-def _senseless(asked: LayersRequest) -> Iterator[Finding]:
+def _senseless(request: LayersRequest) -> Iterator[Finding]:
     """What of a request no placement could be asked with."""
-    layers = asked.layers
+    layers = request.layers
 
     def of(name: str, says: object, fact: str) -> Finding:
         return Finding(path=("request", *name.split(".")), says=says, fact=fact)
 
-    if not 0 <= asked.gap < math.inf:
-        yield of("gap", asked.gap, "is no gap")
+    if not 0 <= request.gap < math.inf:
+        yield of("gap", request.gap, "is no gap")
     if layers.n_layers < 1 or not layers.machines:
         yield of("layers.n_layers", layers.n_layers, "are no layers on machines")
-    for i, one in enumerate(layers.machines):
-        if one.count < 1:
-            yield of(f"layers.machines.{i}.count", one.count, "is below one")
-        if not one.rates_tokens_per_s or not all(map(_is_rate, one.rates_tokens_per_s)):
+    for i, machine in enumerate(layers.machines):
+        if machine.count < 1:
+            yield of(f"layers.machines.{i}.count", machine.count, "is below one")
+        if not machine.rates_tokens_per_s or not all(map(_is_rate, machine.rates_tokens_per_s)):
             fact = "has no rates, or some that are none"
-            yield of(f"layers.machines.{i}.rates_tokens_per_s", one.type, fact)
+            yield of(f"layers.machines.{i}.rates_tokens_per_s", machine.type, fact)
     for name in ("between", "across", "coordinator"):
         rate = getattr(layers, f"{name}_tokens_per_s")
         if not _is_rate(rate):
@@ -185,12 +185,12 @@ def _senseless(asked: LayersRequest) -> Iterator[Finding]:
         "to_coordinator_tokens_per_s": (layers.to_coordinator_tokens_per_s,),
         "matrix_tokens_per_s": layers.matrix_tokens_per_s,
     }
-    for name, found in rows.items():
+    for name, values in rows.items():
         n_rows = layers.n_machines if name.startswith("matrix") else 1
-        is_whole = len(found) == n_rows and all(len(row) == layers.n_machines for row in found)
-        if any(found) and not (is_whole and all(_is_rate(rate) for row in found for rate in row)):
+        is_whole = len(values) == n_rows and all(len(row) == layers.n_machines for row in values)
+        if any(values) and not (is_whole and all(_is_rate(rate) for row in values for rate in row)):
             fact = f"is not one rate of each of {layers.n_machines} machines"
-            yield of(f"layers.{name}", len(found), fact)
+            yield of(f"layers.{name}", len(values), fact)
 
 
 def _is_rate(value: float) -> bool:
@@ -235,14 +235,14 @@ class Network:
 
     def _levels(self, start: int, end: int) -> list[int]:
         """Steps from the source to each node where something is left; empty if it has no end."""
-        level, found = [-1] * len(self._of), [start]
+        level, queue = [-1] * len(self._of), [start]
         level[start] = 0
-        for node in found:
+        for node in queue:
             for edge in self._of[node]:
                 there = self._head[edge]
                 if self._left[edge] and level[there] < 0:
                     level[there] = level[node] + 1
-                    found.append(there)
+                    queue.append(there)
         return level if level[end] >= 0 else []
 
     def _along(self, start: int, end: int, level: list[int], tried: list[int]) -> int:

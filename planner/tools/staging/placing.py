@@ -46,16 +46,18 @@ def place_layers(
         SolverError: the placement fails its replay as a maximum flow.
     """
     began_s = time.perf_counter()
-    asked = LayersRequest(layers=layers, gap=gap, time_limit_s=time_limit_s, seed=seed, proof=proof)
+    request = LayersRequest(
+        layers=layers, gap=gap, time_limit_s=time_limit_s, seed=seed, proof=proof
+    )
     RequestError.raise_if_any(layers_problems(layers, "layers"))
     pool = pool_of(layers)
     _check_size(layers, pool)
-    found = place(pool, Tries(gap=gap, time_limit_s=solver_limit_s(), seed=seed, proof=proof))
-    if found.placement is None:
-        raise _nothing(asked, found)
+    best = place(pool, Tries(gap=gap, time_limit_s=solver_limit_s(), seed=seed, proof=proof))
+    if best.placement is None:
+        raise _nothing(request, best)
     placement = LayerPlacement(
-        request=asked,
-        tokens_per_s=found.rate,
+        request=request,
+        tokens_per_s=best.rate,
         machines=tuple(
             MachineLine(
                 machine=pool.names[held.machine],
@@ -64,21 +66,21 @@ def place_layers(
                 n_layers=held.n_layers,
                 tokens_per_s=0.0,
             )
-            for held in sorted(found.placement, key=lambda one: (one.first, one.machine))
+            for held in sorted(best.placement, key=lambda it: (it.first, it.machine))
         ),
         idle=(),
         certificate=certified(
-            found.proved,
+            best.proved,
             objective_name="throughput",
             to_si=lambda value: -value,
             dimension="token/s",
-            n_candidates=found.n_spans,
+            n_candidates=best.n_spans,
             n_contexts=1,
             screens=(),
-            n_solved=found.n_spans,
+            n_solved=best.n_spans,
             verified=(),
             wall_s=time.perf_counter() - began_s,
-            n_programs=found.n_solves,
+            n_programs=best.n_solves,
         ),
     )
     return written(placement, judge_layers(placement), ("machines", "idle", "verified"))
@@ -102,13 +104,13 @@ def _what(layers: LayersSpec) -> str:
     return f"{layers.n_layers} layers on {layers.n_machines} machines of `{layers.name}`"
 
 
-def _nothing(asked: LayersRequest, found: PlacementSolution) -> BaseException:
+def _nothing(request: LayersRequest, best: PlacementSolution) -> BaseException:
     """Why there is no placement: it is proven, time is up, or none was found."""
-    if found.proved.status is not Status.INFEASIBLE:
-        return found.proved.unsettled(found.bound, dimension="token/s")
-    provers = ", ".join(found.proved.vouched.by)
+    if best.proved.status is not Status.INFEASIBLE:
+        return best.proved.unsettled(best.bound, dimension="token/s")
+    provers = ", ".join(best.proved.vouched.by)
     fact = f"links join no placement from end to end, as is proven by {provers}"
-    conflict = StagingConflict(what=_what(asked.layers), facts=(fact,), remedy="add links")
+    conflict = StagingConflict(what=_what(request.layers), facts=(fact,), remedy="add links")
     return NoPlanError(conflict)
 
 
@@ -118,12 +120,12 @@ def pool_of(layers: LayersSpec) -> Pool:
     type_of: list[int] = []
     region: list[str] = []
     names: list[str] = []
-    for one in layers.machines:
-        for _ in range(one.count):
-            type_of.append(types.index((one.type, one.rates_tokens_per_s)))
-            region.append(one.region)
-            before = sum(name.rpartition(" ")[0] == one.type for name in names)
-            names.append(f"{one.type} {before + 1}")
+    for machine in layers.machines:
+        for _ in range(machine.count):
+            type_of.append(types.index((machine.type, machine.rates_tokens_per_s)))
+            region.append(machine.region)
+            before = sum(name.rpartition(" ")[0] == machine.type for name in names)
+            names.append(f"{machine.type} {before + 1}")
     regions = np.array(region)
     links = np.where(
         regions[:, None] == regions[None, :],

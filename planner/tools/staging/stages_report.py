@@ -26,21 +26,21 @@ _STRIP_ENDS = 10
 
 
 def line_of(plan: StagePlan) -> str:
-    asked = plan.request
-    form = asked.formats.weights
+    request = plan.request
+    form = request.formats.weights
     return (
-        f"{asked.model.name} in {plural(len(plan.stages), 'stage')} ({asked.engine.name}, {form}), "
-        f"{asked.work.phase}: a pass every {show(plan.bottleneck_s, 's')}, "
+        f"{request.model.name} in {plural(len(plan.stages), 'stage')} ({request.engine.name}, "
+        f"{form}), {request.work.phase}: a pass every {show(plan.bottleneck_s, 's')}, "
         f"{show(plan.latency_s, 's')} through all stages, {show(plan.tokens_per_s, 'token/s')}"
     )
 
 
 def document(plan: StagePlan) -> Document:
     """What each stage holds and takes, and how one knows it is best."""
-    line, asked = line_of(plan), plan.request
+    line, request = line_of(plan), plan.request
     cut = Drawing(svg=partial(stages_drawing, plan), lines=partial(_strips, plan))
     return Document(
-        title=f"{asked.model.name} in {plural(len(plan.stages), 'stage')}",
+        title=f"{request.model.name} in {plural(len(plan.stages), 'stage')}",
         line=line,
         head=(Note(line),),
         sections=(
@@ -57,13 +57,13 @@ def _stages(plan: StagePlan) -> Table:
     rows = [
         (
             str(index),
-            one.kind,
-            holds(one),
-            show(one.run_s, "s"),
-            show(one.hand_s, "s") if one.hand_s else "–",
-            Bar(one.total_s / longest, _BAR),
+            stage.kind,
+            holds(stage),
+            show(stage.run_s, "s"),
+            show(stage.hand_s, "s") if stage.hand_s else "–",
+            Bar(stage.total_s / longest, _BAR),
         )
-        for index, one in enumerate(plan.stages, start=1)
+        for index, stage in enumerate(plan.stages, start=1)
     ]
     return Table(heads=("", "group", "holds", "run", "hand over", ""), rows=rows, align="><<>><")
 
@@ -73,11 +73,11 @@ def _strips(plan: StagePlan, width: int) -> list[str]:
     most = max(one.n_layers for one in plan.stages) or 1
     step = -(-most // (width - _STRIP_ENDS))
     rows = []
-    for index, one in enumerate(plan.stages, start=1):
-        mine = plan.request.model.order[one.first_layer : one.first_layer + one.n_layers]
+    for index, stage in enumerate(plan.stages, start=1):
+        mine = plan.request.model.order[stage.first_layer : stage.first_layer + stage.n_layers]
         drawn = "".join(SHADES[_commonest(mine[i : i + step]) % len(SHADES)] for i in
                         range(0, len(mine), step))  # fmt: skip
-        ends = ("E" if one.has_embedding else " ") + drawn + ("H" if one.has_head else "")
+        ends = ("E" if stage.has_embedding else " ") + drawn + ("H" if stage.has_head else "")
         rows.append((str(index), ends.rstrip()))
     classes = [layer.name for layer in plan.request.model.layers]
     shades = [f"{SHADES[i % len(SHADES)]} {name}" for i, name in enumerate(classes)]
@@ -92,9 +92,9 @@ def _commonest(values: Sequence[int]) -> int:
 
 def _memory(plan: StagePlan) -> Table:
     rows: list[Row] = []
-    for index, one in enumerate(plan.stages, start=1):
-        share = one.held_bytes / one.limit_bytes
-        sizes = (one.weights_bytes, one.cache_bytes, one.fixed_bytes, one.limit_bytes)
+    for index, stage in enumerate(plan.stages, start=1):
+        share = stage.held_bytes / stage.limit_bytes
+        sizes = (stage.weights_bytes, stage.cache_bytes, stage.fixed_bytes, stage.limit_bytes)
         cells = (show(size, "B") if size else "–" for size in sizes)
         rows.append((str(index), *cells, percent(share), Bar(share, _BAR)))
     heads = ("", "weights", "cache", "other", "of", "", "")
@@ -102,22 +102,22 @@ def _memory(plan: StagePlan) -> Table:
 
 
 def _proof_rows(plan: StagePlan) -> list[tuple[str, str]]:
-    found, work, formats = plan.certificate, plan.request.work, plan.request.formats
+    proved, work, formats = plan.certificate, plan.request.work, plan.request.formats
     whole = "slowest stage" if plan.request.objective == "bottleneck" else "pass through all stages"
     value = plan.bottleneck_s if plan.request.objective == "bottleneck" else plan.latency_s
     idle = [
-        f"{one.n_groups - one.n_used} of {plural(one.n_groups, 'group')} of {one.kind}"
-        for one in plan.groups
-        if one.n_used < one.n_groups
+        f"{group.n_groups - group.n_used} of {plural(group.n_groups, 'group')} of {group.kind}"
+        for group in plan.groups
+        if group.n_used < group.n_groups
     ]
     return [
-        ("objective", f"least {plan.request.objective}: {whole} {show(found.objective, 's')}"),
-        ("status", status_text(found, best="no cut is better")),
-        ("bound", f"{show(found.bound, 's')}, {gap_text(found)}{_why(found)}"),
-        *prover_rows(found),
+        ("objective", f"least {plan.request.objective}: {whole} {show(proved.objective, 's')}"),
+        ("status", status_text(proved, best="no cut is better")),
+        ("bound", f"{show(proved.bound, 's')}, {gap_text(proved)}{_why(proved)}"),
+        *prover_rows(proved),
         ("even cut", _even_text(plan, value)),
         ("unused", ", ".join(idle)),
-        ("verified", "; ".join(found.verified)),
+        ("verified", "; ".join(proved.verified)),
         ("kernels", _kernels_text(plan)),
         (
             "requested",
@@ -126,23 +126,23 @@ def _proof_rows(plan: StagePlan) -> list[tuple[str, str]]:
             f"{work.n_output_tokens} out; {_formats(plan)}",
         ),
         ("quality", quality_words(plan.request.model, formats.weights, formats.cache)),
-        ("solved", f"{plural(found.n_programs, 'program')} of up to {found.n_solved:,} stages"),
+        ("solved", f"{plural(proved.n_programs, 'program')} of up to {proved.n_solved:,} stages"),
     ]
 
 
-def _why(found: Certificate) -> str:
+def _why(certificate: Certificate) -> str:
     """What the bound rests on, where it is of another program than the cut."""
-    said = next((one.program for one in found.proofs if one.program), "")
+    said = next((one.program for one in certificate.proofs if one.program), "")
     return f": {said}" if said else ""
 
 
 def _kernels_text(plan: StagePlan) -> str:
     """`vllm 0.24.0 on h100-sxm TP 8; assumed of any device on l4 TP 1`."""
     sources: dict[str, list[str]] = {}
-    for one in plan.groups:
-        measured = f"{plan.request.engine.name} {one.kernels}"
-        words = "assumed of any device" if one.kernels == "assumed" else measured
-        sources.setdefault(words, []).append(one.kind)
+    for group in plan.groups:
+        measured = f"{plan.request.engine.name} {group.kernels}"
+        words = "assumed of any device" if group.kernels == "assumed" else measured
+        sources.setdefault(words, []).append(group.kind)
     return "; ".join(f"{words} on {', '.join(kinds)}" for words, kinds in sources.items())
 
 

@@ -51,9 +51,9 @@ class _Costs:
         asked: the request.
     """
 
-    def __init__(self, asked: StagesRequest) -> None:
-        self.asked = asked
-        self.n_layers = len(asked.model.order)
+    def __init__(self, request: StagesRequest) -> None:
+        self.asked = request
+        self.n_layers = len(request.model.order)
         self._of_layer: dict[tuple[int, int], tuple[float, float, float]] = {}
         self._ends: dict[int, tuple[float, float]] = {}
 
@@ -65,11 +65,11 @@ class _Costs:
         """Seconds, weights and caches of one layer."""
         which = self.asked.model.order[layer]
         if (kind, which) not in self._of_layer:
-            group, one = self.asked.groups[kind], self.asked.model.layers[which]
+            group, layer_class = self.asked.groups[kind], self.asked.model.layers[which]
             self._of_layer[kind, which] = (
-                layer_s(one, group, self.asked),
-                layer_weights_bytes(one, group, self.asked),
-                layer_cache_bytes(one, group, self.asked),
+                layer_s(layer_class, group, self.asked),
+                layer_weights_bytes(layer_class, group, self.asked),
+                layer_cache_bytes(layer_class, group, self.asked),
             )
         return self._of_layer[kind, which]
 
@@ -86,13 +86,15 @@ class _Costs:
 
     def line(self, stages: Sequence[_Stage], index: int) -> StageLine:
         """A stage with all that follows from its place."""
-        stage, asked = stages[index], self.asked
-        group, is_last = asked.groups[stage.kind], index == len(stages) - 1
+        stage, request = stages[index], self.asked
+        group, is_last = request.groups[stage.kind], index == len(stages) - 1
         parts = [self.layer(stage.kind, i) for i in range(stage.first, stage.last)]
-        names = [asked.model.layers[k].name for k in asked.model.order[stage.first : stage.last]]
+        names = [
+            request.model.layers[k].name for k in request.model.order[stage.first : stage.last]
+        ]
         ends = self.ends_s(stage.kind)
         n_matrices = (index == 0) + is_last
-        if n_matrices == 2 and asked.model.tied_embeddings:
+        if n_matrices == 2 and request.model.tied_embeddings:
             n_matrices = 1
         run = math.fsum(seconds for seconds, _, _ in parts)
         run += ends[0] * (index == 0) + ends[1] * is_last
@@ -108,10 +110,10 @@ class _Costs:
             has_head=is_last,
             run_s=run,
             hand_s=0.0 if is_last else self.hand_s(stage.kind, stages[index + 1].kind),
-            weights_bytes=weights + n_matrices * embedding_bytes(group, asked),
+            weights_bytes=weights + n_matrices * embedding_bytes(group, request),
             cache_bytes=math.fsum(n_bytes for _, _, n_bytes in parts),
-            fixed_bytes=fixed_bytes(group, asked),
-            limit_bytes=group.cluster.device.hbm_bytes * asked.engine.memory_fraction,
+            fixed_bytes=fixed_bytes(group, request),
+            limit_bytes=group.cluster.device.hbm_bytes * request.engine.memory_fraction,
         )
 
     def lines(self, stages: Sequence[_Stage]) -> tuple[StageLine, ...]:
@@ -120,44 +122,46 @@ class _Costs:
 
 def judge_stages(plan: StagePlan) -> tuple[StagePlan, list[Finding]]:
     """The cut that is true of its stages, and everything in this one that is not so."""
-    asked = plan.request
-    wrong = [*_senseless(asked)]
-    stages = [] if wrong else _read(asked, plan.stages, wrong)
+    request = plan.request
+    wrong = [*_senseless(request)]
+    stages = [] if wrong else _read(request, plan.stages, wrong)
     if wrong:
         return plan, wrong
-    costs = _Costs(asked)
+    costs = _Costs(request)
     lines = costs.lines(stages)
     wrong += _unfit(lines)
-    used = [sum(one.kind == t for one in stages) for t in range(len(asked.groups))]
-    wrong += _overused(asked, used)
+    used = [sum(one.kind == t for one in stages) for t in range(len(request.groups))]
+    wrong += _overused(request, used)
     bottleneck, latency = _times(lines)
-    certificate, found = certified(
+    certificate, findings = certified(
         plan.certificate,
-        objective_name=asked.objective,
-        objective=bottleneck if asked.objective == "bottleneck" else latency,
+        objective_name=request.objective,
+        objective=bottleneck if request.objective == "bottleneck" else latency,
         dimension="s",
         is_rate=False,
         gap=0.0,
         checks=CHECKS,
         counts=OF_STAGES,
     )
-    certificate = replace(certificate, n_contexts=len(asked.groups), screens=())
-    each_s = max(bottleneck, latency / asked.work.n_microbatches)
+    certificate = replace(certificate, n_contexts=len(request.groups), screens=())
+    each_s = max(bottleneck, latency / request.work.n_microbatches)
     truth = StagePlan(
-        request=asked,
+        request=request,
         stages=lines,
         latency_s=latency,
         bottleneck_s=bottleneck,
-        tokens_per_s=tokens_of(asked).n / each_s,
+        tokens_per_s=tokens_of(request).n / each_s,
         even_s=_even_s(costs),
         groups=tuple(
-            GroupUse(kind=one.name, kernels=one.kernels.version, n_groups=one.n_groups, n_used=n)
-            for one, n in zip(asked.groups, used, strict=True)
+            GroupUse(
+                kind=group.name, kernels=group.kernels.version, n_groups=group.n_groups, n_used=n
+            )
+            for group, n in zip(request.groups, used, strict=True)
         ),
         certificate=certificate,
-        provenance=asked.engine.provenance,
+        provenance=request.engine.provenance,
     )
-    return truth, with_differences([*wrong, *found], plan, truth)
+    return truth, with_differences([*wrong, *findings], plan, truth)
 
 
 def _times(lines: Sequence[StageLine]) -> tuple[float, float]:
@@ -166,9 +170,9 @@ def _times(lines: Sequence[StageLine]) -> tuple[float, float]:
     return max(totals), math.fsum(totals)
 
 
-def _read(asked: StagesRequest, lines: Sequence[StageLine], wrong: list[Finding]) -> list[_Stage]:
+def _read(request: StagesRequest, lines: Sequence[StageLine], wrong: list[Finding]) -> list[_Stage]:
     """Stages by their kinds and numbers of layers, from the first layer on."""
-    kinds = {group.name: t for t, group in enumerate(asked.groups)}
+    kinds = {group.name: t for t, group in enumerate(request.groups)}
     stages, first = list[_Stage](), 0
     for i, line in enumerate(lines):
         if line.kind not in kinds:
@@ -180,7 +184,7 @@ def _read(asked: StagesRequest, lines: Sequence[StageLine], wrong: list[Finding]
         last = first + line.n_layers
         stages.append(_Stage(kind=kinds.get(line.kind, 0), first=first, last=last))
         first = last
-    n_layers = len(asked.model.order)
+    n_layers = len(request.model.order)
     if first != n_layers or not lines:
         fact = f"have {first} layers, and the model has {n_layers}"
         wrong.append(Finding(path=("stages",), says=len(lines), fact=fact))
@@ -189,15 +193,15 @@ def _read(asked: StagesRequest, lines: Sequence[StageLine], wrong: list[Finding]
 
 def _unfit(lines: Sequence[StageLine]) -> Iterator[Finding]:
     """Stages that hold more than the engine may take of a device."""
-    for i, one in enumerate(lines):
-        if one.held_bytes > one.limit_bytes * (1 + TOLERANCE):
-            fact = f"are more than the {one.limit_bytes!r} there are"
+    for i, stage in enumerate(lines):
+        if stage.held_bytes > stage.limit_bytes * (1 + TOLERANCE):
+            fact = f"are more than the {stage.limit_bytes!r} there are"
             here = ("stages", str(i), "held_bytes")
-            yield Finding(path=here, says=one.held_bytes, fact=fact)
+            yield Finding(path=here, says=stage.held_bytes, fact=fact)
 
 
-def _overused(asked: StagesRequest, used: Sequence[int]) -> Iterator[Finding]:
-    for t, (group, n) in enumerate(zip(asked.groups, used, strict=True)):
+def _overused(request: StagesRequest, used: Sequence[int]) -> Iterator[Finding]:
+    for t, (group, n) in enumerate(zip(request.groups, used, strict=True)):
         if n > group.n_groups:
             fact = f"are used, and there are {group.n_groups}"
             yield Finding(path=("groups", str(t), "n_used"), says=n, fact=fact)
@@ -221,42 +225,42 @@ def _even_s(costs: _Costs) -> float | None:
     return bottleneck if costs.asked.objective == "bottleneck" else latency
 
 
-def _senseless(asked: StagesRequest) -> Iterator[Finding]:
+def _senseless(request: StagesRequest) -> Iterator[Finding]:
     """What of a request no cut could be asked with."""
 
     def of(path: Path, says: object, fact: str) -> Finding:
         return Finding(path=("request", *path), says=says, fact=fact)
 
-    if asked.objective not in OBJECTIVES:
-        yield of(("objective",), asked.objective, f"is none of {', '.join(OBJECTIVES)}")
-    if asked.work.phase not in PHASES:
-        yield of(("work", "phase"), asked.work.phase, f"is none of {', '.join(PHASES)}")
+    if request.objective not in OBJECTIVES:
+        yield of(("objective",), request.objective, f"is none of {', '.join(OBJECTIVES)}")
+    if request.work.phase not in PHASES:
+        yield of(("work", "phase"), request.work.phase, f"is none of {', '.join(PHASES)}")
     for name in ("batch", "n_microbatches"):
-        if getattr(asked.work, name) < 1:
-            yield of(("work", name), getattr(asked.work, name), "is below one")
+        if getattr(request.work, name) < 1:
+            yield of(("work", name), getattr(request.work, name), "is below one")
     for name in ("weights", "experts", "cache"):
-        known = getattr(asked.formats, name)
+        known = getattr(request.formats, name)
         if known not in FORMATS:
             yield of(("formats", name), known, "is no number format")
-    names = [group.name for group in asked.groups]
-    for t, group in enumerate(asked.groups):
+    names = [group.name for group in request.groups]
+    for t, group in enumerate(request.groups):
         here = ("groups", str(t))
         if names.index(group.name) != t:
             yield of((*here, "name"), group.name, "is named twice")
         if min(group.n_tensor, group.n_expert_parallel, group.n_groups) < 1:
             yield of(here, group.name, "has a degree below one")
         else:
-            yield from (of(here, group.name, fact) for fact in _unshared(asked, group))
+            yield from (of(here, group.name, fact) for fact in _unshared(request, group))
         try:
             Links(group.cluster.fabric)
         except Refused as refused:
             yield of((*here, "cluster", "fabric"), group.cluster.name, refused.fact)
 
 
-def _unshared(asked: StagesRequest, group: StageGroup) -> Iterator[str]:
+def _unshared(request: StagesRequest, group: StageGroup) -> Iterator[str]:
     """What does not go into the devices of a group in equal parts."""
     cut, n_groups = group.n_tensor, group.n_expert_parallel
-    for layer in asked.model.layers:
+    for layer in request.model.layers:
         mixer, ffn = layer.mixer, layer.ffn
         if mixer is not None and mixer.n_heads % cut:
             yield f"{mixer.n_heads} heads do not go into {cut} devices"
@@ -270,30 +274,30 @@ def _unshared(asked: StagesRequest, group: StageGroup) -> Iterator[str]:
             cut % n_groups or ffn.n_experts % n_groups or ffn.d_expert % (cut // n_groups)
         ):
             yield f"experts do not go into {n_groups} groups of {cut} devices"
-    if n_groups > 1 and not any(isinstance(one.ffn, Experts) for one in asked.model.layers):
+    if n_groups > 1 and not any(isinstance(one.ffn, Experts) for one in request.model.layers):
         yield "deals out experts, and there are none"
 
 
-def layer_weights_bytes(layer: LayerClass, group: StageGroup, asked: StagesRequest) -> float:
+def layer_weights_bytes(layer: LayerClass, group: StageGroup, request: StagesRequest) -> float:
     """Of one layer, on one device of a group."""
-    return held.layer_weights_bytes(layer, rank_of(group, asked))
+    return held.layer_weights_bytes(layer, rank_of(group, request))
 
 
-def layer_cache_bytes(layer: LayerClass, group: StageGroup, asked: StagesRequest) -> float:
+def layer_cache_bytes(layer: LayerClass, group: StageGroup, request: StagesRequest) -> float:
     """Of one layer, for all sequences in flight, each at its longest: whole blocks, or states."""
-    work, n_tokens = asked.work, asked.work.n_input_tokens + asked.work.n_output_tokens
-    rank = rank_of(group, asked)
-    each = held.layer_cache_bytes(layer, rank, n_tokens, asked.engine.n_block_tokens)
+    work, n_tokens = request.work, request.work.n_input_tokens + request.work.n_output_tokens
+    rank = rank_of(group, request)
+    each = held.layer_cache_bytes(layer, rank, n_tokens, request.engine.n_block_tokens)
     return work.n_sequences * (each + held.layer_state_bytes(layer, rank))
 
 
-def fixed_bytes(group: StageGroup, asked: StagesRequest) -> float:
+def fixed_bytes(group: StageGroup, request: StagesRequest) -> float:
     """Activations of the largest pass, scores of words, and what is the engine's own."""
-    rank, engine = rank_of(group, asked), asked.engine
-    activations = held.activation_bytes(rank, engine.n_chunk_tokens, float(asked.work.batch))
+    rank, engine = rank_of(group, request), request.engine
+    activations = held.activation_bytes(rank, engine.n_chunk_tokens, float(request.work.batch))
     return activations + engine.workspace_bytes
 
 
-def embedding_bytes(group: StageGroup, asked: StagesRequest) -> float:
+def embedding_bytes(group: StageGroup, request: StagesRequest) -> float:
     """The matrix of words, or the head: in 16 bits."""
-    return held.word_bytes(rank_of(group, asked))
+    return held.word_bytes(rank_of(group, request))

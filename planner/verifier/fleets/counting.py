@@ -71,16 +71,18 @@ def true_replicas(it: Counting, recipes: Sequence[Recipe]) -> Iterator[Replica]:
     """Each replica as its devices make it; names count those of a pool."""
     pool_of_each = {number: pool for pool in it.says.pools for number in pool.replicas}
     numbers: dict[str, int] = {}
-    for i, one in enumerate(it.says.replicas):
+    for i, replica in enumerate(it.says.replicas):
         pool = pool_of_each[i].name
         numbers[pool] = numbers.get(pool, -1) + 1
-        named = replace(one, name=f"{pool}/{numbers[pool]}", model=recipes[one.recipe].model)
+        named = replace(
+            replica, name=f"{pool}/{numbers[pool]}", model=recipes[replica.recipe].model
+        )
         path: Path = ("replicas", str(i))
-        if any(it.stand.is_free(rank.device) is None for rank in one.ranks):
+        if any(it.stand.is_free(rank.device) is None for rank in replica.ranks):
             yield named
             continue
         try:
-            yield it.stand.replica(named, recipes[one.recipe], named.name, it.wrong, path)
+            yield it.stand.replica(named, recipes[replica.recipe], named.name, it.wrong, path)
         except Refused as refused:
             it.wrong.append(refused.at(path))
             yield named
@@ -89,7 +91,7 @@ def true_replicas(it: Counting, recipes: Sequence[Recipe]) -> Iterator[Replica]:
 def true_pool(it: Counting, number: int, recipe: Recipe) -> FleetPool:
     """A pool with the rent of its replicas, and the station that one of them is."""
     pool, deployment = it.says.pools[number], recipe.deployment
-    found = replace(pool, usd_per_hour=pool.n_replicas * deployment.usd_per_hour)
+    true = replace(pool, usd_per_hour=pool.n_replicas * deployment.usd_per_hour)
     try:
         if isinstance(deployment, EngineDeployment):
             ground = _ground(it, pool, recipe, deployment)
@@ -99,8 +101,8 @@ def true_pool(it: Counting, number: int, recipe: Recipe) -> FleetPool:
             station = _account(it, pool, recipe)
     except Refused as refused:
         it.wrong.append(refused.at(("recipes", str(pool.recipe))))
-        return found
-    return replace(found, station=replace(station, name=pool.name))
+        return true
+    return replace(true, station=replace(station, name=pool.name))
 
 
 def _account(it: Counting, pool: FleetPool, recipe: Recipe) -> Station:
@@ -122,8 +124,8 @@ def _account(it: Counting, pool: FleetPool, recipe: Recipe) -> Station:
     upto = timed.context_tokens[-1] if timed else 0.0
     if upto < longest:
         raise Refused(f"has no passes up to {longest} tokens", path=("deployment",), says=upto)
-    asked = layout_request(it.asked, wish, cluster)
-    return layout_station(asked, deployment, upto, ground=standing)
+    request = layout_request(it.asked, wish, cluster)
+    return layout_station(request, deployment, upto, ground=standing)
 
 
 def _is_cut(pool: FleetPool) -> bool:
@@ -149,20 +151,22 @@ def _ground(it: Counting, pool: FleetPool, recipe: Recipe, deployment: EngineDep
     )
 
 
-def true_handover(it: Counting, one: FleetHandover, recipes: Sequence[Recipe]) -> FleetHandover:
+def true_handover(
+    it: Counting, handover: FleetHandover, recipes: Sequence[Recipe]
+) -> FleetHandover:
     """What a cache takes from one pool to another: the connector's word, and the links'."""
     connector = it.says.request.roles.connector
     assert connector is not None
     pools = {pool.name: pool for pool in it.says.pools}
-    ends = [recipes[pools[name].recipe] for name in (one.source, one.target)]
-    ours, model = ends[0].deployment, layers_of(it.wishes[pools[one.source].recipe].model)
+    ends = [recipes[pools[name].recipe] for name in (handover.source, handover.target)]
+    ours, model = ends[0].deployment, layers_of(it.wishes[pools[handover.source].recipe].model)
     theirs = ends[1].deployment
     assert isinstance(ours, EngineDeployment)
     assert isinstance(theirs, EngineDeployment)
     engine = next(t.engine for t in it.asked.tables if t.engine.name == ends[0].engine)
     for fact in unpaired(engine, model, ours, theirs):
-        path = ("handovers", str(it.says.handovers.index(one)), "target")
-        it.wrong.append(Finding(path=path, says=one.target, fact=fact))
+        path = ("handovers", str(it.says.handovers.index(handover)), "target")
+        it.wrong.append(Finding(path=path, says=handover.target, fact=fact))
     block = n_block_tokens(it.asked, ends[0].engine)
     first, last = (
         handed_bytes(model, ours.formats.cache, float(n), block)
@@ -172,7 +176,7 @@ def true_handover(it: Counting, one: FleetHandover, recipes: Sequence[Recipe]) -
     wires = [end.deployment.n_devices * it.stand.own_bytes_per_s(end.kind) for end in ends]
     most = connector.bytes_per_s
     return replace(
-        one,
+        handover,
         sequence_bytes=max(0.0, first - each * block),
         token_bytes=each,
         latency_s=connector.latency_s,
@@ -181,23 +185,23 @@ def true_handover(it: Counting, one: FleetHandover, recipes: Sequence[Recipe]) -
     )
 
 
-def true_class(says: FleetPlan, one: ServedClass, pools: Sequence[FleetPool]) -> ServedClass:
+def true_class(says: FleetPlan, outcome: ServedClass, pools: Sequence[FleetPool]) -> ServedClass:
     """What was asked for a class, and its part of the rents: shared by requests, as they come."""
-    asked = next(it for it in says.request.classes if it.name == one.name)
+    traffic = next(it for it in says.request.classes if it.name == outcome.name)
     sent = sent_per_s(says)
-    limits = {(it.quantity, it.share): it.at_most_s for it in asked.targets}
+    limits = {(it.quantity, it.share): it.at_most_s for it in traffic.targets}
     return replace(
-        one,
-        rate_per_s=asked.rate_per_s,
-        n_input_tokens=asked.lengths.mean_input_tokens,
-        n_output_tokens=asked.lengths.mean_output_tokens,
+        outcome,
+        rate_per_s=traffic.rate_per_s,
+        n_input_tokens=traffic.lengths.mean_input_tokens,
+        n_output_tokens=traffic.lengths.mean_output_tokens,
         percentiles=tuple(
-            replace(it, at_most_s=limits.get((it.quantity, it.share))) for it in one.percentiles
+            replace(it, at_most_s=limits.get((it.quantity, it.share))) for it in outcome.percentiles
         ),
         usd_per_hour=math.fsum(
-            it.usd_per_hour * of_pool[one.name] / (math.fsum(of_pool.values()) or math.inf)
+            it.usd_per_hour * of_pool[outcome.name] / (math.fsum(of_pool.values()) or math.inf)
             for it, of_pool in zip(pools, sent, strict=True)
-            if one.name in of_pool
+            if outcome.name in of_pool
         ),
     )
 
@@ -216,9 +220,9 @@ def true_provenance(says: FleetPlan, stand: Stand) -> tuple[Provenance, ...]:
     served = {one.name for one in says.classes if one.served_fraction > 0.0}
     models = (
         value
-        for one in says.request.classes
-        if one.name in served
-        for it in one.models
+        for traffic in says.request.classes
+        if traffic.name in served
+        for it in traffic.models
         for value in it.provenance
     )
     of_connector = connector.provenance if connector else ()

@@ -59,7 +59,7 @@ def judge_fleet(says: FleetPlan) -> tuple[FleetPlan, list[Finding]]:
         return truth, wrong
     truth, wrong = _served_again(says, truth)
     truth, more = judged_others(
-        says, truth, lambda one: _served_again(one, recounted(one)[0]), is_rate=False
+        says, truth, lambda fleet: _served_again(fleet, recounted(fleet)[0]), is_rate=False
     )
     return truth, with_differences([*wrong, *more], says, truth)
 
@@ -76,14 +76,14 @@ def recounted(says: FleetPlan) -> tuple[FleetPlan, list[Finding]]:
     if wrong:  # of which nothing can be counted
         return says, wrong
     wrong += misrouted(says)
-    asked = _asked(says)
+    request = _asked(says)
     wishes = [_wish(says, pool) for pool in _pool_of_each_recipe(says)]
-    it = Counting(says=says, asked=asked, stand=stand_of(asked), wishes=wishes, wrong=wrong)
+    it = Counting(says=says, asked=request, stand=stand_of(request), wishes=wishes, wrong=wrong)
     wrong += misplaced_devices(says, it.stand)
     truth = _true(it)
     rent, used = truth.certificate.objective, devices_used(says, it.stand)
     by_model = {one.model.name: one for one in wishes}
-    further = further_used(asked, truth.replicas, truth.recipes, it.stand, by_model)
+    further = further_used(request, truth.replicas, truth.recipes, it.stand, by_model)
     wrong += _beyond(says, used, {**further, "rent": rent, "devices": float(sum(used.values()))})
     wrong += _unbelievable(says, rent)
     truth, more = judged_others(says, truth, recounted, is_rate=False)
@@ -130,20 +130,20 @@ def judge_staircase(says: FleetStaircase) -> tuple[FleetStaircase, list[Finding]
     """A staircase, and steps of it that leave gaps, fall, or are below their bounds."""
     wrong: list[Finding] = []
     before: Step | None = None
-    for i, one in enumerate(says.steps):
+    for i, step in enumerate(says.steps):
         path: Path = ("steps", str(i))
         for name, value, least in (
-            ("above_factor", one.above_factor, before.upto_factor if before else 0.0),
-            ("upto_factor", one.upto_factor, one.above_factor),
-            ("usd_per_hour", one.usd_per_hour, before.usd_per_hour if before else 0.0),
-            ("usd_per_hour", one.usd_per_hour, one.bound_usd_per_hour),
+            ("above_factor", step.above_factor, before.upto_factor if before else 0.0),
+            ("upto_factor", step.upto_factor, step.above_factor),
+            ("usd_per_hour", step.usd_per_hour, before.usd_per_hour if before else 0.0),
+            ("usd_per_hour", step.usd_per_hour, step.bound_usd_per_hour),
         ):
             if value < least * (1 - TOLERANCE):
                 wrong.append(Finding(path=(*path, name), says=value, fact=f"is below {least!r}"))
-        if before and not math.isclose(one.above_factor, before.upto_factor, rel_tol=SEAM):
+        if before and not math.isclose(step.above_factor, before.upto_factor, rel_tol=SEAM):
             fact = f"is not where the step before it ends, {before.upto_factor!r}"
-            wrong.append(Finding(path=(*path, "above_factor"), says=one.above_factor, fact=fact))
-        before = one
+            wrong.append(Finding(path=(*path, "above_factor"), says=step.above_factor, fact=fact))
+        before = step
     return says, wrong
 
 
@@ -163,8 +163,8 @@ def _asked(says: FleetPlan) -> PlacementRequest:
 
 
 def _batches(says: FleetPlan) -> Iterator[int]:
-    for one in says.recipes:
-        it = one.deployment
+    for recipe in says.recipes:
+        it = recipe.deployment
         if isinstance(it, Deployment):
             yield it.decode.batch
         elif not isinstance(it, PhaseDeployment):
@@ -198,8 +198,8 @@ def _beyond(
         if totals[name] > limit * (1 + TOLERANCE):
             fact = f"have {name} {totals[name]!r}, which exceeds {limit!r}"
             yield Finding(path=("pools",), says=len(says.pools), fact=fact)
-    for i, one in enumerate(says.recipes):
-        n_devices, most_each = one.deployment.n_devices, says.request.most_devices
+    for i, recipe in enumerate(says.recipes):
+        n_devices, most_each = recipe.deployment.n_devices, says.request.most_devices
         if most_each is not None and n_devices > most_each:
             fact = f"are more than the {most_each} devices that a replica may have"
             yield Finding(path=("recipes", str(i)), says=n_devices, fact=fact)
@@ -213,24 +213,24 @@ def _unbelievable(says: FleetPlan, rent: float) -> Iterator[Finding]:
         yield Finding(path=("fluid_usd_per_hour",), says=fluid, fact=fact)
     if most is not None and most < 1.0 - TOLERANCE:
         yield Finding(path=("most_factor",), says=most, fact="is less than what is served")
-    for i, (one, asked) in enumerate(zip(says.classes, says.request.classes, strict=True)):
-        if not 0.0 <= one.served_fraction <= 1.0:
+    for i, (outcome, traffic) in enumerate(zip(says.classes, says.request.classes, strict=True)):
+        if not 0.0 <= outcome.served_fraction <= 1.0:
             path: Path = ("classes", str(i), "served_fraction")
-            yield Finding(path=path, says=one.served_fraction, fact="is no share")
-        if one.served_fraction > 0.0:
-            yield from _left_out(one, asked, ("classes", str(i)))
+            yield Finding(path=path, says=outcome.served_fraction, fact="is no share")
+        if outcome.served_fraction > 0.0:
+            yield from _left_out(outcome, traffic, ("classes", str(i)))
 
 
-def _left_out(one: ServedClass, asked: TrafficClass, path: Path) -> Iterator[Finding]:
+def _left_out(outcome: ServedClass, traffic: TrafficClass, path: Path) -> Iterator[Finding]:
     """Of a class that is served, targets and usual percentiles that are not said once."""
-    told = [(it.quantity, it.share) for it in one.percentiles]
-    names = {(it.quantity, it.share): it.name for it in asked.targets}
+    told = [(it.quantity, it.share) for it in outcome.percentiles]
+    names = {(it.quantity, it.share): it.name for it in traffic.targets}
     for quantity, share in dict.fromkeys([*names, *product((TTFT, TPOT), USUAL)]):
         if told.count((quantity, share)) != 1:
             name = names.get((quantity, share), f"{quantity} of {share:.0%}")
             fact = f"hold {name} {told.count((quantity, share))} times, and not once"
             yield Finding(path=(*path, "percentiles"), says=len(told), fact=fact)
-    goal, wanted = one.goodput, asked.goodput
+    goal, wanted = outcome.goodput, traffic.goodput
     if (wanted is None) != (goal is None):
         fact = "is told just if it is asked for"
         yield Finding(path=(*path, "goodput"), says=None, fact=fact)

@@ -20,16 +20,16 @@ def misrouted(plan: FleetPlan) -> Iterator[Finding]:
     yield from _uncovered(plan)
     yield from _missent(plan)
     yield from _handed(plan)
-    for i, one in enumerate(plan.pools):
+    for i, pool in enumerate(plan.pools):
         path: Path = ("pools", str(i))
-        most = one.replica_rate_per_s * one.n_replicas
-        if one.rate_per_s > most * (1 + CLOSE):
+        most = pool.replica_rate_per_s * pool.n_replicas
+        if pool.rate_per_s > most * (1 + CLOSE):
             fact = f"is more than the {most!r} that its replicas serve"
-            yield Finding(path=(*path, "rate_per_s"), says=one.rate_per_s, fact=fact)
-        model = plan.recipes[one.recipe].model
-        for name in one.classes:
-            asked = next(each for each in plan.request.classes if each.name == name)
-            if model not in [each.name for each in asked.models]:
+            yield Finding(path=(*path, "rate_per_s"), says=pool.rate_per_s, fact=fact)
+        model = plan.recipes[pool.recipe].model
+        for name in pool.classes:
+            traffic = next(each for each in plan.request.classes if each.name == name)
+            if model not in [each.name for each in traffic.models]:
                 fact = f"may not be served by {model}"
                 yield Finding(path=(*path, "classes"), says=name, fact=fact)
 
@@ -41,19 +41,19 @@ def entries(plan: FleetPlan) -> list[tuple[int, FleetPool]]:
 
 def _uncovered(plan: FleetPlan) -> Iterator[Finding]:
     """Of a class that is served, prompts of some length that go to no pool, or to less than one."""
-    for i, one in enumerate(plan.classes):
-        mine = [pool for _, pool in entries(plan) if one.name in pool.classes]
+    for i, outcome in enumerate(plan.classes):
+        mine = [pool for _, pool in entries(plan) if outcome.name in pool.classes]
         path: Path = ("classes", str(i))
-        if one.served_fraction <= 0.0:
+        if outcome.served_fraction <= 0.0:
             if mine:
-                fact, says = "is nothing, and pools serve it", one.served_fraction
+                fact, says = "is nothing, and pools serve it", outcome.served_fraction
                 yield Finding(path=(*path, "served_fraction"), says=says, fact=fact)
             continue
         for above, upto in _intervals(mine):
-            shares = _shares(mine, one.name, above, upto)
+            shares = _shares(mine, outcome.name, above, upto)
             if shares < 1.0 - CLOSE:
                 fact = f"has pools for {shares:g} of its prompts of {above:g} to {upto:g} tokens"
-                yield Finding(path=(*path, "name"), says=one.name, fact=fact)
+                yield Finding(path=(*path, "name"), says=outcome.name, fact=fact)
 
 
 def _intervals(pools: Sequence[FleetPool]) -> list[tuple[float, float]]:
@@ -78,35 +78,37 @@ def _takes(pool: FleetPool, above: float, upto: float) -> bool:
 
 def _missent(plan: FleetPlan) -> Iterator[Finding]:
     """Pools that get more or fewer requests than their shares of all that come."""
-    for i, (one, sent) in enumerate(zip(plan.pools, sent_per_s(plan), strict=True)):
+    for i, (pool, sent) in enumerate(zip(plan.pools, sent_per_s(plan), strict=True)):
         path: Path = ("pools", str(i))
-        comes, is_entry = math.fsum(sent.values()), plan.recipes[one.recipe].role != DECODE
-        if is_entry and not 0.0 < one.share <= 1.0 + CLOSE:
-            yield Finding(path=(*path, "share"), says=one.share, fact="is no share of requests")
-        if not _are_parts(one):
-            yield Finding(path=(*path, "parts"), says=one.parts, fact="are no parts of its classes")
-        if not math.isclose(one.rate_per_s, comes, rel_tol=CLOSE):
+        comes, is_entry = math.fsum(sent.values()), plan.recipes[pool.recipe].role != DECODE
+        if is_entry and not 0.0 < pool.share <= 1.0 + CLOSE:
+            yield Finding(path=(*path, "share"), says=pool.share, fact="is no share of requests")
+        if not _are_parts(pool):
+            yield Finding(
+                path=(*path, "parts"), says=pool.parts, fact="are no parts of its classes"
+            )
+        if not math.isclose(pool.rate_per_s, comes, rel_tol=CLOSE):
             fact = f"is not its share of what comes, {comes!r}"
-            yield Finding(path=(*path, "rate_per_s"), says=one.rate_per_s, fact=fact)
-        share = math.fsum(part * plan.pools[k].share for k, part in _parts(plan, one.name))
-        if not is_entry and not math.isclose(one.share, share, rel_tol=CLOSE):
+            yield Finding(path=(*path, "rate_per_s"), says=pool.rate_per_s, fact=fact)
+        share = math.fsum(part * plan.pools[k].share for k, part in _parts(plan, pool.name))
+        if not is_entry and not math.isclose(pool.share, share, rel_tol=CLOSE):
             fact = f"is not what is handed over to it, {share!r}"
-            yield Finding(path=(*path, "share"), says=one.share, fact=fact)
+            yield Finding(path=(*path, "share"), says=pool.share, fact=fact)
 
 
-def _are_parts(one: FleetPool) -> bool:
+def _are_parts(pool: FleetPool) -> bool:
     """Whether a pool gets all of its classes, or of each of them some."""
-    is_part = [0.0 < it <= 1.0 for it in one.parts]
-    return not is_part or (len(is_part) == len(one.classes) and all(is_part))
+    is_part = [0.0 < it <= 1.0 for it in pool.parts]
+    return not is_part or (len(is_part) == len(pool.classes) and all(is_part))
 
 
 def _parts(plan: FleetPlan, target: str) -> Iterator[tuple[int, float]]:
     """Pools that hand over to a pool, and which part of what they read."""
     numbers = {one.name: i for i, one in enumerate(plan.pools)}
-    for one in plan.handovers:
-        if one.target == target:
-            source = numbers[one.source]
-            yield source, one.requests_per_s / (plan.pools[source].rate_per_s or math.inf)
+    for handover in plan.handovers:
+        if handover.target == target:
+            source = numbers[handover.source]
+            yield source, handover.requests_per_s / (plan.pools[source].rate_per_s or math.inf)
 
 
 def sent_per_s(plan: FleetPlan) -> list[dict[str, float]]:
@@ -125,14 +127,14 @@ def _first_sent(
     plan: FleetPlan, number: int, first: Sequence[FleetPool]
 ) -> Iterator[tuple[str, float]]:
     """What comes to a pool of each class before any other pool has it."""
-    one, classes = plan.pools[number], {it.name: it for it in plan.request.classes}
+    pool, classes = plan.pools[number], {it.name: it for it in plan.request.classes}
     served = {it.name: it.rate_per_s * it.served_fraction for it in plan.classes}
-    for name in one.classes:
+    for name in pool.classes:
         mine = [it for it in first if name in it.classes]
         rates = []
         for above, upto in _intervals(mine):
-            if _takes(one, above, upto):
-                share = one.share_of(name) / (_shares(mine, name, above, upto) or math.inf)
+            if _takes(pool, above, upto):
+                share = pool.share_of(name) / (_shares(mine, name, above, upto) or math.inf)
                 rates.append(share * served[name] * _share_between(classes[name], above, upto))
         yield name, math.fsum(rates)
 
@@ -153,18 +155,18 @@ def _handed(plan: FleetPlan) -> Iterator[Finding]:
     numbers = {one.name: i for i, one in enumerate(plan.pools)}
     out: dict[str, list[float]] = {}
     into: dict[str, list[float]] = {}
-    for i, one in enumerate(plan.handovers):
-        out.setdefault(one.source, []).append(one.requests_per_s)
-        into.setdefault(one.target, []).append(one.requests_per_s)
-        ends = plan.pools[numbers[one.source]], plan.pools[numbers[one.target]]
+    for i, handover in enumerate(plan.handovers):
+        out.setdefault(handover.source, []).append(handover.requests_per_s)
+        into.setdefault(handover.target, []).append(handover.requests_per_s)
+        ends = plan.pools[numbers[handover.source]], plan.pools[numbers[handover.target]]
         ours, theirs = (plan.recipes[it.recipe] for it in ends)
         path: Path = ("handovers", str(i), "target")
         if theirs.role != DECODE:
-            yield Finding(path=path, says=one.target, fact="does not decode only")
+            yield Finding(path=path, says=handover.target, fact="does not decode only")
         if _requests(ends[0]) != _requests(ends[1]):
-            yield Finding(path=path, says=one.target, fact="is for other requests")
+            yield Finding(path=path, says=handover.target, fact="is for other requests")
         if (ours.model, ours.engine) != (theirs.model, theirs.engine):
-            yield Finding(path=path, says=one.target, fact="runs another model, or engine")
+            yield Finding(path=path, says=handover.target, fact="runs another model, or engine")
     yield from _unbalanced(plan, out, "hands over")
     yield from _unbalanced(plan, into, "gets caches of")
 
@@ -176,19 +178,19 @@ def _requests(pool: FleetPool) -> tuple[frozenset[str], float, float]:
 def _unbalanced(
     plan: FleetPlan, rates: Mapping[str, Sequence[float]], does: str
 ) -> Iterator[Finding]:
-    for i, one in enumerate(plan.pools):
-        is_end = one.name in rates or (
-            does != "hands over" and plan.recipes[one.recipe].role == DECODE
+    for i, pool in enumerate(plan.pools):
+        is_end = pool.name in rates or (
+            does != "hands over" and plan.recipes[pool.recipe].role == DECODE
         )
-        moved = math.fsum(rates.get(one.name, ()))
-        if is_end and not math.isclose(one.rate_per_s, moved, rel_tol=CLOSE):
+        moved = math.fsum(rates.get(pool.name, ()))
+        if is_end and not math.isclose(pool.rate_per_s, moved, rel_tol=CLOSE):
             fact = f"is not what it {does}, {moved!r}"
-            yield Finding(path=("pools", str(i), "rate_per_s"), says=one.rate_per_s, fact=fact)
+            yield Finding(path=("pools", str(i), "rate_per_s"), says=pool.rate_per_s, fact=fact)
 
 
-def _share_between(one: TrafficClass, above: float, upto: float) -> float:
+def _share_between(traffic: TrafficClass, above: float, upto: float) -> float:
     """Share of a class's requests whose prompts are above one length, up to another."""
-    longest = one.lengths.most_input_tokens
-    cells = one.lengths.cells(cuts=[cut for cut in (above, upto) if 0.0 < cut < longest])
+    longest = traffic.lengths.most_input_tokens
+    cells = traffic.lengths.cells(cuts=[cut for cut in (above, upto) if 0.0 < cut < longest])
     both = zip(cells.weight, cells.n_input, strict=True)
     return math.fsum(weight for weight, n_input in both if above < n_input <= upto)

@@ -72,7 +72,7 @@ def counted_station(says: Station, ground: Ground) -> tuple[Station, list[Findin
     ground = replace(ground, n_longest_tokens=_timed_upto(says))
     fixed, each = _cached(ground)
     received_s = engine.request_s + ground.n_past_tokens * engine.request_token_s
-    found = replace(
+    station = replace(
         says,
         role=role,
         n_ranks=ground.rank.n_data,
@@ -97,7 +97,7 @@ def counted_station(says: Station, ground: Ground) -> tuple[Station, list[Findin
         decode=None if says.decode is None else _decode(says.decode, ground),
         reading=None if says.reading is None else _reading(says.reading, ground),
     )
-    return found, wrong
+    return station, wrong
 
 
 def _timed_upto(says: Station) -> float:

@@ -43,16 +43,18 @@ def with_outcome(plan: FleetPlan, outcome: FleetOutcome) -> FleetPlan:
     return replace(
         plan,
         classes=tuple(
-            _with_outcome(one, asked[one.name], had[one.name]) if one.name in had else one
-            for one in plan.classes
+            _with_outcome(outcome, asked[outcome.name], had[outcome.name])
+            if outcome.name in had
+            else outcome
+            for outcome in plan.classes
         ),
         pools=tuple(
             replace(
-                one,
-                utilisation=used[one.name].value,
-                utilisation_half_width=_told(used[one.name].half_width),
+                pool,
+                utilisation=used[pool.name].value,
+                utilisation_half_width=_told(used[pool.name].half_width),
             )
-            for one in plan.pools
+            for pool in plan.pools
         ),
         simulated=outcome.simulated,
     )
@@ -64,17 +66,17 @@ def missed_elsewhere(plan: FleetPlan) -> Iterator[Finding]:
     Both runs are known within an interval each; beyond the two together it is no accident.
     """
     outcome = _tried(plan, plan.request.options.seed + 1)
-    for i, one in enumerate(plan.classes):
-        if one.served_fraction <= 0.0:
+    for i, says_class in enumerate(plan.classes):
+        if says_class.served_fraction <= 0.0:
             continue
-        had = outcome.of(one.name)
-        for j, it in enumerate(one.percentiles):
+        had = outcome.of(says_class.name)
+        for j, it in enumerate(says_class.percentiles):
             again = had.of(it.quantity).percentiles_s[it.share]
             room = _width(it.half_width_s) + _width(again.half_width)
             if it.at_most_s is not None and it.is_met and again.value > it.at_most_s + room:
                 path: Path = ("classes", str(i), "percentiles", str(j), "simulated_s")
                 yield _elsewhere(path, it.simulated_s, again, f"above {it.at_most_s!r}")
-        goal = one.goodput
+        goal = says_class.goodput
         if goal is not None and had.goodput is not None and goal.is_met:
             room = _width(goal.half_width) + _width(had.goodput.half_width)
             if had.goodput.value < goal.asked - room:
@@ -97,25 +99,25 @@ def _told(value: float) -> float:
     return math.inf if math.isnan(value) else value
 
 
-def _with_outcome(one: ServedClass, asked: TrafficClass, had: ClassOutcome) -> ServedClass:
+def _with_outcome(outcome: ServedClass, traffic: TrafficClass, had: ClassOutcome) -> ServedClass:
     """A class with its targets, then the usual percentiles, and its goodput if one is asked for."""
     goal, got = None, had.goodput
-    if asked.goodput is not None and got is not None:
+    if traffic.goodput is not None and got is not None:
         value, half = _told(got.value), _told(got.half_width)
-        goal = Goodput(asked=asked.goodput.share, simulated=value, half_width=half)
-    limits = {(it.quantity, it.share): it.at_most_s for it in asked.targets}
+        goal = Goodput(asked=traffic.goodput.share, simulated=value, half_width=half)
+    limits = {(it.quantity, it.share): it.at_most_s for it in traffic.targets}
     return replace(
-        one,
+        outcome,
         percentiles=tuple(
             Percentile(
                 quantity=quantity,
                 share=share,
                 at_most_s=limits.get((quantity, share)),
-                simulated_s=_told(found.value),
-                half_width_s=_told(found.half_width),
+                simulated_s=_told(estimate.value),
+                half_width_s=_told(estimate.half_width),
             )
             for quantity, share in dict.fromkeys([*limits, *product((TTFT, TPOT), USUAL)])
-            for found in [had.of(quantity).percentiles_s[share]]
+            for estimate in [had.of(quantity).percentiles_s[share]]
         ),
         curve_s=(_curve(had, TTFT), _curve(had, TPOT)),
         goodput=goal,
@@ -150,12 +152,14 @@ def _groups(plan: FleetPlan) -> Iterator[list[TrafficClass]]:
     Nor do their ways: so what becomes of all is what becomes of each.
     """
     alike: dict[str, list[TrafficClass]] = {}
-    for one in _served(plan):
-        mine = [pool for pool in plan.pools if one.name in pool.classes]
-        pools = [(pool.name, pool.share_of(one.name)) for pool in mine]
-        is_random = one.arrivals.pattern == POISSON
-        key = repr((replace(one, name="", rate_per_s=1.0), pools)) if is_random else one.name
-        alike.setdefault(key, []).append(one)
+    for traffic in _served(plan):
+        mine = [pool for pool in plan.pools if traffic.name in pool.classes]
+        pools = [(pool.name, pool.share_of(traffic.name)) for pool in mine]
+        is_random = traffic.arrivals.pattern == POISSON
+        key = (
+            repr((replace(traffic, name="", rate_per_s=1.0), pools)) if is_random else traffic.name
+        )
+        alike.setdefault(key, []).append(traffic)
     yield from alike.values()
 
 
@@ -168,16 +172,16 @@ def _served(plan: FleetPlan) -> list[TrafficClass]:
     share = {one.name: one.served_fraction for one in plan.classes}
     names = {name for pool in plan.pools for name in pool.classes}
     return [
-        replace(one, rate_per_s=one.rate_per_s * share[one.name])
-        for one in plan.request.classes
-        if one.name in names
+        replace(traffic, rate_per_s=traffic.rate_per_s * share[traffic.name])
+        for traffic in plan.request.classes
+        if traffic.name in names
     ]
 
 
 def _load(plan: FleetPlan, some: Sequence[TrafficClass]) -> ClassLoad:
     """Classes that are alike and their ways; those of the same prompts stand together."""
-    one = replace(some[0], rate_per_s=math.fsum(it.rate_per_s for it in some))
-    mine = [pool for pool in plan.pools if one.name in pool.classes]
+    traffic = replace(some[0], rate_per_s=math.fsum(it.rate_per_s for it in some))
+    mine = [pool for pool in plan.pools if traffic.name in pool.classes]
     parts = dict.fromkeys((pool.classes, pool.above_tokens, pool.upto_tokens) for pool in mine)
     routes = [
         route
@@ -185,10 +189,12 @@ def _load(plan: FleetPlan, some: Sequence[TrafficClass]) -> ClassLoad:
         for route in _routes(
             plan,
             [it for it in mine if (it.classes, it.above_tokens, it.upto_tokens) == part],
-            one.name,
+            traffic.name,
         )
     ]
-    return ClassLoad(name=one.name, source=one, routes=tuple(routes), goodput=one.goodput)
+    return ClassLoad(
+        name=traffic.name, source=traffic, routes=tuple(routes), goodput=traffic.goodput
+    )
 
 
 def _routes(plan: FleetPlan, pools: list[FleetPool], name: str) -> Iterator[Route]:
@@ -197,14 +203,14 @@ def _routes(plan: FleetPlan, pools: list[FleetPool], name: str) -> Iterator[Rout
         if plan.recipes[pool.recipe].role not in (PREFILL, DECODE):
             yield from_fields(Route, pool, pool=pool.name, then=None, share=pool.share_of(name))
     of = {pool.name: pool for pool in pools}
-    for one in plan.handovers:
-        if one.source in of:
-            pool = of[one.source]
+    for handover in plan.handovers:
+        if handover.source in of:
+            pool = of[handover.source]
             yield from_fields(
                 Route,
                 pool,
-                pool=one.source,
-                then=one.target,
-                handover=from_fields(Handover, one),
-                share=pool.share_of(name) * one.requests_per_s / pool.rate_per_s,
+                pool=handover.source,
+                then=handover.target,
+                handover=from_fields(Handover, handover),
+                share=pool.share_of(name) * handover.requests_per_s / pool.rate_per_s,
             )

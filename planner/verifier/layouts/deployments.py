@@ -101,12 +101,12 @@ def layout_deployment(
     formats = (chosen.weights_format, chosen.kv_format)
     rests = resting(request.model, request.cluster, mesh, formats, chosen)
     both = _phases(request, chosen, rests)
-    found = _assembled(request, chosen, record, rests, both)
-    wrong = [*unoffered(request, chosen, request.prefill_batches), *unfit(found.memory)]
-    wrong += _unserved(request, mesh, found)
+    deployment = _assembled(request, chosen, record, rests, both)
+    wrong = [*unoffered(request, chosen, request.prefill_batches), *unfit(deployment.memory)]
+    wrong += _unserved(request, mesh, deployment)
     wrong += undivided(request, both.decode.layout)
-    wrong += unasked_layouts(request, {"prefill": found.prefill, "decode": found.decode})
-    return found, wrong
+    wrong += unasked_layouts(request, {"prefill": deployment.prefill, "decode": deployment.decode})
+    return deployment, wrong
 
 
 def ground_mesh(request: Request, says: Mesh, ground: Ground | None) -> tuple[ScalarMesh, Mesh]:
@@ -180,12 +180,12 @@ def drafted(
     tokens: Tokens,
 ) -> Drafted:
     """The draft on the devices of its target, one token of each sequence at a time."""
-    asked = request.speculation
-    if asked is None:
+    speculation = request.speculation
+    if speculation is None:
         raise Refused("was not offered", path=("n_drafted",), says=plan.n_drafted)
-    if plan.n_drafted not in asked.lookaheads:
+    if plan.n_drafted not in speculation.lookaheads:
         raise Refused("is none of what was offered", path=("n_drafted",), says=plan.n_drafted)
-    draft = asked.draft
+    draft = speculation.draft
     has_format = chosen.weights_format in draft.published_weights
     weights = chosen.weights_format if has_format else draft.published_weights[0]
     rests = resting(draft, request.cluster, mesh, (weights, draft.kv_format), plan)
@@ -197,13 +197,13 @@ def drafted(
     )
     # the target scores what was drafted and, in the usual convention, one position more, each
     # of which is reached if all before it were accepted
-    n_scored = plan.n_drafted + (asked.convention == "usual")
-    n_yielded = sum(asked.acceptance**n for n in range(n_scored))
+    n_scored = plan.n_drafted + (speculation.convention == "usual")
+    n_yielded = sum(speculation.acceptance**n for n in range(n_scored))
     return Drafted(
         pass_=counted(rests, way, tokens, planned_over_predicted(request, "decode")),
         n_scored=n_scored,
         n_yielded=n_yielded,
-        speculation=asked,
+        speculation=speculation,
     )
 
 
@@ -227,7 +227,7 @@ def _assembled(
         n_output_tokens=workload.n_output_tokens,
         demand_tokens_per_s=demand,
     )
-    found = from_fields(
+    deployment = from_fields(
         Deployment,
         chosen,
         mesh=mesh,
@@ -246,7 +246,7 @@ def _assembled(
         copied_axes=axes_text(rests.data, rests.mesh),
         sliced_axes=axes_text(rests.sliced, rests.mesh),
     )
-    return replace(found, further=further_of(limits_of(request.targets), found, device))
+    return replace(deployment, further=further_of(limits_of(request.targets), deployment, device))
 
 
 def _memory(request: Request, both: _Both) -> Memory:
@@ -293,32 +293,32 @@ def _draft_plan(draft: Drafted, n_drafted: int) -> DraftPlan:
     )
 
 
-def unfit(found: Memory) -> Iterator[Finding]:
+def unfit(memory: Memory) -> Iterator[Finding]:
     """A peak beyond the memory."""
-    if found.used_bytes > found.capacity_bytes * (1 + TOLERANCE):
-        fact = f"is less than the {found.used_bytes!r} that are needed in {found.fullest}"
-        yield Finding(path=("memory", "capacity_bytes"), says=found.capacity_bytes, fact=fact)
+    if memory.used_bytes > memory.capacity_bytes * (1 + TOLERANCE):
+        fact = f"is less than the {memory.used_bytes!r} that are needed in {memory.fullest}"
+        yield Finding(path=("memory", "capacity_bytes"), says=memory.capacity_bytes, fact=fact)
 
 
-def _unserved(request: Request, mesh: ScalarMesh, found: Deployment) -> Iterator[Finding]:
+def _unserved(request: Request, mesh: ScalarMesh, deployment: Deployment) -> Iterator[Finding]:
     """Replicas that have no place of their own, or serve less than is asked for."""
-    if found.n_replicas < 1:
-        yield Finding(path=("n_replicas",), says=found.n_replicas, fact="are no replicas")
+    if deployment.n_replicas < 1:
+        yield Finding(path=("n_replicas",), says=deployment.n_replicas, fact="are no replicas")
         return
-    if found.n_replicas > 1:
-        room = places(request.cluster.fabric, mesh)[: found.n_replicas]
+    if deployment.n_replicas > 1:
+        room = places(request.cluster.fabric, mesh)[: deployment.n_replicas]
         taken = [device for place in room for device in place]
         each = prod(mesh.axes) * mesh.n_stages
-        if not len(taken) == len({*taken}) == found.n_replicas * each:
+        if not len(taken) == len({*taken}) == deployment.n_replicas * each:
             fact = f"have {len(room)} places"
-            yield Finding(path=("n_replicas",), says=found.n_replicas, fact=fact)
-    asked = request.targets.n_replicas
-    if asked is not None and found.n_replicas != asked:
-        yield Finding(path=("n_replicas",), says=found.n_replicas, fact=f"are not {asked}")
-    demand, served = found.demand_tokens_per_s, found.output_tokens_per_s
+            yield Finding(path=("n_replicas",), says=deployment.n_replicas, fact=fact)
+    least = request.targets.n_replicas
+    if least is not None and deployment.n_replicas != least:
+        yield Finding(path=("n_replicas",), says=deployment.n_replicas, fact=f"are not {least}")
+    demand, served = deployment.demand_tokens_per_s, deployment.output_tokens_per_s
     if demand is not None and served * request.targets.max_utilisation < demand * (1 - TOLERANCE):
         fact = f"serve {served!r} of {demand!r} token/s"
-        yield Finding(path=("n_replicas",), says=found.n_replicas, fact=fact)
+        yield Finding(path=("n_replicas",), says=deployment.n_replicas, fact=fact)
 
 
 def unasked_layouts(
@@ -329,10 +329,10 @@ def unasked_layouts(
     Args:
         at: of the phase, where it is the only one.
     """
-    for phase, asked in request.targets.layouts.fixed().items():
+    for phase, layout in request.targets.layouts.fixed().items():
         plan = phases.get(phase)
-        if plan is not None and not asked.is_met(plan.layout, plan.attention, plan.n_microbatches):
-            fact = f"is not `{asked.text}`, which was asked for"
+        if plan is not None and not layout.is_met(plan.layout, plan.attention, plan.n_microbatches):
+            fact = f"is not `{layout.text}`, which was asked for"
             yield Finding(path=(*(at or (phase,)), "layout"), says=plan.layout, fact=fact)
 
 
@@ -345,7 +345,7 @@ def undivided(request: Request, layout: Layout) -> Iterator[Finding]:
         "data": n_copies,
         **({"expert": expert_ways(layout)} if layout.model.moe else {}),
     }
-    for name, asked in request.targets.degrees.fixed().items():
-        if degrees.get(name) != asked:
-            fact = f"has a {name} degree of {degrees.get(name, 1)}, not {asked}"
+    for name, degree in request.targets.degrees.fixed().items():
+        if degrees.get(name) != degree:
+            fact = f"has a {name} degree of {degrees.get(name, 1)}, not {degree}"
             yield Finding(path=("storage",), says=storage_of(layout.stored, mesh), fact=fact)

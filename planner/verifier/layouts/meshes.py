@@ -160,15 +160,15 @@ def _in_nodes(
     fabric: NodesFabric, chosen: Mesh, handing: Handing | None
 ) -> tuple[ScalarMesh, Mesh]:
     """Devices of one node, or of several whole ones; counted off along two axes, or one."""
-    found = [
+    meshes = [
         _of_nodes(fabric, (t, m, chosen.n_stages), first, handing)
         for t, m, first in _readings(chosen.axes)
         if _fits_nodes(fabric, (t, m, chosen.n_stages), first)
     ]
-    if not found:
+    if not meshes:
         fact = f"has no room in {fabric.n_nodes} nodes of {fabric.n_devices_per_node} devices"
         raise Refused(fact, path=("axes",), says=(*chosen.axes, chosen.n_stages))
-    return next((one for one in found if one[1].label == chosen.label), found[0])
+    return next((one for one in meshes if one[1].label == chosen.label), meshes[0])
 
 
 def _readings(axes: Shape) -> list[tuple[int, int, int]]:
@@ -248,10 +248,10 @@ def _words(mesh: ScalarMesh, n_nodes: int) -> str:
 def _linked(fabric: LinkedFabric, chosen: Mesh) -> tuple[ScalarMesh, Mesh]:
     """The widest group of 1, 2, 4, … devices that the links connect."""
     size = prod(chosen.axes)
-    found = widest_group(fabric, size) if chosen.axes == (size, 1, 1) else None
-    if found is None or chosen.n_stages != 1:
+    link = widest_group(fabric, size) if chosen.axes == (size, 1, 1) else None
+    if link is None or chosen.n_stages != 1:
         raise Refused("is no group that the links connect", path=("axes",), says=chosen.axes)
-    width, wait = found
+    width, wait = link
     mesh = ScalarMesh(
         axes=(size, 1, 1),
         wraps=(False, False, False),

@@ -21,10 +21,10 @@ def mask_of(text: str, mesh: ScalarMesh) -> int:
     Raises:
         Refused: it is no list of axes of more than one device, in their order.
     """
-    found = sum(1 << LETTERS.index(letter) for letter in LETTERS if letter in text)
-    if text != axes_text(found, mesh):
+    mask = sum(1 << LETTERS.index(letter) for letter in LETTERS if letter in text)
+    if text != axes_text(mask, mesh):
         raise Refused("names no axes of the mesh in their order", says=text)
-    return found
+    return mask
 
 
 def axes_text(mask: int, mesh: ScalarMesh) -> str:

@@ -64,7 +64,7 @@ def phase_deployment(
         tokens, planned = tokens_of(request.workload), planned_over_predicted(request, role)
         pass_ = counted(rests, way, tokens[role], planned)
     device, workload = request.cluster.device, request.workload
-    found = from_fields(
+    phase = from_fields(
         PhaseDeployment,
         chosen,
         role=role,
@@ -79,13 +79,13 @@ def phase_deployment(
         copied_axes=axes_text(rests.data, rests.mesh),
         sliced_axes=axes_text(rests.sliced, rests.mesh),
     )
-    found = replace(found, further=further_of(limits_of(request.targets), found, device))
+    phase = replace(phase, further=further_of(limits_of(request.targets), phase, device))
     wrong = [*unoffered(request, chosen, request.prefill_batches_apart, ("phase",))]
-    wrong += unfit(found.memory)
+    wrong += unfit(phase.memory)
     wrong += undivided(request, pass_.layout)
-    wrong += unasked_layouts(request, {role: found.phase}, ("phase",))
-    wrong += _broken_targets(request, found)
-    return found, wrong
+    wrong += unasked_layouts(request, {role: phase.phase}, ("phase",))
+    wrong += _broken_targets(request, phase)
+    return phase, wrong
 
 
 def _memory(request: Request, role: str, pass_: Counted) -> Memory:
@@ -115,14 +115,14 @@ def _handed_bytes(request: Request, rests: Resting) -> float:
     return held_bytes(layout, batch=1, n_new_tokens=n_input, n_cached_tokens=n_input).kv_bytes
 
 
-def _broken_targets(request: Request, found: PhaseDeployment) -> Iterator[Finding]:
+def _broken_targets(request: Request, phase: PhaseDeployment) -> Iterator[Finding]:
     """Targets of the phase that do not hold by the recount."""
     limits = limits_of(request.targets)
-    for name in OWN_TARGETS[found.role]:
+    for name in OWN_TARGETS[phase.role]:
         measure, limit = MEASURES[name], limits.get(name)
         if limit is None:
             continue
-        value = measure.of(found)
+        value = measure.of(phase)
         if not measure.is_kept(value, limit, TOLERANCE):
             fact = f"has {name} {value!r}, beyond {limit!r}"
-            yield Finding(path=(), says=found.summary, fact=fact)
+            yield Finding(path=(), says=phase.summary, fact=fact)

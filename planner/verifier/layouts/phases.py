@@ -183,8 +183,8 @@ def planned_over_predicted(request: Request, phase: str) -> float:
     device, share = request.cluster.device, request.confidence
     error = roofline_deviation(device, kind, quantity)
     if share is None:
-        found = [it for it in judged_on("roofline", device.name, kind) if it.quantity == quantity]
-        return max([1.0, *(1 / (1 + it.bias_fraction) for it in found)])
+        errors = [it for it in judged_on("roofline", device.name, kind) if it.quantity == quantity]
+        return max([1.0, *(1 / (1 + it.bias_fraction) for it in errors)])
     if share <= 0.5:
         return 1.0
     if error is None:

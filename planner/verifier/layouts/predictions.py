@@ -58,11 +58,11 @@ def layout_prediction(plan: AnyPlan) -> LayoutPrediction:
     mesh, _ = ground_mesh(request, deployment.mesh, Ground())
     formats = (deployment.weights_format, deployment.kv_format)
     rests = resting(request.model, request.cluster, mesh, formats, deployment.choice)
-    found = {}
+    traffic = {}
     for name, way in (("prefill", deployment.prefill), ("decode", deployment.decode)):
         tokens = tokens_of(request.workload)[name]
         layout = counted(rests, way, tokens).layout
-        found[name] = _traffic(
+        traffic[name] = _traffic(
             layout,
             way,
             Tokens(
@@ -74,8 +74,8 @@ def layout_prediction(plan: AnyPlan) -> LayoutPrediction:
     return LayoutPrediction(
         plan=plan,
         longest_context=_longest_context(request, deployment, layout),
-        prefill_traffic=found["prefill"],
-        decode_traffic=found["decode"],
+        prefill_traffic=traffic["prefill"],
+        decode_traffic=traffic["decode"],
     )
 
 

@@ -105,9 +105,9 @@ def _round_s(request: Request, says: Deployment, rests: Resting, n: int, context
     took = 0.0
     if draft is not None:
         small = replace(says, decode=replace(says.decode, batch=n))
-        one = drafted(request, small.choice, draft, rests.mesh, tokens)
-        took = draft.n_drafted * one.pass_.time.total_s
-        tokens = replace(tokens, n_new=float(one.n_scored))
+        pass_drafted = drafted(request, small.choice, draft, rests.mesh, tokens)
+        took = draft.n_drafted * pass_drafted.pass_.time.total_s
+        tokens = replace(tokens, n_new=float(pass_drafted.n_scored))
     planned = planned_over_predicted(request, "decode")
     return took + counted(rests, replace(says.decode, batch=n), tokens, planned).time.total_s
 
@@ -212,10 +212,10 @@ def table_station(rows: Sequence[DeploymentRow], last: DeploymentRow) -> Station
     n_input, n_rounds = float(last.n_input_tokens), max(1, last.n_output_tokens - 1)
     seconds = tuple(
         max(
-            one.tpot_s * (1.0 - one.requests_per_s * read_s),
-            one.batch * (1.0 / one.requests_per_s - read_s) / n_rounds,
+            row.tpot_s * (1.0 - row.requests_per_s * read_s),
+            row.batch * (1.0 / row.requests_per_s - read_s) / n_rounds,
         )
-        for one in alike
+        for row in alike
     )
     return Station(
         name="",

@@ -75,7 +75,7 @@ class FabricStand:
 
     def _table(self, ground: Ground) -> dict[str, GroupCost]:
         """Costs by node, leaf and pool: of a table, or of what a function said of their devices."""
-        found = {one.name: one for one in self._request.costs if one.name}
+        costs = {one.name: one for one in self._request.costs if one.name}
         domains: dict[str, list[str]] = {}
         for node in ground.nodes:
             free = [name for name in node.devices if ground.is_free(name)]
@@ -85,8 +85,8 @@ class FabricStand:
                 domains.setdefault(key, []).extend(domains[node.name])
         for key, names in domains.items():
             if tuple(names) in self._asked:
-                found[key] = self._asked[tuple(names)]
-        return found
+                costs[key] = self._asked[tuple(names)]
+        return costs
 
     def _base(self, kind: Kind) -> ClusterSpec:
         """The cluster of a kind as if all were well; of a graph, what its links say."""
@@ -197,7 +197,7 @@ class FabricStand:
             for kind in ground.kinds
         )
 
-    def cluster_of(self, recipe: Recipe, one: Serve) -> tuple[ClusterSpec, Standing]:
+    def cluster_of(self, recipe: Recipe, demand: Serve) -> tuple[ClusterSpec, Standing]:
         """Nodes of the devices that lie together, as wide and as fast as the recipe counts on."""
         kind = next((kind for kind in self._bases if kind.name == recipe.kind), None)
         if kind is None:
@@ -323,14 +323,14 @@ class FabricStand:
         """A group's bandwidth: of its paths, and where it leaves its node of each own adapter."""
         if self._request.costs:
             return Width(bytes_per_s=self._cost(group))
-        found = self._widths.of(group)
+        width = self._widths.of(group)
         if not is_inside and self._leaves_node(group):
             # paths may lead out by adapters of other devices of the node; each sends by its own
             for name in group:
                 own = self._ground.own_link(name)
-                if own is not None and own[0] < found.bytes_per_s:
-                    found = Width(bytes_per_s=own[0], link=own[1])
-        return found
+                if own is not None and own[0] < width.bytes_per_s:
+                    width = Width(bytes_per_s=own[0], link=own[1])
+        return width
 
     def _leaves_node(self, group: Group) -> bool:
         return len({self._ground.home[name].name for name in group}) > 1

@@ -109,7 +109,7 @@ class Ground:
         members: dict[tuple[int, Kind], list[str]] = {}
         for name in self._devices:
             members.setdefault((self._node_of[name], self.kind_of(name)), []).append(name)
-        ordered = sorted(members.items(), key=lambda one: one[0][0])
+        ordered = sorted(members.items(), key=lambda item: item[0][0])
         return tuple(
             Node(
                 name=_common_parent(names),
@@ -131,14 +131,14 @@ class Ground:
     @cached_property
     def leaf_names(self) -> dict[int, str]:
         """Of each leaf: that of its first switch, or its first device where there is none."""
-        found: dict[int, str] = {}
+        names: dict[int, str] = {}
         first: dict[int, str] = {}
         for name in self._devices:
             leaf = self._leaf_of[name]
             first.setdefault(leaf, name)
             for switch, _ in self.site.up(name, SCALE_OUT):
-                found.setdefault(leaf, self.site.vertices[switch].leaf or switch)
-        return {leaf: found.get(leaf, name) for leaf, name in first.items()}
+                names.setdefault(leaf, self.site.vertices[switch].leaf or switch)
+        return {leaf: names.get(leaf, name) for leaf, name in first.items()}
 
     def shown_leaf(self, name: str) -> str:
         """The leaf of a device as answers have it; empty of a device that is on none."""
@@ -247,7 +247,7 @@ class Ground:
 
     def fair_edges(self) -> list[tuple[str, str, Edge]]:
         """Links as wide as one device's share; none of failed devices, which forward nothing."""
-        found = []
+        edges = []
         failed = {name for name, at in self.site.vertices.items() if at.state == FAILED}
         for a, b, edge in self.site.edges():
             if a in failed or b in failed:
@@ -257,8 +257,8 @@ class Ground:
                 n_sharing = edge.n_sharing or most
                 share = edge.bytes_per_s / max(1, n_sharing)
                 edge = Edge(bytes_per_s=share, latency_s=edge.latency_s, tier=SPINE)
-            found.append((a, b, edge))
-        return found
+            edges.append((a, b, edge))
+        return edges
 
     def own_link(self, name: str) -> tuple[float, tuple[str, str]] | None:
         """What a device's own adapters carry together, and the first of them."""

@@ -58,15 +58,15 @@ class Ends:
 
     def wire_bytes_per_s(self, name: str) -> float:
         """Of all links of a replica."""
-        one = self.recipe(name)
-        return one.deployment.n_devices * self.wires.wire_bytes_per_s(one.kind)
+        recipe = self.recipe(name)
+        return recipe.deployment.n_devices * self.wires.wire_bytes_per_s(recipe.kind)
 
     def most_requests_per_s(self, name: str) -> float:
         """What a replica reads or writes, or its links carry, whichever is less."""
         number = self.replicas[name].recipe
-        one = self.recipes[number]
-        rate = one.deployment.output_tokens_per_s / self.n_output(name)
-        own = one.deployment.n_devices * self.wires.own_bytes_per_s(one.kind)
+        recipe = self.recipes[number]
+        rate = recipe.deployment.output_tokens_per_s / self.n_output(name)
+        own = recipe.deployment.n_devices * self.wires.own_bytes_per_s(recipe.kind)
         return min(rate, own / self.handed_bytes[number])
 
 
@@ -75,39 +75,39 @@ def judged_handovers(
 ) -> tuple[tuple[Handover, ...], list[Finding]]:
     """The hand-overs that are true of who hands over to whom, and what is wrong with them."""
     wrong: list[Finding] = []
-    found: list[Handover] = []
-    for i, one in enumerate(says):
+    handovers: list[Handover] = []
+    for i, handover in enumerate(says):
         path = ("handovers", str(i))
-        refused = list(_strangers(one, ends, path))
+        refused = list(_strangers(handover, ends, path))
         wrong += refused
-        found.append(one if refused else _counted(one, ends))
-        wrong += [] if refused else _late(found[-1], ends, path)
-    good = [one for one in found if one.source in ends.replicas and one.target in ends.replicas]
+        handovers.append(handover if refused else _counted(handover, ends))
+        wrong += [] if refused else _late(handovers[-1], ends, path)
+    good = [one for one in handovers if one.source in ends.replicas and one.target in ends.replicas]
     wrong += [*_overworked(good, ends), *_full(good, ends), *_unasked(ends)]
-    return tuple(found), wrong
+    return tuple(handovers), wrong
 
 
-def _strangers(one: Handover, ends: Ends, path: Path) -> Iterator[Finding]:
+def _strangers(handover: Handover, ends: Ends, path: Path) -> Iterator[Finding]:
     """Ends that are no replicas, or that do not fit each other."""
-    for name, says in (("source", one.source), ("target", one.target)):
+    for name, says in (("source", handover.source), ("target", handover.target)):
         if says not in ends.replicas:
             yield Finding(path=(*path, name), says=says, fact="is no replica")
             return
-    if not (math.isfinite(one.requests_per_s) and one.requests_per_s > 0):
+    if not (math.isfinite(handover.requests_per_s) and handover.requests_per_s > 0):
         fact = "is no rate"
-        yield Finding(path=(*path, "requests_per_s"), says=one.requests_per_s, fact=fact)
-    source, target = ends.recipe(one.source), ends.recipe(one.target)
+        yield Finding(path=(*path, "requests_per_s"), says=handover.requests_per_s, fact=fact)
+    source, target = ends.recipe(handover.source), ends.recipe(handover.target)
     for name, recipe, role in (("source", source, PREFILL), ("target", target, DECODE)):
         if recipe.role != role:
             fact = f"does {recipe.role}, not {role}"
-            yield Finding(path=(*path, name), says=getattr(one, name), fact=fact)
+            yield Finding(path=(*path, name), says=getattr(handover, name), fact=fact)
     kinds = [(it.model, it.engine, it.deployment.kv_format) for it in (source, target)]
     if kinds[0] != kinds[1]:
         fact = f"is of {kinds[1]}, and takes a cache of {kinds[0]}"
-        yield Finding(path=(*path, "target"), says=one.target, fact=fact)
+        yield Finding(path=(*path, "target"), says=handover.target, fact=fact)
         return
     for fact in _unpaired(source, target, ends):
-        yield Finding(path=(*path, "target"), says=one.target, fact=fact)
+        yield Finding(path=(*path, "target"), says=handover.target, fact=fact)
 
 
 def _unpaired(source: Recipe, target: Recipe, ends: Ends) -> Iterator[str]:
@@ -119,31 +119,31 @@ def _unpaired(source: Recipe, target: Recipe, ends: Ends) -> Iterator[str]:
         yield from unpaired(engines[source.engine], model, ours, theirs)
 
 
-def _counted(one: Handover, ends: Ends) -> Handover:
+def _counted(handover: Handover, ends: Ends) -> Handover:
     """The bytes of a cache, and when it is there."""
     connector = ends.request.roles.connector
     assert connector is not None
-    size = ends.handed_bytes[ends.replicas[one.source].recipe]
-    rates = [ends.wire_bytes_per_s(one.source), ends.wire_bytes_per_s(one.target)]
+    size = ends.handed_bytes[ends.replicas[handover.source].recipe]
+    rates = [ends.wire_bytes_per_s(handover.source), ends.wire_bytes_per_s(handover.target)]
     if connector.bytes_per_s is not None:
         rates.append(connector.bytes_per_s)
     seconds = connector.latency_s + size / min(rates)
     return Handover(
-        source=one.source,
-        target=one.target,
-        requests_per_s=one.requests_per_s,
+        source=handover.source,
+        target=handover.target,
+        requests_per_s=handover.requests_per_s,
         request_bytes=size,
         seconds=seconds,
-        ttft_s=ends.recipe(one.source).ttft_s + seconds,
+        ttft_s=ends.recipe(handover.source).ttft_s + seconds,
     )
 
 
-def _late(one: Handover, ends: Ends, path: Path) -> Iterator[Finding]:
+def _late(handover: Handover, ends: Ends, path: Path) -> Iterator[Finding]:
     """First tokens after they are due."""
-    wish = ends.wishes[ends.replicas[one.source].model]
+    wish = ends.wishes[ends.replicas[handover.source].model]
     most = (wish.targets or ends.request.targets).ttft_s
-    if most is not None and one.ttft_s > most * (1 + TOLERANCE):
-        yield Finding(path=(*path, "ttft_s"), says=one.ttft_s, fact=f"exceeds {most!r}")
+    if most is not None and handover.ttft_s > most * (1 + TOLERANCE):
+        yield Finding(path=(*path, "ttft_s"), says=handover.ttft_s, fact=f"exceeds {most!r}")
 
 
 def _overworked(handed: Sequence[Handover], ends: Ends) -> Iterator[Finding]:
@@ -165,10 +165,10 @@ def _full(handed: Sequence[Handover], ends: Ends) -> Iterator[Finding]:
     for leaf, most in ends.wires.uplinks_bytes_per_s().items():
         for way, near, far in (("up", "source", "target"), ("down", "target", "source")):
             load = math.fsum(
-                one.bytes_per_s
-                * shares[getattr(one, near)].get(leaf, 0.0)
-                * (1.0 - shares[getattr(one, far)].get(leaf, 0.0))
-                for one in handed
+                handover.bytes_per_s
+                * shares[getattr(handover, near)].get(leaf, 0.0)
+                * (1.0 - shares[getattr(handover, far)].get(leaf, 0.0))
+                for handover in handed
             )
             if load > most * (1 + CLOSE):
                 fact = f"bytes/s are more than the links {way} of {leaf} carry, {most!r}"
@@ -177,22 +177,22 @@ def _full(handed: Sequence[Handover], ends: Ends) -> Iterator[Finding]:
 
 def _leaves(replica: Replica, wires: Wires) -> dict[str, float]:
     """The share of a replica's devices in each leaf."""
-    found: dict[str, float] = {}
+    by_leaf: dict[str, float] = {}
     for rank in replica.ranks:
         leaf = wires.leaf_name(rank.device)
-        found[leaf] = found.get(leaf, 0.0) + 1.0 / len(replica.ranks)
-    return found
+        by_leaf[leaf] = by_leaf.get(leaf, 0.0) + 1.0 / len(replica.ranks)
+    return by_leaf
 
 
 def _unasked(ends: Ends) -> Iterator[Finding]:
     """Roles that were not asked for, and devices that a role was not to have."""
-    asked: AskedRoles = ends.request.roles
+    roles: AskedRoles = ends.request.roles
     for i, recipe in enumerate(ends.recipes):
         path = ("recipes", str(i))
-        if recipe.role not in asked.roles:
-            fact = f"is not asked for: {', '.join(asked.roles)}"
+        if recipe.role not in roles.roles:
+            fact = f"is not asked for: {', '.join(roles.roles)}"
             yield Finding(path=(*path, "role"), says=recipe.role, fact=fact)
-        wanted = asked.n_devices(recipe.role) if recipe.role != TOGETHER else None
+        wanted = roles.n_devices(recipe.role) if recipe.role != TOGETHER else None
         if wanted is not None and recipe.deployment.n_devices != wanted:
             fact = f"are not the {wanted} devices that were asked for"
             yield Finding(path=path, says=recipe.deployment.n_devices, fact=fact)

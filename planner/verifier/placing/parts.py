@@ -77,20 +77,20 @@ def sizes_of(recipe: Recipe) -> tuple[int, int, int]:
     Raises:
         Refused: a mesh of switches has no such axes, or degrees are below one.
     """
-    one = recipe.deployment
-    if isinstance(one, TableDeployment):
-        if one.n_devices < 1:
-            raise Refused("has no device", path=("deployment", "n_devices"), says=one.n_devices)
-        return one.n_devices, 1, 1
-    if not isinstance(one, LayoutDeployment):
-        degrees = one.n_tensor, one.n_data, one.n_stages
+    layout = recipe.deployment
+    if isinstance(layout, TableDeployment):
+        if layout.n_devices < 1:
+            raise Refused("has no device", path=("deployment", "n_devices"), says=layout.n_devices)
+        return layout.n_devices, 1, 1
+    if not isinstance(layout, LayoutDeployment):
+        degrees = layout.n_tensor, layout.n_data, layout.n_stages
         if min(degrees) < 1:
-            raise Refused("has a degree below one", path=("deployment",), says=one.label)
+            raise Refused("has a degree below one", path=("deployment",), says=layout.label)
         return degrees
-    t, m = in_nodes(one.mesh)
-    if one.mesh.is_torus or t < 1 or m < 1 or one.mesh.n_stages < 1:
-        raise Refused("is no mesh of servers", path=("deployment", "mesh"), says=one.mesh.label)
-    return t, m, one.mesh.n_stages
+    t, m = in_nodes(layout.mesh)
+    if layout.mesh.is_torus or t < 1 or m < 1 or layout.mesh.n_stages < 1:
+        raise Refused("is no mesh of servers", path=("deployment", "mesh"), says=layout.mesh.label)
+    return t, m, layout.mesh.n_stages
 
 
 def pieces_of(recipe: Recipe) -> tuple[int, ...]:
@@ -166,7 +166,7 @@ class Forest:
 
     def join(self, a: str, b: str) -> bool:
         """Join the parts of two names; False if they are one already."""
-        small, large = sorted((self.root(a), self.root(b)), key=lambda one: self._size[one])
+        small, large = sorted((self.root(a), self.root(b)), key=lambda root: self._size[root])
         if small == large:
             return False
         self._above[small], self._joined_by[small] = large, self._n_joined
@@ -253,7 +253,7 @@ class Widths:
         self._forest = Forest(names)
         self._rates: dict[frozenset[str], float] = {}
         self._joins: list[Width] = []
-        for a, b, edge in sorted(edges, key=lambda one: -one[2].bytes_per_s):
+        for a, b, edge in sorted(edges, key=lambda link: -link[2].bytes_per_s):
             self._rates[frozenset((a, b))] = edge.bytes_per_s
             if self._forest.join(a, b):
                 self._joins.append(Width(bytes_per_s=edge.bytes_per_s, link=(a, b)))

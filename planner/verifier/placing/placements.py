@@ -79,7 +79,7 @@ class Stand(Wires, Protocol):
     @property
     def provenance(self) -> tuple[Provenance, ...]: ...
 
-    def cluster_of(self, recipe: Recipe, one: Serve) -> tuple[ClusterSpec, Standing]:
+    def cluster_of(self, recipe: Recipe, demand: Serve) -> tuple[ClusterSpec, Standing]:
         """The cluster that a recipe's devices make; raises Refused where they cannot."""
 
     def replica(
@@ -222,8 +222,8 @@ def counted_recipe(
     path: Path,
 ) -> Recipe:
     """The recipe with the deployment that is true of its choice."""
-    one = wishes.get(says.model)
-    if one is None:
+    demand = wishes.get(says.model)
+    if demand is None:
         fact = "is no model that was asked for"
         wrong.append(Finding(path=(*path, "model"), says=says.model, fact=fact))
         return says
@@ -233,10 +233,12 @@ def counted_recipe(
         wrong.append(Finding(path=(*path, "engine"), says=says.engine, fact=fact))
         return says
     try:
-        cluster, standing = stand.cluster_of(says, one)
+        cluster, standing = stand.cluster_of(says, demand)
         if not isinstance(says.deployment, LayoutDeployment):
             is_row = isinstance(says.deployment, TableDeployment)
-            listed, more = (counted_row if is_row else counted_engine)(request, one, cluster, says)
+            listed, more = (counted_row if is_row else counted_engine)(
+                request, demand, cluster, says
+            )
             wrong += [replace(it, path=(*here, *it.path)) for it in more]
             return replace(says, pieces=pieces_of(says), deployment=listed, role=_role(listed))
     except Refused as refused:
@@ -246,22 +248,24 @@ def counted_recipe(
         fact = f"is of layouts, and not of {says.engine}"
         wrong.append(Finding(path=here, says=says.deployment.summary, fact=fact))
         return says
-    asked = layout_request(request, one, cluster)
-    found, more = _counted_layout(asked, says.deployment, replace(standing, n_alike=n_alike), here)
+    for_layouts = layout_request(request, demand, cluster)
+    true, more = _counted_layout(
+        for_layouts, says.deployment, replace(standing, n_alike=n_alike), here
+    )
     wrong += more
     pieces = () if says.deployment.mesh.is_torus else pieces_of(says)
-    return replace(says, pieces=pieces, deployment=found, role=_role(found))
+    return replace(says, pieces=pieces, deployment=true, role=_role(true))
 
 
 def _counted_layout(
-    asked: Request, says: LayoutDeployment, ground: Standing, path: Path
+    request: Request, says: LayoutDeployment, ground: Standing, path: Path
 ) -> tuple[LayoutDeployment, list[Finding]]:
     """The layout that is true of its choice, and the targets that it does not keep."""
     if isinstance(says, PhaseDeployment):
-        return counted_single_phase(asked, says, path, ground=ground)
-    both, wrong = counted_deployment(asked, says, path, ground=ground)
+        return counted_single_phase(request, says, path, ground=ground)
+    both, wrong = counted_deployment(request, says, path, ground=ground)
     both = replace(both, variant="")
-    return both, [*wrong, *broken_targets(asked.targets, both, path)]
+    return both, [*wrong, *broken_targets(request.targets, both, path)]
 
 
 def _role(deployment: AnyDeployment) -> str:
@@ -284,34 +288,34 @@ def _handed_bytes(request: PlacementRequest, wishes: Mapping[str, Serve], recipe
 
 def _runtime_name(recipe: Recipe) -> str:
     """Who timed a recipe: its engine, or the table that lists it."""
-    one = recipe.deployment
-    return one.table if isinstance(one, TableDeployment) else recipe.engine
+    deployment = recipe.deployment
+    return deployment.table if isinstance(deployment, TableDeployment) else recipe.engine
 
 
 def _orderly(placement: Placement) -> Iterator[Finding]:
     """Recipes stand in the order in which replicas use them, and each is used and another's."""
     met: list[int] = []
-    for i, one in enumerate(placement.replicas):
-        if not 0 <= one.recipe < len(placement.recipes):
+    for i, replica in enumerate(placement.replicas):
+        if not 0 <= replica.recipe < len(placement.recipes):
             fact = f"is none of the {len(placement.recipes)} recipes"
-            yield Finding(path=("replicas", str(i), "recipe"), says=one.recipe, fact=fact)
-        elif one.recipe not in met:
-            met.append(one.recipe)
+            yield Finding(path=("replicas", str(i), "recipe"), says=replica.recipe, fact=fact)
+        elif replica.recipe not in met:
+            met.append(replica.recipe)
     if met != sorted(met) or len(met) != len(placement.recipes):
         fact = "are not those that replicas use, in their order"
         yield Finding(path=("recipes",), says=len(placement.recipes), fact=fact)
     models = [placement.recipes[number].model for number in met]
-    for i, one in enumerate(placement.replicas):
-        if one.recipe in met and one.model != models[met.index(one.recipe)]:
+    for i, replica in enumerate(placement.replicas):
+        if replica.recipe in met and replica.model != models[met.index(replica.recipe)]:
             fact = "is not the model of its recipe"
-            yield Finding(path=("replicas", str(i), "model"), says=one.model, fact=fact)
+            yield Finding(path=("replicas", str(i), "model"), says=replica.model, fact=fact)
 
 
 def misplaced_devices(placed: Placed, stand: Stand) -> Iterator[Finding]:
     """Ranks on what is no device, is not free, or has another rank."""
     seen: set[str] = set()
-    for i, one in enumerate(placed.replicas):
-        for j, rank in enumerate(one.ranks):
+    for i, replica in enumerate(placed.replicas):
+        for j, rank in enumerate(replica.ranks):
             path = ("replicas", str(i), "ranks", str(j), "device")
             free = stand.is_free(rank.device)
             fact = "is no device of the cluster" if free is None else "" if free else "is not free"
@@ -349,9 +353,9 @@ def _served(wish: Serve, ends: Ends, handed: Sequence[Handover]) -> Served:
     mine = [one.deployment for one in of_it]
     rates = [one.deployment.output_tokens_per_s for one in of_it if one.role == TOGETHER]
     rates += [
-        one.requests_per_s * ends.n_output(one.source)
-        for one in handed
-        if one.source in ends.replicas and ends.replicas[one.source].model == name
+        handover.requests_per_s * ends.n_output(handover.source)
+        for handover in handed
+        if handover.source in ends.replicas and ends.replicas[handover.source].model == name
     ]
     return Served(
         model=wish.model.name,
@@ -371,14 +375,14 @@ def further_used(
     wishes: Mapping[str, Serve],
 ) -> dict[str, float]:
     """Limited quantities that no field tells, of all replicas together, device by device."""
-    found = dict.fromkeys((name for name in request.limits if not MEASURES[name].fields), 0.0)
-    for replica in replicas if found else ():
+    used = dict.fromkeys((name for name in request.limits if not MEASURES[name].fields), 0.0)
+    for replica in replicas if used else ():
         recipe = recipes[replica.recipe]
         with suppress(Refused, KeyError):  # which is told of the recipe
             cluster, _ = stand.cluster_of(recipe, wishes[recipe.model])
-            more = further_of(found, recipe.deployment, cluster.device)
-            found = {name: value + more[name] for name, value in found.items()}
-    return found
+            more = further_of(used, recipe.deployment, cluster.device)
+            used = {name: value + more[name] for name, value in used.items()}
+    return used
 
 
 def devices_used(placed: Placed, stand: Stand) -> dict[str, int]:
@@ -418,38 +422,38 @@ def _error(
     if request.prefer != "simplest":
         return 0.0
     sums = [0.0, 0.0]
-    for one in (recipes[it.recipe] for it in replicas):
-        best = one.deployment
+    for recipe in (recipes[it.recipe] for it in replicas):
+        best = recipe.deployment
         assert isinstance(best, EngineDeployment)
-        layers = layers_of(wishes[one.model].model).layers
+        layers = layers_of(wishes[recipe.model].model).layers
         kind = "mixture" if any(isinstance(it.ffn, Experts) for it in layers) else "dense"
         alike = [it.deviation_fraction for it in best.outside]
-        alike.append(deviation(one.engine, kind, "TPOT"))
+        alike.append(deviation(recipe.engine, kind, "TPOT"))
         own = (best.tpot_s.high / best.tpot_s.value - 1) ** 2 - math.fsum(it**2 for it in alike)
-        weight = one.tpot_s if request.objective == "latency" else best.output_tokens_per_s
+        weight = recipe.tpot_s if request.objective == "latency" else best.output_tokens_per_s
         sums = [sums[0] + weight, sums[1] + weight * math.sqrt(max(0.0, own))]
     return sums[1] / sums[0] if sums[0] else 0.0
 
 
-def _usd_per_token(one: Served) -> float:
+def _usd_per_token(model: Served) -> float:
     """Of an output token; of nothing served there is none."""
-    rate = one.output_tokens_per_s
-    return one.usd_per_hour / 3600.0 / rate if rate else math.inf
+    rate = model.output_tokens_per_s
+    return model.usd_per_hour / 3600.0 / rate if rate else math.inf
 
 
 def _unserved(request: PlacementRequest, served: Sequence[Served]) -> Iterator[Finding]:
     """Demands and numbers of replicas of models that the replicas do not keep."""
-    for i, (wish, one) in enumerate(zip(request.models, served, strict=True)):
+    for i, (wish, model) in enumerate(zip(request.models, served, strict=True)):
         path = ("served", str(i))
         sold = (wish.targets or request.targets).max_utilisation
-        short = one.share is not None and one.share * sold < 1 - 2 * TOLERANCE
+        short = model.share is not None and model.share * sold < 1 - 2 * TOLERANCE
         if short and request.objective != "share":
-            fact = f"is {one.share!r} of the demand"
-            rate = one.output_tokens_per_s
+            fact = f"is {model.share!r} of the demand"
+            rate = model.output_tokens_per_s
             yield Finding(path=(*path, "output_tokens_per_s"), says=rate, fact=fact)
-        if wish.replicas is not None and one.n_replicas != wish.replicas:
+        if wish.replicas is not None and model.n_replicas != wish.replicas:
             fact = f"are not the {wish.replicas} that were asked for"
-            yield Finding(path=(*path, "n_replicas"), says=one.n_replicas, fact=fact)
+            yield Finding(path=(*path, "n_replicas"), says=model.n_replicas, fact=fact)
 
 
 def _above_limits(

@@ -53,8 +53,8 @@ def judge_repair(repair: Repair) -> tuple[Repair, list[Finding]]:
         fact = "is not what was wanted of the repair"
         wrong.append(Finding(path=("placement", "request"), says=says.pool, fact=fact))
     stand = stand_of(says.request)
-    placed, found = judged(says, stand, is_repaired=True)
-    wrong += [replace(one, path=("placement", *one.path)) for one in found]
+    placed, findings = judged(says, stand, is_repaired=True)
+    wrong += [replace(one, path=("placement", *one.path)) for one in findings]
     loads, changes, dropped = _moved(request.before, placed)
     moves = _moves(repair.moves, loads, wrong)
     inherited, changed = inherited_and_changed(request.before.request, request.wanted)
@@ -82,20 +82,20 @@ def judge_repair(repair: Repair) -> tuple[Repair, list[Finding]]:
 def judge_repair_whole(repair: Repair) -> tuple[Repair, list[Finding]]:
     """The same, and the placement that stood before, which has its own request."""
     truth, wrong = judge_repair(repair)
-    before, found = judge_placement(repair.request.before)
-    inside = [replace(one, path=("request", "before", *one.path)) for one in found]
+    before, findings = judge_placement(repair.request.before)
+    inside = [replace(one, path=("request", "before", *one.path)) for one in findings]
     return replace(truth, request=replace(truth.request, before=before)), [*wrong, *inside]
 
 
 def _sharding(model: str, recipe: Recipe) -> Shard:
-    one = recipe.deployment
-    if isinstance(one, LayoutDeployment):
-        cut = (one.storage, one.copied_axes, one.sliced_axes)
-        return (model, one.weights_format, *cut, one.mesh.axes, one.mesh.n_stages)
-    if isinstance(one, TableDeployment):
-        return (model, recipe.engine, one.name, one.weights_format, one.n_devices)
-    degrees = one.n_tensor, one.n_data, one.n_stages, one.n_expert_parallel
-    return (model, recipe.engine, one.formats.weights, one.formats.experts, *degrees)
+    layout = recipe.deployment
+    if isinstance(layout, LayoutDeployment):
+        cut = (layout.storage, layout.copied_axes, layout.sliced_axes)
+        return (model, layout.weights_format, *cut, layout.mesh.axes, layout.mesh.n_stages)
+    if isinstance(layout, TableDeployment):
+        return (model, recipe.engine, layout.name, layout.weights_format, layout.n_devices)
+    degrees = layout.n_tensor, layout.n_data, layout.n_stages, layout.n_expert_parallel
+    return (model, recipe.engine, layout.formats.weights, layout.formats.experts, *degrees)
 
 
 def _moved(

@@ -272,7 +272,7 @@ def _apply(state: State, site: Site) -> None:
 
 def _narrowed(site: Site, states: DeviceStates) -> dict[tuple[str, str], float]:
     """Links, and the fractions of their bandwidth that are left; of two words the last holds."""
-    found: dict[frozenset[str], float] = {}
+    widths: dict[frozenset[str], float] = {}
     for fractions, tier in (
         (states.nic_fraction, SCALE_OUT),
         (states.scale_up_fraction, SCALE_UP),
@@ -280,8 +280,8 @@ def _narrowed(site: Site, states: DeviceStates) -> dict[tuple[str, str], float]:
     ):
         for name, fraction in fractions.items():
             for other, _ in site.up(name, tier):
-                found[frozenset((name, other))] = fraction
+                widths[frozenset((name, other))] = fraction
     for a, b, fraction in states.between:
         if b in site.links.get(a, {}):
-            found[frozenset((a, b))] = fraction
-    return {(min(ends), max(ends)): fraction for ends, fraction in found.items()}
+            widths[frozenset((a, b))] = fraction
+    return {(min(ends), max(ends)): fraction for ends, fraction in widths.items()}

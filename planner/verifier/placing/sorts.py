@@ -54,7 +54,7 @@ def _misweighed(says: Certificate, n_used: int, sign: float) -> Iterator[Finding
     def cost(value: float, n_sorts: int) -> float:
         return sign * value + each * (n_sorts - first.n_sorts)
 
-    mine = min(steps, key=lambda one: cost(one.objective, one.n_sorts))
+    mine = min(steps, key=lambda step: cost(step.objective, step.n_sorts))
     least = cost(mine.objective, mine.n_sorts)
     pairs = ((mine.objective, says.objective), (mine.bound, says.bound))
     if not all(math.isclose(*it, rel_tol=CLOSE) for it in pairs) or n_used > mine.n_sorts:
@@ -71,8 +71,8 @@ def _misweighed(says: Certificate, n_used: int, sign: float) -> Iterator[Finding
 
 
 def _cut(recipe: Recipe) -> object:
-    one = recipe.deployment
-    is_torus = isinstance(one, LayoutDeployment) and one.mesh.is_torus
+    layout = recipe.deployment
+    is_torus = isinstance(layout, LayoutDeployment) and layout.mesh.is_torus
     with suppress(Refused):
-        return one.label if is_torus else sizes_of(recipe)
-    return one.label
+        return layout.label if is_torus else sizes_of(recipe)
+    return layout.label

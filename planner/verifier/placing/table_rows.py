@@ -18,12 +18,12 @@ from planner.verifier.serving.kernels import stored_bytes
 
 
 def counted_row(
-    request: PlacementRequest, one: Serve, cluster: ClusterSpec, recipe: Recipe
+    request: PlacementRequest, demand: Serve, cluster: ClusterSpec, recipe: Recipe
 ) -> tuple[TableDeployment, list[Finding]]:
     """The deployment that is true of the row that it names, and what of it cannot be.
 
     Args:
-        one: what is wanted of the model.
+        demand: what is wanted of the model.
         cluster: that devices of the recipe's ability make.
 
     Raises:
@@ -33,9 +33,9 @@ def counted_row(
     if not isinstance(says, TableDeployment):
         raise Refused("is of no table", path=("deployment",), says=recipe.engine)
     _, row = row_of(request, says)
-    return row_deployment(says.table, row, one.model, cluster), [
-        *_foreign(request, one, recipe, row, cluster),
-        *_broken(request, one, row, cluster),
+    return row_deployment(says.table, row, demand.model, cluster), [
+        *_foreign(request, demand, recipe, row, cluster),
+        *_broken(request, demand, row, cluster),
     ]
 
 
@@ -76,17 +76,21 @@ def row_of(
 
 
 def _foreign(
-    request: PlacementRequest, one: Serve, recipe: Recipe, row: DeploymentRow, cluster: ClusterSpec
+    request: PlacementRequest,
+    demand: Serve,
+    recipe: Recipe,
+    row: DeploymentRow,
+    cluster: ClusterSpec,
 ) -> Iterator[Finding]:
     """What a row is of that is not what it is used for: model, lengths, devices, speed."""
-    names = {one.model.name.casefold(), one.model.repository.casefold()}
+    names = {demand.model.name.casefold(), demand.model.repository.casefold()}
     if row.model.casefold() not in names:
-        yield Finding(path=("model",), says=row.model, fact=f"is not {one.model.name}")
+        yield Finding(path=("model",), says=row.model, fact=f"is not {demand.model.name}")
     if row.kind.casefold() not in (recipe.kind.casefold(), cluster.device.name.casefold()):
         yield Finding(path=("line",), says=row.line, fact=f"is of {row.kind}")
     if row.engine != recipe.engine:
         yield Finding(path=("engine",), says=row.engine, fact=f"is not {recipe.engine}")
-    workload = one.workload or request.workload
+    workload = demand.workload or request.workload
     lengths = workload.n_input_tokens, workload.n_output_tokens
     if (row.n_input_tokens, row.n_output_tokens) != lengths:
         fact = f"is of requests of {row.n_input_tokens} and {row.n_output_tokens} tokens"
@@ -97,10 +101,10 @@ def _foreign(
 
 
 def _broken(
-    request: PlacementRequest, one: Serve, row: DeploymentRow, cluster: ClusterSpec
+    request: PlacementRequest, demand: Serve, row: DeploymentRow, cluster: ClusterSpec
 ) -> Iterator[Finding]:
     """Targets, formats that are asked for and memory of a device that a row does not keep."""
-    targets = one.targets or request.targets
+    targets = demand.targets or request.targets
     for name, used, most in (
         ("memory_bytes", row.memory_bytes or 0.0, cluster.device.hbm_bytes),
         ("tpot_s", row.tpot_s, targets.tpot_s),
@@ -111,17 +115,17 @@ def _broken(
     if row.role != PREFILL and row.batch < (targets.min_batch or 0):
         fact = f"is below the {targets.min_batch} asked for"
         yield Finding(path=("batch",), says=row.batch, fact=fact)
-    yield from _unasked(one, targets, row)
+    yield from _unasked(demand, targets, row)
 
 
-def _unasked(one: Serve, targets: Targets, row: DeploymentRow) -> Iterator[Finding]:
+def _unasked(demand: Serve, targets: Targets, row: DeploymentRow) -> Iterator[Finding]:
     """Formats that nobody asked for."""
-    weights = one.weights_formats
+    weights = demand.weights_formats
     if weights is None and targets.quality_loss_fraction is not None:
-        weights = offered_formats(one.model, targets)
+        weights = offered_formats(demand.model, targets)
     for name, value, offered in (
         ("weights_format", row.weights_format, weights),
-        ("kv_format", row.kv_format, one.kv_formats),
+        ("kv_format", row.kv_format, demand.kv_formats),
     ):
         if offered is not None and value not in offered:
             yield Finding(path=(name,), says=value, fact=f"is none of {', '.join(offered)}")

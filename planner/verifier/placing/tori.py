@@ -115,7 +115,7 @@ class TorusStand:
             ),
         )
 
-    def cluster_of(self, recipe: Recipe, one: Serve) -> tuple[ClusterSpec, Standing]:
+    def cluster_of(self, recipe: Recipe, demand: Serve) -> tuple[ClusterSpec, Standing]:
         """The pool with devices as fast as the slice counts on, and the slice's links."""
         if not isinstance(recipe.deployment, LayoutDeployment):
             raise Refused("is of no torus", path=("engine",), says=recipe.engine)
@@ -251,16 +251,16 @@ class TorusStand:
         # what leads out of both faces is joined: an end inside the slice has no such link
         own = {cell_of(name)[pool_axis] for name in line}
         length = self._fabric.shape[pool_axis]
-        found = []
+        faces = []
         for name in ends:
             for step in (1, -1):
                 beside = list(cell_of(name))
                 beside[pool_axis] = (beside[pool_axis] + step) % length
                 if beside[pool_axis] not in own:
-                    found.append((name, cell_name(tuple(beside))))
-        if {name for name, _ in found} != {a, b}:
+                    faces.append((name, cell_name(tuple(beside))))
+        if {name for name, _ in faces} != {a, b}:
             raise Refused(f"is on no face of the cubes of `{b}`", path=("ranks",), says=a)
-        return found
+        return faces
 
     def _fills_cubes(self, laid: Laid, axis: int) -> bool:
         """Whether the devices fill whole cubes along an axis of the pool."""

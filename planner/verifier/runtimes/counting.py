@@ -40,7 +40,7 @@ class Counting(Protocol):
         """A deployment that is true of its choice, itself where that cannot be, and all that
         is wrong with the choice, limits of the request that do not hold among it."""
 
-    def way(self, one: Any) -> tuple[object, ...]:  # noqa: ANN401
+    def way(self, chosen: Any) -> tuple[object, ...]:  # noqa: ANN401
         """How a deployment uses the pool: those that share it differ in less."""
 
     def error(self, objective: str, best: Any) -> float:  # noqa: ANN401
@@ -91,10 +91,10 @@ class Countings:
             return says, [Finding(path=path, says=runtime_name(says), fact=fact)]
         return counting.counted(says, path)
 
-    def way(self, one: AnyDeployment) -> tuple[object, ...]:
+    def way(self, chosen: AnyDeployment) -> tuple[object, ...]:
         """How a deployment uses the pool, under which runtime."""
-        counting = self.of_deployment(one)
-        return (runtime_name(one), *(counting.way(one) if counting else ()))
+        counting = self.of_deployment(chosen)
+        return (runtime_name(chosen), *(counting.way(chosen) if counting else ()))
 
     def error(self, objective: str, best: AnyDeployment) -> float:
         counting = self.of_deployment(best)
@@ -131,5 +131,5 @@ def disagreements(requests: Sequence[AnyRequest], path: Path) -> Iterator[Findin
         met.add(name)
         for field in fields(other):
             if field.name in SHARED and field.name in known:
-                one, true = getattr(other, field.name), getattr(first, field.name)
-                yield from differences(one, true, (*here, field.name))
+                value, true = getattr(other, field.name), getattr(first, field.name)
+                yield from differences(value, true, (*here, field.name))

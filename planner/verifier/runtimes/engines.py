@@ -56,9 +56,9 @@ class EngineCounting:
     def counted(self, says: EngineDeployment, path: Path) -> tuple[EngineDeployment, list[Finding]]:
         return counted_engine(self._request, says, path)
 
-    def way(self, one: EngineDeployment) -> tuple[object, ...]:
-        degrees = (one.n_tensor, one.n_data, one.n_stages, one.n_expert_parallel)
-        return (one.model, one.formats, *degrees)
+    def way(self, chosen: EngineDeployment) -> tuple[object, ...]:
+        degrees = (chosen.n_tensor, chosen.n_data, chosen.n_stages, chosen.n_expert_parallel)
+        return (chosen.model, chosen.formats, *degrees)
 
     def error(self, objective: str, best: EngineDeployment) -> float:
         """Of the time that the objective is made of: rent and devices have none."""
@@ -91,8 +91,8 @@ def counted_engine(
         counted = evaluation(given)
     except Refused as refused:
         return says, [refused.at(path)]
-    found = engine_deployment(request, given, counted, says.n_replicas)
-    found = replace(found, command=says.command, launch=says.launch)
+    deployment = engine_deployment(request, given, counted, says.n_replicas)
+    deployment = replace(deployment, command=says.command, launch=says.launch)
     records = request.records
     pool = (request.cluster.n_devices, request.cluster.n_devices_per_node)
     wrong = [
@@ -107,11 +107,11 @@ def counted_engine(
         ),
         *_undone(model, counted.rank, request),
         *_unoffered(request, says),
-        *unfit(found, counted),
-        *homeless(request.targets, pool, found.n_replica_devices, found.n_replicas),
-        *broken_targets(request.targets, found, tolerance=2 * TOLERANCE),
+        *unfit(deployment, counted),
+        *homeless(request.targets, pool, deployment.n_replica_devices, deployment.n_replicas),
+        *broken_targets(request.targets, deployment, tolerance=2 * TOLERANCE),
     ]
-    return found, [one.below(path) for one in wrong]
+    return deployment, [one.below(path) for one in wrong]
 
 
 def engine_deployment(
@@ -127,7 +127,7 @@ def engine_deployment(
     """
     (model,) = given.records.models
     rank, held, times = counted.rank, counted.held, counted.times
-    asked = next(one for one in request.models if one.name == model.name)
+    served = next(one for one in request.models if one.name == model.name)
     demand = request.targets.demand_tokens_per_s
     if demand is None and request.targets.n_replicas is None:
         n_replicas = 1
@@ -139,13 +139,13 @@ def engine_deployment(
     output = n_replicas * given.batch * given.n_data * given.n_output_tokens / place_s
     weights = held.weights_bytes + held.drafter_bytes
     buffers = held.activation_bytes + held.workspace_bytes
-    found = from_fields(
+    deployment = from_fields(
         EngineDeployment,
         given,
         engine=request.engine,
         model=model.name,
-        variant="" if asked == request.model else asked.name,
-        quality_loss_fraction=asked.quality_loss_fraction,
+        variant="" if served == request.model else served.name,
+        quality_loss_fraction=served.quality_loss_fraction,
         quality=quality_words(model, given.formats.weights, given.formats.cache),
         overlap="two-batch" if given.overlaps else "none",
         tpot_s=interval(times.tpot_s, times.tpot_error),
@@ -166,7 +166,7 @@ def engine_deployment(
         redundant_experts=copies_of(rank),
     )
     device = request.records.cluster.device
-    return replace(found, further=further_of(limits_of(request.targets), found, device))
+    return replace(deployment, further=further_of(limits_of(request.targets), deployment, device))
 
 
 def model_of(request: EngineRequest, says: EngineDeployment) -> Architecture:
@@ -181,14 +181,14 @@ def model_of(request: EngineRequest, says: EngineDeployment) -> Architecture:
     raise Refused("is no model that may be served", path=("model",), says=says.model)
 
 
-def unfit(found: EngineDeployment, counted: Evaluation) -> Iterator[Finding]:
+def unfit(deployment: EngineDeployment, counted: Evaluation) -> Iterator[Finding]:
     """Sequences that do not all run at once, or are more than the device holds."""
-    if found.used_bytes > found.capacity_bytes * (1 + TOLERANCE):
-        fact = f"is less than the {found.used_bytes!r} that are held"
-        yield Finding(path=("capacity_bytes",), says=found.capacity_bytes, fact=fact)
-    elif counted.times.n_running < found.batch:
+    if deployment.used_bytes > deployment.capacity_bytes * (1 + TOLERANCE):
+        fact = f"is less than the {deployment.used_bytes!r} that are held"
+        yield Finding(path=("capacity_bytes",), says=deployment.capacity_bytes, fact=fact)
+    elif counted.times.n_running < deployment.batch:
         fact = f"is more than the {counted.times.n_running:g} that run at once"
-        yield Finding(path=("batch",), says=found.batch, fact=fact)
+        yield Finding(path=("batch",), says=deployment.batch, fact=fact)
 
 
 def _undone(model: Architecture, rank: Rank, request: EngineRequest) -> Iterator[Finding]:
@@ -203,9 +203,9 @@ def _undone(model: Architecture, rank: Rank, request: EngineRequest) -> Iterator
         yield Finding(path=("n_data",), says=rank.n_data, fact=fact)
     of = {"tensor": "n_tensor", "data": "n_data", "pipeline": "n_stages"}
     of["expert"] = "n_expert_parallel"
-    for name, asked in request.targets.degrees.fixed().items():
-        if getattr(rank, of[name]) != asked:
-            fact = f"is not the {asked} that was asked for"
+    for name, degree in request.targets.degrees.fixed().items():
+        if getattr(rank, of[name]) != degree:
+            fact = f"is not the {degree} that was asked for"
             yield Finding(path=(of[name],), says=getattr(rank, of[name]), fact=fact)
 
 

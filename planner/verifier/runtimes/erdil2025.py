@@ -38,13 +38,13 @@ class ErdilCounting:
         self, says: EconomicsDeployment, path: Path
     ) -> tuple[EconomicsDeployment, list[Finding]]:
         try:
-            found, wrong = economics_deployment(self._request, says.choice)
+            deployment, wrong = economics_deployment(self._request, says.choice)
         except Refused as refused:
             return says, [refused.at(path)]
-        return found, [one.below(path) for one in wrong]
+        return deployment, [one.below(path) for one in wrong]
 
-    def way(self, one: EconomicsDeployment) -> tuple[object, ...]:
-        return (one.weights_format, one.layout.n_stages, one.layout.n_tensor)
+    def way(self, chosen: EconomicsDeployment) -> tuple[object, ...]:
+        return (chosen.weights_format, chosen.layout.n_stages, chosen.layout.n_tensor)
 
     def error(self, objective: str, best: EconomicsDeployment) -> float:
         return 0.0
@@ -86,7 +86,7 @@ def economics_deployment(
     wrong += homeless(request.targets, of_pool, n_devices, n_replicas)
     rent = n_replicas * n_devices * request.usd_per_hour
     output = n_replicas * says.batch / token_s
-    found = EconomicsDeployment(
+    true = EconomicsDeployment(
         weights_format=served.weights_format,
         layout=says.layout,
         batch=says.batch,
@@ -103,18 +103,18 @@ def economics_deployment(
         demand_tokens_per_s=demand,
     )
     limits = limits_of(request.targets)
-    found = replace(found, further=further_of(limits, found, request.device))
-    return found, [*wrong, *broken_targets(request.targets, found, tolerance=2 * TOLERANCE)]
+    true = replace(true, further=further_of(limits, true, request.device))
+    return true, [*wrong, *broken_targets(request.targets, true, tolerance=2 * TOLERANCE)]
 
 
 def _undivided(request: EconomicsRequest, way: Way) -> Iterator[Finding]:
     """Degrees that the request fixes and the layout does not have."""
     degrees = {"tensor": "n_tensor", "pipeline": "n_stages", "expert": "n_expert"}
-    for name, asked in request.targets.degrees.fixed().items():
+    for name, degree in request.targets.degrees.fixed().items():
         field = degrees.get(name)
-        if field is None or getattr(way, field) != asked:
+        if field is None or getattr(way, field) != degree:
             says = getattr(way, field) if field else 1
-            fact = f"is not the {name} degree of {asked} that was asked for"
+            fact = f"is not the {name} degree of {degree} that was asked for"
             yield Finding(path=("layout", field or "n_tensor"), says=says, fact=fact)
 
 
@@ -147,10 +147,10 @@ def _drafted(
     Raises:
         Refused: nothing may be drafted, or not so far.
     """
-    asked = request.drafting
+    drafting = request.drafting
     if served.draft is None:
         raise Refused("was not offered", path=("draft", "model"), says=says.n_drafted)
-    if says.n_drafted not in asked.lookaheads:
+    if says.n_drafted not in drafting.lookaheads:
         raise Refused("is not offered", path=("draft", "n_drafted"), says=says.n_drafted)
     here: Path = ("draft", "layout")
     wrong += _uncut(served.draft, request, layout, says.batch, here)
@@ -158,17 +158,17 @@ def _drafted(
     if n_own != says.layout.n_stages * says.layout.n_tensor:
         fact = "are not the devices of its target"
         wrong.append(Finding(path=(*here, "n_tensor"), says=n_own, fact=fact))
-    n_scored = says.n_drafted + (asked.convention == "usual")
-    found = EconomicsDraft(
+    n_scored = says.n_drafted + (drafting.convention == "usual")
+    draft = EconomicsDraft(
         model=served.draft.model.title,
         weights_format=served.draft_format,
         layout=layout,
         step=count_pass(served.draft, layout, says.batch),
         n_drafted=says.n_drafted,
-        n_yielded=sum(asked.acceptance**n for n in range(n_scored)),
+        n_yielded=sum(drafting.acceptance**n for n in range(n_scored)),
         held_bytes=sum(_held(request, served.draft, layout, says.batch)),
     )
-    return found, n_scored
+    return draft, n_scored
 
 
 def _held(

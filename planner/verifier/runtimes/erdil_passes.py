@@ -63,8 +63,8 @@ def _tensor_network(decode: DecodePass, way: Way, n_tokens: float) -> tuple[Time
         _grid(decode, n, (model.d_model, cut), (into * x / group, out * x / group))
         for n, group, cut, into, out in sides
     )
-    one, two = line[0][0] + line[1][0], grid[0][0] + grid[1][0]
-    chosen = grid if two < one else line
+    first, two = line[0][0] + line[1][0], grid[0][0] + grid[1][0]
+    chosen = grid if two < first else line
     return chosen[0], chosen[1]
 
 
@@ -161,10 +161,10 @@ def _memory_s(decode: DecodePass, way: Way, batch: int, n_layers: int) -> float:
     )
     s = model.n_experts // model.n_active_experts
     touched: float = 1 - pow(1 - 1 / s, n_tokens)
-    one = _product_bytes(
+    matrix = _product_bytes(
         model, (model.d_model, model.d_ff), n_tokens / s, way.n_tensor // way.n_expert
     )
-    ffn = touched * model.n_experts * (model.n_ffn_in + model.n_ffn_out) * one
+    ffn = touched * model.n_experts * (model.n_ffn_in + model.n_ffn_out) * matrix
     shared = cached * model.activation_bytes * decode.n_context_tokens * micro
     shared += _unevenness(model, way) * ffn
     read = n_layers * (shared / way.n_tensor + attention / way.n_attention)

@@ -48,9 +48,11 @@ class LayoutCounting:
     @property
     def considered(self) -> tuple[Considered, ...]:
         return tuple(
-            from_fields(Considered, one.model.variant, name=one.model.name, title=one.model.title)
-            for name, one in self._by_model.items()
-            if name != self._request.model.name and one.model.variant is not None
+            from_fields(
+                Considered, each.model.variant, name=each.model.name, title=each.model.title
+            )
+            for name, each in self._by_model.items()
+            if name != self._request.model.name and each.model.variant is not None
         )
 
     @property
@@ -63,8 +65,8 @@ class LayoutCounting:
         if request is None:
             fact = "is no variant that may be served"
             return says, [Finding(path=(*path, "variant"), says=says.variant, fact=fact)]
-        found, wrong = counted_deployment(request, says, path)
-        return found, [*wrong, *broken_targets(request.targets, found, path)]
+        deployment, wrong = counted_deployment(request, says, path)
+        return deployment, [*wrong, *broken_targets(request.targets, deployment, path)]
 
     def request_of(self, deployment: Deployment) -> Request | None:
         """The request of the model that a deployment serves."""
@@ -73,17 +75,17 @@ class LayoutCounting:
             return self._by_model[own]
         return self._by_model.get(deployment.variant) if deployment.variant != own else None
 
-    def way(self, one: Deployment) -> tuple[object, ...]:
+    def way(self, it: Deployment) -> tuple[object, ...]:
         """Devices, formats and how weights rest.
 
         Where a switch is counted off along two axes, also how prefill uses them: either phase
         may be the one for whose sake there are two.
         """
-        resting = (one.storage, one.copied_axes, one.sliced_axes)
-        formats = (one.variant, one.weights_format, one.kv_format)
-        before = (one.prefill.gathered_axes, one.prefill.attention, one.prefill.batch)
-        for_whom = before if is_counted_off_twice(one.mesh) else ()
-        return (one.mesh.label, one.mesh.axes, one.mesh.n_stages, *formats, *resting, *for_whom)
+        resting = (it.storage, it.copied_axes, it.sliced_axes)
+        formats = (it.variant, it.weights_format, it.kv_format)
+        before = (it.prefill.gathered_axes, it.prefill.attention, it.prefill.batch)
+        for_whom = before if is_counted_off_twice(it.mesh) else ()
+        return (it.mesh.label, it.mesh.axes, it.mesh.n_stages, *formats, *resting, *for_whom)
 
     def error(self, objective: str, best: Deployment) -> float:
         return 0.0
@@ -99,10 +101,10 @@ def counted_deployment(
 ) -> tuple[Deployment, list[Finding]]:
     """A deployment that is true of its choice; itself where that cannot be."""
     try:
-        found, wrong = layout_deployment(request, says.choice, ground=ground)
+        deployment, wrong = layout_deployment(request, says.choice, ground=ground)
     except Refused as refused:
         return says, [refused.at(path)]
-    return replace(found, variant=says.variant), [one.below(path) for one in wrong]
+    return replace(deployment, variant=says.variant), [one.below(path) for one in wrong]
 
 
 def counted_single_phase(
@@ -110,19 +112,19 @@ def counted_single_phase(
 ) -> tuple[PhaseDeployment, list[Finding]]:
     """A replica of one phase that is true of its choice; itself where that cannot be."""
     try:
-        found, wrong = phase_deployment(request, says.choice, ground)
+        phase, wrong = phase_deployment(request, says.choice, ground)
     except Refused as refused:
         return says, [refused.at(path)]
-    return found, [one.below(path) for one in wrong]
+    return phase, [one.below(path) for one in wrong]
 
 
 def broken_targets(
-    targets: Targets, found: AnyDeployment, path: Path = (), *, tolerance: float = TOLERANCE
+    targets: Targets, deployment: AnyDeployment, path: Path = (), *, tolerance: float = TOLERANCE
 ) -> list[Finding]:
     """Targets that do not hold by the recount of a deployment, of whatever runtime."""
     return [
-        Finding(path=path, says=found.summary, fact=f"breaks a limit: {fact}")
-        for fact in broken_limits(targets, found, tolerance)
+        Finding(path=path, says=deployment.summary, fact=f"breaks a limit: {fact}")
+        for fact in broken_limits(targets, deployment, tolerance)
     ]
 
 
@@ -138,9 +140,9 @@ def homeless(targets: Targets, pool: Pool, n_devices: int, n_replicas: int) -> I
     Args:
         n_devices: of one replica.
     """
-    asked = targets.n_replicas
-    if asked is not None and n_replicas != asked:
-        yield Finding(path=("n_replicas",), says=n_replicas, fact=f"are not {asked}")
+    count = targets.n_replicas
+    if count is not None and n_replicas != count:
+        yield Finding(path=("n_replicas",), says=n_replicas, fact=f"are not {count}")
     places = n_places(pool, n_devices)
     if not 1 <= n_replicas <= places:
         yield Finding(path=("n_replicas",), says=n_replicas, fact=f"have {places} places")

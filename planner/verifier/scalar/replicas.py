@@ -29,13 +29,13 @@ def _slices(fabric: TorusFabric, mesh: ScalarMesh) -> list[Place]:
     best: list[Place] = []
     for box in sorted(set(permutations(mesh.axes))):
         corners = product(*(range(0, n - d + 1, d) for n, d in zip(fabric.shape, box, strict=True)))
-        found: list[Place] = [
+        slices: list[Place] = [
             frozenset(
                 (x + i, y + j, z + k) for i, j, k in product(*(range(length) for length in box))
             )
             for x, y, z in corners
         ]
-        best = max(best, found, key=len)
+        best = max(best, slices, key=len)
     return best
 
 

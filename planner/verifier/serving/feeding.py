@@ -126,13 +126,13 @@ def busiest(
     Args:
         dealt: loads of all experts, neighbours on one rank.
     """
-    found = []
+    fullest = []
     for loads in dealt:
         all_of_them = _chances(loads, n_active)
         n_held = math.ceil(len(loads) / n_ranks)
         ranks = [all_of_them[i : i + n_held] for i in range(0, len(loads), n_held)]
-        found.append(tuple(max(ranks, key=math.fsum)))
-    return tuple(found)
+        fullest.append(tuple(max(ranks, key=math.fsum)))
+    return tuple(fullest)
 
 
 def _chances(loads: tuple[float, ...], n_active: int) -> list[float]:
@@ -221,11 +221,11 @@ class _Dealt:
     @property
     def hit(self) -> float:
         """Experts of the busiest device that some token goes to; tokens choose by themselves."""
-        found = fmean(
+        mean = fmean(
             math.fsum(1 - (1 - chance) ** self.n_tokens for chance in held)
             for held in self._busiest
         )
-        return max(found, min(1.0, self.n_own))
+        return max(mean, min(1.0, self.n_own))
 
     def fused(self, number_format: str) -> Run:
         """All of it as one kernel, which walks through what nobody sent elsewhere."""

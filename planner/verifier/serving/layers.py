@@ -72,10 +72,10 @@ def spent_by(run: Run, rank: Rank) -> Spent:
     return Spent(run=run, seconds=kernels.seconds(run), form=run.family, error=kernels.error(run))
 
 
-def layer_s(layer: LayerClass, group: StageGroup, asked: StagesRequest) -> float:
-    spent = layer_spent(layer, rank_of(group, asked), tokens_of(asked))
-    beside = unfilled_s if asked.work.phase == "decode" else launched_s
-    return sum(one.seconds for one in spent) + beside(layer, asked.engine)
+def layer_s(layer: LayerClass, group: StageGroup, request: StagesRequest) -> float:
+    spent = layer_spent(layer, rank_of(group, request), tokens_of(request))
+    beside = unfilled_s if request.work.phase == "decode" else launched_s
+    return sum(one.seconds for one in spent) + beside(layer, request.engine)
 
 
 def unfilled_s(layer: LayerClass, engine: EngineSpec) -> float:
@@ -176,13 +176,13 @@ def head_spent(rank: Rank, rows: float) -> list[Spent]:
     return [spent_by(one, rank) for one in (scored, gathered, drawn)]
 
 
-def embedding_s(group: StageGroup, asked: StagesRequest) -> float:
-    return embedding_spent(rank_of(group, asked), tokens_of(asked).n).seconds
+def embedding_s(group: StageGroup, request: StagesRequest) -> float:
+    return embedding_spent(rank_of(group, request), tokens_of(request).n).seconds
 
 
-def head_s(group: StageGroup, asked: StagesRequest) -> float:
+def head_s(group: StageGroup, request: StagesRequest) -> float:
     """The head of a group, and the host's part of a pass."""
-    spent = head_spent(rank_of(group, asked), tokens_of(asked).n_logits)
-    engine = asked.engine
-    host_s = engine.decode_host_s if asked.work.phase == "decode" else engine.prefill_host_s
+    spent = head_spent(rank_of(group, request), tokens_of(request).n_logits)
+    engine = request.engine
+    host_s = engine.decode_host_s if request.work.phase == "decode" else engine.prefill_host_s
     return sum(one.seconds for one in spent) + host_s

@@ -99,10 +99,10 @@ def _parted(
     rows: Sequence[Row], values: Row, named: Iterable[tuple[str, ...]]
 ) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     """Properties that enough rows have as a deployment has them, and those that they do not."""
-    found: tuple[list[tuple[str, ...]], list[tuple[str, ...]]] = [], []
+    parts: tuple[list[tuple[str, ...]], list[tuple[str, ...]]] = [], []
     for names in named:
-        found[not _enough(_having(rows, values, names))].append(names)
-    return found
+        parts[not _enough(_having(rows, values, names))].append(names)
+    return parts
 
 
 def _load(
@@ -125,9 +125,9 @@ def _having(rows: Iterable[Row], values: Row, names: Iterable[str]) -> Iterable[
     return (it for it in rows if all(it[name] == values[name] for name in names))
 
 
-def _close(measured: float, asked: float) -> bool:
+def _close(measured: float, value: float) -> bool:
     """Within a factor of two."""
-    return measured <= 2 * asked and asked <= 2 * measured
+    return measured <= 2 * value and value <= 2 * measured
 
 
 def _enough(rows: Iterable[Row]) -> bool:

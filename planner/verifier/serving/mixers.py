@@ -270,11 +270,11 @@ class Tokens:
         return replace(self, decoding=self.decoding / 2, prompts=self.prompts / 2)
 
 
-def tokens_of(asked: StagesRequest) -> Tokens:
+def tokens_of(request: StagesRequest) -> Tokens:
     """Decode at the mean context; or a chunk in the middle of a prompt."""
-    work = asked.work
+    work = request.work
     if work.phase == "decode":
         context = work.n_input_tokens + work.n_output_tokens / 2
         return Tokens(decoding=float(work.batch), context=context)
-    chunk = float(min(asked.engine.n_chunk_tokens, work.n_input_tokens))
+    chunk = float(min(request.engine.n_chunk_tokens, work.n_input_tokens))
     return Tokens(prompts=1.0, read=chunk, past=(work.n_input_tokens - chunk) / 2)

@@ -123,10 +123,10 @@ def _hand_overs(rank: Rank) -> Iterator[bool]:
 
 def _sums(spent: Iterable[Spent]) -> dict[str, float]:
     parts = ("project", "attend", "feed", "share", "dispatch", "combine", "reduce")
-    found = dict.fromkeys(parts, 0.0)
+    sums = dict.fromkeys(parts, 0.0)
     for one in spent:
-        found[one.run.part] += one.seconds
-    return found
+        sums[one.run.part] += one.seconds
+    return sums
 
 
 def _overlapped_s(once: Mapping[str, float], message_share: float, *, reads: bool) -> float:

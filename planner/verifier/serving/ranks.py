@@ -72,14 +72,14 @@ def usual_copies(engine: EngineSpec, model: Architecture, n_groups: int) -> int:
     return 0 if more and min(counts) % n_groups else least + more
 
 
-def rank_of(group: StageGroup, asked: StagesRequest) -> Rank:
+def rank_of(group: StageGroup, request: StagesRequest) -> Rank:
     """The one rank of a group of devices that has a stage to itself."""
     return Rank(
-        model=asked.model,
-        formats=loaded(asked.model, asked.formats, asked.engine),
-        kernels=Kernels(group.cluster.device, group.kernels, asked.engine),
+        model=request.model,
+        formats=loaded(request.model, request.formats, request.engine),
+        kernels=Kernels(group.cluster.device, group.kernels, request.engine),
         links=Links(group.cluster.fabric),
-        n_small_kernels=asked.engine.n_small_kernels,
+        n_small_kernels=request.engine.n_small_kernels,
         n_tensor=group.n_tensor,
         n_expert_parallel=group.n_expert_parallel,
         n_expert_tensor=max(1, group.n_tensor // group.n_expert_parallel),
@@ -97,17 +97,17 @@ def _means(word: str, name: str) -> bool:
     return word == name or any({word, name} <= alike for alike in _ALIKE)
 
 
-def loaded(model: Architecture, asked: ServedFormats, engine: EngineSpec) -> ServedFormats:
+def loaded(model: Architecture, formats: ServedFormats, engine: EngineSpec) -> ServedFormats:
     """Formats of what is loaded: of the model's own checkpoint, or of one that the engine needs."""
-    dense, routed = asked.weights, asked.experts.removesuffix(STATIC)
+    dense, routed = formats.weights, formats.experts.removesuffix(STATIC)
     if engine.needs_input_scales and dense in _CALIBRATED:
         dense = _CALIBRATED[dense] + STATIC
-    for one in model.checkpoints:
-        if _means(asked.weights, one.format):
-            dense = one.weights
-        if _means(asked.experts, one.format):
-            routed = one.experts
-    return ServedFormats(weights=dense, experts=routed, cache=asked.cache)
+    for checkpoint in model.checkpoints:
+        if _means(formats.weights, checkpoint.format):
+            dense = checkpoint.weights
+        if _means(formats.experts, checkpoint.format):
+            routed = checkpoint.experts
+    return ServedFormats(weights=dense, experts=routed, cache=formats.cache)
 
 
 MEASURED, COUNTED = "two regimes", "latency + bytes / bandwidth"

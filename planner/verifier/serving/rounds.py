@@ -164,9 +164,9 @@ def felt(rank: Rank, served: Served, largest_batch: float) -> Felt:
     # who finds no room waits in line, and makes no pass longer
     running = max(1.0, min(served.batch, largest_batch))
     of_role = {"prefill": _felt_reading, "decode": _felt_writing}
-    found = of_role.get(served.role, _felt_together)(rank, served, running)
+    times = of_role.get(served.role, _felt_together)(rank, served, running)
     kind = kind_of(rank.model)
-    name, tpot, ttft = served.engine.name, found.tpot_error, found.ttft_error
+    name, tpot, ttft = served.engine.name, times.tpot_error, times.ttft_error
     draft = served.draft
     outside = outside_of(
         rank,
@@ -183,11 +183,11 @@ def felt(rank: Rank, served: Served, largest_batch: float) -> Felt:
         math.hypot(deviation(name, kind, which), *further) for which in ("TPOT", "TTFT")
     )
     return replace(
-        found,
+        times,
         outside=outside,
-        tpot_error=math.hypot(tpot, of_tpot) if found.tpot_s else 0.0,
-        ttft_error=math.hypot(ttft, of_ttft) if found.ttft_s else 0.0,
-        decode_error=math.hypot(found.decode_error, of_tpot) if found.itl_s else 0.0,
+        tpot_error=math.hypot(tpot, of_tpot) if times.tpot_s else 0.0,
+        ttft_error=math.hypot(ttft, of_ttft) if times.ttft_s else 0.0,
+        decode_error=math.hypot(times.decode_error, of_tpot) if times.itl_s else 0.0,
     )
 
 
@@ -351,8 +351,8 @@ def _drafting_s(rank: Rank, served: Served, decoding: Tokens) -> float:
     draft = served.draft
     if draft is None or not draft.n_passes:
         return 0.0
-    small, one = replace(rank, model=draft.model), replace(decoding, positions=1.0)
-    return draft.n_passes * _pass(small, served, one).seconds
+    small, tokens = replace(rank, model=draft.model), replace(decoding, positions=1.0)
+    return draft.n_passes * _pass(small, served, tokens).seconds
 
 
 def _begun(rank: Rank, served: Served, running: float, passes: float) -> float:

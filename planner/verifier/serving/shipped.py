@@ -56,12 +56,12 @@ def _other_rules(
     if lacking := sorted(rules.keys() - {one.name for one in engine.rules}):
         fact = f"lack {', '.join(f'`{name}`' for name in lacking)}, which nobody lifts"
         yield Finding(path=("rules",), says=len(engine.rules), fact=fact)
-    for i, one in enumerate(engine.rules):
-        if one.name in rules:
-            yield from differences(one, rules[one.name], ("rules", str(i)))
+    for i, rule in enumerate(engine.rules):
+        if rule.name in rules:
+            yield from differences(rule, rules[rule.name], ("rules", str(i)))
         else:
             fact = f"is no rule of {engine.title} {version}, nor of a file that adds it"
-            yield Finding(path=("rules", str(i), "name"), says=one.name, fact=fact)
+            yield Finding(path=("rules", str(i), "name"), says=rule.name, fact=fact)
 
 
 def _table(name: str) -> dict[str, Any]:

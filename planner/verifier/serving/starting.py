@@ -100,8 +100,12 @@ def unpaired(
     values = _of_model(model)
     values |= {
         f"{role}_{name}": value
-        for role, one in (("prefill", prefill), ("decode", decode))
-        for name, value in (("tp", one.n_tensor), ("dp", one.n_data), ("pp", one.n_stages))
+        for role, deployment in (("prefill", prefill), ("decode", decode))
+        for name, value in (
+            ("tp", deployment.n_tensor),
+            ("dp", deployment.n_data),
+            ("pp", deployment.n_stages),
+        )
     }
     for rule in engine.rules:
         if rule.is_of_pairs and _breaks(rule, values, model):
@@ -194,20 +198,20 @@ _SUMS: _Joins = {ast.Add: add, ast.Sub: sub, ast.Mult: mul, ast.FloorDiv: floord
 _ORDERS: _Orders = {ast.Lt: lt, ast.LtE: le, ast.Gt: gt, ast.GtE: ge}
 
 
-def _sum(sign: ast.operator, one: int, other: int) -> int:
+def _sum(sign: ast.operator, value: int, other: int) -> int:
     """Two numbers joined; nothing is divided by less than one."""
     divides = isinstance(sign, ast.FloorDiv | ast.Mod)
-    return _SUMS[type(sign)](one, max(other, 1) if divides else other)
+    return _SUMS[type(sign)](value, max(other, 1) if divides else other)
 
 
-def _compared(sign: ast.cmpop, one: object, other: object) -> bool:
+def _compared(sign: ast.cmpop, value: object, other: object) -> bool:
     match sign:
         case ast.Eq():
-            return one == other
+            return value == other
         case ast.NotEq():
-            return one != other
+            return value != other
         case ast.In():
-            return isinstance(other, tuple) and one in other
+            return isinstance(other, tuple) and value in other
         case ast.NotIn():
-            return not (isinstance(other, tuple) and one in other)
-    return _ORDERS[type(sign)](_number(one), _number(other))
+            return not (isinstance(other, tuple) and value in other)
+    return _ORDERS[type(sign)](_number(value), _number(other))

@@ -44,11 +44,11 @@ class Blocks:
 
     def n_blocks(self, n_sequences: int = 0) -> float:
         """Blocks that there are, beside what so many sequences hold whatever their length."""
-        one = self._station
-        room = one.room_bytes - n_sequences * one.sequence_bytes
-        if room == math.inf or one.token_bytes == 0.0:
+        station = self._station
+        room = station.room_bytes - n_sequences * station.sequence_bytes
+        if room == math.inf or station.token_bytes == 0.0:
             return math.inf if room >= 0.0 else -1.0
-        return math.floor(room / (one.token_bytes * one.block_tokens)) - one.own_blocks
+        return math.floor(room / (station.token_bytes * station.block_tokens)) - station.own_blocks
 
     def free(self, n_more: int = 0) -> float:
         """Blocks that nobody holds, beside so many sequences more."""

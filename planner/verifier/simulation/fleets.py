@@ -65,10 +65,10 @@ def simulate(
         seed=seed,
         duration_s=run.workers.duration_s,
         ways={
-            (one.name, pool): partial(_class_outcome, run, number, edges, shares, pool)
-            for number, one in enumerate(classes)
-            for pool in dict.fromkeys(route.pool for route in one.routes)
-            if len(one.routes) > 1
+            (load.name, pool): partial(_class_outcome, run, number, edges, shares, pool)
+            for number, load in enumerate(classes)
+            for pool in dict.fromkeys(route.pool for route in load.routes)
+            if len(load.routes) > 1
         },
     )
 
@@ -77,7 +77,7 @@ def _class_outcome(
     run: Run, number: int, edges: Sequence[int], shares: Sequence[float], pool: str | None = None
 ) -> ClassOutcome:
     """What became of a class; of those of its requests that were sent to a pool, if one is said."""
-    log, one, n = run.workers.log, run.classes[number], len(run.arrived_s)
+    log, load, n = run.workers.log, run.classes[number], len(run.arrived_s)
     batches = [
         [
             request
@@ -88,12 +88,12 @@ def _class_outcome(
         for low, high in pairwise(edges)
     ]
     return class_outcome(
-        one.name,
+        load.name,
         batches,
         [batch[number] for batch in run.workers.gaps[1:-1]],
         log=log,
         arrived_s=run.arrived_s,
-        goodput=one.goodput,
+        goodput=load.goodput,
         shares=shares,
     )
 

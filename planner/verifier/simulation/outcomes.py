@@ -49,8 +49,8 @@ class ClassOutcome:
 
     def meets(self, target: PercentileTarget) -> bool:
         """Whether a percentile that was kept is within its target."""
-        found = self.of(target.quantity)
-        return found.n == 0 or found.at_s(target.share) <= target.at_most_s
+        distribution = self.of(target.quantity)
+        return distribution.n == 0 or distribution.at_s(target.share) <= target.at_most_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,10 +107,10 @@ class ReadingLookup:
     def seconds(self, n: int, tokens: float, span: float) -> float:
         """What a pass takes longer that reads so many tokens of prompts beside n decodes."""
         at, inside = _cell(self._sequences, n)
-        found = self._plane(at, tokens, span)
+        time_s = self._plane(at, tokens, span)
         if inside and len(self._sequences) > 1:
-            found += inside * (self._plane(at + 1, tokens, span) - found)
-        return max(0.0, found)
+            time_s += inside * (self._plane(at + 1, tokens, span) - time_s)
+        return max(0.0, time_s)
 
     def _plane(self, at: int, tokens: float, span: float) -> float:
         plane = self._planes[at]

@@ -126,7 +126,7 @@ class Ranks:
         counts, first = self._counts, self.first
         rank = chosen.ranks[0]
         if len(chosen.ranks) > 1:
-            rank = min(chosen.ranks, key=lambda one: counts[one - first])
+            rank = min(chosen.ranks, key=lambda rank: counts[rank - first])
         return rank
 
     def take(self, rank: int) -> None:

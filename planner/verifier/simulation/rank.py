@@ -252,8 +252,8 @@ class Rank:
         """A request that was read has one token of its answer more, and decodes the others."""
         request = prompt.request
         if request in self._lost_s:
-            one = self._log.of_class[request] if self._log.of_class else 0
-            self.gaps[one].add(self.free_s - self._lost_s.pop(request), 1)
+            member = self._log.of_class[request] if self._log.of_class else 0
+            self.gaps[member].add(self.free_s - self._lost_s.pop(request), 1)
         written = self._written.pop(request, 0) + 1
         left = self._log.n_output[request] - written
         self._read_tokens[request] = prompt.n_tokens
@@ -306,8 +306,8 @@ class Rank:
     def _count(self, request: int, by: int) -> None:
         """So many more of a class decode."""
         if self._log.of_class:
-            one = self._log.of_class[request]
-            self._decoding[one] = self._decoding.get(one, 0) + by
+            member = self._log.of_class[request]
+            self._decoding[member] = self._decoding.get(member, 0) + by
 
     def _of_classes(self) -> Iterable[tuple[int, int]]:
         """Classes, and how many of each decode."""
@@ -379,22 +379,22 @@ class Rank:
 
     def _parts(self, *, begins: bool) -> Parts:
         """What of which prompts the pass reads, in order; none but the last is cut."""
-        budget, found = self._budget(), []
+        budget, parts = self._budget(), []
         for prompt in self._reading:
             part = min(prompt.n_tokens - prompt.n_read, budget)
             if part <= 0:
                 break
-            found.append((prompt, part))
+            parts.append((prompt, part))
             self._fill(prompt, prompt.n_read + part)
             budget -= part
         while begins and budget > 0 and self._may_begin():
             prompt = self._begin()
             self._reading.append(prompt)
             part = min(prompt.n_tokens - prompt.n_read, budget)
-            found.append((prompt, part))
+            parts.append((prompt, part))
             self._fill(prompt, prompt.n_read + part)
             budget -= part
-        return found
+        return parts
 
     def _parts_read(self, parts: Parts) -> None:
         for prompt, part in parts:

@@ -43,10 +43,10 @@ class _Sender:
             fact = f"class `{self.load.name}` has no route for a prompt of {n_input} tokens"
             raise ValueError(fact)
         at = self._chance.random() * sum(one.share for one in routes)
-        for one in routes[:-1]:
-            at -= one.share
+        for candidate in routes[:-1]:
+            at -= candidate.share
             if at < 0.0:
-                return one
+                return candidate
         return routes[-1]
 
 
@@ -171,8 +171,8 @@ def _links(classes: Sequence[ClassLoad]) -> Mapping[int, Links]:
     """Links of each route that hands over; routes with one handover share its links."""
     handovers = {
         id(route): route.handover
-        for one in classes
-        for route in one.routes
+        for load in classes
+        for route in load.routes
         if route.handover is not None
     }
     shared = {id(handover): Links(handover) for handover in handovers.values()}

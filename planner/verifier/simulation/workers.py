@@ -173,12 +173,12 @@ class Workers:
             self._events.push(max(at_s, now_s), RUNS, what)
 
     def _advance(self, rank: int, until_s: float) -> None:
-        one, last_s = self.ranks[rank], self.log.last_s
-        one.advance(until_s)
-        if one.ended:
-            for request in one.ended:
+        worker, last_s = self.ranks[rank], self.log.last_s
+        worker.advance(until_s)
+        if worker.ended:
+            for request in worker.ended:
                 self._events.push(last_s[request], ENDS, request)
-            one.ended.clear()
+            worker.ended.clear()
 
 
 def _is_watched(ranks: Ranks) -> bool:

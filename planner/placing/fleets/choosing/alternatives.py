@@ -36,16 +36,16 @@ def alternatives_of(fleet: PlannedFleet) -> tuple[FleetAlternative, ...]:
 
     Each is the cheapest of what was simulated by then, and of few more that seem cheapest.
     """
-    found: list[FleetAlternative] = []
+    alternatives: list[FleetAlternative] = []
     with suppress(OutOfTimeError):
         parts = [(name, one, _fluid(fleet, one)) for name, one in _others(fleet)]
-        for name, allowed, fluid in sorted(parts, key=lambda one: _bound(one[2])):
-            if len(found) >= N_TOLD and _bound(fluid) >= _rent(found[N_TOLD - 1]):
+        for name, allowed, fluid in sorted(parts, key=lambda entry: _bound(entry[2])):
+            if len(alternatives) >= N_TOLD and _bound(fluid) >= _rent(alternatives[N_TOLD - 1]):
                 break
             chosen = _soon(fluid, allowed) if fluid.is_found else fluid
-            found.append(_priced(name, chosen))
-            found.sort(key=_rent)
-    return tuple(found[:N_TOLD])
+            alternatives.append(_priced(name, chosen))
+            alternatives.sort(key=_rent)
+    return tuple(alternatives[:N_TOLD])
 
 
 def _fluid(fleet: PlannedFleet, allowed: Allowed) -> Chosen:
@@ -63,10 +63,10 @@ def _soon(fluid: Chosen, allowed: Allowed) -> Chosen:
         if chosen.is_found:
             break
         check()
-        for one in (it for alike in ranked for it in alike[k : k + N_LOOKED]):
-            stream = market.streams[one.model]
-            most_per_s = one.output_tokens_per_s / stream.n_output_tokens
-            book.narrow(one, stream.rate_per_s / math.ceil(stream.rate_per_s / most_per_s))
+        for config in (it for alike in ranked for it in alike[k : k + N_LOOKED]):
+            stream = market.streams[config.model]
+            most_per_s = config.output_tokens_per_s / stream.n_output_tokens
+            book.narrow(config, stream.rate_per_s / math.ceil(stream.rate_per_s / most_per_s))
         chosen = settled(market, allowed=allowed, now=book.sure)
     return chosen
 
@@ -81,8 +81,8 @@ def _bound(fluid: Chosen) -> float:
     return fluid.solution.objective if fluid.is_found else math.inf
 
 
-def _rent(one: FleetAlternative) -> float:
-    return math.inf if one.usd_per_hour is None else one.usd_per_hour
+def _rent(alternative: FleetAlternative) -> float:
+    return math.inf if alternative.usd_per_hour is None else alternative.usd_per_hour
 
 
 def _priced(name: str, chosen: Chosen) -> FleetAlternative:
@@ -103,16 +103,16 @@ def words_of(pools: Sequence[PlannedPool]) -> str:
     ''
     """
     return ", ".join(
-        f"{one.n_replicas} × {label_of(one.configuration)} for {one.stream.name}"
-        + ("" if one.role == TOGETHER else f" ({one.role})")
-        for one in pools
+        f"{pool.n_replicas} × {label_of(pool.configuration)} for {pool.stream.name}"
+        + ("" if pool.role == TOGETHER else f" ({pool.role})")
+        for pool in pools
     )
 
 
-def label_of(one: NodeConfiguration) -> str:
+def label_of(config: NodeConfiguration) -> str:
     """Kind and degrees of a configuration."""
-    deployment = one.deployment(1)
-    return f"{one.pattern.kind_name} {deployment.label}".rstrip()
+    deployment = config.deployment(1)
+    return f"{config.pattern.kind_name} {deployment.label}".rstrip()
 
 
 def _others(fleet: PlannedFleet) -> Iterator[tuple[str, Allowed]]:
@@ -150,26 +150,26 @@ def _sharing(used: Sequence[NodeConfiguration], market: Market) -> Iterator[tupl
 
 
 def _is_other(
-    one: NodeConfiguration, by: Callable[[NodeConfiguration], object], left: object
+    config: NodeConfiguration, by: Callable[[NodeConfiguration], object], left: object
 ) -> bool:
     """Whether a configuration differs from what is left out."""
-    return by(one) != left
+    return by(config) != left
 
 
-def _kind(one: NodeConfiguration) -> str:
-    return one.pattern.kind_name
+def _kind(config: NodeConfiguration) -> str:
+    return config.pattern.kind_name
 
 
-def _sort(one: NodeConfiguration) -> tuple[int, str, Shape]:
-    return one.model, one.pattern.kind_name, one.pattern.shape
+def _sort(config: NodeConfiguration) -> tuple[int, str, Shape]:
+    return config.model, config.pattern.kind_name, config.pattern.shape
 
 
-def _does_both(one: NodeConfiguration) -> bool:
-    return one.role == TOGETHER
+def _does_both(config: NodeConfiguration) -> bool:
+    return config.role == TOGETHER
 
 
-def _model(one: NodeConfiguration) -> int:
-    return one.model
+def _model(config: NodeConfiguration) -> int:
+    return config.model
 
 
 def most_factor(fleet: PlannedFleet) -> float | None:
@@ -182,8 +182,8 @@ def most_factor(fleet: PlannedFleet) -> float | None:
     market = fleet.chosen.market
     rent = usd_per_hour(fleet.pools)
     with suppress(OutOfTimeError):
-        found = largest_factor(market, rent)
-        return None if found is None else max(found, _room(fleet))
+        factor = largest_factor(market, rent)
+        return None if factor is None else max(factor, _room(fleet))
     return None
 
 

@@ -78,14 +78,14 @@ class Book:
     lowered: set[int] = field(default_factory=set)
     _wide: dict[tuple[str, int], int] = field(default_factory=dict)
 
-    def _key(self, one: NodeConfiguration) -> tuple[int, int]:
+    def _key(self, config: NodeConfiguration) -> tuple[int, int]:
         """Of what is known: the configuration, and the replicas of a pool."""
-        widest = self._widest(one)
-        return id(one), min(self.pools.most.get(id(one), widest), widest)
+        widest = self._widest(config)
+        return id(config), min(self.pools.most.get(id(config), widest), widest)
 
-    def _widest(self, one: NodeConfiguration) -> int:
+    def _widest(self, config: NodeConfiguration) -> int:
         """Replicas of the largest pool that is simulated."""
-        key = one.pattern.kind_name, one.n_devices
+        key = config.pattern.kind_name, config.n_devices
         if key not in self._wide:
             n_free = self.n_free.get(key[0], 0) if self.router else 0
             self._wide[key] = max(1, min(MOST_POOLED, n_free // key[1]))
@@ -99,171 +99,173 @@ class Book:
                 is known, of others bounds of the ways that were measured.
         """
         book = replace(self, pools=Pools(), looked={}, lowered=set())
-        for one, other in pairs:
-            known = self.looked.get((id(one), self._widest(one)))
-            if known is None or id(one) in self.lowered:
+        for config, other in pairs:
+            known = self.looked.get((id(config), self._widest(config)))
+            if known is None or id(config) in self.lowered:
                 continue
             rates, lows = known.rates.copy(), known.lows.copy()
-            if one is not other:
-                before, ways = source_of(one).ways.rows, source_of(other).ways
+            if config is not other:
+                before, ways = source_of(config).ways.rows, source_of(other).ways
                 at = np.searchsorted(before, ways.rows).clip(max=len(before) - 1)
-                is_same = (before[at] == ways.rows) & is_measured(one, ways.rows)
+                is_same = (before[at] == ways.rows) & is_measured(config, ways.rows)
                 rates = np.where(is_same, rates[at], ways.bounds)
                 lows = np.where(is_same, lows[at], 0.0)
-            book.looked[id(other), self._widest(one)] = Looked(rates=rates, lows=lows)
+            book.looked[id(other), self._widest(config)] = Looked(rates=rates, lows=lows)
         return book
 
-    def now(self, one: NodeConfiguration) -> NodeConfiguration:
+    def now(self, config: NodeConfiguration) -> NodeConfiguration:
         """A configuration at the rate that it does not exceed, by the way that carries most."""
-        known = self.looked.get(self._key(one))
+        known = self.looked.get(self._key(config))
         if known is None:
-            return one
+            return config
         way = int(np.argmax(known.lows)) if known.lows.any() else known.best
         rate = float(known.rates.max())
         if known.last is None or known.last[:2] != (way, rate):
-            known.last = way, rate, at_way(one, rate, way)
+            known.last = way, rate, at_way(config, rate, way)
         return known.last[2]
 
-    def sure(self, one: NodeConfiguration) -> NodeConfiguration | None:
+    def sure(self, config: NodeConfiguration) -> NodeConfiguration | None:
         """A configuration at what it was seen to carry; None where that is nothing."""
-        known = self.looked.get(self._key(one))
+        known = self.looked.get(self._key(config))
         if known is None or not known.lows.any():
             return None
-        return at_way(one, float(known.lows.max()), int(np.argmax(known.lows)))
+        return at_way(config, float(known.lows.max()), int(np.argmax(known.lows)))
 
-    def is_open(self, one: NodeConfiguration, rate_per_s: float) -> bool:
+    def is_open(self, config: NodeConfiguration, rate_per_s: float) -> bool:
         """Whether nobody knows if a replica of some way carries a rate."""
-        known = self._opened(one)
+        known = self._opened(config)
         return bool(known.lows.max() < rate_per_s * _AS_MUCH <= known.rates.max())
 
-    def carries(self, one: NodeConfiguration, rate_per_s: float) -> bool:
+    def carries(self, config: NodeConfiguration, rate_per_s: float) -> bool:
         """Whether a replica of some way carries a rate within all goals; False out of time."""
-        known = self._opened(one)
+        known = self._opened(config)
         while known.lows.max() < rate_per_s * _AS_MUCH and not is_over():
             way = known.best
             if known.rates[way] < rate_per_s * _AS_MUCH:
                 return False
-            self._try(one, known, way, min(rate_per_s, float(known.rates[way])))
+            self._try(config, known, way, min(rate_per_s, float(known.rates[way])))
         return bool(known.lows.max() >= rate_per_s * _AS_MUCH)
 
-    def narrow(self, one: NodeConfiguration, rate_per_s: float) -> None:
+    def narrow(self, config: NodeConfiguration, rate_per_s: float) -> None:
         """Where a rate is not carried, look far below it, then further each time, until one is."""
-        known = self._opened(one)
-        if self.carries(one, rate_per_s) or not (
-            known.lows.any() or self.carries(one, rate_per_s * _FAR)
+        known = self._opened(config)
+        if self.carries(config, rate_per_s) or not (
+            known.lows.any() or self.carries(config, rate_per_s * _FAR)
         ):
             return
         for step in _STEPS:
-            if self.carries(one, rate_per_s * (1.0 - step)):
+            if self.carries(config, rate_per_s * (1.0 - step)):
                 break
         if known.lows.max() > rate_per_s * _NEAR:
-            self.look_at(one)
+            self.look_at(config)
 
-    def _try(self, one: NodeConfiguration, known: Looked, way: int, rate_per_s: float) -> None:
+    def _try(self, config: NodeConfiguration, known: Looked, way: int, rate_per_s: float) -> None:
         """See whether a way carries a rate; nothing is learnt out of time."""
         self.capacities.n_asked += 1
-        carried = self.capacities.carries(self._judged(one, way), rate_per_s)
+        carried = self.capacities.carries(self._judged(config, way), rate_per_s)
         if carried:
             known.lows[way] = rate_per_s
         elif carried is not None:
             known.rates[way] = rate_per_s * _LESS
 
-    def look_at(self, one: NodeConfiguration) -> None:
+    def look_at(self, config: NodeConfiguration) -> None:
         """Find the most that it serves within all goals; out of time some stays at its bounds."""
-        known = self._opened(one)
+        known = self._opened(config)
         while known.rates[known.best] > known.lows[known.best] and not is_over():
             way, least = known.best, float(known.lows.max())
             if known.lows[way] < least < known.rates[way]:
-                self._try(one, known, way, least)
+                self._try(config, known, way, least)
             if known.rates[way] > least:
-                self._find(one, known, way)
+                self._find(config, known, way)
 
-    def _find(self, one: NodeConfiguration, known: Looked, way: int) -> None:
+    def _find(self, config: NodeConfiguration, known: Looked, way: int) -> None:
         """The most that a way serves."""
         self.capacities.n_asked += 1
         most, least = float(known.rates[way]), float(known.lows[way])
-        rate = self.capacities.largest(self._judged(one, way), most, least)
+        rate = self.capacities.largest(self._judged(config, way), most, least)
         if rate is not None:
             known.rates[way] = known.lows[way] = rate
 
-    def _judged(self, one: NodeConfiguration, way: int, n_most: int | None = None) -> Judged:
-        source = source_of(one)
+    def _judged(self, config: NodeConfiguration, way: int, n_most: int | None = None) -> Judged:
+        source = source_of(config)
         return Judged(
             stream=source.stream,
             station=source.ways.stations[way],
-            goals=held_to(source.stream, one.role, self.handed(one)) or (),
+            goals=held_to(source.stream, config.role, self.handed(config)) or (),
             router=self.router or LEAST_PRESENT,
-            n_most=n_most or self._key(one)[1],
+            n_most=n_most or self._key(config)[1],
         )
 
-    def _opened(self, one: NodeConfiguration) -> Looked:
+    def _opened(self, config: NodeConfiguration) -> Looked:
         """What is known of it, bounds at first."""
-        if self._key(one) not in self.looked:
-            source, handed = source_of(one), self.handed(one)
+        if self._key(config) not in self.looked:
+            source, handed = source_of(config), self.handed(config)
             rates = np.array(source.ways.bounds)
-            if held_to(source.stream, one.role, handed) is None:  # there is no time for it
+            if held_to(source.stream, config.role, handed) is None:  # there is no time for it
                 rates[:] = 0.0
-            if one.role == PREFILL:
+            if config.role == PREFILL:
                 rates = np.minimum(rates, link_rate(source.stream, handed))
-            wide = self.looked.get((id(one), self._widest(one)))
+            wide = self.looked.get((id(config), self._widest(config)))
             rates = rates if wide is None else wide.rates.copy()
-            self.looked[self._key(one)] = Looked(rates=rates, lows=np.zeros(len(rates)))
-        return self.looked[self._key(one)]
+            self.looked[self._key(config)] = Looked(rates=rates, lows=np.zeros(len(rates)))
+        return self.looked[self._key(config)]
 
-    def most_per_s(self, one: NodeConfiguration, row: int, n_replicas: int, least: float) -> float:
+    def most_per_s(
+        self, config: NodeConfiguration, row: int, n_replicas: int, least: float
+    ) -> float:
         """Requests a second that a replica of a way carries in a pool of so many, least at least.
 
         Out of time that is all that is known.
         """
-        known, way = self._opened(one), _way(one, row)
-        n_most = min(n_replicas, self._widest(one))
+        known, way = self._opened(config), _way(config, row)
+        n_most = min(n_replicas, self._widest(config))
         most = float(known.rates[way])
-        found = self.capacities.largest(self._judged(one, way, n_most), most, min(least, most))
-        return max(found or 0.0, least)
+        rate = self.capacities.largest(self._judged(config, way, n_most), most, min(least, most))
+        return max(rate or 0.0, least)
 
-    def in_pools_of(self, one: NodeConfiguration, n_replicas: int, rate_per_s: float) -> float:
+    def in_pools_of(self, config: NodeConfiguration, n_replicas: int, rate_per_s: float) -> float:
         """Requests a second that a replica serves in a pool of so many, if less than a rate."""
-        narrow = replace(self, pools=self.pools.split(id(one), n_replicas)[0])
-        if narrow.carries(one, rate_per_s):
+        narrow = replace(self, pools=self.pools.split(id(config), n_replicas)[0])
+        if narrow.carries(config, rate_per_s):
             return rate_per_s
-        narrow.look_at(one)
-        return float(narrow._opened(one).rates.max())
+        narrow.look_at(config)
+        return float(narrow._opened(config).rates.max())
 
-    def take_down(self, one: NodeConfiguration, row: int, rate_per_s: float) -> None:
+    def take_down(self, config: NodeConfiguration, row: int, rate_per_s: float) -> None:
         """Take replicas of a way for no more than this each."""
-        known, way = self._opened(one), _way(one, row)
+        known, way = self._opened(config), _way(config, row)
         known.rates[way] = min(rate_per_s, known.rates[way])
         known.lows[way] = min(rate_per_s, known.lows[way])
-        self.lowered.add(id(one))
+        self.lowered.add(id(config))
 
     def late(
-        self, one: NodeConfiguration, row: int, n_replicas: int, some: float = 1.0
+        self, config: NodeConfiguration, row: int, n_replicas: int, some: float = 1.0
     ) -> list[float]:
         """Of each goal the share of its requests that is late in a pool, as in `Capacities`."""
-        return self.capacities.late(self._judged(one, _way(one, row), n_replicas), some)
+        return self.capacities.late(self._judged(config, _way(config, row), n_replicas), some)
 
-    def saw(self, one: NodeConfiguration, row: int, rate_per_s: float) -> None:
+    def saw(self, config: NodeConfiguration, row: int, rate_per_s: float) -> None:
         """Know what replicas of a way carry at least."""
-        known, way = self._opened(one), _way(one, row)
+        known, way = self._opened(config), _way(config, row)
         known.lows[way] = rate_per_s
         known.rates[way] = max(rate_per_s, known.rates[way])
 
-    def handed(self, one: NodeConfiguration) -> HandedOver:
+    def handed(self, config: NodeConfiguration) -> HandedOver:
         """What handing a cache over takes of it."""
-        if self.connector is None or one.handover_s <= 0.0:
+        if self.connector is None or config.handover_s <= 0.0:
             return HandedOver()
         wide = self.connector.bytes_per_s
-        link_s = 0.0 if wide is None else one.handed_bytes / wide
-        return HandedOver(seconds=one.handover_s, link_s=link_s)
+        link_s = 0.0 if wide is None else config.handed_bytes / wide
+        return HandedOver(seconds=config.handover_s, link_s=link_s)
 
 
-def _way(one: NodeConfiguration, row: int) -> int:
+def _way(config: NodeConfiguration, row: int) -> int:
     """The number of a way, by the row of its choice."""
-    return int(np.flatnonzero(source_of(one).ways.rows == row)[0])
+    return int(np.flatnonzero(source_of(config).ways.rows == row)[0])
 
 
-def at_way(one: NodeConfiguration, rate_per_s: float, way: int) -> NodeConfiguration:
+def at_way(config: NodeConfiguration, rate_per_s: float, way: int) -> NodeConfiguration:
     """A configuration by one of its ways, at a rate."""
-    source = source_of(one)
+    source = source_of(config)
     most, row = rate_per_s * source.stream.n_output_tokens, int(source.ways.rows[way])
-    return replace(one, output_tokens_per_s=min(most, one.output_tokens_per_s), choice=row)
+    return replace(config, output_tokens_per_s=min(most, config.output_tokens_per_s), choice=row)

@@ -82,39 +82,39 @@ def _score(late: FloatArray) -> float:
 def _uneven(shares: FloatArray, work: FloatArray) -> Iterator[FloatArray]:
     """Shares (P, U) that keep pools as busy, in which one pool takes all that it can of a class."""
     others, classes = np.arange(len(shares)), np.arange(shares.shape[1])
-    for one, u in np.ndindex(shares.shape):
-        if not 0.0 < shares[one, u] < 1.0:
+    for pool, u in np.ndindex(shares.shape):
+        if not 0.0 < shares[pool, u] < 1.0:
             continue
-        busy, moved = shares[one] * work[one], shares.copy()
-        moved[one, u] = min(1.0, busy.sum() / work[one, u])
-        rest, beside = busy.sum() - moved[one, u] * work[one, u], busy[classes != u].sum()
-        moved[one, classes != u] *= rest / max(float(beside), float(rest), 1e-300)
-        before = 1.0 - shares[one]
-        left = (1.0 - moved[one]) / np.where(before > 0.0, before, 1.0)
-        moved[others != one] *= left
+        busy, moved = shares[pool] * work[pool], shares.copy()
+        moved[pool, u] = min(1.0, busy.sum() / work[pool, u])
+        rest, beside = busy.sum() - moved[pool, u] * work[pool, u], busy[classes != u].sum()
+        moved[pool, classes != u] *= rest / max(float(beside), float(rest), 1e-300)
+        before = 1.0 - shares[pool]
+        left = (1.0 - moved[pool]) / np.where(before > 0.0, before, 1.0)
+        moved[others != pool] *= left
         yield np.where(before > 0.0, moved, shares)
 
 
 def _moves(late: FloatArray, parts: IntArray, step: int) -> Iterator[IntArray]:
     """Parts with less of one class where most is late of the goal that is missed by most."""
-    one = _latest(late)
-    for u in np.flatnonzero(parts[one]).tolist():
-        n = min(step, int(parts[one, u]))
+    worst = _latest(late)
+    for u in np.flatnonzero(parts[worst]).tolist():
+        n = min(step, int(parts[worst, u]))
         for other in range(len(parts)):
-            if other != one:
-                yield _with_moved(parts, one, other, u, n)
+            if other != worst:
+                yield _with_moved(parts, worst, other, u, n)
 
 
 def _swaps(late: FloatArray, parts: IntArray, step: int, work: FloatArray) -> Iterator[IntArray]:
     """The same for as much work of another class."""
-    one = _latest(late)
+    worst = _latest(late)
     for u, v in np.ndindex(parts.shape[1], parts.shape[1]):
-        n = min(step, int(parts[one, u]))
+        n = min(step, int(parts[worst, u]))
         for other in range(len(parts)):
-            back = round(float(n * work[one, u] / work[one, v]))
+            back = round(float(n * work[worst, u] / work[worst, v]))
             back = min(max(1, back), int(parts[other, v]))
-            if n and back and u != v and other != one:
-                yield _with_moved(_with_moved(parts, one, other, u, n), other, one, v, back)
+            if n and back and u != v and other != worst:
+                yield _with_moved(_with_moved(parts, worst, other, u, n), other, worst, v, back)
 
 
 def _latest(late: FloatArray) -> int:
@@ -201,28 +201,28 @@ class PoolTrials:
     def _late_of(self, part: Part) -> FloatArray:
         """Of each goal, what comes too late in a pool, in what may be late of its class (G,)."""
         if part not in self.late:
-            found = self._simulated(part, FEW)
-            self.late[part] = found if found.max() > FAR else self._simulated(part, 1.0)
+            late = self._simulated(part, FEW)
+            self.late[part] = late if late.max() > FAR else self._simulated(part, 1.0)
         return self.late[part]
 
     def _simulated(self, part: Part, some: float) -> FloatArray:
         """The same of some of all requests."""
-        found = np.zeros(len(self._goals))
+        lateness = np.zeros(len(self._goals))
         if any(part.parts):
-            one, row = self.configuration(part)
-            shares = source_of(one).stream.part_of
-            late = iter(self.market.book.late(one, row, part.n, some))
+            config, row = self.configuration(part)
+            shares = source_of(config).stream.part_of
+            late = iter(self.market.book.late(config, row, part.n, some))
             for g, (name, goal) in enumerate(self._goals):
                 if name in shares:
-                    found[g] = shares[name] * next(late) / (1.0 - goal.target.share)
-        return found
+                    lateness[g] = shares[name] * next(late) / (1.0 - goal.target.share)
+        return lateness
 
     def configuration(self, part: Part) -> tuple[NodeConfiguration, int]:
         """Of a pool, whose stream has its parts of classes; and the row of its way."""
         of_unit = dict(zip(self.units, part.parts, strict=True))
         some = {unit for unit, n in of_unit.items() if n}
         i = next(i for i in self.streams if {*self.market.streams[i].units} == some)
-        stream, one = self.market.streams[i], self.sorts[part.sort][i]
+        stream, offered = self.market.streams[i], self.sorts[part.sort][i]
         names = {stream.rate_of_unit[unit][0]: n for unit, n in of_unit.items() if n}
-        source = replace(source_of(one), stream=stream.in_parts(names))
-        return replace(one, source=source), self.market.book.now(one).choice
+        source = replace(source_of(offered), stream=stream.in_parts(names))
+        return replace(offered, source=source), self.market.book.now(offered).choice

@@ -89,13 +89,13 @@ def fluid_bound(market: Market, rent: float) -> float:
     """
     wanted = dict(_wanted(market.streams))
     sorts = [one for one in _sorts(market).values() if one.usd_per_hour <= rent * BROKEN]
-    for one in sorts:
+    for group in sorts:
         if is_over():
             return 0.0
-        some = [wanted[unit] for unit in one.units]
+        some = [wanted[unit] for unit in group.units]
         low, high = min(it.shortest for it in some), max(it.longest for it in some)
-        one.done = np.concatenate([done_per_s(it, low, high) for it in one.stations.values()])
-        one.rows = _first_rows(one, some)
+        group.done = np.concatenate([done_per_s(it, low, high) for it in group.stations.values()])
+        group.rows = _first_rows(group, some)
     relaxed = best = _bounded(market, sorts, wanted, RELAXED)
     if len(sorts) <= MOST_WHOLE:
         best = _bounded(market, sorts, wanted, ("highs",), relaxed)
@@ -126,24 +126,26 @@ def _bounded(
 
 
 def _sorts(market: Market) -> dict[Hashable, _Sort]:
-    found: dict[Hashable, _Sort] = {}
-    for one in market.offered.configurations:
-        source, stream = source_of(one), market.streams[one.model]
-        key = sort_key(one, stream)
-        if key not in found:
-            kind, usd = one.pattern.kind_name, one.usd_per_hour
-            found[key] = _Sort(usd_per_hour=usd, n_devices=one.n_devices, kind=kind, role=one.role)
-        mine = found[key]
+    groups: dict[Hashable, _Sort] = {}
+    for config in market.offered.configurations:
+        source, stream = source_of(config), market.streams[config.model]
+        key = sort_key(config, stream)
+        if key not in groups:
+            kind, usd = config.pattern.kind_name, config.usd_per_hour
+            groups[key] = _Sort(
+                usd_per_hour=usd, n_devices=config.n_devices, kind=kind, role=config.role
+            )
+        mine = groups[key]
         mine.stations |= {id(it): it for it in source.ways.stations}  # rows are each source's own
         mine.units |= {*stream.units}
-    return found
+    return groups
 
 
 def _wanted(streams: Sequence[Stream]) -> Iterator[tuple[int, _Wanted]]:
     """Each unit by itself."""
-    for one in streams:
-        if one.parts == (WHOLE,):
-            load: Load = one.load
+    for stream in streams:
+        if stream.parts == (WHOLE,):
+            load: Load = stream.load
             cached = load.n_input + load.n_output / 2.0
             each = [
                 load.mean_rounds,
@@ -152,9 +154,9 @@ def _wanted(streams: Sequence[Stream]) -> Iterator[tuple[int, _Wanted]]:
                 load.mean(load.n_input**2) / 2.0,
             ]
             yield (
-                one.units[0],
+                stream.units[0],
                 _Wanted(
-                    rate_per_s=one.rate_per_s,
+                    rate_per_s=stream.rate_per_s,
                     each=np.array(each),
                     shortest=float(load.n_input.min()),
                     longest=float((load.n_input + load.n_output).max()),
@@ -162,17 +164,17 @@ def _wanted(streams: Sequence[Stream]) -> Iterator[tuple[int, _Wanted]]:
             )
 
 
-def _first_rows(one: _Sort, wanted: Sequence[_Wanted]) -> list[FloatArray]:
+def _first_rows(group: _Sort, wanted: Sequence[_Wanted]) -> list[FloatArray]:
     """Prices of what is done one by one, and of all in several mixtures."""
-    total = np.sum([it.rate_per_s * _asked(one, it) for it in wanted], axis=0)
+    total = np.sum([it.rate_per_s * _asked(group, it) for it in wanted], axis=0)
     parts = [[a, 1.0 - a, a * w, (1.0 - a) * w] for a in _PARTS for w in _WORK]
     prices = np.array([*np.eye(4), *parts]) / np.where(total > 0.0, total, np.inf)
-    return _rows_at(one, prices)
+    return _rows_at(group, prices)
 
 
-def _rows_at(one: _Sort, prices: FloatArray) -> list[FloatArray]:
+def _rows_at(group: _Sort, prices: FloatArray) -> list[FloatArray]:
     """Prices (Q, 4) at which a replica does no more than one in a second."""
-    most = (one.done @ prices.T).max(axis=0)
+    most = (group.done @ prices.T).max(axis=0)
     return [row / value for row, value in zip(prices, most.tolist(), strict=True) if value > 0.0]
 
 
@@ -187,13 +189,13 @@ def _solved(
     is_whole = by != RELAXED
     program, n_of, x_of = _program(market, sorts, wanted, is_whole=is_whole)
     effort = effort_of(market.request.options)
-    found = solve_mixed(program, effort, solvers=by, wanted="two" if len(by) > 1 else "one")
-    if found.answer is None:
+    solution = solve_mixed(program, effort, solvers=by, wanted="two" if len(by) > 1 else "one")
+    if solution.answer is None:
         none = np.zeros(len(n_of)), dict[tuple[int, int], float]()
-        return (np.inf, *none) if found.status is Status.INFEASIBLE else None
-    values = found.answer
+        return (np.inf, *none) if solution.status is Status.INFEASIBLE else None
+    values = solution.answer
     flows = {key: float(values[j]) for key, j in x_of.items() if values[j] > _NONE}
-    return found.bound, values[n_of], flows
+    return solution.bound, values[n_of], flows
 
 
 def _program(
@@ -229,18 +231,18 @@ def on_devices(
 
 
 def _in_time(
-    build: MixedBuilder, number: int, one: _Sort, n_column: int, flows: Mapping[_Wanted, int]
+    build: MixedBuilder, number: int, group: _Sort, n_column: int, flows: Mapping[_Wanted, int]
 ) -> None:
     """Rows of what replicas of a sort do within their time."""
-    for i, prices in enumerate(one.rows):
-        terms = {j: it.rate_per_s * float(prices @ _asked(one, it)) for it, j in flows.items()}
+    for i, prices in enumerate(group.rows):
+        terms = {j: it.rate_per_s * float(prices @ _asked(group, it)) for it, j in flows.items()}
         build.row(f"time{number}_{i}", {**terms, n_column: -1.0}, -np.inf, 0.0)
 
 
-def _asked(one: _Sort, wanted: _Wanted) -> FloatArray:
+def _asked(group: _Sort, wanted: _Wanted) -> FloatArray:
     """Of the four what a replica of such a role has to do of a request."""
     does = {PREFILL: (0.0, 1.0, 0.0, 1.0), DECODE: (1.0, 0.0, 1.0, 0.0)}
-    return np.asarray(wanted.each * np.array(does.get(one.role, (1.0, 1.0, 1.0, 1.0))))
+    return np.asarray(wanted.each * np.array(does.get(group.role, (1.0, 1.0, 1.0, 1.0))))
 
 
 def _tightened(
@@ -251,30 +253,30 @@ def _tightened(
 ) -> bool:
     """Add the rows that a solution breaks; whether there are any."""
     new = []
-    for k, one in enumerate(sorts):
-        asked = [
-            share * wanted[u].rate_per_s * _asked(one, wanted[u])
+    for k, kin in enumerate(sorts):
+        work = [
+            share * wanted[u].rate_per_s * _asked(kin, wanted[u])
             for (sort, u), share in flows.items()
             if sort == k
         ]
-        if not asked:
+        if not work:
             continue
-        prices = _dearest(one, np.sum(asked, axis=0))
-        if prices is not None and prices @ np.sum(asked, axis=0) > replicas[k] * BROKEN + _NONE:
+        prices = _dearest(kin, np.sum(work, axis=0))
+        if prices is not None and prices @ np.sum(work, axis=0) > replicas[k] * BROKEN + _NONE:
             new.append(prices)
     for one in sorts if new else ():  # what is dear on one may be on others
         one.rows += _rows_at(one, np.array(new))
     return bool(new)
 
 
-def _dearest(one: _Sort, asked: FloatArray) -> FloatArray | None:
+def _dearest(group: _Sort, work: FloatArray) -> FloatArray | None:
     """Prices at which what is asked comes to most, and no pass does more than one in a second.
 
     They are the multipliers of the least time that it takes, of few kinds of pass at first.
     """
-    scale = np.where(asked > 0.0, asked, 1.0)
-    done = one.done / scale
-    values = done @ (np.array([*one.rows[:_N_EXTREME], *one.rows[-1:]]) * scale).T
+    scale = np.where(work > 0.0, work, 1.0)
+    done = group.done / scale
+    values = done @ (np.array([*group.rows[:_N_EXTREME], *group.rows[-1:]]) * scale).T
     some = {*np.argpartition(values, -4, axis=0)[-4:].ravel().tolist()}
     for _ in range(MOST_ROUNDS):
         listed = sorted(some)
@@ -282,14 +284,14 @@ def _dearest(one: _Sort, asked: FloatArray) -> FloatArray | None:
         columns = [build.column(f"y{i}", 1e6, cost=1.0) for i in listed]
         for w in range(4):
             terms = {c: float(done[i, w]) for c, i in zip(columns, listed, strict=True)}
-            build.row(f"w{w}", terms, 1.0 if asked[w] > 0.0 else 0.0, np.inf)
+            build.row(f"w{w}", terms, 1.0 if work[w] > 0.0 else 0.0, np.inf)
         try:
             prices, _ = multipliers_of(build.program("time"), Effort())
         except SolverError:
             return None
         if prices is None:
             return None
-        prices = np.where(asked > 0.0, np.maximum(prices, 0.0), 0.0)
+        prices = np.where(work > 0.0, np.maximum(prices, 0.0), 0.0)
         values = done @ prices
         if values.max() <= BROKEN:
             return np.asarray(prices / scale / max(float(values.max()), _NONE))

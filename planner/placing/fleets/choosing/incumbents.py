@@ -39,10 +39,10 @@ def roomy_fleet(market: Market, wider: Mapping[str, float], objective: str = REN
     if not all(id(one) in rates for one in market.offered.configurations):
         rates.update(_roomy_rates(market))
 
-    def roomy(one: NodeConfiguration) -> NodeConfiguration:
+    def roomy(config: NodeConfiguration) -> NodeConfiguration:
         """By the way that serves most within its targets, at a part of its rate."""
-        most, way = float(rates[id(one)].max()), int(np.argmax(rates[id(one)]))
-        return at_way(one, most / wider.get(source_of(one).stream.name, MARGINS[0]), way)
+        most, way = float(rates[id(config)].max()), int(np.argmax(rates[id(config)]))
+        return at_way(config, most / wider.get(source_of(config).stream.name, MARGINS[0]), way)
 
     return settled(market, objective=objective, now=roomy)
 
@@ -52,7 +52,7 @@ def _roomy_rates(market: Market) -> dict[int, FloatArray]:
     of_model: dict[str, list[NodeConfiguration]] = {}
     for one in market.offered.configurations:
         of_model.setdefault(market.streams[one.model].model.name, []).append(one)
-    found = {}
+    rates = {}
     for some in of_model.values():
         sources = [source_of(one) for one in some]
         stations = [*{id(it): it for one in sources for it in one.ways.stations}.values()]
@@ -62,8 +62,8 @@ def _roomy_rates(market: Market) -> dict[int, FloatArray]:
         number = {it: i for i, it in enumerate(streams)}
         for one, source in zip(some, sources, strict=True):
             at = [row[id(it)] for it in source.ways.stations], number[source.stream]
-            found[id(one)] = np.minimum(source.ways.bounds, decoded[at]) * unread[at]
-    return found
+            rates[id(one)] = np.minimum(source.ways.bounds, decoded[at]) * unread[at]
+    return rates
 
 
 def _least(stream: Stream, *quantities: str) -> float:
@@ -74,7 +74,7 @@ def _least(stream: Stream, *quantities: str) -> float:
 
 def _decoded(stations: Sequence[Station], streams: Sequence[Stream]) -> FloatArray:
     """Requests a second that are decoded in passes within the targets of TPOT (K, G)."""
-    loads, found = [it.load for it in streams], np.full((len(stations), len(streams)), np.inf)
+    loads, rates = [it.load for it in streams], np.full((len(stations), len(streams)), np.inf)
     most_s = np.array([_least(it, TPOT, ITL) for it in streams])
     rounds = np.array([it.mean_rounds for it in loads])
     context = np.array([[it.mean_context] for it in loads])
@@ -89,13 +89,13 @@ def _decoded(stations: Sequence[Station], streams: Sequence[Stream]) -> FloatArr
         written = np.where(took_s <= most_s[:, None], n / took_s, 0.0).max(axis=2)
         n_ranks = np.array([[it.n_ranks] for it in some])
         with np.errstate(divide="ignore"):  # of who writes nothing more
-            found[rows] = np.where(is_held, written * n_ranks / rounds, np.inf)
-    return found
+            rates[rows] = np.where(is_held, written * n_ranks / rounds, np.inf)
+    return rates
 
 
 def _unread(stations: Sequence[Station], streams: Sequence[Stream]) -> FloatArray:
     """What is left of the target of TTFT once a prompt is read, as a share of it (K, G)."""
-    found = np.ones((len(stations), len(streams)))
+    shares = np.ones((len(stations), len(streams)))
     most_s = np.array([_least(it, TTFT, E2E) for it in streams])
     n_input = np.array([it.load.mean_input for it in streams])
     span = np.array([it.load.mean_span for it in streams])
@@ -104,5 +104,5 @@ def _unread(stations: Sequence[Station], streams: Sequence[Stream]) -> FloatArra
         if some[0].role == DECODE:
             continue
         read_s = PassTimes(some).read_s(np.zeros((len(some), 1)), np.minimum(n_input, chunk), span)
-        found[rows] = np.maximum(0.0, 1.0 - np.maximum(1.0, n_input / chunk) * read_s / most_s)
-    return found
+        shares[rows] = np.maximum(0.0, 1.0 - np.maximum(1.0, n_input / chunk) * read_s / most_s)
+    return shares

@@ -95,8 +95,8 @@ def _is_small(pools: Sequence[PlannedPool]) -> bool:
     return is_together and sum(it.n_replicas for it in pools) <= MOST_REPLICAS
 
 
-def _is_of(one: NodeConfiguration, mine: Collection[int]) -> bool:
-    return id(one) in mine
+def _is_of(config: NodeConfiguration, mine: Collection[int]) -> bool:
+    return id(config) in mine
 
 
 def _of_model(market: Market, name: str, rest: Sequence[PlannedPool]) -> _Mixing | None:
@@ -122,12 +122,14 @@ def _of_model(market: Market, name: str, rest: Sequence[PlannedPool]) -> _Mixing
 
 def _sorts(market: Market, streams: Sequence[int]) -> list[dict[int, NodeConfiguration]]:
     """Of each sort of replicas that serve all streams its configurations, the cheapest first."""
-    found: dict[object, dict[int, NodeConfiguration]] = {}
-    for one in market.offered.configurations:
-        if one.model in streams and one.role == TOGETHER:
-            key = sort_key(one, market.streams[one.model])
-            found.setdefault(key, {}).setdefault(one.model, one)  # within a node, if it can be
-    whole = [it for it in found.values() if len(it) == len(streams)]
+    by_sort: dict[object, dict[int, NodeConfiguration]] = {}
+    for config in market.offered.configurations:
+        if config.model in streams and config.role == TOGETHER:
+            key = sort_key(config, market.streams[config.model])
+            by_sort.setdefault(key, {}).setdefault(
+                config.model, config
+            )  # within a node, if it can be
+    whole = [it for it in by_sort.values() if len(it) == len(streams)]
 
     def usd(sort: dict[int, NodeConfiguration]) -> float:
         return min(one.usd_per_hour * _replicas(market, one) for one in sort.values())
@@ -144,10 +146,10 @@ def _beyond(build: MixedBuilder, name: str, n_of: Sequence[int], counts: IntArra
     build.row(name, dict.fromkeys(more, 1.0), 1.0, np.inf)
 
 
-def _replicas(market: Market, one: NodeConfiguration) -> float:
+def _replicas(market: Market, config: NodeConfiguration) -> float:
     """That carry all of a stream, as they are known."""
-    rate = market.book.now(one).output_tokens_per_s
-    return market.streams[one.model].tokens_per_s({}) / rate if rate > 0.0 else np.inf
+    rate = market.book.now(config).output_tokens_per_s
+    return market.streams[config.model].tokens_per_s({}) / rate if rate > 0.0 else np.inf
 
 
 @dataclass(kw_only=True, eq=False)
@@ -165,12 +167,12 @@ class _Mixing(PoolTrials):
     def cheaper(self, rent: float) -> Iterator[Market]:
         """Markets with streams that pools of less rent carry."""
         for _ in range(MOST_COUNTS):
-            found = self._counts(rent) if not is_over() else None
-            if found is None:
+            counts = self._counts(rent) if not is_over() else None
+            if counts is None:
                 return
-            for pools in self._divided(*found):
+            for pools in self._divided(*counts):
                 yield self._with(pools)
-            self.failed.append(found[0])
+            self.failed.append(counts[0])
 
     def _counts(self, rent: float) -> tuple[IntArray, FloatArray] | None:
         """The cheapest that were not tried, and the part of each class of each sort (K, U).
@@ -193,12 +195,12 @@ class _Mixing(PoolTrials):
                 shares[k, self.members(i)] += values[j]
             return np.rint(values[n_of]).astype(np.int64), shares / shares.sum(axis=0)
 
-    def _is_less(self, one: NodeConfiguration) -> bool:
+    def _is_less(self, config: NodeConfiguration) -> bool:
         """Whether a closer look finds less than a rate that was known."""
         book = self.market.book
-        before = book.now(one).output_tokens_per_s
-        book.look_at(one)
-        return book.now(one).output_tokens_per_s < before * LESS
+        before = book.now(config).output_tokens_per_s
+        book.look_at(config)
+        return book.now(config).output_tokens_per_s < before * LESS
 
     def _program(self, rent: float) -> tuple[MixedBuilder, list[int], dict[tuple[int, int], int]]:
         """Likely counts of less rent; none that is within one that failed."""
@@ -210,10 +212,10 @@ class _Mixing(PoolTrials):
             most, price = float(self.n_free[kind] // n_devices), first.usd_per_hour
             n_of.append(build.column(f"n{k}", most, cost=price, is_whole=True))
             devices.setdefault(kind, {})[n_of[k]], usd[n_of[k]] = float(n_devices), price
-            asked = {i: _replicas(self.market, one) for i, one in sort.items()}
-            some = [i for i, n in asked.items() if n < MOST_ASKED]
+            replicas = {i: _replicas(self.market, one) for i, one in sort.items()}
+            some = [i for i, n in replicas.items() if n < MOST_ASKED]
             x_of |= {(k, i): build.column(f"x{k}_{i}", 1.0) for i in some}
-            terms = {x_of[k, i]: asked[i] for i in some}
+            terms = {x_of[k, i]: replicas[i] for i in some}
             build.row(f"time{k}", {**terms, n_of[k]: -1.0 - MARGIN}, -np.inf, 0.0)
         for unit in self.units:
             mine = {j: 1.0 for (_, i), j in x_of.items() if unit in self.market.streams[i].units}
@@ -256,9 +258,9 @@ class _Mixing(PoolTrials):
         market, made = self.market, [self.configuration(it) for it in pools]
         names = numbered([source_of(one).stream.name for one, _ in made])
         streams, new = [*market.streams], []
-        for part, (one, row), name in zip(pools, made, names, strict=True):
-            stream = replace(source_of(one).stream, name=name)
-            new.append(for_stream(one, len(streams), stream))
+        for part, (config, row), name in zip(pools, made, names, strict=True):
+            stream = replace(source_of(config).stream, name=name)
+            new.append(for_stream(config, len(streams), stream))
             market.book.saw(new[-1], row, stream.rate_per_s / part.n)
             streams.append(stream)
         offered = replace(

@@ -83,8 +83,8 @@ def choice_of(streams: Sequence[Stream]) -> Choice:
     """Units of several streams, and these."""
     counted = Counter(unit for one in streams for unit in one.units)
     several = {unit: 0 for unit, n in counted.items() if n > 1}
-    for one in streams:
-        for unit, part in zip(one.units, one.parts, strict=True):
+    for stream in streams:
+        for unit, part in zip(stream.units, stream.parts, strict=True):
             if unit in several:
                 several[unit] += part
     aside = [i for i, one in enumerate(streams) if not several.keys().isdisjoint(one.units)]
@@ -142,11 +142,11 @@ class Pools:
     most: Mapping[int, int] = field(default_factory=dict)
     least: Mapping[int, int] = field(default_factory=dict)
 
-    def split(self, one: int, n: int) -> tuple[Pools, Pools]:
+    def split(self, number: int, n: int) -> tuple[Pools, Pools]:
         """Those with n of a configuration or fewer, and those with more."""
         return (
-            replace(self, most={**self.most, one: n}),
-            replace(self, least={**self.least, one: n + 1}),
+            replace(self, most={**self.most, number: n}),
+            replace(self, least={**self.least, number: n + 1}),
         )
 
 
@@ -160,15 +160,15 @@ def with_pools(program: PlacementProgram, origins: Sequence[int], pools: Pools) 
     limits = [
         PlacementLimit(
             name=f"pool({number})",
-            column=(of_column == one).astype(float),
+            column=(of_column == pool).astype(float),
             at_most=float(most),
             unit="1",
         )
-        for number, (one, most) in enumerate(pools.most.items())
+        for number, (pool, most) in enumerate(pools.most.items())
     ]
     cuts = [
-        Cut(name=f"beyond({number})", column=(of_column == one) / least, is_of_share=False)
-        for number, (one, least) in enumerate(pools.least.items())
+        Cut(name=f"beyond({number})", column=(of_column == pool) / least, is_of_share=False)
+        for number, (pool, least) in enumerate(pools.least.items())
     ]
     return replace(program, limits=(*program.limits, *limits), cuts=(*program.cuts, *cuts))
 

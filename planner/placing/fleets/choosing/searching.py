@@ -51,9 +51,9 @@ Allowed = Callable[[NodeConfiguration], bool]
 Now = Callable[[NodeConfiguration], NodeConfiguration | None]
 
 
-def everything(one: NodeConfiguration) -> bool:
+def everything(config: NodeConfiguration) -> bool:
     """No configuration is left out."""
-    del one
+    del config
     return True
 
 
@@ -148,12 +148,12 @@ def _look_beside(
     book, first = chosen.market.book, pools[0]
     key, offered = (first.configuration.model, first.role), chosen.market.offered.configurations
     alike = [it for it in offered if (it.model, it.role) == key]
-    asked = _asked(chosen, pools, np.array([it.usd_per_hour for it in alike]), is_for_share)
+    rates = _asked(chosen, pools, np.array([it.usd_per_hour for it in alike]), is_for_share)
     for i in np.argsort([_price(book.now(it)) for it in alike], kind="stable").tolist():
         if not n_most or is_over():
             break
-        if book.is_open(alike[i], float(asked[i])):
-            book.carries(alike[i], float(asked[i]))
+        if book.is_open(alike[i], float(rates[i])):
+            book.carries(alike[i], float(rates[i]))
             n_most -= 1
 
 
@@ -178,12 +178,12 @@ def _aim(
     return Aim(
         wanted=tuple(
             Wanted(
-                name=one.name,
-                demand_tokens_per_s=one.tokens_per_s(factors),
-                n_output_tokens=one.n_output_tokens,
-                served=one.model.name,
+                name=stream.name,
+                demand_tokens_per_s=stream.tokens_per_s(factors),
+                n_output_tokens=stream.n_output_tokens,
+                served=stream.model.name,
             )
-            for one in market.streams
+            for stream in market.streams
         ),
         objective=objective,
         limits=dict(market.request.limits) if limits is None else limits,
@@ -210,9 +210,9 @@ class _Posing:
     origins: dict[int, NodeConfiguration] = field(default_factory=dict)
 
 
-def as_offered(one: NodeConfiguration) -> NodeConfiguration:
+def as_offered(config: NodeConfiguration) -> NodeConfiguration:
     """At its fluid rate."""
-    return one
+    return config
 
 
 def _solved(posing: _Posing, options: SolverOptions, *, tied: bool) -> Chosen:
@@ -224,9 +224,9 @@ def _solved(posing: _Posing, options: SolverOptions, *, tied: bool) -> Chosen:
     market = posing.market
     most = posing.aim.limits.get(RENT, math.inf)
     base = [
-        one
-        for one in market.offered.configurations
-        if one.usd_per_hour <= most and posing.allowed(one)
+        config
+        for config in market.offered.configurations
+        if config.usd_per_hour <= most and posing.allowed(config)
     ]
     known = [(now, one) for one in base if (now := posing.now(one)) is not None]
     serving = tuple(now for now, _ in known if now.output_tokens_per_s > 0.0)
@@ -267,9 +267,9 @@ def _program(
     places, network = market.request.places, posed.network
     if places and network is not None:
         network = within_places(network, [places.get(kind, kind) for kind in kinds])
-    asked = np.array([(one.demand_tokens_per_s or 0.0) * KTOKEN for one in posing.aim.wanted])
+    demands = np.array([(one.demand_tokens_per_s or 0.0) * KTOKEN for one in posing.aim.wanted])
     is_for_share = posing.aim.objective == SHARE
-    serves = asked * (MOST_SHARE if is_for_share else 1.0)
+    serves = demands * (MOST_SHARE if is_for_share else 1.0)
     n_parts = 1 if is_for_share else N_PARTS  # parts of what is to be found are no whole numbers
     return with_choice_of_streams(program, network, market.streams, serves, n_parts)
 
@@ -285,7 +285,7 @@ def _on_nodes(pattern: Pattern) -> NodePattern:
     return pattern
 
 
-def _price(one: NodeConfiguration) -> float:
+def _price(config: NodeConfiguration) -> float:
     """Of what it serves; without end where it serves nothing."""
-    rate = one.output_tokens_per_s
-    return one.usd_per_hour / rate if rate > 0.0 else float("inf")
+    rate = config.output_tokens_per_s
+    return config.usd_per_hour / rate if rate > 0.0 else float("inf")

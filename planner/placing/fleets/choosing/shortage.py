@@ -42,20 +42,20 @@ def unreachable(market: Market) -> None:
     Raises:
         NoPlanError: the conflict, a `PlacementConflict`, says the least that is reachable.
     """
-    found: list[Obstacle] = []
-    for one in market.request.classes:
+    obstacles: list[Obstacle] = []
+    for traffic in market.request.classes:
         mine = [
             offer
             for offer in market.offered.configurations
-            if any(each.name == one.name for each in market.streams[offer.model].classes)
+            if any(each.name == traffic.name for each in market.streams[offer.model].classes)
         ]
         if not mine:
-            found.append(_no_room(market, one))
+            obstacles.append(_no_room(market, traffic))
         elif not _is_served(market, mine):
-            found += _missed(market, one, mine)
+            obstacles += _missed(market, traffic, mine)
     check()
-    if found:
-        raise NoPlanError(_conflict(market, found))
+    if obstacles:
+        raise NoPlanError(_conflict(market, obstacles))
 
 
 def _conflict(market: Market, obstacles: Sequence[Obstacle]) -> PlacementConflict:
@@ -83,24 +83,24 @@ def _serves(market: Market, offer: NodeConfiguration) -> bool:
     return market.book.now(offer).output_tokens_per_s > 0.0
 
 
-def _no_room(market: Market, one: TrafficClass) -> Obstacle:
-    n_tokens = sum(one.lengths.longest)
+def _no_room(market: Market, traffic: TrafficClass) -> Obstacle:
+    n_tokens = sum(traffic.lengths.longest)
     return Obstacle(
-        name=f"model of {one.name}",
+        name=f"model of {traffic.name}",
         asked=float(n_tokens),
         reachable=0.0,
         dimension="1",
         reason=(
-            f"no replica on {market.site.n_free} free devices holds {one.model.name} "
+            f"no replica on {market.site.n_free} free devices holds {traffic.model.name} "
             f"and a request of {n_tokens} tokens"
         ),
     )
 
 
-def _too_few(market: Market, one: TrafficClass) -> Obstacle:
+def _too_few(market: Market, traffic: TrafficClass) -> Obstacle:
     return Obstacle(
-        name=f"traffic of {one.name}",
-        asked=one.rate_per_s,
+        name=f"traffic of {traffic.name}",
+        asked=traffic.rate_per_s,
         reachable=0.0,
         dimension="request/s",
         reason=f"{market.site.n_free} free devices, and limits, leave no replica for it",
@@ -108,14 +108,14 @@ def _too_few(market: Market, one: TrafficClass) -> Obstacle:
 
 
 def _missed(
-    market: Market, one: TrafficClass, mine: Sequence[NodeConfiguration]
+    market: Market, traffic: TrafficClass, mine: Sequence[NodeConfiguration]
 ) -> Iterator[Obstacle]:
     """Targets of a class that no replica meets by itself; all, if each is met by some."""
-    best = [(target, *_least(market, target, mine)) for target in targets_of(one)]
+    best = [(target, *_least(market, target, mine)) for target in targets_of(traffic)]
     beyond = [each for each in best if each[1] > each[0].at_most_s] or best
     for target, least_s, offer in beyond:
         what = (
-            f"the least {target.name} of {one.name}, of a request by itself, is "
+            f"the least {target.name} of {traffic.name}, of a request by itself, is "
             f"{show(least_s, 's')} on {show(offer.usd_per_hour, 'USD/h')}"
         )
         if least_s > target.at_most_s:
@@ -128,7 +128,7 @@ def _missed(
         else:
             what += "; as predicted, no replica meets it together with the others"
         yield Obstacle(
-            name=f"{target.name} of {one.name}",
+            name=f"{target.name} of {traffic.name}",
             asked=target.at_most_s,
             reachable=least_s,
             dimension="s",
@@ -140,7 +140,7 @@ def _least(
     market: Market, target: PercentileTarget, mine: Sequence[NodeConfiguration]
 ) -> tuple[float, NodeConfiguration]:
     """The least of a quantity that any replica has for requests by themselves, and which one."""
-    found = []
+    rates = []
     for offer in mine:
         if offer.role == PREFILL and target.quantity != TTFT:
             continue
@@ -149,9 +149,9 @@ def _least(
         station, stream = source_of(offer).ways.stations[0], market.streams[offer.model]
         least_s = market.book.capacities.alone_s(stream, station, target.quantity, target.share)
         seconds = least_s + market.book.handed(offer).seconds
-        found.append((seconds, offer))
+        rates.append((seconds, offer))
     nobody = (math.inf, mine[0])
-    return min(found, key=lambda each: (each[0], each[1].usd_per_hour), default=nobody)
+    return min(rates, key=lambda each: (each[0], each[1].usd_per_hour), default=nobody)
 
 
 def shared_out(market: Market, most: float = 1.0) -> tuple[Market, dict[str, float]]:
@@ -176,9 +176,9 @@ def shared_out(market: Market, most: float = 1.0) -> tuple[Market, dict[str, flo
         share = most * _share(apart, served, level)
         served |= dict.fromkeys(level, share)
     kept = tuple(
-        replace(one, rate_per_s=one.rate_per_s * served[one.name])
-        for one in classes
-        if served[one.name] > 0.0
+        replace(traffic, rate_per_s=traffic.rate_per_s * served[traffic.name])
+        for traffic in classes
+        if served[traffic.name] > 0.0
     )
     if not kept:
         raise NoPlanError(_conflict(market, [_too_few(market, one) for one in classes]))
@@ -239,6 +239,6 @@ def _share(market: Market, served: Mapping[str, float], level: Sequence[str]) ->
         return high
     while high - low > _PRECISION * high and high > _LEAST:
         middle = (low + high) / 2.0
-        found = settled(market, factors={**served, **dict.fromkeys(level, middle)}).is_found
-        low, high = (middle, high) if found else (low, middle)
+        is_enough = settled(market, factors={**served, **dict.fromkeys(level, middle)}).is_found
+        low, high = (middle, high) if is_enough else (low, middle)
     return low

@@ -26,44 +26,44 @@ def tried(fleet: PlannedFleet, *, seed: int) -> FleetOutcome:
     """Serve requests with a fleet, one by one."""
     request = fleet.chosen.market.request
     pools = [
-        Pool(name=one.name, station=one.station, n_replicas=one.n_replicas, router=one.router)
-        for one in fleet.pools
+        Pool(name=pool.name, station=pool.station, n_replicas=pool.n_replicas, router=pool.router)
+        for pool in fleet.pools
     ]
     served = {one.name for stream in fleet.streams for one in stream.classes}
     classes = [one for one in request.classes if one.name in served]
     handed = [handover_of(fleet, way) for way in fleet.ways]
     loads = [
         ClassLoad(
-            name=one.name,
-            source=one,
-            routes=tuple(_routes(fleet, one, handed)),
-            goodput=one.goodput,
+            name=traffic.name,
+            source=traffic,
+            routes=tuple(_routes(fleet, traffic, handed)),
+            goodput=traffic.goodput,
         )
-        for one in classes
+        for traffic in classes
     ]
-    asked = {target.share for one in classes for target in one.targets}
+    shares = {target.share for one in classes for target in one.targets}
     return simulate_steady(
         pools,
         loads,
         n_requests=asked_requests(request),
         seed=seed,
-        shares=sorted({*SHARES, *CURVE, *asked}),
+        shares=sorted({*SHARES, *CURVE, *shares}),
         simulation=simulate,
     )
 
 
 def _routes(
-    fleet: PlannedFleet, one: TrafficClass, handed: Sequence[Handover | None]
+    fleet: PlannedFleet, traffic: TrafficClass, handed: Sequence[Handover | None]
 ) -> Iterator[Route]:
     """Where requests of a class go."""
     for way, handover in zip(fleet.ways, handed, strict=True):
         stream = fleet.pools[way.pool].stream
-        if any(other.name == one.name for other in stream.classes):
+        if any(other.name == traffic.name for other in stream.classes):
             yield Route(
                 pool=fleet.pools[way.pool].name,
                 then=None if way.then is None else fleet.pools[way.then].name,
                 handover=handover,
-                share=way.share * stream.part_of[one.name],
+                share=way.share * stream.part_of[traffic.name],
                 above_tokens=stream.above_tokens,
                 upto_tokens=stream.upto_tokens,
             )
@@ -127,23 +127,25 @@ def refuted(
         before: of other draws, which kept all; what is within both intervals is no refutation.
     """
     classes = {one.name: one for stream in fleet.streams for one in stream.classes}
-    found: dict[str, Refuted] = {}
-    for one in classes.values():
-        for what in missed(one, outcome.of(one.name), before.of(one.name) if before else None):
-            for pool in fleet.pools_of(one):
-                own = _of_pool(what, pool, outcome.sent(one.name, pool.name))
-                if pool.name in found or not _bears(pool, what.target) or own is None:
+    by_pool: dict[str, Refuted] = {}
+    for traffic in classes.values():
+        for what in missed(
+            traffic, outcome.of(traffic.name), before.of(traffic.name) if before else None
+        ):
+            for pool in fleet.pools_of(traffic):
+                own = _of_pool(what, pool, outcome.sent(traffic.name, pool.name))
+                if pool.name in by_pool or not _bears(pool, what.target) or own is None:
                     continue
-                found[pool.name] = Refuted(
+                by_pool[pool.name] = Refuted(
                     pool=pool.name,
                     target=what.target.name,
-                    class_name=one.name,
+                    class_name=traffic.name,
                     at_most_s=what.target.at_most_s,
                     simulated_s=own.simulated_s,
                     before_per_s=pool.most_per_s,
                     after_per_s=left(fleet, pool),
                 )
-    return tuple(found.values())
+    return tuple(by_pool.values())
 
 
 def in_such_pools(fleet: PlannedFleet, pool: PlannedPool) -> float:
@@ -192,20 +194,20 @@ def _of_pool(what: Missed, pool: PlannedPool, outcome: ClassOutcome) -> Missed |
 
 
 def missed(
-    one: TrafficClass, outcome: ClassOutcome, before: ClassOutcome | None = None
+    traffic: TrafficClass, outcome: ClassOutcome, before: ClassOutcome | None = None
 ) -> Iterator[Missed]:
     """Targets that the simulation misses, each with what it had.
 
     Args:
         before: of other draws; what is missed within both intervals is not.
     """
-    for target in one.targets:
+    for target in traffic.targets:
         simulated = outcome.of(target.quantity).percentiles_s.get(target.share)
         known = before.of(target.quantity).percentiles_s.get(target.share) if before else None
         room = _room(simulated, known)
         if simulated is not None and simulated.value > target.at_most_s + room:
             yield Missed(target=target, simulated_s=simulated.value)
-    goal, had = one.goodput, outcome.goodput
+    goal, had = traffic.goodput, outcome.goodput
     room = _room(had, before.goodput if before else None)
     if goal is None or had is None or not had.value < goal.share - room:
         return
@@ -222,11 +224,11 @@ def missed(
     yield Missed(target=target, simulated_s=worst)
 
 
-def _room(one: Estimate | None, before: Estimate | None) -> float:
+def _room(estimate: Estimate | None, before: Estimate | None) -> float:
     """Half of both intervals, of what is known; nothing without draws before."""
-    if one is None or before is None:
+    if estimate is None or before is None:
         return 0.0
-    return sum(it.half_width for it in (one, before) if math.isfinite(it.half_width))
+    return sum(it.half_width for it in (estimate, before) if math.isfinite(it.half_width))
 
 
 def _bears(pool: PlannedPool, target: PercentileTarget) -> bool:

@@ -53,21 +53,21 @@ def staircase(
     _check(lowest_per_s, highest_per_s, workers)
     edges = _edges(lowest_per_s / request.rate_per_s, highest_per_s / request.rate_per_s, workers)
     tell = on_step or _nothing
-    found: list[Step] = []
+    steps: list[Step] = []
     if workers == 1:
         for step in _steps(_opened(request), edges[0], edges[-1]):
-            found.append(step)
+            steps.append(step)
             tell(step)
     else:
         with ProcessPoolExecutor(max_workers=workers) as pool:
             parts = [pool.submit(_part, request, low, high) for low, high in pairwise(edges)]
             for part in as_completed(parts):
                 for step in part.result():
-                    found.append(step)
+                    steps.append(step)
                     tell(step)
-    if not found:
+    if not steps:
         check()
-    joined = tuple(_joined(sorted(found, key=lambda one: one.above_factor)))
+    joined = tuple(_joined(sorted(steps, key=lambda step: step.above_factor)))
     is_whole = bool(joined) and joined[-1].upto_factor >= edges[-1] * (1.0 - RELATIVE_TOLERANCE)
     return FleetStaircase(request=request, steps=joined, is_whole=is_whole)
 
@@ -133,16 +133,16 @@ def _bound(chosen: Chosen) -> float:
 def _joined(steps: list[Step]) -> Iterator[Step]:
     """Steps of neighbouring stretches that are the same step, as one."""
     last: Step | None = None
-    for one in steps:
-        if last is not None and math.isclose(one.usd_per_hour, last.usd_per_hour):
-            last = replace(last, upto_factor=max(last.upto_factor, one.upto_factor))
+    for step in steps:
+        if last is not None and math.isclose(step.usd_per_hour, last.usd_per_hour):
+            last = replace(last, upto_factor=max(last.upto_factor, step.upto_factor))
             continue
         if last is not None:
             yield last
-        last = one
+        last = step
     if last is not None:
         yield last
 
 
-def _nothing(one: Step) -> None:
+def _nothing(step: Step) -> None:
     """Nobody listens."""

@@ -103,9 +103,9 @@ def weighed(market: Market) -> Chosen:
         n_least = len({model.name for one in classes for model in one.models})
     n_least *= 2 if market.request.roles.name == APART else 1
 
-    def has(one: Chosen) -> Weighed:
-        counts = one.solution.answer
-        return one.solution, n_sorts(one.program, counts) if counts else 0
+    def has(solution: Chosen) -> Weighed:
+        counts = solution.solution.answer
+        return solution.solution, n_sorts(solution.program, counts) if counts else 0
 
     chosen, steps, is_weighed = with_few_sorts(
         lambda most: settled(market, most_sorts=most), has, n_least, options
@@ -120,18 +120,18 @@ def _as_sent(fleet: PlannedFleet, pool: PlannedPool) -> float:
     return pool.replica_rate_per_s
 
 
-def _streams_of(chosen: Chosen, found: Sequence[Refuted]) -> set[str]:
+def _streams_of(chosen: Chosen, misses: Sequence[Refuted]) -> set[str]:
     """Those of the pools that were refuted."""
     of_pool = {it.name: it.stream.name for it in planned(chosen).pools}
-    return {of_pool[one.pool] for one in found}
+    return {of_pool[one.pool] for one in misses}
 
 
 def _sure(
-    book: Book, slower: Mapping[str, float], one: NodeConfiguration
+    book: Book, slower: Mapping[str, float], config: NodeConfiguration
 ) -> NodeConfiguration | None:
     """What a configuration was seen to carry, or a part of it where that was too much together."""
-    known = book.sure(one)
-    part = slower.get(source_of(one).stream.name, 1.0)
+    known = book.sure(config)
+    part = slower.get(source_of(config).stream.name, 1.0)
     return known and replace(known, output_tokens_per_s=known.output_tokens_per_s * part)
 
 
@@ -163,11 +163,11 @@ class Tries:
             chosen, fluid, served = roomy(market, wider, fluid, served)
             if not chosen.is_found:
                 break
-            found = self.refuted(chosen, left=_as_sent)
-            if not found:
+            misses = self.refuted(chosen, left=_as_sent)
+            if not misses:
                 self.first = self.answer(fluid, unproved(chosen, fluid), served)
                 return self.first if self.first.is_best else None
-            again = {name: wider.get(name, MARGINS[0]) for name in _streams_of(chosen, found)}
+            again = {name: wider.get(name, MARGINS[0]) for name in _streams_of(chosen, misses)}
             if MARGINS[-1] in again.values():
                 break
             wider |= {name: _NEXT[margin] for name, margin in again.items()}
@@ -194,10 +194,10 @@ class Tries:
                 is_better = chosen.is_found and exceeds(rent, chosen.solution.objective)
                 if not is_better or left_s() <= self.simulated_s:
                     break
-                found = self.refuted(chosen, left=_as_sent)
-                if not found:
+                misses = self.refuted(chosen, left=_as_sent)
+                if not misses:
                     return self.answer(fluid, unproved(chosen, bounding), served)
-                for name in _streams_of(chosen, found):
+                for name in _streams_of(chosen, misses):
                     slower[name] = slower.get(name, 1.0) * LESS
         if first is None:
             raise out_of_time()
@@ -215,22 +215,22 @@ class Tries:
         fleet = planned(chosen)
         seed = chosen.market.request.options.seed
         outcome = tried(fleet, seed=seed)
-        found = refuted(fleet, outcome, left)
-        if not found:  # what one draw keeps by luck, another refutes
-            found = refuted(fleet, tried(fleet, seed=seed + 1), left, outcome)
+        misses = refuted(fleet, outcome, left)
+        if not misses:  # what one draw keeps by luck, another refutes
+            misses = refuted(fleet, tried(fleet, seed=seed + 1), left, outcome)
         rent, n = usd_per_hour(fleet.pools), n_devices(fleet.pools)
         self.last, self.simulated_s = (fleet, outcome), time.perf_counter() - began_s
-        self.rounds.append(Round(usd_per_hour=rent, n_devices=n, refuted=found))
+        self.rounds.append(Round(usd_per_hour=rent, n_devices=n, refuted=misses))
         self.on_round(self.rounds[-1])
-        return found
+        return misses
 
     def confirmed(self, chosen: Chosen) -> Chosen | None:
         """The cheapest fleet that is not refuted, of sets of classes and of what pools mix of them.
 
         None where what is left does not serve all.
         """
-        found = self._confirmed(chosen)
-        return found and self._in_mixtures(found)
+        solution = self._confirmed(chosen)
+        return solution and self._in_mixtures(solution)
 
     def _in_mixtures(self, chosen: Chosen) -> Chosen:
         """A fleet, or a cheaper one whose pools have mixtures of their own."""
@@ -259,27 +259,27 @@ class Tries:
         parts: list[Chosen] = [chosen] if chosen.is_found else []
         open_at: Chosen | None = None
         while parts:
-            best = min(parts, key=lambda one: one.solution.objective)
+            best = min(parts, key=lambda solution: solution.solution.objective)
             parts.remove(best)
-            found = self.refuted(best, left=in_such_pools)
-            if not found:
+            misses = self.refuted(best, left=in_such_pools)
+            if not misses:
                 return best if open_at is None else unproved(best, open_at)
             if len(self.rounds) >= MOST_ROUNDS:
                 raise out_of_time()  # what a simulation refutes is no answer
-            markets = self.divided(found)
+            markets = self.divided(misses)
             open_at = open_at or (None if len(markets) > 1 else best)
             parts += [part for part in map(weighed, markets) if part.is_found]
         return None
 
-    def divided(self, found: Sequence[Refuted]) -> list[Market]:
+    def divided(self, misses: Sequence[Refuted]) -> list[Market]:
         """What there is to choose from beside the fleet that was refuted, in two parts or one."""
         assert self.last is not None
         fleet = self.last[0]
-        markets = divided(fleet, found)
+        markets = divided(fleet, misses)
         if markets:
             return markets
         for pool in fleet.pools:
-            if pool.name in {one.pool for one in found}:
+            if pool.name in {one.pool for one in misses}:
                 taken_down(fleet, pool)
         return [fleet.chosen.market]
 

@@ -115,9 +115,9 @@ def _matched(program: ExpertProgram, copies: IntArray) -> IntArray:
 
 
 def _moved(copies: IntArray, places: IntArray, ranks: IntArray) -> IntArray:
-    found = np.empty_like(copies)
-    found[:, places[ranks]] = copies[:, ranks]
-    return found
+    moved = np.empty_like(copies)
+    moved[:, places[ranks]] = copies[:, ranks]
+    return moved
 
 
 def _assigned(worth: IntArray) -> IntArray:
@@ -180,19 +180,19 @@ def cheapest_on_the_way(program: ExpertProgram, start: Slots) -> IntArray:
     best = at.copies()
     least = objective(program, equal_placement(best))
     for _ in range(MOST_STEPS):
-        one, two = at.copy(), at.copy()
-        if not exchange(one, program.load):
-            one = at
+        slots, two = at.copy(), at.copy()
+        if not exchange(slots, program.load):
+            slots = at
         _swap(two, program.load)
-        peaks = [float(state.loads(program.load).max()) for state in (at, one, two)]
+        peaks = [float(state.loads(program.load).max()) for state in (at, slots, two)]
         gains = (peaks[0] - peaks[1], (peaks[0] - peaks[2]) / 2.0)  # by move
         if max(gains) <= 0.0:
             break
-        at = one if gains[0] >= gains[1] else two
+        at = slots if gains[0] >= gains[1] else two
         copies = at.copies()
-        found = objective(program, equal_placement(copies))
-        if found < least:
-            best, least = copies, found
+        value = objective(program, equal_placement(copies))
+        if value < least:
+            best, least = copies, value
     return best
 
 

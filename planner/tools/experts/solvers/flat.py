@@ -80,11 +80,11 @@ class Race:
         return self.bound * (1.0 + self.gap)
 
     def polish(self, start: Slots, *, work: float = 1.0) -> None:
-        found = polish(
+        slots = polish(
             start, self.load, goal=self.goal, seed=self.seed, until_s=self.until_s, work=work
         )
-        if float(found.loads(self.load).max()) < self.least:
-            self.slots = found
+        if float(slots.loads(self.load).max()) < self.least:
+            self.slots = slots
 
 
 def race(
@@ -118,7 +118,7 @@ def race(
         wanted=wanted,
     )
     begins = (*starts, at.slots)
-    at.slots = min(begins, key=lambda one: float(one.loads(program.load).max()))
+    at.slots = min(begins, key=lambda slots: float(slots.loads(program.load).max()))
     for start in begins:
         if not at.is_over:
             at.polish(start)
@@ -165,7 +165,7 @@ def _lower_placement(at: Race, program: ExpertProgram) -> None:
         if high <= low * (1.0 + max(CLOSE, at.gap)) or at.is_over:
             return
         middle = (low + high) / 2.0
-        found = placed_within(
+        slots = placed_within(
             at.load,
             middle,
             n_ranks=program.n_ranks,
@@ -173,10 +173,10 @@ def _lower_placement(at: Race, program: ExpertProgram) -> None:
             seed=at.seed,
             until_s=at.until_s,
         )
-        if found is None:
+        if slots is None:
             low = middle
         else:
-            at.polish(found, work=0.3)
+            at.polish(slots, work=0.3)
 
 
 def _settle_pairs(at: Race, program: ExpertProgram) -> None:
@@ -198,9 +198,9 @@ def _settle_pairs(at: Race, program: ExpertProgram) -> None:
             continue
         word = pairs_within(posed, seed=at.seed, until_s=at.until_s)
         if word.answer is not None:
-            found = pair_slots(posed, word.answer, at.load, program.n_ranks)
-            if float(found.loads(at.load).max()) < at.least:
-                at.slots = found
+            slots = pair_slots(posed, word.answer, at.load, program.n_ranks)
+            if float(slots.loads(at.load).max()) < at.least:
+                at.slots = slots
         elif word.proof.outcome == "infeasible":
             refuted = middle, posed, word
             at.bound, at.proof = middle, "pairs"
@@ -220,21 +220,21 @@ def _confirm_pairs(
 ) -> None:
     """Keep the bound by pairs only if it is vouched for, as far as that is wanted."""
     middle, posed, word = refuted
-    found = pairs_refuted(posed, word, wanted=at.wanted, until_s=at.until_s)
+    solution = pairs_refuted(posed, word, wanted=at.wanted, until_s=at.until_s)
     at.words += [
         replace(
-            one,
-            bound=middle if one.bound == math.inf else -math.inf,
-            outcome="stopped" if one.is_accepted else one.outcome,
+            proof,
+            bound=middle if proof.bound == math.inf else -math.inf,
+            outcome="stopped" if proof.is_accepted else proof.outcome,
             program="pairs",
         )
-        for one in found.vouched.proofs
+        for proof in solution.vouched.proofs
     ]
-    if found.answer is not None:
-        slots = pair_slots(posed, found.answer, at.load, program.n_ranks)
+    if solution.answer is not None:
+        slots = pair_slots(posed, solution.answer, at.load, program.n_ranks)
         if float(slots.loads(at.load).max()) < at.least:
             at.slots = slots
-    if found.status is not Status.INFEASIBLE:
+    if solution.status is not Status.INFEASIBLE:
         at.bound, at.proof = sure
 
 

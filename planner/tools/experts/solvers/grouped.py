@@ -90,24 +90,24 @@ class Divided:
         """The division whose worst set has the least bound, and that bound."""
         n_nodes, everything = self.program.n_nodes, (1 << self.n_groups) - 1
         worst = {0: (0.0, ())} | {s: (self.bound(s), (s,)) for s in range(1, everything + 1)}
-        found: dict[int, tuple[float, Division]] = dict(worst)  # one node
+        by_n: dict[int, tuple[float, Division]] = dict(worst)  # one node
         for _ in range(n_nodes - 1):
-            found = {s: self._split(s, found) for s in range(everything + 1)}
-        value, division = found[everything]
+            by_n = {s: self._split(s, by_n) for s in range(everything + 1)}
+        value, division = by_n[everything]
         return value, division
 
     def _split(
-        self, groups: int, found: dict[int, tuple[float, Division]]
+        self, groups: int, least: dict[int, tuple[float, Division]]
     ) -> tuple[float, Division]:
         """The best way to give one more node a part of a set.
 
         The part has the set's lowest group: nodes are alike, so one order of them is enough.
         """
-        best, rest = found[groups], groups & (groups - 1)
+        best, rest = least[groups], groups & (groups - 1)
         lowest, part = groups ^ rest, rest
         while True:
             own = self.bound(lowest | part)
-            others = found[rest ^ part]
+            others = least[rest ^ part]
             if max(own, others[0]) < best[0]:
                 best = max(own, others[0]), (lowest | part, *others[1])
             if not part:
@@ -144,9 +144,9 @@ def grouped(
             break
         if all(groups in state.solved for groups in division if groups):
             break  # nothing is left to sharpen: the gap is that of its sets
-        found = state.solve(division)
-        if found < least:
-            least, best = found, division
+        solved = state.solve(division)
+        if solved < least:
+            least, best = solved, division
     words = [word for race in state.solved.values() for word in race.words]
     return _slots(state, best), bound, "groups", words
 

@@ -189,14 +189,14 @@ class PatternProgram:
 
     def _first_patterns(self) -> list[Pattern]:
         """Each class with equal company of what it leaves, and as often as it fits."""
-        steps, whole, found = self.pool.items.steps, self.pool.items.n_steps, []
+        steps, whole, patterns = self.pool.items.steps, self.pool.items.n_steps, []
         for k, size in enumerate(steps.tolist()):
             company = self._n_slots - 1
             room = (whole - size) // company if company else 0
             beside = int(np.searchsorted(steps, room, side="right")) - 1
-            found.append((k, *(beside,) * company) if beside >= 0 else (k,))
-            found.append((k,) * min(self._n_slots, whole // max(size, 1)))
-        return found
+            patterns.append((k, *(beside,) * company) if beside >= 0 else (k,))
+            patterns.append((k,) * min(self._n_slots, whole // max(size, 1)))
+        return patterns
 
     def _solve(self) -> tuple[float, FloatArray, FloatArray]:
         """Patterns needed, the worth of an item of each class [K], and of each expert [E]."""

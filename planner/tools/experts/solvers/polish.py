@@ -54,9 +54,9 @@ def polish(
     least = float(best.loads(load).max())
     for _ in range(min(max(rounds, 20), MOST_SHAKES)):
         _descend(at, load, split_masks(n_slots, rng), until_s)
-        found = float(at.loads(load).max())
-        if found < least * _LESS:
-            best, least = at.copy(), found
+        value = float(at.loads(load).max())
+        if value < least * _LESS:
+            best, least = at.copy(), value
         if least <= goal or time.perf_counter() >= until_s:
             break
         if exchange(at, load, until_s=until_s):

@@ -46,9 +46,9 @@ class Slots:
 
 def table(held: IntArray, n_experts: int) -> IntArray:
     """Slots as copies of each expert on each rank [E, G]."""
-    found = np.zeros((n_experts + 1, len(held)), dtype=np.int64)
-    np.add.at(found, (held, np.arange(len(held))[:, None]), 1)
-    return found[:n_experts]
+    slots = np.zeros((n_experts + 1, len(held)), dtype=np.int64)
+    np.add.at(slots, (held, np.arange(len(held))[:, None]), 1)
+    return slots[:n_experts]
 
 
 def slots_of(copies: IntArray, program: ExpertProgram) -> Slots:

@@ -128,12 +128,12 @@ def _balanced(program: ExpertProgram, limits: _Limits) -> _State:
         return _State(placement=placement, bound=bound, proof=proof, words=tuple(words))
     present = None if program.present is None else complete(program, program.present)
     starts = () if present is None else (present,)
-    found = race(program, gap=gap, seed=seed, until_s=until_s, starts=starts, wanted=limits.wanted)
+    raced = race(program, gap=gap, seed=seed, until_s=until_s, starts=starts, wanted=limits.wanted)
     return _State(
-        placement=equal_placement(found.slots.copies()),
-        bound=found.bound,
-        proof=found.proof,
-        words=tuple(found.words),
+        placement=equal_placement(raced.slots.copies()),
+        bound=raced.bound,
+        proof=raced.proof,
+        words=tuple(raced.words),
     )
 
 
@@ -152,7 +152,7 @@ def _weighted(program: ExpertProgram, limits: _Limits) -> _State:
         # nothing is claimed of equal shares here, so nobody has to vouch for them
         best = _balanced(replace(program, split="equal"), replace(limits, wanted="one")).placement
         other = improve(program, (best.copies,), goal=goal, seed=seed, until_s=until_s)
-        placement = min(placement, other, key=lambda one: max_load(program, one))
+        placement = min(placement, other, key=lambda it: max_load(program, it))
     return _State(placement=placement, bound=bound, proof=proof)
 
 
@@ -178,7 +178,7 @@ def _priced(program: ExpertProgram, placement: Placement, bound: float) -> tuple
         else:
             candidates.append(stays)
             least = min(least, _stays_bound(program, stays))
-    best = min(candidates, key=lambda one: (objective(program, one), n_moves(program, one)))
+    best = min(candidates, key=lambda it: (objective(program, it), n_moves(program, it)))
     return best, max(bound, least)
 
 
@@ -197,18 +197,18 @@ def _jointly(program: ExpertProgram, state: _State, limits: _Limits) -> _State:
     ]
     if n_placements(program) <= MOST_ENUMERATED:
         provers = [lambda effort: enumerated(program)]
-    found = prove(provers, effort, wanted=limits.wanted, known=(known,), rows=posed.rows)
+    solution = prove(provers, effort, wanted=limits.wanted, known=(known,), rows=posed.rows)
     unit, placement = program.mean_load, state.placement
-    if found.answer is not None:
-        other = split(program, found.answer)
+    if solution.answer is not None:
+        other = split(program, solution.answer)
         if not violations(program, other) and objective(program, other) < value:
             placement = other
     words = tuple(
-        replace(one, value=one.value * unit, bound=one.bound * unit, program="search")
-        for one in found.vouched.proofs
-        if one.prover != known.proof.prover
+        replace(proof, value=proof.value * unit, bound=proof.bound * unit, program="search")
+        for proof in solution.vouched.proofs
+        if proof.prover != known.proof.prover
     )
-    bound = found.vouched.bound if limits.wanted == "two" else found.vouched.alone
+    bound = solution.vouched.bound if limits.wanted == "two" else solution.vouched.alone
     if bound * unit <= state.bound:
         return replace(state, placement=placement, words=(*state.words, *words))
     return _State(
@@ -267,8 +267,8 @@ def _vouched(state: _State, limits: _Limits, value: float) -> Vouched:
     """What provers said on the way, and the arithmetic that came last."""
     counted = COUNTED.get(state.proof, state.proof)
     arithmetic = claim(counted, state.bound)
-    asked = [one for one in state.words if one.program == state.proof]
-    weighed = vouched(asked, value)
+    proofs = [one for one in state.words if one.program == state.proof]
+    weighed = vouched(proofs, value)
     if state.proof in COUNTED:
         weighed = vouched([*state.words, arithmetic], value)
     # moves come on top of the load that provers spoke of

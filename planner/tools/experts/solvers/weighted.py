@@ -90,10 +90,10 @@ def improve(
         copies = _exchanged(program, best, rng)
         if copies is None:
             continue
-        found = best_shares(program, copies)
-        peak = float((program.load @ found.shares).max())
+        placement = best_shares(program, copies)
+        peak = float((program.load @ placement.shares).max())
         if peak <= least:
-            best, least = found, peak
+            best, least = placement, peak
     return best
 
 

@@ -82,8 +82,8 @@ def cut(
     if solver not in STAGE_SOLVERS:
         raise SolverError(f"no solver `{solver}`: there are {', '.join(STAGE_SOLVERS)}")
     search = _Search(program, solver, effort or Effort(), proof)
-    found = search.latency() if objective == "latency" else search.bottleneck()
-    return CutSolution(found=found, n_solves=search.n_solves, n_columns=search.n_columns)
+    solution = search.latency() if objective == "latency" else search.bottleneck()
+    return CutSolution(found=solution, n_solves=search.n_solves, n_columns=search.n_columns)
 
 
 class _Search:
@@ -131,11 +131,11 @@ class _Search:
         last: tuple[Word[Cut], ...] = ()
         while high - low > 1:
             middle = (low + high) // 2
-            found = self._word(self.solver, self._left(), at_most_ms=float(values[middle]))
-            if found.answer is not None:
-                best, high = found.answer, min(middle, self._place(values, found.answer))
-            elif found.proof.outcome == "infeasible":
-                low, last = middle, (found,)
+            word = self._word(self.solver, self._left(), at_most_ms=float(values[middle]))
+            if word.answer is not None:
+                best, high = word.answer, min(middle, self._place(values, word.answer))
+            elif word.proof.outcome == "infeasible":
+                low, last = middle, (word,)
             else:
                 return best, low, last, True
         return best, low, last, False
@@ -163,12 +163,12 @@ class _Search:
         program = f"no cut within {values[low]:.6g} ms, the next lower time that a stage can take"
         return tuple(
             replace(
-                one,
-                outcome="optimal" if one.outcome == "infeasible" else one.outcome,
-                bound=float(values[low + 1]) if one.bound == math.inf else -math.inf,
+                proof,
+                outcome="optimal" if proof.outcome == "infeasible" else proof.outcome,
+                bound=float(values[low + 1]) if proof.bound == math.inf else -math.inf,
                 program=program,
             )
-            for one in proofs
+            for proof in proofs
         )
 
     def _nothing_is_faster(self, least_ms: float) -> Proof:

@@ -88,5 +88,5 @@ def cut_of(columns: Columns, values: FloatArray) -> Cut:
 def word_of(name: str, program: StageProgram, columns: Columns, effort: Effort) -> Word[Cut]:
     """What a solver of rows, a name in `MIXED_SOLVERS`, says of the program."""
     word = solver_of(name)(flow(program, columns), effort)
-    found = None if word.answer is None else cut_of(columns, word.answer)
-    return Word(answer=found, proof=word.proof, n_nodes=word.n_nodes, stopped_by=word.stopped_by)
+    cut = None if word.answer is None else cut_of(columns, word.answer)
+    return Word(answer=cut, proof=word.proof, n_nodes=word.n_nodes, stopped_by=word.stopped_by)

@@ -145,9 +145,9 @@ def stage_times_ms(program: StageProgram, cut: Cut) -> list[float]:
     """Time of each stage, with handing over to the next [ms]."""
     following = (*cut[1:], None)
     return [
-        float(program.run_ms[one.kind, one.first, one.last])
-        + (float(program.hand_ms[one.kind, then.kind]) if then else 0.0)
-        for one, then in zip(cut, following, strict=True)
+        float(program.run_ms[stage.kind, stage.first, stage.last])
+        + (float(program.hand_ms[stage.kind, then.kind]) if then else 0.0)
+        for stage, then in zip(cut, following, strict=True)
     ]
 
 

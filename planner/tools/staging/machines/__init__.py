@@ -195,11 +195,11 @@ def chain(known: Known) -> None:
             return
         # far below the bound the rate falls by factors
         target = (low + high) / 2 if low > high / 8 else max(high / 4, 1e-9)
-        found = best_chain(known.pool, target)
-        if found is None:
+        placement = best_chain(known.pool, target)
+        if placement is None:
             high = target
         else:
-            low = max(target, known.offer(found))
+            low = max(target, known.offer(placement))
 
 
 def best_chain(pool: Pool, rate: float) -> Placement | None:

@@ -42,9 +42,9 @@ def dive(known: Known, some: Spans) -> None:
         above = max(share * bound * (1.0 - RELATIVE_TOLERANCE), LEAST_RATE / 2)
         if above < known.rate or known.is_late:
             return
-        found = known.rate
+        rate = known.rate
         _search(known, some, above, A_DIVE, at_once=DIVING)
-        if known.rate > found:
+        if known.rate > rate:
             return
 
 

@@ -57,8 +57,8 @@ class FlowProgram:
         for group, spans in zip(self.members, self.spans, strict=True):
             counted = [one for one in spans for _ in range(round(float(values[one.column])))]
             placed += [
-                Held(machine=machine, first=one.first, n_layers=one.end - one.first)
-                for machine, one in zip(group, counted, strict=False)
+                Held(machine=machine, first=span.first, n_layers=span.end - span.first)
+                for machine, span in zip(group, counted, strict=False)
             ]
         return tuple(placed)
 
@@ -67,10 +67,10 @@ def groups_of(some: Spans, region: IntArray) -> tuple[tuple[int, ...], ...]:
     """Machines that may change places and hand over within their region only; others alone."""
     apart = region[:, None] != region[None, :]
     is_inner = ~((some.links + some.links.T > 0) & apart).any(axis=1)
-    found: list[tuple[int, ...]] = []
+    groups: list[tuple[int, ...]] = []
     for group in some.groups:
-        found += [group] if is_inner[list(group)].all() else [(m,) for m in group]
-    return tuple(found)
+        groups += [group] if is_inner[list(group)].all() else [(m,) for m in group]
+    return tuple(groups)
 
 
 def size(some: Spans, bound: float) -> int:
@@ -151,9 +151,9 @@ class _Posing:
 
     def add_links(self, g: int, h: int) -> None:
         """The link from one machine to another of another region, at each boundary."""
-        one, other = self.members[g][0], self.members[h][0]
-        link = min(float(self.some.links[one, other]) / self.bound, 1.0)
-        if self.region[one] == self.region[other] or link <= 0:
+        first, other = self.members[g][0], self.members[h][0]
+        link = min(float(self.some.links[first, other]) / self.bound, 1.0)
+        if self.region[first] == self.region[other] or link <= 0:
             return
         for b in range(1, self.some.pool.n_layers):
             if (g, b) not in self.out or (h, b) not in self.into:
@@ -167,10 +167,10 @@ class _Posing:
                 may = {one.column: -min(link, one.share) for one in held}
                 self.posed.row(f"{name}({g},{h},{b})", {flow: 1.0, **may}, -np.inf, 0.0)
 
-    def _takes(self, one: _Span, boundary: int) -> bool:
+    def _takes(self, span: _Span, boundary: int) -> bool:
         if self.some.pool.enters_within:
-            return one.first <= boundary < one.end
-        return one.first == boundary
+            return span.first <= boundary < span.end
+        return span.first == boundary
 
     def add_passes(self) -> None:
         """What comes to each boundary within the layers leaves it."""
@@ -246,11 +246,11 @@ def prove_flow(known: Known, some: Spans) -> None:
         gap=known.tries.gap / 2,
         seed=known.tries.seed,
     )
-    found = solve_mixed(program.mixed, effort, wanted=known.tries.proof)
-    known.n_solves += len(found.vouched.proofs)
-    if found.answer is not None:
-        known.offer(program.placement(found.answer))
-    known.proofs += [_of_all(proof, program, known, least) for proof in found.vouched.proofs]
+    solution = solve_mixed(program.mixed, effort, wanted=known.tries.proof)
+    known.n_solves += len(solution.vouched.proofs)
+    if solution.answer is not None:
+        known.offer(program.placement(solution.answer))
+    known.proofs += [_of_all(proof, program, known, least) for proof in solution.vouched.proofs]
 
 
 def _of_all(proof: Proof, program: FlowProgram, known: Known, least: float) -> Proof:

@@ -65,12 +65,12 @@ _Kind = tuple[int, IntArray, IntArray, FloatArray]
 
 def _kinds(some: Spans) -> list[_Kind]:
     """Machines with the same spans and rates: how many, and these without the idle one."""
-    found: dict[bytes, _Kind] = {}
+    kinds: dict[bytes, _Kind] = {}
     for first, end, rate in zip(some.first, some.end, some.rate, strict=True):
         key = first.tobytes() + end.tobytes() + rate.tobytes()
-        count = found[key][0] if key in found else 0
-        found[key] = (count + 1, first[1:], end[1:], rate[1:])
-    return [kind for kind in found.values() if len(kind[1])]
+        count = kinds[key][0] if key in kinds else 0
+        kinds[key] = (count + 1, first[1:], end[1:], rate[1:])
+    return [kind for kind in kinds.values() if len(kind[1])]
 
 
 def _worth(kinds: list[_Kind], prices: FloatArray, rate: float) -> tuple[float, FloatArray]:

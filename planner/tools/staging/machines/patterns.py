@@ -52,8 +52,8 @@ def patterns(pool: Classes, rate: float) -> Patterns:
     for region in range(pool.n_regions):
         members = np.flatnonzero(pool.region == region)
         for k in range(1, pool.rates.shape[1] + 1):
-            found = _covers(pool.rates[members, k - 1], pool.n_machines[members], rate)
-            listed = list(islice(found, MOST_PATTERNS))
+            covers = _covers(pool.rates[members, k - 1], pool.n_machines[members], rate)
+            listed = list(islice(covers, MOST_PATTERNS))
             listed.sort(key=lambda taken: float(taken @ pool.rates[members, k - 1]))
             for taken in listed[:MOST_ALIKE]:
                 counts = np.zeros(len(pool.members), dtype=np.int64)
@@ -86,9 +86,9 @@ def _covers(rates: FloatArray, most: IntArray, rate: float) -> Iterator[IntArray
 
     def go(i: int, total: float) -> Iterator[IntArray]:
         if total >= need:  # the slowest that is taken is needed, as it was taken last
-            found = np.zeros(len(speeds), dtype=np.int64)
-            found[order] = taken
-            yield found
+            counts = np.zeros(len(speeds), dtype=np.int64)
+            counts[order] = taken
+            yield counts
             return
         if i == len(speeds) or total + reachable[i] < need or not speeds[i]:
             return
@@ -131,7 +131,7 @@ def crossing_flow(
 
 def crossings(pool: Classes, some: Patterns) -> dict[tuple[int, int], BoolArray]:
     """Which patterns may follow which, over the least link of two regions (P, P) each."""
-    found: dict[tuple[int, int], BoolArray] = {}
+    by_pair: dict[tuple[int, int], BoolArray] = {}
     speeds = [
         np.repeat(np.minimum(pool.rates[:, k - 1], some.rate), counts)
         for k, counts in zip(some.n_layers, some.counts, strict=True)
@@ -152,5 +152,5 @@ def crossings(pool: Classes, some: Patterns) -> dict[tuple[int, int], BoolArray]
                         begun = speeds[q], np.full(len(speeds[q]), b)
                         known[key] = crossing_flow(ended, begun, pool.crossing) >= need
                     reaches[p, q] = known[key]
-            found[a, b] = reaches
-    return found
+            by_pair[a, b] = reaches
+    return by_pair

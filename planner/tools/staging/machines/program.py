@@ -129,14 +129,14 @@ def regions(pool: Pool, enough: float) -> IntArray:
     most = rate_table(pool).max(axis=1)[pool.type_of]
     used = np.minimum(enough, np.minimum(most[:, None], most[None, :]))
     wide = np.minimum(pool.links, pool.links.T) >= used
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     for machine in range(len(pool.names)):
-        home = next((r for r in found if wide[machine, r].all()), None)
+        home = next((r for r in groups if wide[machine, r].all()), None)
         if home is None:
-            found.append(home := [])
+            groups.append(home := [])
         home.append(machine)
     region = np.zeros(len(pool.names), dtype=np.int64)
-    for index, members in enumerate(found):
+    for index, members in enumerate(groups):
         region[members] = index
     return region
 

@@ -202,10 +202,10 @@ def _of(
     values: tuple[NDArray[Number], ...], machines: Sequence[int], chosen: IntArray
 ) -> NDArray[Number]:
     """What is said of the chosen span of each machine, in N placements (N, D)."""
-    found = np.empty(chosen.shape, dtype=values[0].dtype)
+    values_of = np.empty(chosen.shape, dtype=values[0].dtype)
     for d, m in enumerate(machines):
-        found[:, d] = values[m][chosen[:, d]]
-    return found
+        values_of[:, d] = values[m][chosen[:, d]]
+    return values_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -172,10 +172,10 @@ class Sweep:
         kind = kind.ravel()
         most = np.zeros(len(alike))
         np.maximum.at(most, kind, room[which])
-        found = beginnings(self.program, alike, most, MOST_LISTED)
-        if found is None:
+        listed = beginnings(self.program, alike, most, MOST_LISTED)
+        if listed is None:
             return False
-        owner, begun, added = found
+        owner, begun, added = listed
         order = np.argsort(owner, kind="stable")
         owner, begun, added = owner[order], begun[order], added[order]
         first = np.searchsorted(owner, np.arange(len(alike) + 1))
@@ -249,10 +249,10 @@ def beginnings(
     adds = np.where(k < program.held[:, None], program.served[:, None], 0.0)
     owner, last = np.arange(len(holding)), np.zeros(len(holding), dtype=np.int64)
     waste, begun = np.zeros(len(holding)), np.zeros((len(holding), 0), dtype=np.int64)
-    found = []
+    listed = []
     while len(owner):
         holds = holding[:, 0] >= program.need
-        found.append((owner[holds], begun[holds], waste[holds]))
+        listed.append((owner[holds], begun[holds], waste[holds]))
         grown = []
         step = max(1, AT_ONCE // (len(program) * len(k)))
         for at in range(0, len(owner), step):
@@ -262,22 +262,22 @@ def beginnings(
             added = waste[part, None] + _added(program, holding[part], adds)
             fits = added <= room[owner[part], None]
             fits &= np.arange(len(program)) >= last[part, None]
-            row, one = np.nonzero(fits)
-            row_begun = np.concatenate([begun[part][row], one[:, None]], axis=1)
+            row, column = np.nonzero(fits)
+            row_begun = np.concatenate([begun[part][row], column[:, None]], axis=1)
             if len(row) > at_most:
                 return None
-            grown.append((owner[part][row], one, added[row, one], row_begun,
-                          holding[part][row] + adds[one]))  # fmt: skip
+            grown.append((owner[part][row], column, added[row, column], row_begun,
+                          holding[part][row] + adds[column]))  # fmt: skip
         owner, last, waste, begun, holding = (
             np.concatenate([one[i] for one in grown]) for i in range(5)
         )
         if len(owner) > at_most:
             return None
-    width = max(one[1].shape[1] for one in found)
+    width = max(one[1].shape[1] for one in listed)
     return (
-        np.concatenate([one[0] for one in found]),
-        np.concatenate([_wide(one[1], width) for one in found]),
-        np.concatenate([one[2] for one in found]),
+        np.concatenate([one[0] for one in listed]),
+        np.concatenate([_wide(one[1], width) for one in listed]),
+        np.concatenate([one[2] for one in listed]),
     )
 
 

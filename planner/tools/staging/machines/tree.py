@@ -179,19 +179,19 @@ class Tree:
             at, least = at[least > self.above], least[least > self.above]
             if not len(at):
                 break
-            one = int(least.argmax())
+            machine = int(least.argmax())
             # what passes a cut bounds the flow of every placement, not only of the one whose flow
             # it stopped: so one flow drops many others, and each cut is kept for those to come
-            rate, cut = maximum_flow(self.spans, at[one])
+            rate, cut = maximum_flow(self.spans, at[machine])
             self.cuts = [*self.cuts[-MOST_CUTS:], cut]
             passed = cut_rates(self.spans, [cut], at)[:, 0]
             if rate > max(self.rate, self.above):
-                self.rate, self.best = rate, self.spans.placement(at[one])
+                self.rate, self.best = rate, self.spans.placement(at[machine])
                 self.above = rate * (1.0 + RELATIVE_TOLERANCE)
-            self.missed = max(self.missed, float(passed[one]))
+            self.missed = max(self.missed, float(passed[machine]))
             least = np.minimum(least, passed)
             # it is no more than what is best by now
-            least[one] = 0.0
+            least[machine] = 0.0
 
 
 def _order(some: Spans, covers: list[FloatArray]) -> tuple[list[int], dict[int, int]]:
@@ -207,11 +207,11 @@ def _order(some: Spans, covers: list[FloatArray]) -> tuple[list[int], dict[int, 
     order = [m for group in groups for m in group]
     place = {m: d for d, m in enumerate(order)}
     after = {
-        place[then]: place[one]
+        place[then]: place[first]
         for group in groups
-        for one, then in pairwise(group)
-        if np.array_equal(some.first[one], some.first[then])
-        and np.array_equal(some.end[one], some.end[then])
+        for first, then in pairwise(group)
+        if np.array_equal(some.first[first], some.first[then])
+        and np.array_equal(some.end[first], some.end[then])
     }
     return order, after
 
