@@ -30,7 +30,7 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.estimates.queues.rates import Load
 from planner.placing.fleets.choosing.program import with_choice_of_streams
-from planner.placing.fleets.streams import WHOLE, Stream
+from planner.placing.fleets.streams import WHOLE, RequestClass
 from planner.placing.program import KTOKEN
 from planner.programs.placement import UNLIMITED, PlacementLimit, PlacementProgram, Uses
 from planner.solvers.placement import PlacementSolution, solve_placement
@@ -253,9 +253,9 @@ def chosen(one: Case, most_pools: int) -> tuple[PlacementSolution, list[SizedPoo
     return solution, [each for each, n in zip(offered, used, strict=True) if n]
 
 
-def _stream(one: SizedPool, cuts: Sequence[int]) -> Stream:
+def _stream(one: SizedPool, cuts: Sequence[int]) -> RequestClass:
     first, last = cuts.index(one.above), cuts.index(one.upto)
-    return Stream(
+    return RequestClass(
         name=f"{one.above} to {one.upto}",
         units=tuple(range(first, last)),
         parts=(WHOLE,) * (last - first),

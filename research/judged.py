@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from planner.specs.records.model_errors import QUANTITIES
-from planner.specs.records.runtimes import Judged
+from planner.specs.records.runtimes import MeasuredErrors
 from research import rows
 from research.inference import cases
 from research.records import as_csv
@@ -33,12 +33,12 @@ _SERVER = "one server, no stages, no drafts"
 _UNKNOWN = "nobody says how requests were sent"
 
 
-def judged_rows() -> list[Judged]:
+def judged_rows() -> list[MeasuredErrors]:
     """All of them, computed."""
     return [*_of_pope(), *_of_rooflines(), *_of_serving(), *_of_infersim()]
 
 
-def _of_pope() -> Iterator[Judged]:
+def _of_pope() -> Iterator[MeasuredErrors]:
     for device, chosen, what in (
         ("tpu-v4", rows.tpu_held_out(), "PaLM and MT-NLG by JAX"),
         ("a100-80gb", rows.a100_held_out(), "MT-NLG by FasterTransformer"),
@@ -46,7 +46,7 @@ def _of_pope() -> Iterator[Judged]:
         yield _judged("roofline", device, "dense", "whole batches", errors(chosen), what, POPE)
 
 
-def _of_rooflines() -> Iterator[Judged]:
+def _of_rooflines() -> Iterator[MeasuredErrors]:
     """Decode steps on GPUs, as `plan` times them where no engine is named."""
     groups: dict[tuple[str, str], list[float]] = defaultdict(list)
     for one in rooflines.judged():
@@ -57,7 +57,7 @@ def _of_rooflines() -> Iterator[Judged]:
         yield _judged("roofline", device, kind, "TPOT", found, what, SERVING)
 
 
-def _of_serving() -> Iterator[Judged]:
+def _of_serving() -> Iterator[MeasuredErrors]:
     """TPOT at every load, and TTFT of harnesses that say how they send requests."""
     groups: dict[tuple[str, str, str], list[Compared]] = defaultdict(list)
     for one in out_of_fold():
@@ -74,7 +74,7 @@ def _of_serving() -> Iterator[Judged]:
                     yield _judged(engine, device, kind, quantity, off, what, SERVING)
 
 
-def _of_infersim() -> Iterator[Judged]:
+def _of_infersim() -> Iterator[MeasuredErrors]:
     groups: dict[tuple[str, str], list[float]] = defaultdict(list)
     for case in cases():
         kind = "dense" if case.model == "qwen3-8b" else "mixture"
@@ -92,9 +92,9 @@ def _judged(
     found: Iterable[float],
     what: str,
     source: str,
-) -> Judged:
+) -> MeasuredErrors:
     values = np.array(list(found))
-    return Judged(
+    return MeasuredErrors(
         runtime=runtime,
         device=device,
         kind=kind,
@@ -110,7 +110,7 @@ def _judged(
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m research.judged", description=__doc__)
     parser.add_argument("--write", action="store_true")
-    text = as_csv(Judged, judged_rows())
+    text = as_csv(MeasuredErrors, judged_rows())
     if parser.parse_args().write:
         FILE.write_text(text, encoding="utf-8")
     print(text, end="")

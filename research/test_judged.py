@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.specs.files.reading import load_device
-from planner.specs.records.runtimes import RUNTIMES, Judged, judged_on, judgements
+from planner.specs.records.runtimes import RUNTIMES, MeasuredErrors, judged_on, judgements
 from research.judged import FILE, judged_rows
 from research.records import as_csv
 
@@ -19,7 +19,7 @@ def test_the_figures_are_those_of_the_rows():
     for one, other in zip(found, kept, strict=True):
         assert one.mean_error_fraction == pytest.approx(other.mean_error_fraction, abs=TOLERANCE)
         assert one.bias_fraction == pytest.approx(other.bias_fraction, abs=TOLERANCE)
-    assert as_csv(Judged, kept) == FILE.read_text(encoding="utf-8")
+    assert as_csv(MeasuredErrors, kept) == FILE.read_text(encoding="utf-8")
 
 
 def name(one):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.running.endings import ENDINGS, cause_of, held
+from planner.running.endings import ENDINGS, cause_of, signals_held
 
 ROOT = Path(__file__).parents[1]
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("hears_ctrl_c")
 
 def interrupt(*then: Callable[[], object]) -> None:
     """Ctrl-C, held back, and what comes after it in the block."""
-    with held((signal.SIGINT,)):
+    with signals_held((signal.SIGINT,)):
         signal.raise_signal(signal.SIGINT)
         for call in then:
             call()
@@ -36,7 +36,7 @@ def test_a_signal_that_is_held_comes_after_the_block():
 
 
 def test_a_signal_that_no_longer_matters_is_forgotten():
-    with held((signal.SIGINT,)) as came:
+    with signals_held((signal.SIGINT,)) as came:
         signal.raise_signal(signal.SIGINT)
         came.clear()
 
@@ -52,7 +52,7 @@ def test_blocks_within_blocks_hand_on_what_they_held():
     done: list[str] = []
 
     def outer() -> None:
-        with held(ENDINGS):
+        with signals_held(ENDINGS):
             interrupt()
             done.append("inner")
 
@@ -63,7 +63,7 @@ def test_blocks_within_blocks_hand_on_what_they_held():
 
 def test_a_signal_that_was_ignored_stays_ignored():
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with held((signal.SIGINT,)) as came:
+    with signals_held((signal.SIGINT,)) as came:
         signal.raise_signal(signal.SIGINT)
     assert came == []
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
@@ -71,7 +71,9 @@ def test_a_signal_that_was_ignored_stays_ignored():
 
 def test_another_thread_holds_nothing_and_fails_nothing():
     seen = []
-    thread = threading.Thread(target=lambda: [seen.append(c) for c in [held(ENDINGS).__enter__()]])
+    thread = threading.Thread(
+        target=lambda: [seen.append(c) for c in [signals_held(ENDINGS).__enter__()]]
+    )
     thread.start()
     thread.join()
     assert seen == [[]]

@@ -23,7 +23,7 @@ OF_SURVEYS = ("by", "x", "y", "alpha", "allowed_formats", "variants", "memory", 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ParsedOptions:
     """What the options of a command ask for.
 
     Args:
@@ -40,7 +40,7 @@ class Wanted:
     files: tuple[tuple[str, str, str], ...]
 
 
-def wanted(said: Said) -> Wanted:
+def parsed_options(said: Said) -> ParsedOptions:
     """Everything that was asked for, or everything that is wrong with it.
 
     Raises:
@@ -75,7 +75,7 @@ def wanted(said: Said) -> Wanted:
     elif not (by_layouts or is_survey):
         collect_machines(priced, runtimes, said)
     said.check()
-    return Wanted(
+    return ParsedOptions(
         models=known,
         clusters=priced,
         runtimes=runtimes,

@@ -103,7 +103,7 @@ def _remarked(answer: Answer, ledger: Ledger) -> Answer:
 def _run(words: list[str], kept: Kept) -> Answer:
     said = parse(words)
     if said.standing:
-        return _standing(said)
+        return _answer_alone(said)
     check_room(ROOM_BYTES)
     said.problems += unwritable(files_of(said))
     module = import_module(f"planner.commands.{COMMANDS[said.command].module}")
@@ -112,7 +112,7 @@ def _run(words: list[str], kept: Kept) -> Answer:
         return function(said)
 
 
-def _standing(said: Said) -> Answer:
+def _answer_alone(said: Said) -> Answer:
     """The answer to a word that needs no other, even beside options that cannot be read."""
     if said.standing == "--version":
         from importlib.metadata import version

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from planner.tools.calibration.calibrating import Calibration
     from planner.tools.measuring.programs import Bench
     from planner.tools.measuring.timing import Measurements
-    from planner.tools.measuring.wanted import Catalogue, Wanted
+    from planner.tools.measuring.wanted import Catalogue, KernelCase
 
 
 CPU_NAME = "cpu"
@@ -60,7 +60,7 @@ def _timed(bench: Bench, catalogue: Catalogue, budget_s: float) -> Measurements:
     from planner.running.phases import begin
     from planner.tools.measuring.timing import measure as time_kernels
 
-    def tell(place: int, kernel: Wanted) -> None:
+    def tell(place: int, kernel: KernelCase) -> None:
         begin(f"timing {kernel.family}: {place} of {len(catalogue.kernels)}")
 
     return time_kernels(bench, catalogue.kernels, budget_s=budget_s, on_kernel=tell)

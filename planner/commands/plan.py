@@ -13,7 +13,7 @@ from planner.errors import NoPlanError, RequestError
 from planner.report.files import FOUND, Answer
 
 if TYPE_CHECKING:
-    from planner.commands.asking import Wanted
+    from planner.commands.asking import ParsedOptions
     from planner.results.plans import AnyPlan
 
 
@@ -36,16 +36,16 @@ def plan(said: Said) -> Answer:
     return reported(said, _as_written(best, options))
 
 
-def read_plan(said: Said) -> tuple[dict[str, Any], Wanted]:
+def read_plan(said: Said) -> tuple[dict[str, Any], ParsedOptions]:
     """Roles and everything else that was asked for.
 
     Raises:
         RequestError: with all that is wrong with it.
     """
-    from planner.commands.asking import wanted
+    from planner.commands.asking import parsed_options
 
     roles = read_roles(said)
-    options = wanted(said)
+    options = parsed_options(said)
     if said.roles is None and options.keywords["targets"].demand_tokens_per_s is None:
         for name in filter(said.is_given, ("--sorts", "--sort-price")):
             fact, remedy = "is of replicas that serve a demand", "say how much: `--rate 8req/s`"
@@ -54,7 +54,7 @@ def read_plan(said: Said) -> tuple[dict[str, Any], Wanted]:
     return roles, options
 
 
-def _replicas(said: Said, options: Wanted, roles: dict[str, Any]) -> Answer:
+def _replicas(said: Said, options: ParsedOptions, roles: dict[str, Any]) -> Answer:
     """Replicas that have roles, or that a table lists: what `plan place` answers."""
     from planner.planning.mixing import replicas_of, unasked_of_replicas
 
@@ -65,7 +65,7 @@ def _replicas(said: Said, options: Wanted, roles: dict[str, Any]) -> Answer:
     return reported(said, replicas_of(model, cluster, options.runtimes or None, keywords, **roles))
 
 
-def _keywords(options: Wanted) -> dict[str, Any]:
+def _keywords(options: ParsedOptions) -> dict[str, Any]:
     """Arguments of the library: of formats that are allowed, those that the model may take."""
     keywords = dict(options.keywords)
     allowed = keywords.pop("allowed_formats", None)
@@ -79,7 +79,7 @@ def _keywords(options: Wanted) -> dict[str, Any]:
     return {**keywords, "weights_formats": weights, "kv_formats": caches}
 
 
-def _find(options: Wanted) -> AnyPlan:
+def _find(options: ParsedOptions) -> AnyPlan:
     from planner.planning.plans import plan as find
     from planner.report.progress import ProgressLine
 
@@ -89,7 +89,7 @@ def _find(options: Wanted) -> AnyPlan:
     return find(model, cluster, options.runtimes or None, **keywords, on_progress=news)
 
 
-def _as_written(best: AnyPlan, options: Wanted) -> AnyPlan:
+def _as_written(best: AnyPlan, options: ParsedOptions) -> AnyPlan:
     """The plan, with files in its commands named by their paths, as the request did."""
     from planner.commands.options.reading import with_paths
     from planner.results.engines import EngineDeployment
@@ -103,12 +103,12 @@ def _as_written(best: AnyPlan, options: Wanted) -> AnyPlan:
 
 def pareto(said: Said) -> Answer:
     """The exact frontier of every case."""
-    from planner.commands.asking import wanted
+    from planner.commands.asking import parsed_options
     from planner.planning.comparing import frontiers
     from planner.report.progress import SurveyLine
 
     line = SurveyLine()
-    options = wanted(said)
+    options = parsed_options(said)
     curves = frontiers(
         options.models,
         options.clusters,
@@ -129,13 +129,13 @@ def _code(answer: object) -> int:
 
 def compare(said: Said) -> Answer:
     """The best plans of several cases."""
-    from planner.commands.asking import wanted
+    from planner.commands.asking import parsed_options
     from planner.commands.options.reading import read_roles
     from planner.planning.comparing import compare as find
     from planner.report.progress import SurveyLine
 
     roles = read_roles(said)
-    options = wanted(said)
+    options = parsed_options(said)
     comparison = find(
         options.models,
         options.clusters,

@@ -221,7 +221,7 @@ def _table(
     from planner.estimates.serving.deployments import deployments, has_experts
     from planner.estimates.serving.popularity import with_copies
     from planner.estimates.serving.refusals import completed
-    from planner.estimates.serving.rules import Ground, Run
+    from planner.estimates.serving.rules import Context, Run
     from planner.specs.records.served_formats import as_run
 
     if model is not None and not has_experts(model):
@@ -244,7 +244,7 @@ def _table(
     if said.redundant_experts is not None:
         return table
     run = Run(role=said.role, formats=as_run(model, table.formats[0], machines.engine))
-    ground = Ground(rules=machines.engine.rules, device=machines.device, run=run)
+    ground = Context(rules=machines.engine.rules, device=machines.device, run=run)
     return with_copies(model, table, machines.engine, ground)
 
 

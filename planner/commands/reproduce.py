@@ -74,8 +74,8 @@ class _Answers:
         from planner.results.listings import ReproducedRow
         from planner.specs.files.formulas import FormulaError, value_of
 
-        answer, reason = self._asked(row.command)
-        beside, missing = self._asked(row.beside)
+        answer, reason = self._typed(row.command)
+        beside, missing = self._typed(row.beside)
         names, answered = row.names, None
         if not (reason or missing):
             names |= answer | {"beside": beside["answer"] if beside else None}
@@ -97,7 +97,7 @@ class _Answers:
             published_x=drawn(chart.published_x or chart.x),
         )
 
-    def _asked(self, command: str) -> tuple[Any, str]:
+    def _typed(self, command: str) -> tuple[Any, str]:
         """What a command answers, and why it answers nothing; asked as if it were typed."""
         if command not in self._known:
             self._tell(command)

@@ -61,20 +61,20 @@ def _cluster(address: str | None) -> Iterator[dict[str, Any]]:
         from distributed import Client
     except ImportError:
         fact, remedy = "needs Dask", "`pip install 'llm-serving-planner[dask]'`"
-        raise _refused(address, fact, remedy) from None
+        raise _error(address, fact, remedy) from None
     try:
         client = Client(address, timeout="10s", set_as_default=False)
     except (OSError, ValueError) as error:
         remedy = "start one: `dask scheduler`, and `dask worker ADDRESS --nthreads 1`"
-        raise _refused(address, f"no scheduler answers: {error}", remedy) from None
+        raise _error(address, f"no scheduler answers: {error}", remedy) from None
     with client:
         n_threads = sum(client.nthreads().values())
         if not n_threads:
-            raise _refused(address, "has no worker", f"start some: `dask worker {address}`")
+            raise _error(address, "has no worker", f"start some: `dask worker {address}`")
         yield {"executor": client.get_executor(pure=False), "workers": n_threads}
 
 
-def _refused(address: str, fact: str, remedy: str) -> Exception:
+def _error(address: str, fact: str, remedy: str) -> Exception:
     from planner.errors import RequestError
 
     return RequestError([Problem(where="--dask", value=address, fact=fact, remedy=remedy)])

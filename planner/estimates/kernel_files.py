@@ -18,7 +18,7 @@ from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.block_families import BLOCKS
 from planner.errors import Problem, RequestError, SpecError
 from planner.estimates.kernel_schemas import EXPERTS, KernelEntry, KernelFile, file_faults
-from planner.specs.files.finding import Found, find
+from planner.specs.files.finding import SpecFile, find
 from planner.specs.files.ledger import Use, remark
 from planner.specs.files.patterns import name_of
 from planner.specs.files.places import Kind, files, is_as_shipped, shipped_as, shown_path
@@ -74,7 +74,7 @@ def kernel_table(device: str, engine: str, experts_backend: str = "") -> KernelT
         SpecError: a file that is needed has faults; all are listed.
         RequestError: nothing was measured of experts by the backend.
     """
-    files = list(map(_found, files_of_device(device)))
+    files = list(map(_kernel_file, files_of_device(device)))
     loaded = _loaded(files)
     tables = sorted(loaded, key=lambda table: (table.engine != engine, table.engine))
     kernels = _merged(tables)
@@ -115,7 +115,7 @@ def _with_assumed(kernels: Kernels) -> Kernels:
     return kernels | {key: kernel for key, kernel in assumed if key[0] not in known}
 
 
-def _experts_by(backend: str, sources: Iterable[Found], device: str, engine: str) -> Kernels:
+def _experts_by(backend: str, sources: Iterable[SpecFile], device: str, engine: str) -> Kernels:
     """The kernels of experts that an engine's own tables have of one of its backends.
 
     Raises:
@@ -135,13 +135,13 @@ def _experts_by(backend: str, sources: Iterable[Found], device: str, engine: str
 
 def backend_problems(backend: str, engine: str) -> Iterator[Problem]:
     """One problem where a backend for routed experts is named that no device has kernels of."""
-    entries = _entries(map(_found, files(Kind.KERNELS)), engine)
+    entries = _entries(map(_kernel_file, files(Kind.KERNELS)), engine)
     known = {one.backend for one in entries} - {""}
     if backend and backend not in known:
         yield _unknown_backend(backend, sorted(known), f"{engine} on any device")
 
 
-def _entries(files: Iterable[Found], engine: str) -> list[KernelEntry]:
+def _entries(files: Iterable[SpecFile], engine: str) -> list[KernelEntry]:
     """Kernels of files that can be read and are of an engine, before any wins over another."""
     read = (file for one in files if (file := _read(one).file) is not None)
     return [entry for file in read if file.engine == engine for entry in file.kernel]
@@ -169,7 +169,7 @@ def sms_of(device: str) -> tuple[int, str]:
         SpecError: a file of the device has faults; all are listed.
     """
     for path in files_of_device(device):
-        table = _table(_found(path))
+        table = _table(_kernel_file(path))
         if table.n_sms:
             return table.n_sms, f"the table of {table.engine}"
     return 0, ""
@@ -184,7 +184,7 @@ def files_of_device(device: str) -> Iterator[Path]:
     for path in files(Kind.KERNELS):
         if not path.stem.startswith(f"{device}-") and shipped_as(path):
             continue
-        table = _read(_found(path))
+        table = _read(_kernel_file(path))
         if table.unread and path.stem.startswith(device):
             raise SpecError(table.unread)
         for problem in table.unread:
@@ -206,7 +206,7 @@ def _remark_unknown(device: str, shown: str) -> None:
 
 
 def _remark_idle(
-    tables: Iterable[tuple[Found, KernelTable]],
+    tables: Iterable[tuple[SpecFile, KernelTable]],
     taken: Mapping[tuple[str, str], Kernel],
     engine: str,
 ) -> None:
@@ -225,10 +225,10 @@ def _remark_idle(
         )
 
 
-def _loaded(files: list[Found]) -> list[KernelTable]:
+def _loaded(files: list[SpecFile]) -> list[KernelTable]:
     """Tables in the order of their files; what another file of the user's wins over is remarked."""
     tables = []
-    first: dict[tuple[str, str, str], Found] = {}
+    first: dict[tuple[str, str, str], SpecFile] = {}
     for file in files:
         table = _table(file)
         tables.append(table)
@@ -248,7 +248,7 @@ def _lacking(known: Collection[str]) -> Iterator[Problem]:
         yield Problem(where=shown, key="kernel", value=name, fact=fact, remedy=remedy)
 
 
-def _table(file: Found) -> KernelTable:
+def _table(file: SpecFile) -> KernelTable:
     """The table of a file.
 
     Raises:
@@ -282,7 +282,7 @@ class _Read:
     table: KernelTable | None = None
 
 
-def _read(file: Found, *, use: Use | None = None) -> _Read:
+def _read(file: SpecFile, *, use: Use | None = None) -> _Read:
     try:
         text = read_text(file.path, use=use)
     except UnreadError as error:
@@ -319,8 +319,8 @@ def _provenance(kernels: dict[tuple[str, str], Kernel]) -> tuple[Provenance, ...
     )
 
 
-def _found(path: Path) -> Found:
-    return Found(path=path, shown=shown_path(path), name=path.stem)
+def _kernel_file(path: Path) -> SpecFile:
+    return SpecFile(path=path, shown=shown_path(path), name=path.stem)
 
 
 def _remark_unused(file: KernelFile, shown: str) -> None:

@@ -214,13 +214,13 @@ class ProtocolTimes:
 
     def _fastest_s(self, transfer_s: FloatArray, group: Group, *, n_phases: int = 1) -> Spent:
         """The protocol that is cheapest for each message, less what an empty one takes."""
-        ways = tuple(self._ways(group, n_phases))
+        ways = tuple(self._paths(group, n_phases))
         idle = nccl.fastest_s(np.zeros((1, 1)), ways)
         time = nccl.fastest_s(transfer_s, ((latency - idle, share) for latency, share in ways))
         meets = group[0] * group[1] > 1
         return np.where(meets, time, 0.0), np.where(meets, idle, 0.0)
 
-    def _ways(self, group: Group, n_phases: int) -> Iterator[tuple[FloatArray, float]]:
+    def _paths(self, group: Group, n_phases: int) -> Iterator[tuple[FloatArray, float]]:
         for each in self.protocols:
             hops = nccl.HOPS[each.algorithm](*group, n_phases=n_phases)
             yield _latency_s(each, hops), each.bandwidth_fraction

@@ -20,11 +20,11 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.errors import OutOfTimeError
 from planner.estimates.serving.deployments import kind_of
-from planner.placing.configurations import AnyConfiguration, Sort, sort_of
-from planner.placing.describing import chosen_of, placement_of
-from planner.placing.fabrics.site import OfferedOnNodes
+from planner.placing.configurations import AnyConfiguration, ConfigKey, config_key
+from planner.placing.describing import placement_choice, placement_of
+from planner.placing.fabrics.site import NodesOffers
 from planner.placing.program import KTOKEN, UNITS, Columns
-from planner.placing.searching import Asked, Choice, Search, capacity_for, searched, solved
+from planner.placing.searching import Choice, Search, Task, capacity_for, searched, solved
 from planner.programs.layout import RELATIVE_TOLERANCE, ceiling, exceeds
 from planner.programs.placement import (
     Counts,
@@ -48,17 +48,17 @@ from planner.specs.region import INSIDE, MEDIAN
 from planner.specs.validation.hints import from_fields
 
 
-def preferred(task: Asked, search: Search) -> Search:
+def preferred(task: Task, search: Search) -> Search:
     """The search with what is preferred of placements as good as each other, if that is known."""
     solution = search.solution
     if solution.answer is None or search.is_nothing or not solution.status.is_final:
         return search
     if task.request.objective in WITHOUT_ERROR:
-        return _alike(task, search) if len(task.wanted) == 1 else search
+        return _homogeneous(task, search) if len(task.wanted) == 1 else search
     return _simplest(task, search) if task.request.prefer == SIMPLEST else search
 
 
-def _alike(task: Asked, search: Search) -> Search:
+def _homogeneous(task: Task, search: Search) -> Search:
     """The simplest of the optima whose replicas are all of one sort, if any is."""
     solution = search.solution
     once = replace(task.options, proof="one", gap=0.0)
@@ -75,7 +75,7 @@ def _alike(task: Asked, search: Search) -> Search:
     return search
 
 
-def _simplest(task: Asked, search: Search) -> Search:
+def _simplest(task: Task, search: Search) -> Search:
     """The simplest of all that lose less of the objective than its error.
 
     Fewest sorts of replicas, then devices, then stages and rows of these, then the best objective:
@@ -105,7 +105,7 @@ def _simplest(task: Asked, search: Search) -> Search:
     return replace(search, solution=simpler, steps=())
 
 
-def _error(task: Asked, columns: Columns, counts: Counts) -> float:
+def _error(task: Task, columns: Columns, counts: Counts) -> float:
     """Of an objective that is predicted, its relative standard deviation: replicas err together."""
     copies = columns.replicas(counts.copies)
     used = [(columns.configurations[int(columns.which[j])], n) for j, n in copies]
@@ -115,7 +115,7 @@ def _error(task: Asked, columns: Columns, counts: Counts) -> float:
     return math.fsum(map(operator.mul, weights, errors)) / math.fsum(weights)
 
 
-def _of_kernels(task: Asked, config: AnyConfiguration) -> float:
+def _of_kernels(task: Task, config: AnyConfiguration) -> float:
     it = config.deployment()
     assert isinstance(it, EngineDeployment)
     kind = kind_of(layers_of(task.wanted[config.model].model))
@@ -144,15 +144,17 @@ def _spread(program: PlacementProgram, counts: Counts) -> float:
     return total(program.ties[0], counts) if program.ties else 0.0
 
 
-def _sorts(task: Asked, configurations: Sequence[AnyConfiguration], most: float) -> Iterator[Sort]:
+def _sorts(
+    task: Task, configurations: Sequence[AnyConfiguration], most: float
+) -> Iterator[ConfigKey]:
     """Those of which enough replicas may cost no more, the simplest first, then the idlest."""
     (wish,) = task.wanted
     demand = (capacity_for(task.request, wish) or 0.0) * KTOKEN
-    best: dict[Sort, AnyConfiguration] = {}
+    best: dict[ConfigKey, AnyConfiguration] = {}
     for config in configurations:
         if config.role != TOGETHER:  # by itself it serves nobody
             continue
-        sort = sort_of(config)
+        sort = config_key(config)
         if sort not in best or config.output_tokens_per_s > best[sort].output_tokens_per_s:
             best[sort] = config
     for sort, config in sorted(best.items(), key=lambda item: _order(item[1])):
@@ -167,7 +169,7 @@ def _order(config: AnyConfiguration) -> tuple[tuple[int, ...], float]:
     return config.pattern.simplicity, -config.output_tokens_per_s
 
 
-def beside(task: Asked, search: Search, placement: Placement) -> Placement:
+def beside(task: Task, search: Search, placement: Placement) -> Placement:
     """A placement with the best inside the measured region, and at what is predicted anywhere.
 
     Nothing is timed for them: the one leaves deployments out, the other counts them otherwise.
@@ -184,7 +186,7 @@ def is_measured(placed: Placed) -> bool:
     return all(isinstance(it, EngineDeployment) and not it.outside for it in deployments)
 
 
-def _other(task: Asked, search: Search, placement: Placement, belief: str) -> OtherPlacement | None:
+def _other(task: Task, search: Search, placement: Placement, belief: str) -> OtherPlacement | None:
     """The best by a belief; None where there is none, or nobody knows."""
     if is_over() or not search.solution.status.is_final:
         return None
@@ -203,9 +205,9 @@ def _other(task: Asked, search: Search, placement: Placement, belief: str) -> Ot
     )
 
 
-def _placed(task: Asked, search: Search, belief: str) -> Placement | None:
+def _placed(task: Task, search: Search, belief: str) -> Placement | None:
     began_s, request, offered = time.perf_counter(), task.request, search.offered
-    assert isinstance(offered, OfferedOnNodes)
+    assert isinstance(offered, NodesOffers)
     request = replace(request, confidence=0.0) if belief == MEDIAN else request
     task = replace(task, request=request)
     try:
@@ -214,4 +216,4 @@ def _placed(task: Asked, search: Search, belief: str) -> Placement | None:
         return None
     if other.solution.answer is None or other.is_nothing or not other.solution.status.is_final:
         return None
-    return placement_of(task, chosen_of(preferred(task, other)), began_s=began_s)
+    return placement_of(task, placement_choice(preferred(task, other)), began_s=began_s)

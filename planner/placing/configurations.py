@@ -43,7 +43,7 @@ class Sharding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class CurrentReplica:
     """A replica that stands.
 
     Args:
@@ -77,10 +77,10 @@ def sharding_of(model: str, engine: str, layout: AnyDeployment | PredictionReque
     return from_fields(Sharding, layout, model=model, axes=mesh.axes, n_stages=mesh.n_stages)
 
 
-def standing_of(placement: Placement) -> tuple[Standing, ...]:
+def current_replicas(placement: Placement) -> tuple[CurrentReplica, ...]:
     """The replicas of a placement as a repair sees them."""
     return tuple(
-        Standing(
+        CurrentReplica(
             name=replica.name,
             sharding=sharding_of(replica.model, recipe.engine, recipe.deployment),
             devices=tuple(rank.device for rank in replica.ranks),
@@ -127,7 +127,7 @@ class Pattern(Protocol):
         """Devices, then what they are cut into: the least is the simplest."""
 
 
-class Source:
+class Offers:
     """Who timed the deployments that a configuration was chosen from.
 
     Args:
@@ -198,7 +198,7 @@ class Configuration(Generic[P]):
     output_tokens_per_s: float
     tpot_s: float
     usd_per_hour: float
-    source: Source
+    source: Offers
     choice: Any
     role: str = TOGETHER
     ttft_s: float = 0.0
@@ -223,10 +223,10 @@ class Configuration(Generic[P]):
 
 AnyConfiguration = Configuration[Pattern]
 
-Sort = tuple[int, str, str, str, Hashable]
+ConfigKey = tuple[int, str, str, str, Hashable]
 """Model, engine, role, kind and shape of configurations that are alike to who does not know what
 is free."""
 
 
-def sort_of(config: AnyConfiguration) -> Sort:
+def config_key(config: AnyConfiguration) -> ConfigKey:
     return config.model, config.engine, config.role, config.pattern.kind_name, config.pattern.shape

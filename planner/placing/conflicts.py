@@ -12,10 +12,10 @@ import numpy as np
 from planner.errors import OutOfTimeError
 from planner.placing.configurations import AnyConfiguration
 from planner.placing.program import comes_to
-from planner.placing.searching import Asked, Search, mastered
-from planner.placing.sites import Posed
+from planner.placing.searching import Search, Task, mastered
+from planner.placing.sites import SiteProgram
 from planner.programs.handover import Handover
-from planner.programs.placement import PlacementProgram, most_copies, served
+from planner.programs.placement import PlacementProgram, most_copies, total_served
 from planner.quantities.table import QUANTITIES
 from planner.results.obstacles import Obstacle, PlacementConflict
 from planner.results.plans import UNEXPLAINED
@@ -40,7 +40,7 @@ def who_finds_none(solution: PlacementSolution) -> tuple[str, ...]:
     return (f"no placement, by {' and '.join(by)}",)
 
 
-def conflict_of(task: Asked, search: Search) -> PlacementConflict:
+def conflict_of(task: Task, search: Search) -> PlacementConflict:
     """The irreducible set of wishes that no placement grants together, by a deletion filter."""
     posed = search.offered.posed(task.aim(without=task.wishes))
     fits = most_copies(posed.program)[posed.columns.n_parts :] > 0
@@ -97,7 +97,7 @@ def narrow_limits(
     ]
 
 
-def _hopeless(task: Asked, search: Search, m: int) -> Obstacle | None:
+def _hopeless(task: Task, search: Search, m: int) -> Obstacle | None:
     """A model of which no replica fits what is free, within its targets and without limits.
 
     Where all wishes are granted by nothing at all, none of the models has one that fits.
@@ -116,7 +116,7 @@ def _hopeless(task: Asked, search: Search, m: int) -> Obstacle | None:
     )
 
 
-def paired_models(posed: Posed) -> set[int]:
+def paired_models(posed: SiteProgram) -> set[int]:
     """Models of which a replica may hand caches over to another."""
     network = posed.network
     return set() if network is None else {*posed.program.column_model[network.prefill].tolist()}
@@ -134,7 +134,7 @@ def settled(solution: PlacementSolution) -> PlacementSolution:
     return solution
 
 
-def _solved(task: Asked, program: PlacementProgram, network: Handover | None) -> PlacementSolution:
+def _solved(task: Task, program: PlacementProgram, network: Handover | None) -> PlacementSolution:
     """Solved to the proof.
 
     Raises:
@@ -143,7 +143,7 @@ def _solved(task: Asked, program: PlacementProgram, network: Handover | None) ->
     return settled(mastered(program, network, replace(task.options, gap=0.0))[0])
 
 
-def _irreducible(task: Asked, search: Search) -> list[str]:
+def _irreducible(task: Task, search: Search) -> list[str]:
     """Wishes none of which can be left out without making a placement possible."""
 
     def has_none(rest: Collection[str]) -> bool:
@@ -154,7 +154,7 @@ def _irreducible(task: Asked, search: Search) -> list[str]:
     return irreducible(task.wishes, has_none)
 
 
-def _obstacle(task: Asked, search: Search, name: str, names: Sequence[str]) -> Obstacle:
+def _obstacle(task: Task, search: Search, name: str, names: Sequence[str]) -> Obstacle:
     """What one wish could be, if the others of its conflict hold."""
     without = [*(wish for wish in task.wishes if wish not in names), name]
     what, _, model = name.partition(" ")
@@ -189,7 +189,7 @@ def _obstacle(task: Asked, search: Search, name: str, names: Sequence[str]) -> O
     )
 
 
-def _most_handed(task: Asked, program: PlacementProgram, network: Handover, m: int) -> float:
+def _most_handed(task: Task, program: PlacementProgram, network: Handover, m: int) -> float:
     """The most tokens a second that a model could have where caches are handed over.
 
     By halves, each proved: what others ask for is kept, and a demand is met or it is not.
@@ -206,7 +206,7 @@ def _most_handed(task: Asked, program: PlacementProgram, network: Handover, m: i
     return low * 1e3
 
 
-def _most_of(task: Asked, program: PlacementProgram, m: int, *, is_demand: bool) -> float:
+def _most_of(task: Task, program: PlacementProgram, m: int, *, is_demand: bool) -> float:
     """The most that a model could have, of tokens a second or of replicas."""
     mine = program.column_model == m
     gain = program.rate if is_demand else np.ones(program.n_columns)
@@ -214,4 +214,4 @@ def _most_of(task: Asked, program: PlacementProgram, m: int, *, is_demand: bool)
     most = _solved(task, alone, None)
     if most.answer is None:
         return 0.0
-    return float(served(program, most.answer)[m]) * 1e3 if is_demand else -most.objective
+    return float(total_served(program, most.answer)[m]) * 1e3 if is_demand else -most.objective

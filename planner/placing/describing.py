@@ -9,10 +9,10 @@ from functools import partial
 
 from planner.placing.configurations import AnyConfiguration
 from planner.placing.program import KTOKEN, UNITS, in_si
-from planner.placing.searching import Asked, Choice, Search
-from planner.placing.sites import Considered, Located
+from planner.placing.searching import Choice, Search, Task
+from planner.placing.sites import CandidateCounts, Located
 from planner.placing.sorting import Step
-from planner.results.placements import Handover, Placement, Rank, Recipe, Replica
+from planner.results.placements import Handover, Placement, Rank, Replica, RunConfig
 from planner.solvers.certify import certified, screens_of
 from planner.solvers.placement import PlacementSolution
 from planner.specs.ask.engine import BEST, SIMPLEST
@@ -23,7 +23,7 @@ from planner.specs.records.certificates import (
     OPTIMAL,
     SIMPLER,
     Certificate,
-    SortStep,
+    ConfigurationStep,
 )
 from planner.specs.validation.hints import from_fields
 from planner.verifier.placing.parts import parts_of
@@ -34,7 +34,7 @@ LAID = ("nodes", "leaves", "ranks", "channels")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class Outcome:
     """What was chosen, of what, and how that is proved.
 
     Args:
@@ -45,30 +45,30 @@ class Chosen:
 
     located: Sequence[Located]
     solution: PlacementSolution
-    considered: Considered
+    candidate_counts: CandidateCounts
     n_solved: int
-    handed: Sequence[Handed] = ()
+    handed: Sequence[CacheFlow] = ()
     steps: Sequence[Step] = ()
 
 
-def chosen_of(search: Search) -> Chosen:
+def placement_choice(search: Search) -> Outcome:
     """What a search found; it found something."""
     assert search.solution.answer is not None
     n_columns = search.posed.program.n_columns
     choice = search.choice or Choice(
         posed=search.posed, counts=search.solution.answer, flows=search.flows
     )
-    return Chosen(
+    return Outcome(
         located=choice.posed.located(choice.counts),
         solution=search.solution,
-        considered=search.offered.considered(n_columns),
+        candidate_counts=search.offered.candidate_counts(n_columns),
         n_solved=n_columns,
         handed=handed_over(choice),
         steps=search.steps,
     )
 
 
-def placement_of(task: Asked, chosen: Chosen, *, began_s: float) -> Placement:
+def placement_of(task: Task, chosen: Outcome, *, began_s: float) -> Placement:
     """What was chosen and proved; the account of the placement fills in all else."""
     located = chosen.located
     configurations = list(dict.fromkeys(one.configuration for one in located))
@@ -79,7 +79,7 @@ def placement_of(task: Asked, chosen: Chosen, *, began_s: float) -> Placement:
         pool="",
         title="",
         recipes=tuple(
-            recipe_of(number, task.wanted[number.model].model.name, recipes.count(i))
+            run_config(number, task.wanted[number.model].model.name, recipes.count(i))
             for i, number in enumerate(configurations)
         ),
         replicas=replicas,
@@ -97,11 +97,11 @@ def placement_of(task: Asked, chosen: Chosen, *, began_s: float) -> Placement:
     )
 
 
-def recipe_of(config: AnyConfiguration, model: str, n_alike: int) -> Recipe:
+def run_config(config: AnyConfiguration, model: str, n_alike: int) -> RunConfig:
     """What a configuration is chosen for, of which so many replicas are placed."""
     pattern = config.pattern
     return from_fields(
-        Recipe,
+        RunConfig,
         pattern,
         model=model,
         engine=config.engine,
@@ -122,7 +122,7 @@ def replica_of(replica: Located, name: str, model: str, recipe: int) -> Replica:
     )
 
 
-def _replicas(task: Asked, located: Sequence[Located], recipes: Sequence[int]) -> Iterator[Replica]:
+def _replicas(task: Task, located: Sequence[Located], recipes: Sequence[int]) -> Iterator[Replica]:
     """Names count the replicas of a model."""
     numbers = [0] * len(task.wanted)
     for replica, recipe in zip(located, recipes, strict=True):
@@ -133,7 +133,7 @@ def _replicas(task: Asked, located: Sequence[Located], recipes: Sequence[int]) -
 
 
 def _handovers(
-    task: Asked, located: Sequence[Located], replicas: Sequence[Replica], handed: Sequence[Handed]
+    task: Task, located: Sequence[Located], replicas: Sequence[Replica], handed: Sequence[CacheFlow]
 ) -> Iterator[Handover]:
     """What replicas hand over to each other, by their names."""
     for handover in handed:
@@ -160,18 +160,18 @@ def groups_of(placement: Placement) -> Iterator[tuple[str, ...]]:
 
 
 def certificate_of(
-    chosen: Chosen, objective: str, *, began_s: float, options: SolverOptions, prefer: str = BEST
+    chosen: Outcome, objective: str, *, began_s: float, options: SolverOptions, prefer: str = BEST
 ) -> Certificate:
     """The proof in numbers, in SI units."""
-    considered = chosen.considered
+    candidate_counts = chosen.candidate_counts
     certificate = certified(
         chosen.solution,
         objective_name=objective,
         to_si=partial(in_si, objective),
         dimension=UNITS[objective][1],
-        n_candidates=considered.n_candidates,
-        n_contexts=considered.n_contexts,
-        screens=screens_of(considered.rejected, considered.reasons),
+        n_candidates=candidate_counts.n_candidates,
+        n_contexts=candidate_counts.n_contexts,
+        screens=screens_of(candidate_counts.rejected, candidate_counts.reasons),
         n_solved=chosen.n_solved,
         verified=(),  # the account says which checks an answer passes
         wall_s=time.perf_counter() - began_s,
@@ -180,7 +180,9 @@ def certificate_of(
     steps = [(n, in_si(objective, value), in_si(objective, at)) for n, value, at in chosen.steps]
     return replace(
         certificate,
-        sorts=tuple(SortStep(n_sorts=n, objective=value, bound=at) for n, value, at in steps),
+        sorts=tuple(
+            ConfigurationStep(n_sorts=n, objective=value, bound=at) for n, value, at in steps
+        ),
         sort_price=options.sort_price if steps else None,
         given_up_for=(SIMPLER if prefer == SIMPLEST else CLOSER) if is_near else "",
     )
@@ -191,7 +193,7 @@ LEAST = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Handed:
+class CacheFlow:
     """Answers whose prompts one replica reads and another writes, by number of the replicas."""
 
     source: int
@@ -199,7 +201,7 @@ class Handed:
     output_tokens_per_s: float
 
 
-def handed_over(choice: Choice) -> tuple[Handed, ...]:
+def handed_over(choice: Choice) -> tuple[CacheFlow, ...]:
     """Between replicas in the order in which they are located; none where nothing is.
 
     Replicas of a column share evenly what it hands over, so that none does more than it can; and
@@ -214,14 +216,14 @@ def handed_over(choice: Choice) -> tuple[Handed, ...]:
     for j, n in enumerate(choice.counts.copies[n_before:], n_before):
         first[j] = n_so_far
         n_so_far += n
-    handovers: list[Handed] = []
+    handovers: list[CacheFlow] = []
     pairs = zip(network.prefill.tolist(), network.decode.tolist(), choice.flows, strict=True)
     for p, d, rate in pairs:
         if rate <= LEAST:
             continue
         n_sources, n_targets = choice.counts.copies[p], choice.counts.copies[d]
         handovers += [
-            Handed(source=first[p] + i, target=first[d] + k, output_tokens_per_s=share / KTOKEN)
+            CacheFlow(source=first[p] + i, target=first[d] + k, output_tokens_per_s=share / KTOKEN)
             for i, k, share in _dealt(rate, n_sources, n_targets)
         ]
     return tuple(handovers)

@@ -59,7 +59,7 @@ def wanted_choices(
     if choices.role == PREFILL:
         order = [-rate, ttft]
     rows = rows[np.lexsort([values[rows] for values in order])]
-    first, group = alike_rows([key[rows] for key in _alike(choices, whole=whole)])
+    first, group = alike_rows([key[rows] for key in _common_traits(choices, whole=whole)])
     if choices.role == PREFILL:  # none that has its first token as soon reads as many
         first = np.flatnonzero(~dominated([-rate[rows], ttft[rows]], group, len(first)))
     yield from map(int, rows[first])
@@ -107,7 +107,7 @@ class BestOfShapes:
     def meet(self, timed: EngineChoices) -> None:
         """Look for better ones among choices that were timed."""
         shapes, group, values = self._values(timed)
-        known = self._known(shapes)
+        known = self._best_met(shapes)
         least = np.array([least_by_group(one, group, len(shapes)) for one in values])
         self._best |= zip(shapes, np.minimum(least, known).T, strict=True)
         n_devices = np.array([math.prod(shape) for shape in shapes], dtype=np.int64)[:, None]
@@ -122,7 +122,7 @@ class BestOfShapes:
     ) -> BoolArray:
         """Which of some choices may be the best of their shape (N,)."""
         shapes, group, values = self._values(choices)
-        stays = np.any(np.isfinite(values) & (values <= self._known(shapes)[:, group]), axis=0)
+        stays = np.any(np.isfinite(values) & (values <= self._best_met(shapes)[:, group]), axis=0)
         self._n_rejected += int((~stays if weight is None else weight[~stays]).sum())
         return np.asarray(stays)
 
@@ -131,7 +131,7 @@ class BestOfShapes:
         n_considered = kept.n_considered + self._n_rejected
         return replace(kept.take(self.sifted(kept)), n_considered=n_considered)
 
-    def _known(self, shapes: Sequence[Shape]) -> FloatArray:
+    def _best_met(self, shapes: Sequence[Shape]) -> FloatArray:
         """The best that was met of each shape, by belief (B, S)."""
         nothing = np.full(len(self._rates), np.inf)
         known = [self._best.get(shape, nothing) for shape in shapes]
@@ -151,13 +151,13 @@ class BestOfShapes:
                 kept &= rates > least[choices.table.n_devices]
             value = choices.tpot_high_s if self._by_latency else -rates
             of_belief[some.counts(belief)] = np.where(kept, value, np.inf)
-        columns = _alike(some, whole=self._whole)
+        columns = _common_traits(some, whole=self._whole)
         first, group = alike_rows(columns)
         shapes = list(zip(*(column[first].tolist() for column in columns), strict=True))
         return shapes, group, values
 
 
-def _alike(choices: EngineChoices, *, whole: bool) -> list[IntArray]:
+def _common_traits(choices: EngineChoices, *, whole: bool) -> list[IntArray]:
     """What choices have in common of which one will do, each (N,)."""
     table = choices.table
     alike = [table.n_tensor, table.n_data, table.n_stages]

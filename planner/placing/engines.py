@@ -19,7 +19,7 @@ from planner.errors import Problem, RequestError
 from planner.estimates.serving.choices import EngineChoices, degrees, traffic_of
 from planner.estimates.serving.memory import handed_bytes
 from planner.estimates.serving.timer import MOST_ROWS, Timer
-from planner.placing.configurations import Configuration, Pairing, Sharding, Source, sharding_of
+from planner.placing.configurations import Configuration, Offers, Pairing, Sharding, sharding_of
 from planner.placing.engine_choosing import BestOfShapes, lying, wanted_choices
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import STAGE, Beaten, NodeConfiguration, NodePattern
@@ -45,7 +45,7 @@ from planner.topology.inventory import Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class EngineSource(Source):
+class EngineOffers(Offers):
     """The deployments of an engine on one domain.
 
     Args:
@@ -66,7 +66,7 @@ class EngineSource(Source):
     def device(self) -> DeviceSpec:
         return self.machines.device
 
-    def believing(self, belief: str) -> EngineSource:
+    def believing(self, belief: str) -> EngineOffers:
         """Its deployments as a belief has them."""
         confidence = 0.0 if belief == MEDIAN else self.request.confidence
         request = replace(self.request, confidence=confidence)
@@ -116,7 +116,7 @@ def serving_engine(
         except RequestError as error:
             problems += error.problems
             continue
-        requests[kind] = _asked(model, cluster, machines[kind], request, demand)
+        requests[kind] = _engine_request(model, cluster, machines[kind], request, demand)
     if not machines:
         raise RequestError(problems)
     for problem in problems:
@@ -131,7 +131,7 @@ def serving_engine(
     )
 
 
-def _asked(
+def _engine_request(
     model: Architecture,
     cluster: ClusterSpec,
     machines: Machines,
@@ -213,7 +213,7 @@ class ServingEngine(Runtime):
                 for one in configurations_of(few, model, domain, places):
                     yield replace(one, beliefs=beliefs)
 
-    def source(self, domain: Domain, role: str, best: BestOfShapes | None = None) -> EngineSource:
+    def source(self, domain: Domain, role: str, best: BestOfShapes | None = None) -> EngineOffers:
         """All deployments of a role on a domain.
 
         Args:
@@ -233,11 +233,11 @@ class ServingEngine(Runtime):
         else:
             some = timer.blocks(cuts, n_first=MOST_ROWS)
             choices = best.counted(Bounding(timer, best, 1.0).kept(some))
-        return EngineSource(model=self.model, machines=machines, request=request, choices=choices)
+        return EngineOffers(model=self.model, machines=machines, request=request, choices=choices)
 
 
 def configurations_of(
-    source: EngineSource, model: int, domain: Domain, rows: IntArray
+    source: EngineOffers, model: int, domain: Domain, rows: IntArray
 ) -> Iterator[NodeConfiguration]:
     """Some choices on a domain, by the averages of their engine: nothing waits."""
     choices, table, is_apart = source.choices, source.choices.table, source.choices.role != TOGETHER

@@ -21,17 +21,17 @@ import numpy as np
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.serving.rules import pairs_start
 from planner.placing.configurations import AnyConfiguration, Configuration
-from planner.placing.program import KTOKEN, Aim, Columns
+from planner.placing.program import KTOKEN, Columns, Objective
 from planner.programs.handover import Handover
 from planner.programs.layout import ceiling
-from planner.specs.records.roles import DECODE, PREFILL, ROLES, TOGETHER, AskedRoles, handover_s
+from planner.specs.records.roles import DECODE, PREFILL, ROLES, TOGETHER, RoleOptions, handover_s
 
 GB = 1e9
 
 WAYS = UP, DOWN = "up", "down"
 """Of the links of a leaf."""
 
-One = TypeVar("One", bound=Configuration[Any])
+AnyConfig = TypeVar("AnyConfig", bound=Configuration[Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,9 @@ class Wire:
     far_bytes_per_s: float
 
 
-def handed(config: One, roles: AskedRoles, wire: Wire, n_output_tokens: float) -> One | None:
+def handing_over(
+    config: AnyConfig, roles: RoleOptions, wire: Wire, n_output_tokens: float
+) -> AnyConfig | None:
     """A configuration with what handing over takes of it; None where it is not asked for.
 
     Its links bound how many caches it hands over or takes.
@@ -85,7 +87,7 @@ def handed(config: One, roles: AskedRoles, wire: Wire, n_output_tokens: float) -
 
 def network_of(
     columns: Columns,
-    aim: Aim,
+    aim: Objective,
     *,
     leaves: Sequence[int] | None = None,
     uplinks: Mapping[int, Uplink] | None = None,
@@ -116,7 +118,7 @@ def network_of(
     )
 
 
-def _pairs(of_column: Sequence[AnyConfiguration], aim: Aim) -> tuple[IntArray, IntArray]:
+def _pairs(of_column: Sequence[AnyConfiguration], aim: Objective) -> tuple[IntArray, IntArray]:
     """Columns of prefill and of decode that may work together, counted from the first replica."""
     before = np.array([j for j, one in enumerate(of_column) if one.role == PREFILL], np.int64)
     after = np.array([j for j, one in enumerate(of_column) if one.role == DECODE], np.int64)
@@ -177,14 +179,14 @@ def _capacity(tight: Mapping[int, Uplink]) -> FloatArray:
     return np.repeat([link.bytes_per_s / GB for link in tight.values()], len(WAYS))
 
 
-def _gigabytes(of_column: Sequence[AnyConfiguration], aim: Aim) -> FloatArray:
+def _gigabytes(of_column: Sequence[AnyConfiguration], aim: Objective) -> FloatArray:
     """What is handed over for a thousand tokens that are written."""
     tokens = [aim.wanted[one.model].n_output_tokens for one in of_column]
     sizes = np.array([one.handed_bytes for one in of_column])
     return np.asarray(sizes / GB / np.array(tokens) / KTOKEN)
 
 
-def _demands(aim: Aim, *, n_more: int) -> FloatArray:
+def _demands(aim: Objective, *, n_more: int) -> FloatArray:
     """Of each model, and of some of which nothing is asked."""
     demands = [(one.demand_tokens_per_s or 0.0) * KTOKEN for one in aim.wanted]
     return np.array([*demands, *[0.0] * n_more])

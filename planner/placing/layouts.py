@@ -20,12 +20,12 @@ import numpy as np
 from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.candidates import CandidateTable, table_of
 from planner.estimates.steps import Machine
-from planner.placing.configurations import Source
+from planner.placing.configurations import Offers
 from planner.programs import deployment as slots
 from planner.programs.contexts import SHARED, best_of_contexts
 from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment, LayoutProgram, ceiling
-from planner.programs.posed import Aim, PosedProgram, joined
+from planner.programs.posed import BlockProgram, Objective, joined
 from planner.programs.rows import alike_rows, dominated
 from planner.results.phase_deployments import LayoutDeployment
 from planner.running.deadlines import is_over
@@ -37,7 +37,7 @@ from planner.specs.records.runtimes import ROOFLINE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Layouts(Source):
+class Layouts(Offers):
     """The layouts of one cluster in one role, as `planning.plan` would see them.
 
     Args:
@@ -48,7 +48,7 @@ class Layouts(Source):
 
     request: Request
     table: CandidateTable
-    posed: PosedProgram
+    posed: BlockProgram
     n_candidates: int
     role: str = TOGETHER
 
@@ -162,7 +162,7 @@ def _best_layouts(
     Args:
         rank: of the group of each mesh.
     """
-    best = best_of_contexts(Posing(table, request, Aim(objective=request.objective)))
+    best = best_of_contexts(Posing(table, request, Objective(objective=request.objective)))
     contexts, number = table.contexts, best.posed.number
     mesh = contexts.mesh[number]
     keys = [rank[mesh]]
@@ -187,7 +187,7 @@ def _best_of_phase(
     slot = {PREFILL: slots.PREFILL, DECODE: slots.DECODE}[role]
     is_front = role == PREFILL and request.targets.ttft_s is not None
 
-    def choosing(posed: PosedProgram, columns: IntArray, group: IntArray) -> IntArray:
+    def choosing(posed: BlockProgram, columns: IntArray, group: IntArray) -> IntArray:
         token = posed.quantities["throughput"][1][columns]
         delay: FloatArray = posed.quantities.facts.of_column["pass_s"][columns]
         if is_front:
@@ -195,7 +195,7 @@ def _best_of_phase(
             return np.flatnonzero(~dominated([token, delay], group, n_groups))
         return least(group, posed.program.column_objective[columns], token, delay)
 
-    posing = Posing(table, request, Aim(objective=request.objective))
+    posing = Posing(table, request, Objective(objective=request.objective))
     posed = _chosen_of_slot(posing, slot, choosing)
     context = posed.program.column_context
     number = posed.number[context]
@@ -214,10 +214,10 @@ def _best_of_phase(
 class Choosing(Protocol):
     """Which of some columns no other of their group outdoes: places among them, ascending."""
 
-    def __call__(self, posed: PosedProgram, columns: IntArray, group: IntArray) -> IntArray: ...
+    def __call__(self, posed: BlockProgram, columns: IntArray, group: IntArray) -> IntArray: ...
 
 
-def _chosen_of_slot(source: Posing, slot: int, choosing: Choosing) -> PosedProgram:
+def _chosen_of_slot(source: Posing, slot: int, choosing: Choosing) -> BlockProgram:
     """Of each context the columns of one slot that are worth something, while there is time.
 
     A replica that does one phase holds what that phase holds, and keeps the limits of that phase.
@@ -225,7 +225,7 @@ def _chosen_of_slot(source: Posing, slot: int, choosing: Choosing) -> PosedProgr
     other slot do not bind it: what is left of a program is its columns, each of which fits by
     itself.
     """
-    parts: list[PosedProgram] = []
+    parts: list[BlockProgram] = []
     for posed in source.blocks():
         if parts and is_over():
             break

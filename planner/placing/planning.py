@@ -13,11 +13,11 @@ from planner.estimates.serving.usual_engines import engines_of
 from planner.placing.alike import beside, preferred
 from planner.placing.asking import placement_request, site_of, wish_problems
 from planner.placing.conflicts import conflict_of
-from planner.placing.describing import LAID, PLACED, chosen_of, groups_of, placement_of
+from planner.placing.describing import LAID, PLACED, groups_of, placement_choice, placement_of
 from planner.placing.engines import serving_engine
 from planner.placing.roles import asked_roles
 from planner.placing.runtimes import Roofline, Runtime
-from planner.placing.searching import Asked, Search, chosen_first, searched, unsettled
+from planner.placing.searching import Search, Task, chosen_first, searched, unsettled
 from planner.placing.sites import Site
 from planner.placing.table_rows import with_tables
 from planner.placing.tables import table_runtime
@@ -42,9 +42,9 @@ from planner.specs.records.graphs import GraphSpec
 from planner.specs.records.roles import Connector
 from planner.specs.records.runtimes import ENGINES, ROOFLINE, DeploymentTable, is_table
 from planner.specs.validation.arguments import arguments_checked
-from planner.specs.validation.problems import Collected
+from planner.specs.validation.problems import Problems
 from planner.topology.costs import CostTable, GroupCosts, is_cost
-from planner.verifier.findings import written
+from planner.verifier.findings import accounted
 from planner.verifier.placing.placements import judge_placement
 
 if TYPE_CHECKING:
@@ -152,22 +152,22 @@ def place(
         options=options,
     )
     costs = recorded or group_costs or None  # a table that names no group says nothing
-    task = asked_of(request, costs)
+    task = task_of(request, costs)
     if layout_first:
         well = site_of(_well(request), costs)
         task = replace(task, sorts=chosen_first(replace(task, site=well)))
     search = searched(task)
     refuse_none(task, search)
-    placement = placement_of(task, chosen_of(preferred(task, search)), began_s=began_s)
+    placement = placement_of(task, placement_choice(preferred(task, search)), began_s=began_s)
     placement = beside(task, search, placement)
     if recorded is not None:
         for group in groups_of(placement):
             recorded(group)
         placement = replace(placement, request=replace(placement.request, costs=recorded.asked))
-    return written(placement, judge_placement(placement), (*PLACED, *LAID))
+    return accounted(placement, judge_placement(placement), (*PLACED, *LAID))
 
 
-def asked_of(request: PlacementRequest, costs: GroupCosts | CostTable | None) -> Asked:
+def task_of(request: PlacementRequest, costs: GroupCosts | CostTable | None) -> Task:
     """A request with what is free of its cluster, and who times each model's deployments.
 
     Raises:
@@ -181,7 +181,7 @@ def asked_of(request: PlacementRequest, costs: GroupCosts | CostTable | None) ->
     problems = wish_problems(request, site)
     runtimes: list[tuple[Runtime, ...]] = []
     for demand in request.models:
-        refused, timed = Collected(), partial(runtime_of, request=request, demand=demand, site=site)
+        refused, timed = Problems(), partial(runtime_of, request=request, demand=demand, site=site)
         timers = refused.each(timed, request.engines)
         runtimes.append(timers)
         if is_named or not timers:  # of the usual ones another may serve it
@@ -194,7 +194,7 @@ def asked_of(request: PlacementRequest, costs: GroupCosts | CostTable | None) ->
         for tables in timer.tables
     }
     request = replace(request, tables=tuple(listed.values()))
-    return Asked(request=request, site=site, runtimes=tuple(runtimes))
+    return Task(request=request, site=site, runtimes=tuple(runtimes))
 
 
 def usual_runtimes(models: Sequence[Serve], site: Site) -> tuple[str, ...]:
@@ -225,7 +225,7 @@ def runtime_of(name: str, request: PlacementRequest, demand: Serve, site: Site) 
     return serving_engine(name, request, demand, site)
 
 
-def refuse_none(task: Asked, search: Search) -> None:
+def refuse_none(task: Task, search: Search) -> None:
     """Raise what is said where there is no placement.
 
     Raises:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
-from planner.placing.configurations import AnyConfiguration, sort_of
+from planner.placing.configurations import AnyConfiguration, config_key
 from planner.programs.placement import UNLIMITED, Counts, PlacementLimit, PlacementProgram, Uses
 from planner.quantities.table import QUANTITIES, placed
 from planner.specs.records.roles import TOGETHER
@@ -35,7 +35,7 @@ PARTS = "pieces"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ModelDemand:
     """What is wanted of one model: a demand [token/s], and a number of replicas.
 
     Where caches are handed over, also when the first token is due, and the tokens of an answer.
@@ -52,7 +52,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aim:
+class Objective:
     """What a placement is the best of.
 
     Args:
@@ -61,7 +61,7 @@ class Aim:
         limits: of quantities of all replicas together, where asked for, SI.
     """
 
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[ModelDemand, ...]
     objective: str
     limits: Mapping[str, float] = field(default_factory=dict)
 
@@ -101,7 +101,7 @@ class Rooms:
 
 
 def placement_program(
-    rooms: Rooms, columns: Columns, aim: Aim, *, ties: tuple[FloatArray, ...] = ()
+    rooms: Rooms, columns: Columns, aim: Objective, *, ties: tuple[FloatArray, ...] = ()
 ) -> PlacementProgram:
     """State the placement of replicas in rooms.
 
@@ -145,16 +145,16 @@ def placement_program(
     )
 
 
-def _sorts(columns: Columns, wanted: Sequence[Wanted]) -> IntArray:
+def _sorts(columns: Columns, wanted: Sequence[ModelDemand]) -> IntArray:
     """The sort of each column's replicas; parts are of none."""
     served = [one.served or one.name for one in wanted]
-    of_each = [(served[one.model], *sort_of(one)[1:]) for one in columns.configurations]
+    of_each = [(served[one.model], *config_key(one)[1:]) for one in columns.configurations]
     numbers = {sort: k for k, sort in enumerate(dict.fromkeys(of_each))}
     each = np.array([numbers[one] for one in of_each], np.int64)[columns.which]
     return np.concatenate([np.full(columns.n_parts, -1, np.int64), each])
 
 
-def _demands(columns: Columns, wanted: Sequence[Wanted]) -> list[float]:
+def _demands(columns: Columns, wanted: Sequence[ModelDemand]) -> list[float]:
     """What each model must serve; nothing where caches are handed over: there rows say it that
     follow from who hands over to whom."""
     hands = columns.hand_over

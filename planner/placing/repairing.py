@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import Problem, RequestError, SolverError
-from planner.placing.configurations import standing_of
-from planner.placing.describing import LAID, PLACED, Chosen, groups_of, placement_of
+from planner.placing.configurations import current_replicas
+from planner.placing.describing import LAID, PLACED, Outcome, groups_of, placement_of
 from planner.placing.inheriting import costs_of, repair_request
-from planner.placing.planning import Recorder, asked_of, refuse_none
+from planner.placing.planning import Recorder, refuse_none, task_of
 from planner.placing.program import in_si
-from planner.placing.searching import Asked, offered, searched, solved
-from planner.placing.sites import PosedRepair
+from planner.placing.searching import Task, offered, searched, solved
+from planner.placing.sites import SiteRepair
 from planner.programs.placement import Counts, PlacementProgram
 from planner.programs.repair import Point, best_of, frontier, least_moved
 from planner.results.placements import Placement
@@ -34,7 +34,7 @@ from planner.specs.records.devices import AnyModel, DeviceSpec, Workload
 from planner.specs.records.roles import TOGETHER
 from planner.specs.validation.arguments import arguments_checked
 from planner.topology.costs import CostTable, GroupCosts
-from planner.verifier.findings import written
+from planner.verifier.findings import accounted
 from planner.verifier.placing.placements import judge_placement
 from planner.verifier.placing.repairs import judge_repair
 
@@ -124,7 +124,7 @@ def repair(
     )
     wanted = request.wanted
     with memory_as_in(one.engine for one in placement.request.tables):
-        task = asked_of(wanted, recorded or costs_of(wanted))
+        task = task_of(wanted, recorded or costs_of(wanted))
     wanted = task.request
     request = replace(request, wanted=wanted)
     _check_known(placement, task.site.graph)
@@ -138,7 +138,7 @@ def repair(
         answer = replace(
             answer, request=request, placement=replace(answer.placement, request=wanted)
         )
-    return written(answer, judge_repair(answer), LEFT_OUT)
+    return accounted(answer, judge_repair(answer), LEFT_OUT)
 
 
 def _check_true(before: Placement) -> None:
@@ -175,7 +175,7 @@ LEFT_OUT = (*PLACED, *LAID, "before", "dimension", "changes", "dropped", "moves"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Found:
+class _RepairFrontier:
     """The points of a repair between bytes and objective.
 
     Args:
@@ -193,8 +193,8 @@ class _Found:
     is_whole: bool
 
 
-def _repaired(task: Asked, request: RepairRequest, began_s: float) -> Repair:
-    standing = standing_of(request.before)
+def _repaired(task: Task, request: RepairRequest, began_s: float) -> Repair:
+    standing = current_replicas(request.before)
     whole = offered(task, whole=True)
     if whole.is_cut:
         raise out_of_time()
@@ -228,7 +228,7 @@ def _repaired(task: Asked, request: RepairRequest, began_s: float) -> Repair:
     )
 
 
-def _pointed(task: Asked, posed: PosedRepair, request: RepairRequest) -> _Found:
+def _pointed(task: Task, posed: SiteRepair, request: RepairRequest) -> _RepairFrontier:
     """The best, the one with the fewest bytes within the loss, and those between."""
     solved_all: list[PlacementSolution] = []
 
@@ -248,7 +248,7 @@ def _pointed(task: Asked, posed: PosedRepair, request: RepairRequest) -> _Found:
     points, is_whole = frontier(
         posed.program, posed.moved, solve, best=best, most_points=request.most_points
     )
-    return _Found(
+    return _RepairFrontier(
         best=best,
         chosen=chosen,
         of_best=of_best,
@@ -259,7 +259,7 @@ def _pointed(task: Asked, posed: PosedRepair, request: RepairRequest) -> _Found:
 
 
 def _placed(
-    task: Asked, posed: PosedRepair, solution: PlacementSolution, began_s: float
+    task: Task, posed: SiteRepair, solution: PlacementSolution, began_s: float
 ) -> Placement:
     """The repaired placement, described.
 
@@ -268,10 +268,10 @@ def _placed(
     """
     assert solution.answer is not None
     n_columns = posed.program.n_columns
-    chosen = Chosen(
+    chosen = Outcome(
         located=posed.located(solution.answer),
         solution=solution,
-        considered=offered(task).considered(n_columns),
+        candidate_counts=offered(task).candidate_counts(n_columns),
         n_solved=n_columns,
     )
     placed = placement_of(task, chosen, began_s=began_s)
@@ -281,7 +281,7 @@ def _placed(
     return placed
 
 
-def _point(objective: str, point: Point, search: _Found) -> RepairPoint:
+def _point(objective: str, point: Point, search: _RepairFrontier) -> RepairPoint:
     best, chosen = search.best, search.chosen
     return RepairPoint(
         moved_bytes=point.moved * BYTES_OF_GIB,

@@ -8,7 +8,7 @@ from typing import Any
 from planner.errors import Problem, RequestError
 from planner.specs.ask.placement import PlacementRequest
 from planner.specs.files.reading import USUAL_CONNECTOR, load_connector
-from planner.specs.records.roles import APART, TOGETHER, AskedRoles, Connector
+from planner.specs.records.roles import APART, TOGETHER, Connector, RoleOptions
 
 
 def asked_roles(
@@ -17,7 +17,7 @@ def asked_roles(
     *,
     prefill_devices: int | None,
     decode_devices: int | None,
-) -> AskedRoles:
+) -> RoleOptions:
     """The roles that replicas may have; what fixes the devices of one asks for both.
 
     Raises:
@@ -29,8 +29,8 @@ def asked_roles(
     without = [*said, *(["--connector"] if connector else [])] if name == TOGETHER else []
     RequestError.raise_if_any(map(_without_effect, without))
     if name == TOGETHER:
-        return AskedRoles()
-    return AskedRoles(
+        return RoleOptions()
+    return RoleOptions(
         name=name,
         connector=connector or load_connector(USUAL_CONNECTOR),
         prefill_devices=prefill_devices,
@@ -66,7 +66,7 @@ def role_problems(request: PlacementRequest) -> list[Problem]:
     return problems
 
 
-def said_of(roles: AskedRoles) -> dict[str, Any]:
+def said_of(roles: RoleOptions) -> dict[str, Any]:
     """Arguments of `place` that ask for the same roles."""
     if roles.name == TOGETHER:
         return {"roles": None}

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from planner.placing.configurations import AnyConfiguration, Sort, sort_of
-from planner.placing.program import Aim, Wanted, in_si, is_nothing
+from planner.placing.configurations import AnyConfiguration, ConfigKey, config_key
+from planner.placing.program import ModelDemand, Objective, in_si, is_nothing
 from planner.placing.runtimes import Runtime
-from planner.placing.sites import Offered, Posed, Served, Site
+from planner.placing.sites import Site, SiteModel, SiteOffers, SiteProgram
 from planner.placing.sorting import Step, Weighed, with_few_sorts, without_proof
 from planner.programs.handover import Handover
 from planner.programs.layout import exceeds
@@ -35,7 +35,7 @@ MOST_DIRECT = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Task:
     """A request for a placement, with what is free and who times each model's deployments.
 
     Args:
@@ -46,7 +46,7 @@ class Asked:
     request: PlacementRequest
     site: Site
     runtimes: tuple[tuple[Runtime, ...], ...]
-    sorts: frozenset[Sort] | None = None
+    sorts: frozenset[ConfigKey] | None = None
 
     @property
     def wanted(self) -> tuple[Serve, ...]:
@@ -57,9 +57,9 @@ class Asked:
         return self.request.options
 
     @property
-    def served(self) -> tuple[Served, ...]:
+    def served(self) -> tuple[SiteModel, ...]:
         return tuple(
-            Served(
+            SiteModel(
                 runtimes=timers,
                 several=demand.replicas is None,
                 n_output_tokens=float((demand.workload or self.request.workload).n_output_tokens),
@@ -84,10 +84,10 @@ class Asked:
         n_asked = sum(bool(one.demand_tokens_per_s or one.replicas) for one in self.wanted)
         return max(n_asked, 1) * (2 if self.request.roles.name == APART else 1)
 
-    def aim(self, *, without: Sequence[str] = (), objective: str | None = None) -> Aim:
+    def aim(self, *, without: Sequence[str] = (), objective: str | None = None) -> Objective:
         """What is asked of all replicas together, without some of it."""
-        return Aim(
-            wanted=tuple(_wanted(self.request, one, without) for one in self.wanted),
+        return Objective(
+            wanted=tuple(_model_demand(self.request, one, without) for one in self.wanted),
             objective=objective or self.request.objective,
             limits={name: v for name, v in self.request.limits.items() if name not in without},
         )
@@ -101,10 +101,10 @@ def capacity_for(request: PlacementRequest, wish: Serve) -> float | None:
     return targets.capacity_of(demand)
 
 
-def _wanted(request: PlacementRequest, demand: Serve, without: Sequence[str]) -> Wanted:
+def _model_demand(request: PlacementRequest, demand: Serve, without: Sequence[str]) -> ModelDemand:
     name, targets = demand.model.name, demand.targets or request.targets
     replicas = None if f"replicas {name}" in without else demand.replicas
-    return Wanted(
+    return ModelDemand(
         name=name,
         demand_tokens_per_s=None if f"demand {name}" in without else capacity_for(request, demand),
         least=replicas or 0,
@@ -118,7 +118,7 @@ def _wanted(request: PlacementRequest, demand: Serve, without: Sequence[str]) ->
 class Choice:
     """Copies of the columns of a program, and what its pairs hand over [ktoken/s]."""
 
-    posed: Posed
+    posed: SiteProgram
     counts: Counts
     flows: tuple[float, ...] = ()
 
@@ -134,8 +134,8 @@ class Search:
         steps: the best of each number of sorts that was looked at.
     """
 
-    offered: Offered
-    posed: Posed
+    offered: SiteOffers
+    posed: SiteProgram
     solution: PlacementSolution
     choice: Choice | None = None
     flows: tuple[float, ...] = ()
@@ -148,7 +148,7 @@ class Search:
         return counts is not None and is_nothing(counts, self.posed.columns)
 
 
-def offered(task: Asked, *, whole: bool = False) -> Offered:
+def offered(task: Task, *, whole: bool = False) -> SiteOffers:
     """The configurations of a request that fit its site.
 
     Args:
@@ -163,7 +163,7 @@ def offered(task: Asked, *, whole: bool = False) -> Offered:
     return offers if task.sorts is None else offers.only(task.sorts)
 
 
-def searched(task: Asked, offers: Offered | None = None) -> Search:
+def searched(task: Task, offers: SiteOffers | None = None) -> Search:
     """Make the configurations, if there are none yet, pose the placement, solve it."""
     offers = offers or offered(task)
     pose = cache(lambda: offers.posed(task.aim()))
@@ -187,7 +187,7 @@ def searched(task: Asked, offers: Offered | None = None) -> Search:
     return replace(search, solution=proved, steps=steps)
 
 
-def _as_good_as_anywhere(task: Asked, offers: Offered, most_sorts: int | None) -> Search | None:
+def _as_good_as_anywhere(task: Task, offers: SiteOffers, most_sorts: int | None) -> Search | None:
     """The best replicas wherever they lie, if there are places for them that are as good.
 
     No placement is better then, and few columns are solved, of however many nodes.
@@ -251,13 +251,13 @@ def unproved(solution: PlacementSolution, program: PlacementProgram) -> Placemen
     return replace(solution, status=status, vouched=nobody)
 
 
-def unsettled(task: Asked, search: Search) -> BaseException:
+def unsettled(task: Task, search: Search) -> BaseException:
     """What is raised where time ended before a first placement."""
     bound = in_si(task.request.objective, search.solution.bound)
     return out_of_time(bound) if search.offered.is_cut else search.solution.unsettled(bound)
 
 
-def chosen_first(task: Asked) -> frozenset[Sort]:
+def chosen_first(task: Task) -> frozenset[ConfigKey]:
     """The shape that each model would have on each kind by itself: the most of one device.
 
     With `latency` for an objective, the quickest. It is what a planner chooses that does not
@@ -269,7 +269,7 @@ def chosen_first(task: Asked) -> frozenset[Sort]:
         key = (config.model, config.pattern.kind_name)
         if key not in best or _worth(config, by_latency) > _worth(best[key], by_latency):
             best[key] = config
-    return frozenset(map(sort_of, best.values()))
+    return frozenset(map(config_key, best.values()))
 
 
 def _worth(config: AnyConfiguration, by_latency: bool) -> float:

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from planner.equations.arrays import FloatArray
-from planner.placing.configurations import AnyConfiguration, Sort, Standing
-from planner.placing.program import Aim, Columns
+from planner.placing.configurations import AnyConfiguration, ConfigKey, CurrentReplica
+from planner.placing.program import Columns, Objective
 from planner.placing.runtimes import Runtime
 from planner.programs.handover import Handover
 from planner.programs.placement import Counts, PlacementProgram
 from planner.specs.records.devices import ClusterSpec
-from planner.specs.records.roles import AskedRoles
+from planner.specs.records.roles import RoleOptions
 from planner.topology.inventory import Kind
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
+class SiteModel:
     """One model to serve, as a site sees it.
 
     Args:
@@ -42,7 +42,7 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Considered:
+class CandidateCounts:
     """What there was to choose from.
 
     Args:
@@ -68,7 +68,7 @@ class Located(Protocol):
         """By rank."""
 
 
-class Posed(Protocol):
+class SiteProgram(Protocol):
     """A placement program, and what its columns are."""
 
     @property
@@ -85,7 +85,7 @@ class Posed(Protocol):
         """Devices for every replica, in the order of the program's columns."""
 
 
-class PosedRepair(Protocol):
+class SiteRepair(Protocol):
     """A placement program of what stands and what is loaded; what each column moves [GiB]."""
 
     @property
@@ -97,7 +97,7 @@ class PosedRepair(Protocol):
     def located(self, counts: Counts) -> Sequence[Located]: ...
 
 
-class Offered(Protocol):
+class SiteOffers(Protocol):
     """The configurations of all models that fit a site, and where."""
 
     @property
@@ -107,23 +107,23 @@ class Offered(Protocol):
     def is_cut(self) -> bool:
         """Whether time ended before they were all made."""
 
-    def only(self, sorts: Collection[Sort]) -> Offered:
+    def only(self, sorts: Collection[ConfigKey]) -> SiteOffers:
         """Those of some sorts."""
 
-    def anywhere(self, aim: Aim) -> PlacementProgram | None:
+    def anywhere(self, aim: Objective) -> PlacementProgram | None:
         """The program of those that no other stands for, whatever the places; None if places
         are few."""
 
-    def of(self, counts: Counts) -> Offered:
+    def of(self, counts: Counts) -> SiteOffers:
         """Those of that program that have copies."""
 
-    def posed(self, aim: Aim) -> Posed:
+    def posed(self, aim: Objective) -> SiteProgram:
         """The program of those that no other stands for."""
 
-    def repaired(self, standing: Sequence[Standing], aim: Aim) -> PosedRepair:
+    def repaired(self, standing: Sequence[CurrentReplica], aim: Objective) -> SiteRepair:
         """The program of what stands, and of what may be loaded anew."""
 
-    def considered(self, n_columns: int) -> Considered:
+    def candidate_counts(self, n_columns: int) -> CandidateCounts:
         """What a program of so many columns was made of."""
 
 
@@ -157,8 +157,8 @@ class Site(Protocol):
         """What a replica could have of it, in words."""
 
     def offered(
-        self, models: Sequence[Served], roles: AskedRoles, *, by_latency: bool, whole: bool
-    ) -> Offered:
+        self, models: Sequence[SiteModel], roles: RoleOptions, *, by_latency: bool, whole: bool
+    ) -> SiteOffers:
         """The configurations that fit what is free.
 
         Args:

@@ -22,7 +22,7 @@ from planner.solvers.placement import PlacementSolution
 from planner.solvers.solution import Status
 from planner.specs.ask.targets import SolverOptions
 
-One = TypeVar("One")
+AnySolution = TypeVar("AnySolution")
 Step = tuple[int, float, float]
 """Most sorts, the best objective and its bound, in the unit of the program."""
 Weighed = tuple[PlacementSolution, int]
@@ -30,11 +30,11 @@ Weighed = tuple[PlacementSolution, int]
 
 
 def with_few_sorts(
-    solve: Callable[[int | None], One],
-    weighed: Callable[[One], Weighed],
+    solve: Callable[[int | None], AnySolution],
+    weighed: Callable[[AnySolution], Weighed],
     n_least: int,
     options: SolverOptions,
-) -> tuple[One, tuple[Step, ...], bool]:
+) -> tuple[AnySolution, tuple[Step, ...], bool]:
     """The best answer, each further sort counted; and that of each number that was looked at.
 
     Args:
@@ -64,7 +64,7 @@ def with_few_sorts(
             steps.insert(-1, (most, mine.objective, mine.bound))
     costs = _priced(steps, options)
     best = solutions[costs.index(min(costs))]
-    return best, _several(steps), is_weighed
+    return best, _unless_single(steps), is_weighed
 
 
 def without_proof(solution: PlacementSolution) -> PlacementSolution:
@@ -78,12 +78,12 @@ def _vouched(step: Step, weighed: Weighed) -> Step:
     return step[0], step[1], without_proof(weighed[0]).bound
 
 
-def _several(steps: Sequence[Step]) -> tuple[Step, ...]:
+def _unless_single(steps: Sequence[Step]) -> tuple[Step, ...]:
     """Steps, unless there is nothing to weigh against each other."""
     return tuple(steps) if len(steps) > 1 else ()
 
 
-def _in_time(solve: Callable[[int | None], One], most: int) -> One | None:
+def _in_time(solve: Callable[[int | None], AnySolution], most: int) -> AnySolution | None:
     """The best of so many sorts; None where time ended before."""
     if is_over():
         return None

@@ -17,7 +17,7 @@ from planner.specs.records.devices import AnyModel
 from planner.specs.records.roles import PREFILL
 from planner.specs.records.runtimes import DeploymentRow, DeploymentTable, is_table, table_file
 from planner.specs.records.served_formats import KNOWN_FORMATS
-from planner.specs.validation.problems import Collected, did_you_mean
+from planner.specs.validation.problems import Problems, did_you_mean
 from planner.topology.inventory import Kind
 
 MOST_NAMED = 4
@@ -32,7 +32,7 @@ def with_tables(request: PlacementRequest, site: Site) -> PlacementRequest:
     """
     carried = {one.name: one for one in request.deployments}
     named = filter(is_table, request.engines if site.clusters else ())  # refused on a torus
-    collected = Collected()
+    collected = Problems()
     tables = collected.each(
         lambda name: carried.get(name) or _worth_it(asked_rows(load_table(name), request, site)),
         named,
@@ -55,7 +55,7 @@ def asked_rows(table: DeploymentTable, request: PlacementRequest, site: Site) ->
     problems: list[Problem] = [] if here else [_nowhere(table.rows, site)]
     kept: list[DeploymentRow] = []
     for demand in request.models if here else ():
-        mine = _asked(here, demand, request)
+        mine = _requested_rows(here, demand, request)
         problems += [] if mine else [_none(demand, here, request)]
         kept += mine
     problems += _unknown_formats(kept)
@@ -72,7 +72,7 @@ def asked_rows(table: DeploymentTable, request: PlacementRequest, site: Site) ->
     return replace(table, rows=tuple(dict.fromkeys(kept)))
 
 
-def _asked(
+def _requested_rows(
     rows: Sequence[DeploymentRow], demand: Serve, request: PlacementRequest
 ) -> list[DeploymentRow]:
     lengths = asked_lengths(request, demand)

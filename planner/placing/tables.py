@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from planner.errors import Problem, RequestError
 from planner.estimates.serving.memory import handed_bytes
 from planner.estimates.serving.operations import number_bytes
-from planner.placing.configurations import Configuration, Source
+from planner.placing.configurations import Configuration, Offers
 from planner.placing.fabrics.domains import Domain, largest_piece
 from planner.placing.fabrics.patterns import LEAF, NODE, Beaten, NodeConfiguration, NodePattern
 from planner.placing.runtimes import Runtime
@@ -34,7 +34,7 @@ from planner.verifier.placing.table_rows import row_deployment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TableSource(Source):
+class TableOffers(Offers):
     """The rows of a table on one kind of devices.
 
     Args:
@@ -115,7 +115,7 @@ class Table(Runtime):
             and lies(row, domain.span, size)
             and keeps(row, self.serve, self.targets, cluster.device)
         ]
-        source = TableSource(
+        source = TableOffers(
             table=self.name, model=self.serve.model, cluster=cluster, n_candidates=len(rows)
         )
         for row in _best(rows, source, by_latency=self.by_latency, whole=whole):
@@ -208,7 +208,7 @@ def formats_asked(
 
 
 def _best(
-    rows: Sequence[DeploymentRow], source: TableSource, *, by_latency: bool, whole: bool
+    rows: Sequence[DeploymentRow], source: TableOffers, *, by_latency: bool, whole: bool
 ) -> Iterator[DeploymentRow]:
     """Rows that no other of the same devices, role, engine and formats stands for.
 
@@ -224,7 +224,7 @@ def _best(
         yield from (group[k] for k in front(costs))
 
 
-def _cost(row: DeploymentRow, source: TableSource, *, by_latency: bool) -> tuple[float, ...]:
+def _cost(row: DeploymentRow, source: TableOffers, *, by_latency: bool) -> tuple[float, ...]:
     """What a placement looks at of a row, less being better."""
     worth = row.tpot_s if by_latency else -row.requests_per_s
     first_s = row.ttft_s if row.role == PREFILL else 0.0
@@ -232,7 +232,7 @@ def _cost(row: DeploymentRow, source: TableSource, *, by_latency: bool) -> tuple
 
 
 def _configuration(
-    source: TableSource, model: int, domain: Domain, row: DeploymentRow
+    source: TableOffers, model: int, domain: Domain, row: DeploymentRow
 ) -> NodeConfiguration:
     pieces: tuple[int, ...] = (row.n_devices,)
     if domain.span == LEAF:

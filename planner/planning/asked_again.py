@@ -8,7 +8,7 @@ from planner.planning.engine_audit import set_beside
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.plans import AnyRequest
 from planner.results.surveys import Frontier
-from planner.runtimes.candidates import Among, Candidates
+from planner.runtimes.candidates import CandidatePool, Candidates
 from planner.runtimes.engines import EngineCandidates
 from planner.runtimes.erdil2025 import ErdilCandidates
 from planner.runtimes.predicting import Machines
@@ -19,7 +19,7 @@ from planner.specs.records.economics import EconomicsRequest
 from planner.specs.records.runtimes import ERDIL2025
 
 
-def among_again(requests: Sequence[AnyRequest], order: Sequence[str] = ()) -> Among:
+def among_again(requests: Sequence[AnyRequest], order: Sequence[str] = ()) -> CandidatePool:
     """Of all that was asked together; models that were asked for before their variants.
 
     Args:
@@ -30,15 +30,15 @@ def among_again(requests: Sequence[AnyRequest], order: Sequence[str] = ()) -> Am
     parts.sort(
         key=lambda candidates: (candidates.variant is not None, ranks.get(candidates.runtime, 0))
     )
-    return Among(parts=tuple(parts))
+    return CandidatePool(parts=tuple(parts))
 
 
-def traced_again(says: Frontier) -> Among:
+def traced_again(says: Frontier) -> CandidatePool:
     """Of a frontier; a request of layouts says names where `erdil2025`, which has none, counts."""
     first, others = says.request, says.other_requests
     by_own = [one for one in others if isinstance(one, EconomicsRequest)]
     if by_own and isinstance(first, Request) and says.cost_model.name == ERDIL2025.name:
-        return Among(parts=(ErdilCandidates(request=by_own[0], asked=first),))
+        return CandidatePool(parts=(ErdilCandidates(request=by_own[0], asked=first),))
     return among_again((first, *others))
 
 

@@ -19,7 +19,7 @@ from planner.estimates.candidates import machine_of
 from planner.estimates.networks import network_table
 from planner.estimates.observed import Observed, impossible
 from planner.estimates.steps import Machine, peak_of
-from planner.programs.posed import Aim
+from planner.programs.posed import Objective
 from planner.quantities.table import USD_PER_MTOKEN
 from planner.results.audits import Audit, AuditedChange, Observation
 from planner.results.deployments import Deployment
@@ -31,7 +31,7 @@ from planner.specs.ask.request import Request
 from planner.specs.ask.targets import SolverOptions, Speculation, Targets
 from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.records.devices import ClusterSpec, ModelSpec, Workload
-from planner.specs.validation.arguments import arguments_checked, heed
+from planner.specs.validation.arguments import arguments_checked, raise_if_any
 from planner.topology.meshes import mesh_table
 from planner.verifier.audits import judge_audit
 from planner.verifier.findings import refuse
@@ -107,7 +107,7 @@ def audit(
         )
     except RequestError as error:
         problems += error.problems
-    heed(problems)
+    raise_if_any(problems)
     assert request is not None
     peak = peak_of(cluster.device, weights) * used
     token_flop = 2.0 * (model.n_active_params_published or model.n_params_published)
@@ -125,7 +125,7 @@ def audit(
         n_context_tokens=workload.mean_decode_context,
         is_share=utilization_fraction is not None,
     )
-    heed(impossible(observed))
+    raise_if_any(impossible(observed))
     tokens_per_s = batch * speed_tokens_per_s
     seen = Observation(
         n_devices=used,
@@ -287,7 +287,7 @@ def _solved(
     limits: list[tuple[str, float]] = []
     if usd_per_token is not None:
         limits.append(("decode_cost", usd_per_token * USD_PER_MTOKEN))
-    aim = Aim(
+    aim = Objective(
         objective=objective,
         at_most=tuple(limits),
         tie_breaker="decode_cost" if objective == "latency" else "latency",

@@ -15,7 +15,7 @@ from planner.results.surveys import (
     Frontier,
 )
 from planner.running.deadlines import within
-from planner.runtimes.candidates import Among
+from planner.runtimes.candidates import CandidatePool
 from planner.runtimes.roofline import RooflineCandidates
 from planner.specs.ask.request import Request
 
@@ -58,7 +58,7 @@ def decoding_frontier(request: Request) -> Frontier:
     began_s, asked = time.perf_counter(), replace(request, objective=DECODE_COST)
     machine = machine_of(request.cluster, request.model)
     candidates = RooflineCandidates(request=asked, machine=machine)
-    tracing = Tracing(Among(parts=(candidates,)), x="latency", began_s=began_s)
+    tracing = Tracing(CandidatePool(parts=(candidates,)), x="latency", began_s=began_s)
     frontier = tracing.frontier(DEFAULT_ALPHA)
     for point in frontier.points:
         verified = candidates.checked(point.deployment)

@@ -140,7 +140,7 @@ def compared(
 ) -> Comparison:
     """The plans of cases, or their placements, or why they have none, set beside the best."""
     quantity = objective_of(objective)
-    values = [None if found is None else _told(found, quantity) for found, _, _ in answers]
+    values = [None if found is None else _shown_value(found, quantity) for found, _, _ in answers]
     known = [value for value in values if value is not None]
     best = (max if quantity.is_rate else min)(known, default=None)
     rows = []
@@ -160,7 +160,7 @@ def compared(
     )
 
 
-def _told(answer: AnyPlan | Placement, quantity: Quantity) -> float:
+def _shown_value(answer: AnyPlan | Placement, quantity: Quantity) -> float:
     """What is shown, SI: a plan may give up some for simplicity; replicas cost their rent."""
     if isinstance(answer, Plan):
         return quantity.told(answer.deployment)

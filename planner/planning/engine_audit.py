@@ -10,7 +10,7 @@ from planner.planning.audit import rounded_up
 from planner.planning.plans import decide
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.running.deadlines import out_of_time, timed
-from planner.runtimes.candidates import Among
+from planner.runtimes.candidates import CandidatePool
 from planner.runtimes.engine_requests import command_of
 from planner.runtimes.engines import EngineCandidates, engine_candidates
 from planner.specs.ask.defaults import DEFAULT_WORKLOAD
@@ -20,7 +20,7 @@ from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.records.architecture import Architecture, Experts
 from planner.specs.records.certificates import FEASIBLE
 from planner.specs.records.devices import ClusterSpec, Workload
-from planner.specs.validation.arguments import arguments_checked, heed
+from planner.specs.validation.arguments import arguments_checked, raise_if_any
 from planner.verifier.audits import judge_engine_audit
 from planner.verifier.findings import refuse
 
@@ -60,7 +60,7 @@ def audit_engine(
         RequestError: an amount cannot be, or the engine does not run it so; all are listed.
         SolverError: an answer failed its verification.
     """
-    heed(())
+    raise_if_any(())
     keywords: dict[str, Any] = {
         "workload": workload,
         "hit_fraction": hit_fraction,
@@ -159,7 +159,7 @@ def _best(candidates: EngineCandidates) -> EngineDeployment | None:
         OutOfTimeError: time ended before either was known.
     """
     try:
-        plan = decide(Among(parts=(candidates,)), prefer="objective")
+        plan = decide(CandidatePool(parts=(candidates,)), prefer="objective")
     except NoPlanError:
         return None
     if plan.certificate.status == FEASIBLE:

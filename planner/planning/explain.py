@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 
 from planner.errors import OutOfTimeError
 from planner.planning.obstacles import POLICY, as_predicted, doubt, policy_obstacle, reason_of
-from planner.programs.posed import Aim
+from planner.programs.posed import Objective
 from planner.quantities.table import GIB, MEMORY, MS, QUANTITIES
 from planner.results.deployments import Deployment
 from planner.results.obstacles import Obstacle
 from planner.results.plans import EXPLAINED, UNEXPLAINED, AnyDeployment, Conflict
-from planner.runtimes.candidates import Among, Candidates, limits_of, variants_of
+from planner.runtimes.candidates import CandidatePool, Candidates, limits_of, variants_of
 from planner.solvers.certify import irreducible
-from planner.solvers.search import Found, is_feasible, optimum, search
+from planner.solvers.search import SearchResult, is_feasible, optimum, search
 from planner.solvers.solution import Status
 from planner.specs.ask.defaults import reached_options
 
@@ -34,7 +34,7 @@ CLOSE = 1e-8
 """Share of what a plan needs of a device that counts as no less: more than rows let pass."""
 
 
-def explain(among: Among) -> Conflict:
+def explain(among: CandidatePool) -> Conflict:
     """The limits that no plan satisfies together, and what each could be.
 
     One irreducible set after the other: the first limit of each that an option can loosen
@@ -44,7 +44,7 @@ def explain(among: Among) -> Conflict:
     """
     named = among.parts[0].named
     explained = among.explained()
-    search = _Asked(among=explained, freed=explained.freed())
+    search = _ConflictQueries(among=explained, freed=explained.freed())
     obstacles: list[Obstacle] = []
     verified: tuple[str, ...] = UNEXPLAINED
     closest, command = None, ""
@@ -72,7 +72,7 @@ def explain(among: Among) -> Conflict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _ConflictQueries:
     """What is asked of a conflict: each answer is a solve of the program without some rows.
 
     Args:
@@ -80,8 +80,8 @@ class _Asked:
         is_blocked: whether all limits hold without the policies.
     """
 
-    among: Among
-    freed: Among
+    among: CandidatePool
+    freed: CandidatePool
     is_blocked: bool = False
 
     @property
@@ -114,12 +114,12 @@ class _Asked:
             yielding.append(POLICY)
         return yielding
 
-    def among_without(self, without: Iterable[str]) -> Among:
+    def among_without(self, without: Iterable[str]) -> CandidatePool:
         return self.freed if POLICY in without else self.among
 
     def holds(self, without: Iterable[str]) -> bool:
         without = tuple(without)
-        source = self.among_without(without).source(Aim(objective="cost", without=without))
+        source = self.among_without(without).source(Objective(objective="cost", without=without))
         return is_feasible(source, self.among.request.options)
 
     def irreducible(self, without: list[str]) -> list[str]:
@@ -188,7 +188,7 @@ class _Asked:
             return None if least is None else (least, least.used_bytes)
         without = tuple(without)
         among, quantity = self.among_without(without), QUANTITIES[_judged_by(name)]
-        result = _proved(among, Aim(objective=quantity.best, without=without))
+        result = _proved(among, Objective(objective=quantity.best, without=without))
         if result.assignment is None:
             return None
         best = among.deployment(result.posed, result.assignment)
@@ -208,7 +208,7 @@ class _Asked:
         best, scale = None, math.inf
         among = self.among_without(without)
         while True:
-            aim = Aim(objective=LEAST_MEMORY, without=others, memory_scale=scale)
+            aim = Objective(objective=LEAST_MEMORY, without=others, memory_scale=scale)
             result = _proved(among, aim)
             if result.assignment is None:
                 return best
@@ -238,13 +238,13 @@ class _Asked:
     def most_served(self, yielding: list[str]) -> AnyDeployment | None:
         """The cheapest plan for the largest demand that can be met, to three digits."""
         whole = self.among_without(yielding).source(
-            Aim(objective=DEMAND.best, without=tuple(yielding))
+            Objective(objective=DEMAND.best, without=tuple(yielding))
         )
         served = MS / optimum(whole, self.among.request.options).objective
         targets = self.among.request.targets
         less = replace(targets, demand_tokens_per_s=DEMAND.rounded(served))
         among = self.among_without(yielding).with_targets(less)
-        result = _proved(among, Aim(objective="cost", without=tuple(yielding[1:])))
+        result = _proved(among, Objective(objective="cost", without=tuple(yielding[1:])))
         if result.assignment is None:  # what is left over by rounding costs too much
             return None
         return among.deployment(result.posed, result.assignment)
@@ -283,7 +283,7 @@ def _reserve_bytes(best: AnyDeployment) -> float:
     return best.memory.reserve_bytes if isinstance(best, Deployment) else 0.0
 
 
-def _proved(among: Among, aim: Aim) -> Found:
+def _proved(among: CandidatePool, aim: Objective) -> SearchResult:
     result = search(among.source(aim), among.request.options, n_alternatives=0)
     if result.solution.status not in (Status.OPTIMAL, Status.INFEASIBLE):
         raise result.solution.unsettled()
@@ -291,6 +291,6 @@ def _proved(among: Among, aim: Aim) -> Found:
 
 
 def _has_plan(candidates: Candidates) -> bool:
-    return candidates.n_candidates > 0 and _Asked(
-        among=(whole := Among(parts=(candidates,))), freed=whole
+    return candidates.n_candidates > 0 and _ConflictQueries(
+        among=(whole := CandidatePool(parts=(candidates,))), freed=whole
     ).holds([])

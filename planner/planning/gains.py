@@ -8,21 +8,21 @@ from itertools import chain
 
 from planner.errors import OutOfTimeError, UnsettledError
 from planner.programs.layout import Assignment
-from planner.programs.posed import Aim, InMemory, Source
+from planner.programs.posed import InMemory, Objective, ProgramBlocks
 from planner.programs.reduction import reduced
 from planner.quantities.table import MEMORY, QUANTITIES
 from planner.results.engines import EngineDeployment
 from planner.results.plans import AnyDeployment, Rival, RuleCost
 from planner.running.deadlines import is_over
-from planner.runtimes.candidates import Among, Candidates, limits_of
+from planner.runtimes.candidates import CandidatePool, Candidates, limits_of
 from planner.solvers.certify import in_si
-from planner.solvers.search import Found, optimum
+from planner.solvers.search import SearchResult, optimum
 from planner.solvers.solution import Status
 from planner.specs.ask.defaults import RULE_SHARE
 from planner.specs.ask.targets import SolverOptions
 
 
-def reliefs_of(among: Among) -> dict[str, float]:
+def reliefs_of(among: CandidatePool) -> dict[str, float]:
     """How much each limit is loosened to see what it costs, where that can be known.
 
     It cannot within a gap; nor of the demand, which is also what a plan is credited with: with
@@ -33,7 +33,9 @@ def reliefs_of(among: Among) -> dict[str, float]:
     return {name: QUANTITIES[name].relief for name in limits_of(among) if name != "demand"}
 
 
-def gains(among: Among, aim: Aim, result: Found) -> Mapping[str, tuple[float, float | None]]:
+def shadow_prices(
+    among: CandidatePool, aim: Objective, result: SearchResult
+) -> Mapping[str, tuple[float, float | None]]:
     """(relief, share of the objective gained) for each limit, loosened one at a time.
 
     The share is `None` where it is not known: the plan, or the better one, is not proved
@@ -58,7 +60,7 @@ def gains(among: Among, aim: Aim, result: Found) -> Mapping[str, tuple[float, fl
     return known
 
 
-def _least(sources: Iterable[Source], options: SolverOptions, known: float) -> float | None:
+def _least(sources: Iterable[ProgramBlocks], options: SolverOptions, known: float) -> float | None:
     """The optimum of several programs, and of what is known; `None` if time ends before."""
     best = known
     for source in sources:
@@ -79,9 +81,9 @@ FARTHEST = 1.5
 
 
 def rule_costs(
-    among: Among,
-    aim: Aim,
-    result: Found,
+    among: CandidatePool,
+    aim: Objective,
+    result: SearchResult,
     best: AnyDeployment,
     rivals: Sequence[Rival[AnyDeployment]],
 ) -> tuple[RuleCost, ...]:
@@ -102,7 +104,9 @@ def rule_costs(
     return tuple(sorted(costs.values(), key=lambda cost: -cost.gain_fraction))
 
 
-def _rule_cost(rule: str, forbidden: Candidates, aim: Aim, result: Found) -> RuleCost | None:
+def _rule_cost(
+    rule: str, forbidden: Candidates, aim: Objective, result: SearchResult
+) -> RuleCost | None:
     """What a rule costs; None where that is little."""
     least = result.solution.objective
     for most in (least + (FARTHEST - 1.0) * abs(least), least - RULE_SHARE * abs(least)):

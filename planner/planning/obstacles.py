@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from planner.programs.posed import Aim
+from planner.programs.posed import Objective
 from planner.quantities.table import QUANTITIES
 from planner.quantities.units import show
 from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
 from planner.results.obstacles import Obstacle, beyond_text
 from planner.results.plans import AnyDeployment
-from planner.runtimes.candidates import Among, has_region
+from planner.runtimes.candidates import CandidatePool, has_region
 from planner.solvers.search import is_feasible
 from planner.specs.ask.request import Request
 from planner.specs.records.model_errors import Quantity, roofline_error
@@ -26,7 +26,7 @@ POLICY = "prefill_batch"
 """The policy that leaves candidates out, by the name of what it holds to one."""
 
 
-def doubt(among: Among, name: str, best: AnyDeployment, values: tuple[float, float]) -> str:
+def doubt(among: CandidatePool, name: str, best: AnyDeployment, values: tuple[float, float]) -> str:
     """That a limit is broken by less than predictions are off, if it is.
 
     Args:
@@ -37,7 +37,7 @@ def doubt(among: Among, name: str, best: AnyDeployment, values: tuple[float, flo
     return f"; {beyond_text(limit, reachable, error)}" if is_close else ""
 
 
-def _error(among: Among, name: str, best: AnyDeployment) -> float:
+def _error(among: CandidatePool, name: str, best: AnyDeployment) -> float:
     """By how much what is predicted may be off; 0 of what is not, or where nobody knows [1]."""
     if name not in PREDICTED:
         return 0.0
@@ -52,9 +52,9 @@ def _error(among: Among, name: str, best: AnyDeployment) -> float:
     return roofline_error(request.cluster.device, request.model.kind, of) or 0.0
 
 
-def as_predicted(among: Among) -> Iterator[str]:
+def as_predicted(among: CandidatePool) -> Iterator[str]:
     """That there would be a plan if what was never measured were as predicted, if so."""
-    source = among.source(Aim(objective="cost", belief=MEDIAN)) if has_region(among) else None
+    source = among.source(Objective(objective="cost", belief=MEDIAN)) if has_region(among) else None
     if source is not None and is_feasible(source, among.request.options):
         sure = among.parts[0].command({"--confidence": "0"})
         yield f"if all that is predicted held there would be one: `{sure}`"

@@ -14,7 +14,7 @@ from planner.errors import NoPlanError, Problem, RequestError, SolverError
 from planner.planning.explain import explain
 from planner.planning.plans import before_search, plan
 from planner.programs.layout import Assignment, ceiling
-from planner.programs.posed import Aim, PosedProgram, joined
+from planner.programs.posed import BlockProgram, Objective, joined
 from planner.programs.tradeoff import tradeoff_of
 from planner.quantities.table import objective_of
 from planner.results.plans import AnyDeployment
@@ -27,7 +27,7 @@ from planner.results.surveys import (
     FrontierProof,
 )
 from planner.running.deadlines import is_over, out_of_time, share, timed
-from planner.runtimes.candidates import Among
+from planner.runtimes.candidates import CandidatePool
 from planner.runtimes.registry import candidates_of, named_runtimes
 from planner.solvers.certify import in_si, screens_of
 from planner.solvers.search import break_ties
@@ -39,7 +39,7 @@ from planner.specs.records.devices import ClusterSpec, ModelSpec
 from planner.specs.records.economics import EconomicsRequest
 from planner.specs.records.runtimes import ERDIL2025
 from planner.specs.validation.arguments import arguments_checked, conformed
-from planner.verifier.findings import written
+from planner.verifier.findings import accounted
 from planner.verifier.frontiers import judged_frontier
 
 NO_TARGETS = Targets()
@@ -101,7 +101,7 @@ def frontier(
 
 @timed
 def traced_out(
-    told: Among,
+    told: CandidatePool,
     *,
     x: str,
     alpha: float = DEFAULT_ALPHA,
@@ -115,7 +115,7 @@ def traced_out(
     """
     began_s = time.perf_counter() if began_s is None else began_s
     frontier = Tracing(told, x=x, began_s=began_s).frontier(alpha, on_points)
-    return written(frontier, judged_frontier(frontier), ("provenance", "cost_model", "verified"))
+    return accounted(frontier, judged_frontier(frontier), ("provenance", "cost_model", "verified"))
 
 
 OWN = ("model", "cluster", "engine", "options", "targets")
@@ -145,12 +145,12 @@ class Tracing:
         told: the candidates, with all targets.
     """
 
-    def __init__(self, told: Among, *, x: str, began_s: float) -> None:
+    def __init__(self, told: CandidatePool, *, x: str, began_s: float) -> None:
         self.request, self.x, self.began_s = told.parts[0].named, x, began_s
         self.y, self.others = self.request.objective, told.other_requests(self.request)
         axes = (objective_of(x).name, objective_of(self.y).name)
         among = told.with_targets(self.request.targets.without(*axes))
-        self.among, self.source = among, among.source(Aim(objective=self.y))
+        self.among, self.source = among, among.source(Objective(objective=self.y))
         self.traced = self._traced()
         self.posed = self.traced.narrowed.posed
         self.columns_are_free = not self.posed.program.column_objective.any()
@@ -199,7 +199,7 @@ class Tracing:
                 on_points(len(found), len(steps))
         return tuple(found[number] for number in sorted(found))
 
-    def _settled(self, step: Step) -> tuple[PosedProgram, Assignment]:
+    def _settled(self, step: Step) -> tuple[BlockProgram, Assignment]:
         """Where contexts alone have a price, the least cost per token decides what is free.
 
         It decides among all columns of the contexts that have this price.
@@ -240,7 +240,7 @@ class Tracing:
         )
 
 
-def _proof_of(among: Among, traced: Trace, began_s: float) -> FrontierProof:
+def _proof_of(among: CandidatePool, traced: Trace, began_s: float) -> FrontierProof:
     """What was considered, rejected and solved; the account says which checks points pass."""
     before = before_search(among, traced.narrowed.posed)
     return FrontierProof(

@@ -9,27 +9,27 @@ from dataclasses import replace
 
 from planner.errors import NoPlanError, SolverError
 from planner.planning.explain import explain
-from planner.planning.gains import gains, reliefs_of, rule_costs
+from planner.planning.gains import reliefs_of, rule_costs, shadow_prices
 from planner.planning.ties import beliefs_of, rivals_of, ties_of
-from planner.programs.posed import Aim, PosedProgram
+from planner.programs.posed import BlockProgram, Objective
 from planner.quantities.table import QUANTITIES, objective_of
 from planner.results.plans import AnyDeployment, AnyPlan, LimitUse, Plan
 from planner.running.deadlines import out_of_time, timed
 from planner.running.phases import begin
-from planner.runtimes.candidates import Among, variants_of
+from planner.runtimes.candidates import CandidatePool, variants_of
 from planner.runtimes.registry import USUAL, candidates_of
 from planner.solvers.certify import certified, in_si, n_rejected, screens_of
-from planner.solvers.search import Found, search
+from planner.solvers.search import SearchResult, search
 from planner.solvers.solution import Progress, Status
 from planner.specs.ask.defaults import DEFAULT_WORKLOAD
-from planner.specs.ask.engine import OVERLAPS, PREFERENCES, AskedDrafting
+from planner.specs.ask.engine import OVERLAPS, PREFERENCES, DraftOptions
 from planner.specs.ask.targets import SolverOptions, Speculation, Targets
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.certificates import Certificate
 from planner.specs.records.devices import ClusterSpec, ModelSpec, Workload
 from planner.specs.records.economics import MEMORY_RULES
 from planner.specs.validation.arguments import arguments_checked
-from planner.verifier.findings import written
+from planner.verifier.findings import accounted
 from planner.verifier.plans import judge_plan
 
 NO_TARGETS = Targets()
@@ -59,7 +59,7 @@ def plan(
     prefer: str = PREFERENCES[0],
     memory: str = MEMORY_RULES[0],
     speculation: Speculation | None = None,
-    drafting: AskedDrafting | None = None,
+    drafting: DraftOptions | None = None,
     variants: Sequence[ModelSpec | Architecture] = (),
     options: SolverOptions = DEFAULT_OPTIONS,
     on_progress: Callable[[Progress], None] | None = None,
@@ -127,7 +127,7 @@ def plan(
 
 @timed
 def decide(
-    among: Among,
+    among: CandidatePool,
     *,
     prefer: str = PREFERENCES[0],
     on_progress: Callable[[Progress], None] | None = None,
@@ -140,7 +140,7 @@ def decide(
     """
     began_s = time.perf_counter() if began_s is None else began_s
     request = among.request
-    aim = Aim(objective=request.objective)
+    aim = Objective(objective=request.objective)
     result = search(
         among.source(aim),
         request.options,
@@ -175,7 +175,9 @@ def _progress_in_si(
     return told
 
 
-def _answer(among: Among, result: Found, aim: Aim, *, prefer: str, began_s: float) -> AnyPlan:
+def _answer(
+    among: CandidatePool, result: SearchResult, aim: Objective, *, prefer: str, began_s: float
+) -> AnyPlan:
     """Describe, certify, verify."""
     assert result.assignment is not None
     begin("asking what limits cost, and what else is as good")
@@ -193,7 +195,7 @@ def _answer(among: Among, result: Found, aim: Aim, *, prefer: str, began_s: floa
         request=request,
         deployment=deployment,
         alternatives=ties.alternatives,
-        limits=tuple(limits_gained(gains(among, aim, result))),
+        limits=tuple(limits_gained(shadow_prices(among, aim, result))),
         certificate=proof,
         provenance=(),
         variants=variants_of(among.parts),
@@ -207,7 +209,7 @@ def _answer(among: Among, result: Found, aim: Aim, *, prefer: str, began_s: floa
         other_requests=among.other_requests(request),
     )
     begin("verifying")
-    return written(answer, judge_plan(answer), ("used", "limit", "provenance", "verified"))
+    return accounted(answer, judge_plan(answer), ("used", "limit", "provenance", "verified"))
 
 
 TIE_TOLERANCE = 1e-8  # a plan chosen among ties may be off by the ties' own tolerance
@@ -223,7 +225,7 @@ def limits_gained(gains: Mapping[str, tuple[float, float | None]]) -> Iterator[L
 
 
 def certificate(
-    among: Among, result: Found, *, deployment: AnyDeployment, wall_s: float
+    among: CandidatePool, result: SearchResult, *, deployment: AnyDeployment, wall_s: float
 ) -> Certificate:
     """The proof in numbers, in SI units.
 
@@ -267,7 +269,7 @@ def certificate(
     )
 
 
-def before_search(among: Among, posed: PosedProgram) -> dict[str, int]:
+def before_search(among: CandidatePool, posed: BlockProgram) -> dict[str, int]:
     """Candidates that never reached the program, by what rejected them."""
     outside = [one.outside for one in among.parts]
     names = dict.fromkeys(name for one in outside for name in one)

@@ -9,15 +9,15 @@ import numpy as np
 
 from planner.equations.tails import undecided
 from planner.programs.layout import Assignment, ceiling, keeping
-from planner.programs.posed import Aim, PosedProgram
+from planner.programs.posed import BlockProgram, Objective
 from planner.programs.rows import least_by_group
 from planner.programs.targets import SIMPLICITY
 from planner.results.engines import EngineDeployment
 from planner.results.plans import Alternative, AnyDeployment, Rival
 from planner.running.deadlines import is_over
-from planner.runtimes.candidates import Among, has_region
+from planner.runtimes.candidates import CandidatePool, has_region
 from planner.solvers.certify import in_si
-from planner.solvers.search import N_ALTERNATIVES, Found, search
+from planner.solvers.search import N_ALTERNATIVES, SearchResult, search
 from planner.specs.ask.engine import SIMPLEST
 from planner.specs.records.model_errors import Quantity, common_error
 from planner.specs.region import FACTOR, INSIDE, MEDIAN
@@ -34,14 +34,16 @@ class Ties:
         given_up_fraction: what the plan loses of the best objective for being simpler.
     """
 
-    posed: PosedProgram
+    posed: BlockProgram
     chosen: Assignment
     alternatives: tuple[Alternative[AnyDeployment], ...]
     n_ties: int
     given_up_fraction: float
 
 
-def ties_of(among: Among, result: Found, aim: Aim, error: float, *, prefer: str) -> Ties:
+def ties_of(
+    among: CandidatePool, result: SearchResult, aim: Objective, error: float, *, prefer: str
+) -> Ties:
     """The best itself, or the simplest of what loses less than the error, which is preferred.
 
     Args:
@@ -82,7 +84,7 @@ def ties_of(among: Among, result: Found, aim: Aim, error: float, *, prefer: str)
 
 
 def rivals_of(
-    among: Among, aim: Aim, result: Found, best: AnyDeployment
+    among: CandidatePool, aim: Objective, result: SearchResult, best: AnyDeployment
 ) -> tuple[Rival[AnyDeployment], ...]:
     """The best of each runtime, where there are several and time to see; see `Rival`."""
     names = among.runtimes()
@@ -92,7 +94,7 @@ def rivals_of(
 
 
 def _rival(
-    among: Among, aim: Aim, result: Found, runtime: str, leader: AnyDeployment
+    among: CandidatePool, aim: Objective, result: SearchResult, runtime: str, leader: AnyDeployment
 ) -> Rival[AnyDeployment]:
     unknown: Rival[AnyDeployment] = Rival(
         runtime=runtime, deployment=None, objective=None, loss_fraction=None
@@ -114,7 +116,9 @@ def _rival(
     )
 
 
-def _apart_error(among: Among, objective: str, mine: AnyDeployment, other: AnyDeployment) -> float:
+def _apart_error(
+    among: CandidatePool, objective: str, mine: AnyDeployment, other: AnyDeployment
+) -> float:
     """What one loses of another under another engine, below which the two are a tie [1].
 
     Predictions of one engine err together, so that its own deployments are compared without. What
@@ -136,7 +140,7 @@ def _off(deployment: EngineDeployment, name: Quantity) -> float:
     return times.high / times.value - 1.0
 
 
-def _common(among: Among, name: Quantity, deployment: EngineDeployment) -> float:
+def _common(among: CandidatePool, name: Quantity, deployment: EngineDeployment) -> float:
     """The correlation of errors of two engines that run a deployment's model alike."""
     kinds = {it.name: it.kind for part in among.requests for it in getattr(part, "models", ())}
     return common_error(kinds[deployment.model], name)
@@ -153,7 +157,7 @@ def _is_alike(deployment: EngineDeployment, other: EngineDeployment) -> bool:
 
 
 def beliefs_of(
-    among: Among, aim: Aim, result: Found, best: AnyDeployment
+    among: CandidatePool, aim: Objective, result: SearchResult, best: AnyDeployment
 ) -> tuple[Alternative[AnyDeployment] | None, ...]:
     """The best inside the measured region, and at what is predicted anywhere.
 
@@ -170,7 +174,7 @@ def _is_inside(deployment: AnyDeployment) -> bool:
 
 
 def _believed(
-    among: Among, aim: Aim, result: Found, best: AnyDeployment, belief: str
+    among: CandidatePool, aim: Objective, result: SearchResult, best: AnyDeployment, belief: str
 ) -> Alternative[AnyDeployment] | None:
     value, deployment = result.solution.objective, best
     if is_over() or not result.solution.status.is_final:
@@ -190,21 +194,23 @@ def _believed(
     )
 
 
-def _simplest(among: Among, aim: Aim, at_most: float) -> Found:
+def _simplest(among: CandidatePool, aim: Objective, at_most: float) -> SearchResult:
     """The simplest of the ties, and the best objective of these: a program of its own."""
     tie = (aim.objective, at_most)
-    simpler = Aim(objective=SIMPLICITY, at_most=(*aim.at_most, tie), tie_breaker=aim.objective)
+    simpler = Objective(
+        objective=SIMPLICITY, at_most=(*aim.at_most, tie), tie_breaker=aim.objective
+    )
     options = replace(among.request.options, gap=0.0)
     return search(among.source(simpler), options, n_alternatives=0)
 
 
-def _objective(posed: PosedProgram, objective: str, assignment: Assignment) -> float:
+def _objective(posed: BlockProgram, objective: str, assignment: Assignment) -> float:
     context, column = posed.quantities[objective]
     return float(context[assignment.context] + column[list(assignment.columns)].sum())
 
 
 def _is_same_way(
-    posed: PosedProgram, assignment: Assignment, other_posed: PosedProgram, other: Assignment
+    posed: BlockProgram, assignment: Assignment, other_posed: BlockProgram, other: Assignment
 ) -> bool:
     """Whether two assignments are of the same context of the whole program."""
     k, o = assignment.context, other.context
@@ -212,7 +218,7 @@ def _is_same_way(
     return bool(same and posed.number[k] == other_posed.number[o])
 
 
-def _n_ties(among: Among, aim: Aim, at_most: float, n_listed: int) -> int:
+def _n_ties(among: CandidatePool, aim: Objective, at_most: float, n_listed: int) -> int:
     """Ways to use the pool, but the plan's own, whose best is a tie.
 
     Where a column is a whole deployment they are counted; else as many as are listed.

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.equations.arrays import FloatArray, IntArray
-from planner.programs.targets import SIMPLICITY, Coefficients, Facts, Ways
+from planner.programs.targets import SIMPLICITY, Amounts, Coefficients, Facts
 from planner.quantities.table import GIB, KW, MS, USD_PER_MTOKEN
 from planner.specs.ask.targets import Targets
 
@@ -28,7 +28,7 @@ IDLEST = "throughput"
 PREFILLED = "prefilled"
 """The second row of memory: what was prefilled, beside what decode writes."""
 
-Way = Callable[[Facts], Coefficients]
+Amount = Callable[[Facts], Coefficients]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +49,9 @@ class Replica:
     device_s: Callable[[Facts], FloatArray]
     delays_s: Mapping[str, Callable[[Facts], FloatArray]]
     n_sequences: Callable[[Facts], FloatArray]
-    memory: Way
+    memory: Amount
     slot: int
-    own: Mapping[str, Way] = field(default_factory=dict)
+    own: Mapping[str, Amount] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,9 @@ class Fleet:
         return rooms if self.n_replicas is None else np.minimum(rooms, self.n_replicas)
 
 
-def ways_of(replica: Replica, device: Priced, targets: Targets, without: Collection[str]) -> Ways:
+def ways_of(
+    replica: Replica, device: Priced, targets: Targets, without: Collection[str]
+) -> Amounts:
     """How all that may be limited or minimised follows, each linear in contexts and columns.
 
     The device time of a token is that of a request over the tokens that it writes: with the
@@ -118,7 +120,7 @@ def ways_of(replica: Replica, device: Priced, targets: Targets, without: Collect
     """
     fleet = Fleet.asked(targets, without)
     each = partial(devices_of, replica, fleet)
-    ways: dict[str, Way] = {
+    ways: dict[str, Amount] = {
         **{name: partial(_milliseconds, delay) for name, delay in replica.delays_s.items()},
         "cost": partial(_cost, replica, device, fleet),
         "throughput": partial(_throughput, replica, fleet),
@@ -149,7 +151,7 @@ def counted(replica: Replica) -> frozenset[str]:
     return frozenset(ways_of(replica, Priced(usd_per_hour=1.0, tdp_w=1.0), targets, ()))
 
 
-def timed_replica(*delays: str, own: Mapping[str, Way]) -> Replica:
+def timed_replica(*delays: str, own: Mapping[str, Amount]) -> Replica:
     """A replica whose columns say by themselves what it does: programs of one slot.
 
     Args:
@@ -223,7 +225,7 @@ def devices_of(replica: Replica, fleet: Fleet, facts: Facts) -> Coefficients:
     return _no_context(facts), n_replicas(facts, replica.slot) * n_devices[facts.context]
 
 
-def times_devices(each: Way, amount: float, facts: Facts) -> Coefficients:
+def times_devices(each: Amount, amount: float, facts: Facts) -> Coefficients:
     """Devices, times what each of them takes."""
     context, column = each(facts)
     return context * amount, column * amount

@@ -29,7 +29,7 @@ from planner.estimates.serving.timer import Timer
 from planner.estimates.serving.traffic import Drafts
 from planner.programs.incumbents import Incumbents
 from planner.programs.layout import LayoutProgram, ceiling
-from planner.programs.posed import LeftOut, PosedProgram
+from planner.programs.posed import BlockProgram, LeftOut
 from planner.programs.rows import rest_of_context, rows_of
 from planner.programs.screens import Field, Sieve
 from planner.running.deadlines import is_over
@@ -52,14 +52,14 @@ class Belief:
     """
 
     counts: Callable[[EngineChoices, bool], BoolArray]
-    pose: Callable[[EngineChoices, bool], PosedProgram]
+    pose: Callable[[EngineChoices, bool], BlockProgram]
     spare: Callable[[EngineChoices], float] = lambda _: 0.0
     n_best: int = 1
     at_least: float = -np.inf
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wanted:
+class RequiredChoices:
     """What may be wanted of all choices.
 
     Args:
@@ -222,7 +222,7 @@ class Beliefs:
         self._rejected: dict[str, int] = {}
         self._bound, self._n_contexts = np.inf, 0
 
-    def wanted(self, kept: EngineChoices) -> Wanted:
+    def wanted(self, kept: EngineChoices) -> RequiredChoices:
         """What is left in the end."""
         program = self._near[0].sifted(kept)[1]
         left_out = LeftOut(
@@ -230,7 +230,7 @@ class Beliefs:
             bound=self._bound,
             n_contexts=self._n_contexts - (program.n_contexts if program else 0),
         )
-        return Wanted(kept, left_out, tuple(one.within for one in self._near))
+        return RequiredChoices(kept, left_out, tuple(one.within for one in self._near))
 
     def rounds(self, choices: EngineChoices) -> None:
         """All at once: see `Sifter`."""

@@ -10,7 +10,7 @@ from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.programs.amounts import PREFILLED
 from planner.programs.deployment import DECODE, PREFILL
 from planner.programs.layout import Assignment, LayoutProgram, ceiling
-from planner.programs.posed import PosedProgram, Source, joined
+from planner.programs.posed import BlockProgram, ProgramBlocks, joined
 from planner.programs.rows import first_least, least_by_group, rows_of
 from planner.running.deadlines import is_over
 
@@ -29,7 +29,7 @@ class BestOfContexts:
         n_candidates: of all contexts, whether they fit or not.
     """
 
-    posed: PosedProgram
+    posed: BlockProgram
     value: FloatArray
     columns: IntArray
     n_candidates: int
@@ -39,13 +39,13 @@ class BestOfContexts:
         return Assignment(context=context, columns=(prefill, decode))
 
 
-def best_of_contexts(source: Source) -> BestOfContexts:
+def best_of_contexts(source: ProgramBlocks) -> BestOfContexts:
     """The optimum of every context of a program by itself, block by block, while there is time.
 
     Raises:
         ValueError: a limit other than of the memory is on both slots.
     """
-    parts: list[PosedProgram] = []
+    parts: list[BlockProgram] = []
     n_candidates = 0
     for posed in source.blocks():
         if parts and is_over():
@@ -65,7 +65,7 @@ def best_of_contexts(source: Source) -> BestOfContexts:
     )
 
 
-def optima(posed: PosedProgram) -> tuple[FloatArray, IntArray, IntArray]:
+def optima(posed: BlockProgram) -> tuple[FloatArray, IntArray, IntArray]:
     """The optimum of every context of a layout program by itself, (K,): value and two columns.
 
     Both slots share the rows of the memory; every other limit is on one slot alone and so

@@ -25,7 +25,7 @@ from planner.estimates.candidates import Block, CandidateTable, alone_bytes, usa
 from planner.estimates.phases import PHASES
 from planner.programs.amounts import PREFILLED, Fleet, Priced, Replica, ways_of, with_replicas
 from planner.programs.layout import LayoutProgram
-from planner.programs.posed import NO_RELIEFS, Aim, PosedProgram, stated
+from planner.programs.posed import NO_RELIEFS, BlockProgram, Objective, stated
 from planner.programs.targets import (
     SIMPLICITY,
     Coefficients,
@@ -68,7 +68,7 @@ class Posing:
     is_cut = False
 
     def __init__(
-        self, table: CandidateTable, request: Request, aim: Aim, *, model: int = 0
+        self, table: CandidateTable, request: Request, aim: Objective, *, model: int = 0
     ) -> None:
         self._table, self._request, self._aim, self._model = table, request, aim, model
         self._scale = aim.memory
@@ -80,17 +80,17 @@ class Posing:
 
     def blocks(
         self, n_best: int | None = None, reliefs: Mapping[str, float] = NO_RELIEFS
-    ) -> Iterator[PosedProgram]:
+    ) -> Iterator[BlockProgram]:
         """Every context once, with all of its columns."""
         for block in self._table.blocks():
-            yield self._posed(self._scale, block)
+            yield self._program(self._scale, block)
 
-    def of(self, model: int, numbers: IntArray) -> PosedProgram:
+    def of(self, model: int, numbers: IntArray) -> BlockProgram:
         """Some contexts of the model with all of their columns, evaluated anew."""
         assert model == self._model
-        return self._posed(self._scale, self._table.block_of(numbers))
+        return self._program(self._scale, self._table.block_of(numbers))
 
-    def _posed(self, scale: float, block: Block) -> PosedProgram:
+    def _program(self, scale: float, block: Block) -> BlockProgram:
         table, targets = self._table, self._request.targets
         room = usable_bytes(table.machine, scale=scale)
         numbers, context = np.unique(table.context[block.arms], return_inverse=True)
@@ -117,10 +117,10 @@ class Posing:
             n_unfit=n_unfit,
         )
 
-        def roomier(times: float) -> PosedProgram:
+        def roomier(times: float) -> BlockProgram:
             more = usable_bytes(table.machine, scale=scale * times)
             if more >= least_unfit:  # there are further columns
-                return self._posed(scale * times, block)
+                return self._program(scale * times, block)
             return replace(posed, program=_with_room(posed.program, more * GIB))
 
         return replace(posed, roomier=roomier)

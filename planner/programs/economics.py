@@ -11,7 +11,7 @@ import numpy as np
 
 from planner.estimates.economics.choices import Choices
 from planner.programs.amounts import Fleet, Priced, counted, timed_facts, timed_replica, ways_of
-from planner.programs.posed import Aim, PosedProgram, stated
+from planner.programs.posed import BlockProgram, Objective, stated
 from planner.programs.targets import SIMPLICITY, Quantities, simplicity
 from planner.quantities.table import GIB
 from planner.specs.records.economics import EconomicsRequest
@@ -30,12 +30,12 @@ MOST_STAGES = 1 << 20  # of the key that numbers contexts
 def pose_economics(
     choices: Choices,
     request: EconomicsRequest,
-    aim: Aim,
+    aim: Objective,
     *,
     memory_scale: float = 1.0,
     model: int = 0,
     variant: int = 0,
-) -> PosedProgram:
+) -> BlockProgram:
     """State the request over its choices; column j is choice j.
 
     Args:

@@ -18,7 +18,7 @@ from planner.errors import Problem, RequestError
 from planner.estimates.serving.choices import EngineChoices
 from planner.estimates.serving.deployments import DeploymentTable, deployments
 from planner.programs.amounts import Fleet, Priced, counted, timed_facts, timed_replica, ways_of
-from planner.programs.posed import Aim, PosedProgram, stated
+from planner.programs.posed import BlockProgram, Objective, stated
 from planner.programs.rows import alike_rows
 from planner.programs.targets import SIMPLICITY, Coefficients, Facts, Quantities, simplicity
 from planner.quantities.table import GIB
@@ -32,12 +32,12 @@ SLOTS = ("serving",)
 def pose_engine(
     choices: EngineChoices,
     request: EngineRequest,
-    aim: Aim,
+    aim: Objective,
     *,
     memory_scale: float = 1.0,
     model: int = 0,
     variant: int = 0,
-) -> PosedProgram:
+) -> BlockProgram:
     """State the request over its choices; column j is choice j.
 
     Contexts and columns are numbered by what they are, see `numbers_of`, so that a program of some

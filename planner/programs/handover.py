@@ -306,7 +306,7 @@ def served_together(program: PlacementProgram, network: Handover, copies: FloatA
     return total
 
 
-def served(
+def served_with_flows(
     program: PlacementProgram, network: Handover, copies: FloatArray, flows: FloatArray
 ) -> FloatArray:
     """What copies serve of each model, (M,), with flows of the pairs, (E,)."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.programs.layout import LayoutProgram
-from planner.programs.posed import PosedProgram, Source, joined
+from planner.programs.posed import BlockProgram, ProgramBlocks, joined
 from planner.programs.rows import Row, Stairs, merged, rows_of
 from planner.programs.screens import Field, is_idle, reject_over
 from planner.programs.tradeoff import (
@@ -48,7 +48,7 @@ class Narrowed:
         is_cut: whether time ended before all of it was.
     """
 
-    posed: PosedProgram
+    posed: BlockProgram
     delay: str
     rejected: Mapping[str, tuple[int, int]]
     in_hand: Stairs
@@ -66,7 +66,7 @@ class Narrowed:
         return tradeoff_of(self.posed, self.delay)
 
 
-def narrow(source: Source, delay: str) -> Narrowed:
+def narrow(source: ProgramBlocks, delay: str) -> Narrowed:
     """Reduce a trade-off without losing any point of its frontier.
 
     A row that couples the slots nowhere must not say which of equal columns stays: where one
@@ -102,7 +102,7 @@ class _Left:
         self.shared, self.coupling = set[str](), set[str]()
         self.is_cut = False
         self._delay, self._idle = delay, idle
-        self._parts: list[PosedProgram] = []
+        self._parts: list[BlockProgram] = []
         self._prices: list[tuple[IntArray, IntArray, FloatArray]] = []
         self._rejected: dict[str, tuple[int, int]] = {}
         self._in_hand: Stairs | None = None
@@ -112,7 +112,7 @@ class _Left:
     def is_begun(self) -> bool:
         return bool(self._parts)
 
-    def add(self, posed: PosedProgram) -> None:
+    def add(self, posed: BlockProgram) -> None:
         tradeoff, program = tradeoff_of(posed, self._delay), posed.program
         field, rows = Field(program), rows_of(program)
         field.reject("empty", np.zeros(program.n_columns, dtype=np.bool_))

@@ -223,7 +223,7 @@ class Counts:
         return tuple((j, n) for j, n in enumerate(self.copies) if n)
 
 
-def served(program: PlacementProgram, counts: Counts) -> FloatArray:
+def total_served(program: PlacementProgram, counts: Counts) -> FloatArray:
     """What all copies of each model serve together, (M,), in the unit of the demand."""
     total = np.zeros(len(program.models))
     np.add.at(total, program.column_model, program.rate * np.array(counts.copies, dtype=float))
@@ -236,7 +236,7 @@ def worst_share(program: PlacementProgram, counts: Counts) -> float:
     No more than any cut in which the share stands says.
     """
     demanded = program.demand > 0
-    shares = served(program, counts)[demanded] / program.demand[demanded]
+    shares = total_served(program, counts)[demanded] / program.demand[demanded]
     copies = np.array(counts.copies, dtype=float)
     most = min((cut.reached(copies) for cut in program.cuts_of_share), default=math.inf)
     return min(float(shares.min(initial=math.inf)), most)

@@ -25,7 +25,7 @@ NO_RELIEFS: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aim:
+class Objective:
     """What a program is stated for.
 
     Args:
@@ -70,7 +70,7 @@ NOTHING = LeftOut()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PosedProgram:
+class BlockProgram:
     """A program, and which candidate each of its columns is.
 
     Args:
@@ -88,7 +88,7 @@ class PosedProgram:
     quantities: Quantities
     tie_breakers: tuple[str, ...]
     n_unfit: int
-    roomier: Callable[[float], PosedProgram] | None = None
+    roomier: Callable[[float], BlockProgram] | None = None
     left_out: LeftOut = NOTHING
 
     @property
@@ -131,7 +131,7 @@ class PosedProgram:
         demand = targets.demand_tokens_per_s if is_served else None
         return int(self.batch[assignment.columns[slot]]), demand
 
-    def take(self, *, contexts: IntArray, columns: IntArray) -> PosedProgram:
+    def take(self, *, contexts: IntArray, columns: IntArray) -> BlockProgram:
         """Some contexts and columns, without the arrays of the others."""
         return replace(
             self,
@@ -141,7 +141,7 @@ class PosedProgram:
             left_out=NOTHING,
         )
 
-    def place_of(self, chosen: PosedProgram, assignment: Assignment) -> Assignment:
+    def place_of(self, chosen: BlockProgram, assignment: Assignment) -> Assignment:
         """An assignment of another part of the same program, in the columns of this one.
 
         Raises:
@@ -168,7 +168,7 @@ class PosedProgram:
 
 def stated(
     quantities: Quantities,
-    aim: Aim,
+    aim: Objective,
     targets: Targets,
     *,
     slots: tuple[str, ...],
@@ -177,7 +177,7 @@ def stated(
     ties: tuple[str, ...] = (),
     delays: tuple[str, ...] = (),
     n_unfit: int = 0,
-) -> PosedProgram:
+) -> BlockProgram:
     """The program of what contexts and columns count.
 
     Args:
@@ -204,7 +204,7 @@ def stated(
             *(further(quantities, name, most, row=f"also {name}") for name, most in aim.at_most),
         ),
     )
-    return PosedProgram(
+    return BlockProgram(
         program=program,
         quantities=quantities,
         tie_breakers=fleet.tie_breakers(aim.objective, aim.tie_breaker, *ties, delays=delays),
@@ -212,7 +212,7 @@ def stated(
     )
 
 
-class Source(Protocol):
+class ProgramBlocks(Protocol):
     """A program in blocks; it may be gone through again and again."""
 
     @property
@@ -221,7 +221,7 @@ class Source(Protocol):
 
     def blocks(
         self, n_best: int | None = None, reliefs: Mapping[str, float] = NO_RELIEFS
-    ) -> Iterator[PosedProgram]:
+    ) -> Iterator[BlockProgram]:
         """Every context once, with all of its columns; at least one block.
 
         Args:
@@ -231,36 +231,36 @@ class Source(Protocol):
                 matters then.
         """
 
-    def of(self, model: int, numbers: IntArray) -> PosedProgram:
+    def of(self, model: int, numbers: IntArray) -> BlockProgram:
         """Some contexts of a model, by number, with all of their columns; stated anew."""
 
 
 class InMemory:
     """A program that is small enough to be one block."""
 
-    def __init__(self, posed: PosedProgram, *, is_cut: bool = False) -> None:
+    def __init__(self, posed: BlockProgram, *, is_cut: bool = False) -> None:
         self._posed, self.is_cut = posed, is_cut
 
     def blocks(
         self, n_best: int | None = None, reliefs: Mapping[str, float] = NO_RELIEFS
-    ) -> Iterator[PosedProgram]:
+    ) -> Iterator[BlockProgram]:
         yield self._posed
 
-    def of(self, model: int, numbers: IntArray) -> PosedProgram:
+    def of(self, model: int, numbers: IntArray) -> BlockProgram:
         posed = self._posed
         here = (posed.model == model) & np.isin(posed.number, numbers)
         columns = np.flatnonzero(here[posed.program.column_context])
         return posed.take(contexts=np.flatnonzero(here), columns=columns)
 
 
-class Several:
+class ProgramUnion:
     """The programs of several models: their contexts side by side, so that one proof serves all.
 
     Args:
         parts: of each model, in the order that their contexts' `model` says.
     """
 
-    def __init__(self, parts: Sequence[Source]) -> None:
+    def __init__(self, parts: Sequence[ProgramBlocks]) -> None:
         self._parts = parts
 
     @property
@@ -269,15 +269,15 @@ class Several:
 
     def blocks(
         self, n_best: int | None = None, reliefs: Mapping[str, float] = NO_RELIEFS
-    ) -> Iterator[PosedProgram]:
+    ) -> Iterator[BlockProgram]:
         for part in self._parts:
             yield from part.blocks(n_best, reliefs)
 
-    def of(self, model: int, numbers: IntArray) -> PosedProgram:
+    def of(self, model: int, numbers: IntArray) -> BlockProgram:
         return self._parts[model].of(model, numbers)
 
 
-def joined(parts: Sequence[PosedProgram]) -> PosedProgram:
+def joined(parts: Sequence[BlockProgram]) -> BlockProgram:
     """Parts of one program as one, their contexts by number, their columns slot by slot.
 
     Raises:

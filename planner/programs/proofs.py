@@ -54,7 +54,7 @@ def vouched(proofs: Sequence[Proof], value: float) -> Vouched:
         proofs: in the order in which they were asked.
         value: objective of the best answer in hand, whoever found it; inf without one.
     """
-    judged = tuple(_judged(proof, value) for proof in proofs)
+    judged = tuple(_checked(proof, value) for proof in proofs)
     words = [proof for proof in judged if proof.is_accepted and proof.bound > -math.inf]
     own = [proof for proof in words if proof.is_own]
     best_own = max(own, key=lambda proof: proof.bound, default=None)
@@ -78,7 +78,7 @@ def _is_near(word: float, bound: float) -> bool:
     return word >= bound or (math.isfinite(word) and bound - word <= CLOSED * abs(bound))
 
 
-def _judged(proof: Proof, value: float) -> Proof:
+def _checked(proof: Proof, value: float) -> Proof:
     """The proof, refused where its bound lies beyond a value in hand."""
     if not proof.is_accepted or not beyond(proof.bound, value):
         return proof

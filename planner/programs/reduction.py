@@ -10,7 +10,7 @@ import numpy as np
 from planner.programs.amounts import PREFILLED
 from planner.programs.incumbents import Incumbents
 from planner.programs.layout import Assignment, restrict
-from planner.programs.posed import NO_RELIEFS, LeftOut, PosedProgram, Source, joined
+from planner.programs.posed import NO_RELIEFS, BlockProgram, LeftOut, ProgramBlocks, joined
 from planner.programs.screens import Field, Screening, Sieve, screen
 from planner.running.deadlines import is_over
 
@@ -35,9 +35,9 @@ class Reduced:
         is_cut: whether time ended before all of it was.
     """
 
-    posed: PosedProgram
+    posed: BlockProgram
     screening: Screening
-    relieved: Mapping[str, PosedProgram]
+    relieved: Mapping[str, BlockProgram]
     n_columns: int
     n_contexts: int
     is_cut: bool
@@ -49,7 +49,7 @@ class Reduced:
 
 
 def reduced(
-    source: Source,
+    source: ProgramBlocks,
     *,
     n_best: int = 1,
     known: float = np.inf,
@@ -70,7 +70,7 @@ def reduced(
     relieved = {name: _Kept(Sieve(incumbents, known=known, searches=False)) for name in reliefs}
     n_columns = n_contexts = 0
     is_cut = False
-    whole: list[PosedProgram] = []
+    whole: list[BlockProgram] = []
     left_out: list[LeftOut] = []
     for posed in source.blocks(n_best, reliefs):
         if n_contexts and is_over():
@@ -118,7 +118,7 @@ def _with(screening: Screening, left_out: Sequence[LeftOut]) -> Screening:
     return replace(screening, rejected=rejected, bound=bound)
 
 
-def loosened(posed: PosedProgram, name: str, relief: float) -> PosedProgram:
+def loosened(posed: BlockProgram, name: str, relief: float) -> BlockProgram:
     """A program with one limit loosened, or on devices of more memory."""
     if name == "hbm" and posed.roomier is not None:
         return posed.roomier(relief)
@@ -134,11 +134,11 @@ class _Kept:
 
     def __init__(self, sieve: Sieve) -> None:
         self._sieve = sieve
-        self._parts: list[PosedProgram] = []
-        self._best: PosedProgram | None = None
+        self._parts: list[BlockProgram] = []
+        self._best: BlockProgram | None = None
         self._n_kept = self._n_looked_through = 0
 
-    def add(self, posed: PosedProgram) -> Field:
+    def add(self, posed: BlockProgram) -> Field:
         """Sift a block, and keep what is left of it."""
         field, best = self._sieve.sift(posed.program)
         if best is not None:
@@ -155,12 +155,12 @@ class _Kept:
         """Whether an assignment was met that keeps every row."""
         return self._best is not None
 
-    def joined(self) -> PosedProgram:
+    def joined(self) -> BlockProgram:
         """All that is left, by what is good by now."""
         self._look_through()
         return joined(self._parts)
 
-    def settled(self) -> tuple[PosedProgram, Screening]:
+    def settled(self) -> tuple[BlockProgram, Screening]:
         """All that is left, and what the screens that need all of it leave of that."""
         whole = self.joined()
         field = Field(whole.program)
@@ -177,7 +177,7 @@ class _Kept:
             incumbent=None if best is None else whole.place_of(best, in_best_order),
         )
 
-    def keep(self, posed: PosedProgram, field: Field) -> None:
+    def keep(self, posed: BlockProgram, field: Field) -> None:
         """Keep what is left of a block that was sifted."""
         self._sieve.count(field)
         self._parts.append(

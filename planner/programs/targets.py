@@ -13,7 +13,7 @@ import numpy.typing as npt
 from planner.equations.arrays import FloatArray, IntArray, divisors
 from planner.errors import RequestError
 from planner.programs.layout import Limit
-from planner.quantities.table import QUANTITIES, refused
+from planner.quantities.table import QUANTITIES, uncountable
 from planner.specs.ask.targets import Targets
 
 
@@ -30,7 +30,7 @@ def target_limits(
         RequestError: the program cannot count what a target limits.
     """
     limits = {name: value for name, value in targets.limits().items() if name not in without}
-    problems = list(refused(limits, quantities, "this runtime", {}))
+    problems = list(uncountable(limits, quantities, "this runtime", {}))
     if problems:  # requests are refused before: a limit that was left out here would not hold
         raise RequestError(problems)
     return tuple(
@@ -144,7 +144,7 @@ class Facts:
         )
 
 
-Ways = Mapping[str, Callable[[Facts], Coefficients]]
+Amounts = Mapping[str, Callable[[Facts], Coefficients]]
 """How each quantity follows from facts."""
 
 
@@ -154,7 +154,7 @@ class Quantities(Mapping[str, Coefficients]):
     There are many columns, and a request limits or minimises few of the quantities.
     """
 
-    def __init__(self, ways: Ways, facts: Facts) -> None:
+    def __init__(self, ways: Amounts, facts: Facts) -> None:
         self.ways, self.facts = dict(ways), facts
         self._known: dict[str, Coefficients] = {}
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.programs.layout import RELATIVE_TOLERANCE, Assignment, LayoutProgram, Limit, objective
-from planner.programs.posed import PosedProgram
+from planner.programs.posed import BlockProgram
 from planner.programs.rows import (
     Row,
     Stairs,
@@ -80,7 +80,7 @@ class Tradeoff:
         return replace(self.program, limits=(*self.program.limits, limit))
 
 
-def tradeoff_of(posed: PosedProgram, delay: str) -> Tradeoff:
+def tradeoff_of(posed: BlockProgram, delay: str) -> Tradeoff:
     """A posed program and one of its quantities as the delay."""
     context, column = posed.quantities[delay]
     return Tradeoff(program=posed.program, context_delay=context, column_delay=column)

@@ -493,7 +493,7 @@ def lacking(limits: Collection[str], device: Any) -> Iterator[Problem]:  # noqa:
             )
 
 
-def refused(
+def uncountable(
     limits: Collection[str], known: Collection[str], runtime: str, reasons: Mapping[str, str]
 ) -> Iterator[Problem]:
     """Limits that a runtime cannot count, by the names of their options.

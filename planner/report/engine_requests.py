@@ -9,7 +9,7 @@ from planner.report.launch.words import saved_as
 from planner.report.region import planned_words
 from planner.report.words import amount, percent, target_texts
 from planner.results.plans import AnyRequest
-from planner.specs.ask.engine import OVERLAPS, AskedDrafting, AskedModel, EngineRequest
+from planner.specs.ask.engine import OVERLAPS, DraftOptions, EngineRequest, ModelOption
 from planner.specs.files.acceptance import acceptance_text, source_of
 from planner.specs.files.engines import memory_options
 from planner.specs.options.counts import span_text
@@ -47,7 +47,7 @@ def engine_rows(request: EngineRequest, others: Sequence[AnyRequest] = ()) -> li
     ]
 
 
-def _drafts_text(drafting: AskedDrafting | None) -> str:
+def _drafts_text(drafting: DraftOptions | None) -> str:
     if drafting is None:
         return ""
     source = source_of(drafting.kind, drafting.acceptance)
@@ -79,7 +79,7 @@ def _memory_text(engine: EngineSpec) -> str:
     return f"{percent(engine.memory_fraction)} of each device, {own} of it the engine's own"
 
 
-def _variant_text(model: AskedModel) -> str:
+def _variant_text(model: ModelOption) -> str:
     loss = model.quality_loss_fraction
     return f"{model.title}, which loses {percent(loss) if loss < 1 else 'nobody knows what'}"
 

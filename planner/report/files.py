@@ -17,7 +17,7 @@ from pathlib import Path
 
 from planner.errors import OutOfTimeError, Problem
 from planner.report.paint import drop_unwritten, write, write_data
-from planner.running.endings import CTRL_C, ENDINGS, deafen, held
+from planner.running.endings import CTRL_C, ENDINGS, deafen, signals_held
 
 STDOUT = "-"
 _NEW_MODE = 0o666  # less what the user's umask takes
@@ -88,7 +88,7 @@ def replace_file(name: str, text: str) -> None:
     """
     target = Path(os.path.realpath(name))
     beside = target.with_name(f".plan-{os.getpid()}-{os.urandom(4).hex()}.tmp")
-    with held(ENDINGS):
+    with signals_held(ENDINGS):
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
             with os.fdopen(os.open(beside, flags, _NEW_MODE), "wb") as stream:
@@ -156,7 +156,7 @@ def deliver(answer: Answer) -> int:
     Returns:
         The exit code: that of the answer, unless the system did not let all of it out.
     """
-    with held(CTRL_C) as came:
+    with signals_held(CTRL_C) as came:
         messages, failures = _saved(answer.files)
         try:
             if answer.text:

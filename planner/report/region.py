@@ -27,7 +27,7 @@ from planner.specs.region import (
 
 if TYPE_CHECKING:
     from planner.results.fleets import FleetPlan, OtherFleet
-    from planner.results.placements import OtherPlacement, Placement, Recipe
+    from planner.results.placements import OtherPlacement, Placement, RunConfig
     from planner.specs.records.devices import AnyModel
 
 _WORDS = {
@@ -69,7 +69,7 @@ def outside_words(
         value = _value(outside)
         if name == "pp" and roles:
             value = f"{value} in {roles.value}"
-        words.append(f"{value}: {_judged(outside, engine, device, kind)}")
+        words.append(f"{value}: {_measured_text(outside, engine, device, kind)}")
     return words
 
 
@@ -105,7 +105,7 @@ def replicas_region_rows(answer: Placement | FleetPlan) -> list[tuple[str, str]]
     kinds = {one.name: model_kind(one) for one in answer.request.every_model}
     devices = {one.kind: one.device for one in answer.kinds}
 
-    def words(recipes: Iterable[Recipe]) -> str:
+    def words(recipes: Iterable[RunConfig]) -> str:
         each = (
             outside_words(it.deployment.outside, it.engine, devices[it.kind], kinds[it.model])
             for it in recipes
@@ -161,7 +161,7 @@ def _lengths(n_input: float, n_output: float) -> str:
     return f"{amount(round(n_input))} tokens in, {amount(round(n_output))} out"
 
 
-def _judged(outside: Outside, engine: str, device: str, kind: ModelKind) -> str:
+def _measured_text(outside: Outside, engine: str, device: str, kind: ModelKind) -> str:
     """Where something like it was judged."""
     if outside.property in ("device", "engine"):
         return f"not judged by {LEAST_ROWS} measurements of {LEAST_RUNS} runs"

@@ -24,7 +24,7 @@ from planner.specs.records.roles import SCHEDULES_APART, TOGETHER
 from planner.specs.records.runtimes import (
     ERDIL2025,
     ROOFLINE,
-    Judged,
+    MeasuredErrors,
     ModelKind,
     ScheduleName,
     judged_on,
@@ -60,14 +60,14 @@ class Times:
     kind: ModelKind
     whose: str
     schedule: ScheduleName
-    judged: tuple[Judged, ...]
+    judged: tuple[MeasuredErrors, ...]
     why: str = ""
     outside: tuple[str, ...] = ()
 
 
 def times_of(answer: object) -> tuple[Times, ...]:
     """Of every runtime, device and kind of model that an answer has times of, each once."""
-    return tuple(dict.fromkeys(_found(answer)))
+    return tuple(dict.fromkeys(_times_in(answer)))
 
 
 def times_notes(answer: object) -> list[Note]:
@@ -166,7 +166,7 @@ def _is(answer: object, *names: str) -> bool:
     return any(one.__name__ in names for one in type(answer).__mro__)
 
 
-def _found(answer: Any) -> Iterator[Times]:  # noqa: ANN401 any kind of answer
+def _times_in(answer: Any) -> Iterator[Times]:  # noqa: ANN401 any kind of answer
     if _is(answer, "Prediction"):
         yield _of_engine(
             answer.engine, answer.device, answer.model_kind, answer.measured_by, answer.outside
@@ -183,7 +183,7 @@ def _found(answer: Any) -> Iterator[Times]:  # noqa: ANN401 any kind of answer
         yield from _of_frontier(answer)
     else:
         for one in _inner(answer):
-            yield from _found(one)
+            yield from _times_in(one)
 
 
 def _curves(answer: object) -> Iterable[Curve]:

@@ -10,7 +10,7 @@ from planner.specs.validation.hints import computed, from_fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class Split:
     """A layout: stages P, devices of one T, ways of the experts e, ranks of attention t."""
 
     n_stages: int
@@ -75,7 +75,7 @@ class EconomicsDraft:
 
     model: str
     weights_format: str
-    layout: Way
+    layout: Split
     step: PassCount
     n_drafted: int
     n_yielded: float
@@ -91,10 +91,10 @@ class EconomicsChoice:
     """
 
     weights_format: str
-    layout: Way
+    layout: Split
     batch: int
     n_drafted: int = 0
-    draft_layout: Way | None = None
+    draft_layout: Split | None = None
     n_replicas: int = 1
 
 
@@ -121,7 +121,7 @@ class EconomicsDeployment:
     """
 
     weights_format: str
-    layout: Way
+    layout: Split
     batch: int
     step: PassCount
     tpot_s: float

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from planner.quantities.units import show
 from planner.results.arrivals import Percentile, Simulated
-from planner.results.placements import KindUse, Recipe, Replica
+from planner.results.placements import KindUse, Replica, RunConfig
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.files.tables import Provenance
 from planner.specs.records.certificates import Certificate
@@ -219,7 +219,7 @@ class OtherFleet:
 
     objective: float
     loss_fraction: float
-    recipes: tuple[Recipe, ...]
+    recipes: tuple[RunConfig, ...]
     replicas: tuple[Replica, ...]
     pools: tuple[FleetPool, ...]
     handovers: tuple[FleetHandover, ...]
@@ -255,7 +255,7 @@ class FleetPlan:
 
     request: FleetRequest
     title: str
-    recipes: tuple[Recipe, ...]
+    recipes: tuple[RunConfig, ...]
     replicas: tuple[Replica, ...]
     pools: tuple[FleetPool, ...]
     handovers: tuple[FleetHandover, ...]

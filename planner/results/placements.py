@@ -67,7 +67,7 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class RunConfig:
     """How replicas of one way run: their layout, and what it does.
 
     Args:
@@ -163,7 +163,7 @@ class Handover:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
+class ServedModel:
     """What one model gets.
 
     Args:
@@ -206,7 +206,7 @@ class Placed(Protocol):
     @property
     def title(self) -> str: ...
     @property
-    def recipes(self) -> tuple[Recipe, ...]: ...
+    def recipes(self) -> tuple[RunConfig, ...]: ...
     @property
     def replicas(self) -> tuple[Replica, ...]: ...
     @property
@@ -225,9 +225,9 @@ class OtherPlacement:
 
     objective: float
     loss_fraction: float
-    recipes: tuple[Recipe, ...]
+    recipes: tuple[RunConfig, ...]
     replicas: tuple[Replica, ...]
-    served: tuple[Served, ...]
+    served: tuple[ServedModel, ...]
     handovers: tuple[Handover, ...]
 
 
@@ -254,9 +254,9 @@ class Placement:
     request: PlacementRequest
     pool: str
     title: str
-    recipes: tuple[Recipe, ...]
+    recipes: tuple[RunConfig, ...]
     replicas: tuple[Replica, ...]
-    served: tuple[Served, ...]
+    served: tuple[ServedModel, ...]
     kinds: tuple[KindUse, ...]
     certificate: Certificate
     provenance: tuple[Provenance, ...] = ()

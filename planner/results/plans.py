@@ -90,7 +90,7 @@ class LimitUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Considered:
+class VariantReport:
     """A variant that could have been served in the model's place.
 
     Args:
@@ -183,7 +183,7 @@ class Plan(Generic[_R, _D]):
     limits: tuple[LimitUse, ...]
     certificate: Certificate
     provenance: tuple[Provenance, ...]
-    variants: tuple[Considered, ...] = ()
+    variants: tuple[VariantReport, ...] = ()
     error_fraction: float = 0.0
     n_ties: int = 0
     given_up_fraction: float = 0.0

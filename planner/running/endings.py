@@ -108,7 +108,7 @@ def check_room(n_bytes: int) -> None:
 
 
 @contextmanager
-def held(signals: tuple[int, ...]) -> Iterator[list[int]]:
+def signals_held(signals: tuple[int, ...]) -> Iterator[list[int]]:
     """Hold signals back until the block is done; then they go to whom they would have gone.
 
     A second Ctrl-C is not held: somebody insists. Outside the main thread, which alone hears

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from planner.programs.layout import Assignment
-from planner.programs.posed import Aim, PosedProgram, Several, Source
+from planner.programs.posed import BlockProgram, Objective, ProgramBlocks, ProgramUnion
 from planner.quantities.table import MEMORY
-from planner.results.plans import AnyDeployment, AnyRequest, Considered
+from planner.results.plans import AnyDeployment, AnyRequest, VariantReport
 from planner.specs.ask.engine import EngineRequest
 from planner.specs.ask.targets import Targets
 from planner.verifier.plans import checked
@@ -37,7 +37,7 @@ class Candidates(ABC):
         @property
         def runtime(self) -> str: ...
         @property
-        def variant(self) -> Considered | None: ...
+        def variant(self) -> VariantReport | None: ...
         @property
         def n_candidates(self) -> int: ...
 
@@ -52,7 +52,7 @@ class Candidates(ABC):
         return {}
 
     @abstractmethod
-    def source(self, aim: Aim, number: int = 0) -> Source:
+    def source(self, aim: Objective, number: int = 0) -> ProgramBlocks:
         """Their program.
 
         Args:
@@ -60,7 +60,7 @@ class Candidates(ABC):
             number: of these candidates among those that are chosen among.
         """
 
-    def heavier(self, aim: Aim, relief: float) -> Iterator[Source]:
+    def heavier(self, aim: Objective, relief: float) -> Iterator[ProgramBlocks]:
         """What further memory lets in besides, in contexts that `source` has not.
 
         Nothing where what more memory lets in is known of every context.
@@ -73,7 +73,7 @@ class Candidates(ABC):
         return self._asking(options=proved)
 
     @abstractmethod
-    def deployment(self, posed: PosedProgram, assignment: Assignment) -> AnyDeployment:
+    def deployment(self, posed: BlockProgram, assignment: Assignment) -> AnyDeployment:
         """What an assignment stands for, evaluated afresh.
 
         Raises:
@@ -116,7 +116,7 @@ class Candidates(ABC):
         """
         yield from ()
 
-    def around(self, posed: PosedProgram, assignment: Assignment) -> Self:
+    def around(self, posed: BlockProgram, assignment: Assignment) -> Self:
         """Of what a rule forbids all batches and chunks, as an assignment cuts the model."""
         return self
 
@@ -130,45 +130,47 @@ class Candidates(ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Among:
+class CandidatePool:
     """Candidates of several runtimes and models, chosen among in one program."""
 
     parts: tuple[Candidates, ...]
 
-    def source(self, aim: Aim) -> Several:
-        return Several([one.source(aim, number) for number, one in enumerate(self.parts)])
+    def source(self, aim: Objective) -> ProgramUnion:
+        return ProgramUnion([one.source(aim, number) for number, one in enumerate(self.parts)])
 
-    def of(self, posed: PosedProgram, assignment: Assignment) -> Candidates:
+    def of(self, posed: BlockProgram, assignment: Assignment) -> Candidates:
         """Those that an assignment is of."""
         return self.parts[int(posed.model[assignment.context])]
 
-    def deployment(self, posed: PosedProgram, assignment: Assignment) -> AnyDeployment:
+    def deployment(self, posed: BlockProgram, assignment: Assignment) -> AnyDeployment:
         return self.of(posed, assignment).deployment(posed, assignment)
 
     def runtimes(self) -> tuple[str, ...]:
         """Those of the candidates, each once."""
         return tuple(dict.fromkeys(one.runtime for one in self.parts))
 
-    def under(self, runtime: str) -> Among:
+    def under(self, runtime: str) -> CandidatePool:
         """The candidates of one runtime; the model that is asked for stays the first."""
-        return Among(parts=tuple(one for one in self.parts if one.runtime == runtime))
+        return CandidatePool(parts=tuple(one for one in self.parts if one.runtime == runtime))
 
     def other_requests(self, first: AnyRequest) -> tuple[AnyRequest, ...]:
         """What runtimes are asked, in the order in which they were named, but for one of these."""
         requests = [self.under(name).request for name in self.runtimes()]
         return tuple(one for one in requests if one is not first)
 
-    def with_targets(self, targets: Targets) -> Among:
-        return Among(parts=tuple(one.with_targets(targets) for one in self.parts))
+    def with_targets(self, targets: Targets) -> CandidatePool:
+        return CandidatePool(parts=tuple(one.with_targets(targets) for one in self.parts))
 
-    def freed(self) -> Among:
+    def freed(self) -> CandidatePool:
         """Those without policies: nothing but limits leaves any out."""
-        return Among(parts=tuple(free[2] if (free := one.freed()) else one for one in self.parts))
+        return CandidatePool(
+            parts=tuple(free[2] if (free := one.freed()) else one for one in self.parts)
+        )
 
-    def explained(self) -> Among:
+    def explained(self) -> CandidatePool:
         """Those of the model that is asked for; its variants are left out."""
         candidates = [one for one in self.parts if one.variant is None]
-        return Among(parts=tuple(one.explained() for one in candidates))
+        return CandidatePool(parts=tuple(one.explained() for one in candidates))
 
     @property
     def requests(self) -> tuple[AnyRequest, ...]:
@@ -181,17 +183,17 @@ class Among:
         return self.parts[0].request
 
 
-def has_region(among: Among) -> bool:
+def has_region(among: CandidatePool) -> bool:
     """Whether what was measured, and nothing that is asked for, says what is believed."""
     requests = (one.request for one in among.parts)
     return all(isinstance(it, EngineRequest) and it.confidence is None for it in requests)
 
 
-def limits_of(among: Among) -> dict[str, float]:
+def limits_of(among: CandidatePool) -> dict[str, float]:
     """Limits of a request by name, SI; the memory of a device is always one, of the first."""
     return {**among.request.targets.limits(), MEMORY: float("inf")}
 
 
-def variants_of(parts: Sequence[Candidates]) -> tuple[Considered, ...]:
+def variants_of(parts: Sequence[Candidates]) -> tuple[VariantReport, ...]:
     """The variants that are chosen among, each once."""
     return tuple(dict.fromkeys(one.variant for one in parts if one.variant is not None))

@@ -17,7 +17,7 @@ from planner.layouts.geometry import LayoutTable
 from planner.programs.amounts import PREFILLED
 from planner.programs.deployment import DECODE, PREFILL, REPLICAS
 from planner.programs.layout import Assignment
-from planner.programs.posed import PosedProgram
+from planner.programs.posed import BlockProgram
 from planner.quantities.table import GIB, QUANTITIES
 from planner.results.deployments import Deployment, DraftChoice, LayoutChoice, Mesh, PhaseChoice
 from planner.results.phase_deployments import PhaseDeployment
@@ -26,8 +26,8 @@ from planner.specs.files.ledger import recording
 from planner.specs.files.reading import load_cluster
 from planner.specs.records.devices import ClusterSpec, NodesFabric
 from planner.topology.meshes import MeshTable
-from planner.verifier.findings import Refused
-from planner.verifier.layouts.deployments import Ground, layout_deployment
+from planner.verifier.findings import Invalid
+from planner.verifier.layouts.deployments import Context, layout_deployment
 from planner.verifier.layouts.meshes import Handing, Opening
 from planner.verifier.layouts.phase_deployments import phase_deployment
 from planner.verifier.quantities import HBM, MEASURES
@@ -38,10 +38,10 @@ APART = ("throughput", "decode_cost", HBM)
 
 def describe(
     table: CandidateTable,
-    posed: PosedProgram,
+    posed: BlockProgram,
     request: Request,
     assignment: Assignment,
-    ground: Ground | None = None,
+    ground: Context | None = None,
 ) -> Deployment:
     """The deployment that an assignment stands for, by the account.
 
@@ -64,7 +64,7 @@ def describe(
     targets = replace(request.targets, demand_tokens_per_s=demand)
     try:
         deployment, _ = layout_deployment(replace(request, targets=targets), choice, ground=ground)
-    except Refused as refused:
+    except Invalid as refused:
         raise SolverError(f"the account refuses the choice: {refused.at(())}") from None
     figures = {}
     for name, measure in MEASURES.items():
@@ -85,7 +85,7 @@ def describe(
 
 
 def describe_phase(
-    table: CandidateTable, request: Request, role: str, arm: int, batch: int, ground: Ground
+    table: CandidateTable, request: Request, role: str, arm: int, batch: int, ground: Context
 ) -> PhaseDeployment:
     """The replica that a candidate of one phase stands for, by the account.
 
@@ -99,20 +99,20 @@ def describe_phase(
     phases = {role: _phase(table.machine.meshes, layout, 0, batch)}
     try:
         return phase_deployment(request, _choice(table, arm, phases), ground)[0]
-    except Refused as refused:
+    except Invalid as refused:
         raise SolverError(f"the account refuses the choice: {refused.at(())}") from None
 
 
-def ground_of(machine: Machine, row: int, n_alike: int) -> Ground:
+def ground_of(machine: Machine, row: int, n_alike: int) -> Context:
     """What a replica that is placed counts on, of its mesh: links along axes, or between stages."""
     meshes = machine.meshes
     x, y, z = (bool(one) for one in meshes.axis_wraps[row])
     widths = meshes.axis_bytes_per_s[row].tolist()
     if not meshes.axis_is_switch[row].any():
         opening = Opening(closes=(x, y, z), link_bytes_per_s=(widths[0], widths[1], widths[2]))
-        return Ground(opening=opening, n_alike=n_alike)
+        return Context(opening=opening, n_alike=n_alike)
     rate, hop_s = float(meshes.stage_bytes_per_s[row]), float(meshes.stage_hop_s[row])
-    return Ground(handing=Handing(bytes_per_s=rate, hop_s=hop_s), n_alike=n_alike)
+    return Context(handing=Handing(bytes_per_s=rate, hop_s=hop_s), n_alike=n_alike)
 
 
 def _choice(table: CandidateTable, arm: int, phases: dict[str, PhaseChoice]) -> LayoutChoice:
@@ -140,7 +140,7 @@ def _phase(meshes: MeshTable, layout: LayoutTable, row: int, batch: int) -> Phas
 
 
 def _draft(
-    table: CandidateTable, posed: PosedProgram, request: Request, column: int
+    table: CandidateTable, posed: BlockProgram, request: Request, column: int
 ) -> DraftChoice | None:
     """The draft of a decode column; None where it decodes without one."""
     variant, drafts = table.variants[int(posed.variant[column])], table.drafts

@@ -20,7 +20,7 @@ from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.refusals import chunk_problems
 from planner.estimates.serving.rules import Run, faults
 from planner.programs.engine import KNOWN
-from planner.quantities.table import lacking, objective_of, refused
+from planner.quantities.table import lacking, objective_of, uncountable
 from planner.runtimes.predicting import Machines, records_of
 from planner.specs.ask.checking import architecture_problems, cluster_problems, demand_problems
 from planner.specs.ask.defaults import (
@@ -34,11 +34,11 @@ from planner.specs.ask.engine import (
     CHUNKS,
     OVERLAPS,
     PREFERENCES,
-    AskedDrafting,
-    AskedModel,
-    AskedPool,
+    DraftOptions,
     EngineRequest,
+    ModelOption,
     Overlap,
+    PoolOptions,
     Preference,
 )
 from planner.specs.ask.quality import (
@@ -57,9 +57,9 @@ from planner.specs.records.devices import ClusterSpec, Workload
 from planner.specs.records.kernels import EngineSpec, KernelTable
 from planner.specs.records.roles import TOGETHER
 from planner.specs.records.served_formats import KNOWN_FORMATS, KnownFormat, ServedFormats, as_run
-from planner.specs.validation.arguments import arguments_checked, heed
+from planner.specs.validation.arguments import arguments_checked, raise_if_any
 from planner.specs.validation.hints import from_fields
-from planner.specs.validation.problems import Collected
+from planner.specs.validation.problems import Problems
 from planner.specs.validation.values import one_of
 
 _OBJECTIVES = tuple(name for name in OBJECTIVES if objective_of(name).program in KNOWN)
@@ -80,7 +80,7 @@ def machines_of(cluster: ClusterSpec, engine: str, experts_backend: str = "") ->
         kernels = kernel_table(cluster.device.name, named.name, experts_backend)
         return Machines(kernels=kernels, engine=named, cluster=cluster)
 
-    wrong = Collected()
+    wrong = Problems()
     machines = wrong.collect(loaded)
     try:
         serving_network(cluster.fabric)
@@ -115,7 +115,7 @@ def engine_request(
     options: SolverOptions,
     variants: Sequence[Architecture] = (),
     overlaps: Sequence[Overlap] = OVERLAPS[:1],
-    drafting: AskedDrafting | None = None,
+    drafting: DraftOptions | None = None,
 ) -> EngineRequest:
     """A request with its defaults filled in; variants that lose too much are left out.
 
@@ -166,15 +166,15 @@ def engine_request(
     ]
     problems += _drafting_problems(model, request)
     problems += _record_problems(model, variants, cluster)
-    heed(problems)
-    heed(_degree_problems(served, request))
+    raise_if_any(problems)
+    raise_if_any(_degree_problems(served, request))
     return request
 
 
-def asked_pool(cluster: ClusterSpec, machines: Machines) -> AskedPool:
+def asked_pool(cluster: ClusterSpec, machines: Machines) -> PoolOptions:
     """What a request says of a pool."""
     return from_fields(
-        AskedPool,
+        PoolOptions,
         cluster,
         device=cluster.device.name,
         n_devices_per_node=machines.network.n_per_node,
@@ -194,9 +194,9 @@ def _record_problems(
 
 def _asked_model(
     model: Architecture, named: Sequence[str] | None, targets: Targets, kernels: KernelTable
-) -> AskedModel:
+) -> ModelOption:
     usual = _measured(usual_formats(model, targets), kernels)
-    return AskedModel(
+    return ModelOption(
         name=model.name,
         title=model.title,
         kind=kind_of(model),
@@ -269,7 +269,7 @@ def _problems(request: EngineRequest) -> Iterator[Problem]:
         yield Problem(where="--output", value=value, fact=fact, remedy=remedy)
     yield from misplaced(request.targets.said(), (request.engine,))
     limits = request.targets.limits()
-    yield from refused(limits, KNOWN, request.engine, {})
+    yield from uncountable(limits, KNOWN, request.engine, {})
 
 
 def _chunk_problems(

@@ -13,9 +13,9 @@ from planner.equations.arrays import BoolArray, IntArray
 from planner.estimates.serving.choices import EngineChoices
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.timer import Timer
-from planner.programs.bounding import Belief, Beliefs, Bounding, Wanted
+from planner.programs.bounding import Belief, Beliefs, Bounding, RequiredChoices
 from planner.programs.engine import OF_A_CUT, cuts_of, numbers_of, pose_engine
-from planner.programs.posed import NO_RELIEFS, NOTHING, Aim, PosedProgram
+from planner.programs.posed import NO_RELIEFS, NOTHING, BlockProgram, Objective
 from planner.programs.reduction import MOST_WHOLE, loosened
 from planner.quantities.table import MEMORY, QUANTITIES
 from planner.running.deadlines import is_over, out_of_time
@@ -30,14 +30,14 @@ CUTS_AT_ONCE = 256
 """Of which all deployments are in memory at once."""
 
 
-def limits_on(objective: str, aim: Aim) -> tuple[float, tuple[tuple[str, float], ...]]:
+def limits_on(objective: str, aim: Objective) -> tuple[float, tuple[tuple[str, float], ...]]:
     """Beyond what an aim wants nothing of a quantity, and its further limits on others."""
     most = min((most for name, most in aim.at_most if name == objective), default=math.inf)
     return most, tuple(one for one in aim.at_most if one[0] != objective)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Known:
+class TimedChoices:
     """What was timed for a question, and for which others it is enough.
 
     Args:
@@ -47,20 +47,20 @@ class Known:
         n_best: of each belief, contexts that are there with their best.
     """
 
-    wanted: Wanted
-    aim: Aim | None
+    wanted: RequiredChoices
+    aim: Objective | None
     memory_scale: float
     reliefs: Mapping[str, float]
     n_best: Mapping[str, int]
 
-    def serves(self, aim: Aim, n_best: int | None, reliefs: Mapping[str, float]) -> bool:
+    def serves(self, aim: Objective, n_best: int | None, reliefs: Mapping[str, float]) -> bool:
         """Whether all that an aim may want is there."""
         if self.memory_scale < aim.memory * reliefs.get(MEMORY, 1.0):
             return False
         return self.aim is None or self._covers(self.aim, aim, n_best, reliefs)
 
     def _covers(
-        self, known: Aim, aim: Aim, n_best: int | None, reliefs: Mapping[str, float]
+        self, known: Objective, aim: Objective, n_best: int | None, reliefs: Mapping[str, float]
     ) -> bool:
         most, others = limits_on(known.objective, aim)
         if (known.without, limits_on(known.objective, known)[1]) != (aim.without, others):
@@ -74,7 +74,7 @@ class Known:
 
 
 @dataclass(frozen=True, eq=False)
-class Offered:
+class ChoiceCache:
     """All that an engine offers, and what of it was timed for questions so far.
 
     Args:
@@ -85,7 +85,7 @@ class Offered:
     timer: Timer
     cuts: DeploymentTable
     spare: Callable[[str, EngineChoices], float]
-    known: list[Known] = field(default_factory=list)
+    known: list[TimedChoices] = field(default_factory=list)
 
     @cached_property
     def n_candidates(self) -> int:
@@ -124,21 +124,21 @@ class Forbidden:
     offered: EngineRequest
 
 
-class EngineSource:
+class EngineBlocks:
     """The program of an aim.
 
     Args:
         number: of these candidates among those that are chosen among.
     """
 
-    def __init__(self, offered: Offered, aim: Aim, number: int) -> None:
+    def __init__(self, offered: ChoiceCache, aim: Objective, number: int) -> None:
         self._offered, self._aim, self._number = offered, aim, number
         self.is_cut = False
 
     def blocks(
         self, n_best: int | None = None, reliefs: Mapping[str, float] = NO_RELIEFS
-    ) -> Iterator[PosedProgram]:
-        """See `Source`: in one block, or if all is wanted of many, some cuts at a time.
+    ) -> Iterator[BlockProgram]:
+        """See `ProgramBlocks`: in one block, or if all is wanted of many, some cuts at a time.
 
         Raises:
             OutOfTimeError: time ended before any choice was found that fits.
@@ -147,7 +147,7 @@ class EngineSource:
         if is_everything and not self._offered.is_small:
             yield from self._in_parts(self._scale(reliefs))
             return
-        aim, known = self._aim, self._known(n_best, reliefs)
+        aim, known = self._aim, self._timed(n_best, reliefs)
         choices, left_out = known.wanted.choices, known.wanted.left_out
         self.is_cut = choices.is_cut
         if choices.is_cut and not len(choices):
@@ -156,7 +156,7 @@ class EngineSource:
             left_out = replace(left_out, bound=math.inf)
         yield replace(self._stated(choices), left_out=left_out)
 
-    def _in_parts(self, memory_scale: float) -> Iterator[PosedProgram]:
+    def _in_parts(self, memory_scale: float) -> Iterator[BlockProgram]:
         """All choices, some cuts at a time, while there is time."""
         cuts = self._offered.cuts
         for first in range(0, len(cuts), CUTS_AT_ONCE):
@@ -178,22 +178,22 @@ class EngineSource:
         relief = QUANTITIES[MEMORY].relief  # which is asked of every plan
         return self._aim.memory * max(reliefs.get(MEMORY, relief), relief)
 
-    def _stated(self, choices: EngineChoices) -> PosedProgram:
+    def _stated(self, choices: EngineChoices) -> BlockProgram:
         aim = self._aim
 
-        def roomier(times: float) -> PosedProgram:
-            return self._posed(choices, aim.memory * times, aim.belief)
+        def roomier(times: float) -> BlockProgram:
+            return self._program(choices, aim.memory * times, aim.belief)
 
         return replace(roomier(1.0), roomier=roomier)
 
-    def of(self, model: int, numbers: IntArray) -> PosedProgram:
-        """See `Source`."""
+    def of(self, model: int, numbers: IntArray) -> BlockProgram:
+        """See `ProgramBlocks`."""
         cuts = cuts_of(np.unique(numbers & OF_A_CUT), self._offered.timer.request.formats)
         choices = self._offered.all_of(cuts, self._aim.memory, to_end=True)
         choices = choices.take(np.isin(numbers_of(choices.table), numbers))
-        return self._posed(choices, self._aim.memory, self._aim.belief)
+        return self._program(choices, self._aim.memory, self._aim.belief)
 
-    def _posed(self, choices: EngineChoices, memory_scale: float, belief: str) -> PosedProgram:
+    def _program(self, choices: EngineChoices, memory_scale: float, belief: str) -> BlockProgram:
         choices = choices.believing(belief).within(memory_scale)
         return pose_engine(
             choices,
@@ -204,21 +204,23 @@ class EngineSource:
             variant=BELIEFS.index(belief),
         )
 
-    def _known(self, n_best: int | None, reliefs: Mapping[str, float]) -> Known:
+    def _timed(self, n_best: int | None, reliefs: Mapping[str, float]) -> TimedChoices:
         aim, offered = self._aim, self._offered
         for one in offered.known:
             if one.serves(aim, n_best, reliefs):
                 return one
         scale = self._scale(reliefs)
         if offered.is_small:
-            wanted = Wanted(offered.all_of(offered.cuts, scale), NOTHING, ())
-            known = Known(wanted=wanted, aim=None, memory_scale=scale, reliefs={}, n_best={})
+            wanted = RequiredChoices(offered.all_of(offered.cuts, scale), NOTHING, ())
+            known = TimedChoices(wanted=wanted, aim=None, memory_scale=scale, reliefs={}, n_best={})
         else:
             known = self._bounded(n_best, reliefs, scale)
         offered.known.append(known)
         return known
 
-    def _bounded(self, n_best: int | None, reliefs: Mapping[str, float], scale: float) -> Known:
+    def _bounded(
+        self, n_best: int | None, reliefs: Mapping[str, float], scale: float
+    ) -> TimedChoices:
         """With what the answers to other beliefs need, where a plan is asked for."""
         aim, offered = self._aim, self._offered
         is_plan = (n_best or 1) > 1 and offered.timer.request.confidence is None
@@ -239,7 +241,7 @@ class EngineSource:
         )
         near = Beliefs(beliefs)
         search = Bounding(offered.timer, near, scale)
-        return Known(
+        return TimedChoices(
             wanted=near.wanted(search.kept(offered.timer.blocks(offered.cuts))),
             aim=aim,
             memory_scale=scale,
@@ -262,9 +264,9 @@ class EngineSource:
         belief: str,
         choices: EngineChoices,
         is_loose: bool,
-    ) -> PosedProgram:
+    ) -> BlockProgram:
         """Of some choices the program of a belief, with all limits loosened at once or as it is."""
-        posed = self._posed(choices, scale if is_loose else self._aim.memory, belief)
+        posed = self._program(choices, scale if is_loose else self._aim.memory, belief)
         for name, relief in reliefs.items() if is_loose else ():
             posed = loosened(posed, name, relief)
         return posed

@@ -17,14 +17,14 @@ from planner.estimates.serving.rules import is_valid
 from planner.estimates.serving.timer import Timer
 from planner.programs.engine import OF_A_CUT, cuts_of, row_of
 from planner.programs.layout import Assignment
-from planner.programs.posed import Aim, PosedProgram
+from planner.programs.posed import BlockProgram, Objective
 from planner.report.launch.telling import with_commands
 from planner.results.engines import EngineDeployment
-from planner.results.plans import AnyDeployment, Considered
+from planner.results.plans import AnyDeployment, VariantReport
 from planner.runtimes.candidates import Candidates
 from planner.runtimes.describe import agree, larger_pools
 from planner.runtimes.engine_requests import asked_pool, command_of, engine_request, machines_of
-from planner.runtimes.engine_source import EngineSource, Forbidden, Offered
+from planner.runtimes.engine_source import ChoiceCache, EngineBlocks, Forbidden
 from planner.runtimes.predicting import Machines, Speculating, account, given_deployment
 from planner.specs.ask.engine import EngineRequest
 from planner.specs.records.architecture import Architecture
@@ -90,7 +90,7 @@ class EngineCandidates(Candidates):
         return self.request.engine
 
     @cached_property
-    def offered(self) -> Offered:
+    def offered(self) -> ChoiceCache:
         """Cuts over few devices first: by the device, the best is often among them.
 
         Copies of a cut without experts take as long: they follow each other.
@@ -98,12 +98,12 @@ class EngineCandidates(Candidates):
         model, clock, only = self.model, self.machines.clock, self.forbidden
         if only is not None:
             timer = Timer(model=model, clock=clock, request=only.offered, forbidden=only.rule)
-            return Offered(timer, only.cuts, self._spare)
+            return ChoiceCache(timer, only.cuts, self._spare)
         timer = Timer(model=model, clock=clock, request=self.request)
         cuts = timer.equal_cuts.take(is_valid(model, timer.equal_cuts, ground_of(self.request)))
         copies = (cuts.n_data, cuts.n_stages, cuts.n_tensor, cuts.n_data > 1)
         order = np.lexsort((cuts.n_devices,) if has_experts(self.model) else copies)
-        return Offered(timer, cuts.take(order), self._spare)
+        return ChoiceCache(timer, cuts.take(order), self._spare)
 
     @property
     def choices(self) -> EngineChoices:
@@ -126,14 +126,14 @@ class EngineCandidates(Candidates):
         return math.sqrt(max(0.0, float(error[0]) ** 2 - common)) * (1.0 + 1e-9)
 
     @property
-    def variant(self) -> Considered | None:
+    def variant(self) -> VariantReport | None:
         model = next((one for one in self.request.variants if one.name == self.model.name), None)
-        return None if model is None else from_fields(Considered, model)
+        return None if model is None else from_fields(VariantReport, model)
 
-    def source(self, aim: Aim, number: int = 0) -> EngineSource:
-        return EngineSource(self.offered, aim, number)
+    def source(self, aim: Objective, number: int = 0) -> EngineBlocks:
+        return EngineBlocks(self.offered, aim, number)
 
-    def deployment(self, posed: PosedProgram, assignment: Assignment) -> EngineDeployment:
+    def deployment(self, posed: BlockProgram, assignment: Assignment) -> EngineDeployment:
         column, timer = assignment.columns[0], self.offered.timer
         number, arm = int(posed.number[assignment.context]), int(posed.arm[column])
         row, n_drafted = row_of(number, arm, self.request.formats)
@@ -191,7 +191,7 @@ class EngineCandidates(Candidates):
             machines = replace(self.machines, engine=rest)
             yield rule.name, replace(self, request=request, machines=machines, forbidden=only)
 
-    def around(self, posed: PosedProgram, assignment: Assignment) -> EngineCandidates:
+    def around(self, posed: BlockProgram, assignment: Assignment) -> EngineCandidates:
         assert self.forbidden is not None
         number = posed.number[[assignment.context]] & OF_A_CUT
         cuts = cuts_of(number, self.request.formats)

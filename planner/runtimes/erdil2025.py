@@ -11,12 +11,12 @@ import numpy as np
 
 from planner.errors import SolverError
 from planner.estimates.economics.choices import Choices, Tables, choices, joined_choices, tables_of
-from planner.estimates.economics.passes import Ways
+from planner.estimates.economics.passes import LayoutRows
 from planner.programs.economics import pose_economics
 from planner.programs.layout import Assignment, keeping
-from planner.programs.posed import Aim, InMemory, PosedProgram
+from planner.programs.posed import BlockProgram, InMemory, Objective
 from planner.quantities.table import GIB
-from planner.results.erdil2025 import EconomicsChoice, EconomicsDeployment, Way
+from planner.results.erdil2025 import EconomicsChoice, EconomicsDeployment, Split
 from planner.runtimes.candidates import Candidates
 from planner.runtimes.describe import agree
 from planner.runtimes.erdil_requests import economics_request
@@ -26,7 +26,7 @@ from planner.specs.ask.defaults import command_of, make_request
 from planner.specs.ask.request import Request
 from planner.specs.records.economics import MEMORY_RULES, EconomicsRequest
 from planner.specs.records.runtimes import ERDIL2025
-from planner.verifier.findings import Refused
+from planner.verifier.findings import Invalid
 from planner.verifier.runtimes.erdil2025 import economics_deployment
 
 MEMORY = "memory"
@@ -72,8 +72,8 @@ class ErdilCandidates(Candidates):
     def outside(self) -> Mapping[str, int]:
         return {"slower": self.choices.n_considered - len(self.choices.batch)}
 
-    def source(self, aim: Aim, number: int = 0) -> InMemory:
-        def posed(choices: Choices, memory_scale: float = aim.memory) -> PosedProgram:
+    def source(self, aim: Objective, number: int = 0) -> InMemory:
+        def posed(choices: Choices, memory_scale: float = aim.memory) -> BlockProgram:
             self._lists.append(choices)
             return pose_economics(
                 choices,
@@ -84,7 +84,7 @@ class ErdilCandidates(Candidates):
                 variant=len(self._lists) - 1,
             )
 
-        def roomier(times: float) -> PosedProgram:
+        def roomier(times: float) -> BlockProgram:
             """What fits as it is, and layouts of which some do not, on devices of more memory."""
             room = self.request.hbm_bytes
             more = choices(self.request, self.tables, memory_scale=times, tight_bytes=room)
@@ -109,7 +109,7 @@ class ErdilCandidates(Candidates):
             best = less
         return InMemory(best)
 
-    def _least_bytes(self, posed: PosedProgram) -> float | None:
+    def _least_bytes(self, posed: BlockProgram) -> float | None:
         """What the plan that needs least memory holds; None where nothing keeps the limits."""
         if len(posed.program.slots) > 1:
             least = optimum(InMemory(posed), self.request.options)
@@ -117,7 +117,7 @@ class ErdilCandidates(Candidates):
         kept = keeping(posed.program)
         return float(self._lists[-1].held_bytes[kept].min()) if kept.any() else None
 
-    def deployment(self, posed: PosedProgram, assignment: Assignment) -> EconomicsDeployment:
+    def deployment(self, posed: BlockProgram, assignment: Assignment) -> EconomicsDeployment:
         column = assignment.columns[0]
         choices = self._lists[int(posed.variant[column])]
         targets = self.request.targets
@@ -158,15 +158,15 @@ def describe_choice(
     n_drafted = int(choices.n_drafted[column])
     choice = EconomicsChoice(
         weights_format=request.served[int(choices.served[column])].weights_format,
-        layout=_way(choices.ways, column),
+        layout=_layout(choices.ways, column),
         batch=int(choices.batch[column]),
         n_drafted=n_drafted,
-        draft_layout=_way(choices.draft_ways, column) if n_drafted else None,
+        draft_layout=_layout(choices.draft_ways, column) if n_drafted else None,
         n_replicas=n_replicas,
     )
     try:
         deployment, _ = economics_deployment(request, choice)
-    except Refused as refused:
+    except Invalid as refused:
         raise SolverError(f"the account refuses the choice: {refused.at(())}") from None
     agree(
         {
@@ -177,8 +177,8 @@ def describe_choice(
     return deployment
 
 
-def _way(ways: Ways, column: int) -> Way:
-    return Way(
+def _layout(ways: LayoutRows, column: int) -> Split:
+    return Split(
         n_stages=int(ways.n_stages[column]),
         n_tensor=int(ways.n_tensor[column]),
         n_expert=int(ways.n_expert[column]),

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from planner.errors import Problem, RequestError
 from planner.estimates.economics.degrees import expert_degrees, stage_counts, tensor_degrees
 from planner.programs.economics import KNOWN
-from planner.quantities.table import objective_of, refused
+from planner.quantities.table import objective_of, uncountable
 from planner.specs.ask.quality import quality_words
 from planner.specs.ask.request import Request
 from planner.specs.ask.targets import DEGREE_OPTIONS, OBJECTIVES
@@ -33,7 +33,7 @@ from planner.specs.records.economics import (
     EconomicsModel,
     EconomicsRequest,
     LatentAttention,
-    Served,
+    QuantizedModel,
 )
 from planner.specs.records.runtimes import ERDIL2025
 from planner.specs.validation.hints import from_fields
@@ -66,7 +66,7 @@ def economics_request(request: Request, *, memory: str = MEMORY_RULES[0]) -> Eco
     return from_fields(
         EconomicsRequest,
         request,
-        served=tuple(_served(request, name, device) for name in request.weights_formats),
+        served=tuple(_quantized(request, name, device) for name in request.weights_formats),
         n_devices=request.cluster.n_devices,
         n_cached_tokens=float(request.workload.n_cached_tokens),
         drafting=drafting,
@@ -80,16 +80,16 @@ def economics_request(request: Request, *, memory: str = MEMORY_RULES[0]) -> Eco
     )
 
 
-def _served(request: Request, weights_format: str, device: EconomicsDevice) -> Served:
+def _quantized(request: Request, weights_format: str, device: EconomicsDevice) -> QuantizedModel:
     """The model in a format; its draft as published, in the same format if that is one of those."""
     target = _pass(request, request.model, weights_format, device)
     quality = quality_words(request.model, weights_format, request.model.kv_format)
     if request.speculation is None:
-        return Served(weights_format=weights_format, quality=quality, target=target)
+        return QuantizedModel(weights_format=weights_format, quality=quality, target=target)
     draft = request.speculation.draft
     names = draft.published_weights
     draft_format = weights_format if weights_format in names else names[0]
-    return Served(
+    return QuantizedModel(
         weights_format=weights_format,
         quality=quality,
         target=target,
@@ -139,7 +139,7 @@ def _problems(request: Request, memory: str) -> list[Problem]:
             Problem(where="--objective", value=request.objective, fact=fact, remedy=remedy)
         )
     targets = request.targets
-    problems += refused(targets.limits(), KNOWN, "the reference model", REFUSED)
+    problems += uncountable(targets.limits(), KNOWN, "the reference model", REFUSED)
     problems += misplaced(targets.said(), (ERDIL2025.name,))
     width = FORMAT_BYTES[request.model.activation_format]
     for name in request.kv_formats:

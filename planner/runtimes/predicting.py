@@ -21,7 +21,7 @@ from planner.estimates.serving.refusals import (
     size_problems,
 )
 from planner.estimates.serving.region import Settings, outside_error
-from planner.estimates.serving.rules import Ground, Run
+from planner.estimates.serving.rules import Context, Run
 from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.times import serving_errors
 from planner.estimates.serving.traffic import Drafts, Traffic
@@ -233,7 +233,7 @@ def impossible(
     """Why a deployment cannot be evaluated, each reason with its option; empty if it can."""
     formats = table.formats[int(table.format_index[0])]
     run = as_run(model, formats, machines.engine)
-    ground = Ground(
+    ground = Context(
         rules=machines.engine.rules,
         device=machines.device,
         n_per_node=machines.network.n_per_node,

@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.errors import RequestError
 from planner.estimates.serving.usual_engines import engines_of
-from planner.runtimes.candidates import Among, Candidates
+from planner.runtimes.candidates import CandidatePool, Candidates
 from planner.specs.ask.checking import model_problems
 from planner.specs.ask.defaults import DEFAULT_WORKLOAD
 from planner.specs.ask.engine import OVERLAPS, PREFERENCES
@@ -22,7 +22,7 @@ from planner.specs.records.correspondence import architecture_of
 from planner.specs.records.devices import ClusterSpec, ModelSpec
 from planner.specs.records.economics import MEMORY_RULES
 from planner.specs.records.runtimes import ERDIL2025, ROOFLINE
-from planner.specs.validation.arguments import heed
+from planner.specs.validation.arguments import raise_if_any
 
 USUAL: dict[str, Any] = {
     "workload": DEFAULT_WORKLOAD,
@@ -63,7 +63,7 @@ def candidates_of(
     *,
     variants: Sequence[ModelSpec | Architecture] = (),
     **keywords: Any,  # noqa: ANN401
-) -> Among:
+) -> CandidatePool:
     """The candidates of all runtimes that are named, for the model and for its variants.
 
     Where none is named, engines that cannot be asked so are left out, with a warning.
@@ -90,7 +90,9 @@ def candidates_of(
         for one in refusal.problems:
             fact = f"{one.fact}: {name} is left out"
             remark(replace(one, fact=fact, remedy=""), once=f"{name} {one.where} {one.fact}")
-    return Among(parts=tuple(sorted(parts, key=lambda candidates: candidates.variant is not None)))
+    return CandidatePool(
+        parts=tuple(sorted(parts, key=lambda candidates: candidates.variant is not None))
+    )
 
 
 def _meant(runtime: str) -> list[str]:
@@ -143,5 +145,5 @@ def layers_of(model: ModelSpec | Architecture) -> Architecture:
     """
     if not isinstance(model, ModelSpec):
         return model
-    heed(model_problems(model, "model"))
+    raise_if_any(model_problems(model, "model"))
     return architecture_of(model)

@@ -15,9 +15,9 @@ from planner.estimates.serving.usual_engines import engines_of
 from planner.estimates.steps import Machine
 from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment
-from planner.programs.posed import Aim, PosedProgram
+from planner.programs.posed import BlockProgram, Objective
 from planner.results.deployments import Deployment
-from planner.results.plans import AnyDeployment, Considered
+from planner.results.plans import AnyDeployment, VariantReport
 from planner.runtimes.candidates import Candidates
 from planner.runtimes.describe import describe, larger_pools
 from planner.specs.ask.defaults import command_of, default_prefill_batches, make_request
@@ -94,11 +94,11 @@ class RooflineCandidates(Candidates):
         return table_of(self.request, self.machine, weights_within=self.weights_within)
 
     @property
-    def variant(self) -> Considered | None:
+    def variant(self) -> VariantReport | None:
         if not self.stands_in:
             return None
         model = self.request.model
-        return from_fields(Considered, model.variant, name=model.name, title=model.title)
+        return from_fields(VariantReport, model.variant, name=model.name, title=model.title)
 
     @property
     def n_candidates(self) -> int:
@@ -108,20 +108,20 @@ class RooflineCandidates(Candidates):
     def outside(self) -> Mapping[str, int]:
         return {"weights": self.table.n_too_large * self.table.n_of_arm}
 
-    def source(self, aim: Aim, number: int = 0) -> Posing:
+    def source(self, aim: Objective, number: int = 0) -> Posing:
         return Posing(self.table, self.request, aim, model=number)
 
-    def heavier(self, aim: Aim, relief: float) -> Iterator[Posing]:
+    def heavier(self, aim: Objective, relief: float) -> Iterator[Posing]:
         """Weights that did not fit; no context has both sorts."""
         table = table_of(self.request, self.machine, weights_within=(1.0, relief))
         if len(table.arms):
-            relieved = Aim(objective=aim.objective, memory_scale=relief)
+            relieved = Objective(objective=aim.objective, memory_scale=relief)
             yield Posing(table, self.request, relieved)
 
     def explained(self) -> RooflineCandidates:
         return replace(super().explained(), weights_within=(0.0, float("inf")))
 
-    def deployment(self, posed: PosedProgram, assignment: Assignment) -> Deployment:
+    def deployment(self, posed: BlockProgram, assignment: Assignment) -> Deployment:
         described = describe(self.table, posed, self.request, assignment)
         return replace(described, variant=self.request.model.name) if self.stands_in else described
 

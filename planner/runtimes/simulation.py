@@ -12,7 +12,7 @@ from statistics import fmean
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
-from planner.estimates.simulation.arrays import PoolOfReplicas, Routes, Sent, Served, serve
+from planner.estimates.simulation.arrays import PoolOfReplicas, Routes, Sent, SimulatedRun, serve
 from planner.estimates.simulation.core import NOBODY
 from planner.estimates.simulation.drawing import merged, seeds_of
 from planner.specs.records.roles import AT_RANDOM
@@ -85,13 +85,13 @@ def _sent(classes: Sequence[ClassLoad], n_requests: int, chance: random.Random) 
     for number, (load, (_, seed)) in enumerate(zip(classes, seeds, strict=True)):
         if len(load.routes) > 1:
             rows, choosing = np.flatnonzero(of_class == number), random.Random(seed)
-            route[rows] += [_chosen(load, int(n), choosing) for n in tokens[0, rows]]
+            route[rows] += [_route_number(load, int(n), choosing) for n in tokens[0, rows]]
     return Sent(
         arrived_s=arrived_s, n_input=tokens[0], n_output=tokens[1], of_class=of_class, route=route
     )
 
 
-def _chosen(load: ClassLoad, n_input: int, chance: random.Random) -> int:
+def _route_number(load: ClassLoad, n_input: int, chance: random.Random) -> int:
     """Of the routes of a class one that takes such prompts, by their shares."""
     able = [i for i, route in enumerate(load.routes) if route.takes(n_input)]
     if not able:
@@ -129,7 +129,7 @@ def _outcome(
     pools: Sequence[Pool],
     classes: Sequence[ClassLoad],
     sent: Sent,
-    served: Served,
+    served: SimulatedRun,
     routes: Routes,
     edges: Sequence[int],
     shares: Sequence[float],
@@ -172,7 +172,7 @@ def _outcome(
 def _class_outcome(
     load: ClassLoad,
     sent: Sent,
-    served: Served,
+    served: SimulatedRun,
     rows: IntArray,
     batch_of: IntArray,
     gaps: tuple[IntArray, FloatArray],
@@ -282,7 +282,7 @@ def _met(
     return estimate(float(met.mean()), [float(part.mean()) for part in _batches(met, batch)])
 
 
-def _pool_outcomes(pools: Sequence[Pool], served: Served) -> Iterator[PoolOutcome]:
+def _pool_outcomes(pools: Sequence[Pool], served: SimulatedRun) -> Iterator[PoolOutcome]:
     spans, first = np.diff(served.edge_s).tolist(), 0
     for pool, n_begun_again in zip(pools, served.n_begun_again.tolist(), strict=True):
         n = pool.n_replicas * pool.station.n_ranks

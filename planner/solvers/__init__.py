@@ -27,7 +27,7 @@ from planner.programs.proofs import claim
 from planner.solvers.mixed import Formulation
 from planner.solvers.proving import Proved, Prover, prove
 from planner.solvers.solution import Effort, Word
-from planner.specs.ask.targets import SOLVERS, Wanted
+from planner.specs.ask.targets import SOLVERS, Provers
 
 _THEN = {"highs": ("cpsat", "scip"), "cpsat": ("highs", "scip"), "exhaustive": ()}
 """Whom to ask where enumeration cannot: those of another lineage, the quicker one first."""
@@ -44,7 +44,7 @@ def solve(
     *,
     solver: str = "highs",
     effort: Effort | None = None,
-    proof: Wanted = "two",
+    proof: Provers = "two",
 ) -> LayoutSolution:
     """Choose a context and its columns at the least objective, with proof.
 

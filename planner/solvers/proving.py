@@ -13,7 +13,7 @@ from planner.programs.proofs import Vouched, claim, is_closed, vouched
 from planner.running.deadlines import is_over, is_set, out_of_time
 from planner.solvers.kept import Rows, tell
 from planner.solvers.solution import Answer, Effort, Status, Stop, Word, relative_gap
-from planner.specs.ask.targets import Wanted
+from planner.specs.ask.targets import Provers
 from planner.specs.records.certificates import Proof
 
 FIRST_SHARE = 0.6
@@ -88,7 +88,7 @@ def prove(
     provers: Sequence[Prover[Answer]],
     effort: Effort,
     *,
-    wanted: Wanted = "two",
+    wanted: Provers = "two",
     known: Sequence[Word[Answer]] = (),
     rows: Rows | None = None,
 ) -> Proved[Answer]:
@@ -158,7 +158,7 @@ def _weighed(words: Sequence[Word[Answer]]) -> tuple[Vouched, float]:
     return vouched(proofs, value), value
 
 
-def _is_enough(words: Sequence[Word[Answer]], gap: float, wanted: Wanted) -> bool:
+def _is_enough(words: Sequence[Word[Answer]], gap: float, wanted: Provers) -> bool:
     """Whether another prover could add nothing that is wanted."""
     weighed, value = _weighed(words)
     if is_closed(value, weighed.bound, gap):
@@ -168,7 +168,7 @@ def _is_enough(words: Sequence[Word[Answer]], gap: float, wanted: Wanted) -> boo
     return wanted == "one" and last.is_accepted and has_ended
 
 
-def _settled(words: Sequence[Word[Answer]], gap: float, wanted: Wanted) -> Proved[Answer]:
+def _settled(words: Sequence[Word[Answer]], gap: float, wanted: Provers) -> Proved[Answer]:
     """What all words come to.
 
     Raises:

@@ -23,7 +23,7 @@ from planner.programs.layout import (
     restrict,
     violations,
 )
-from planner.programs.posed import NO_RELIEFS, PosedProgram, Source
+from planner.programs.posed import NO_RELIEFS, BlockProgram, ProgramBlocks
 from planner.programs.proofs import claim
 from planner.programs.reduction import Reduced, reduced
 from planner.programs.screens import Screening, screen
@@ -38,7 +38,7 @@ PRIMARY = "primary"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Found:
+class SearchResult:
     """What a search found.
 
     Args:
@@ -55,7 +55,7 @@ class Found:
     reduced: Reduced
 
     @property
-    def posed(self) -> PosedProgram:
+    def posed(self) -> BlockProgram:
         """The part of the program that assignments are of."""
         return self.reduced.posed
 
@@ -67,13 +67,13 @@ class Found:
 
 @timed
 def search(
-    source: Source,
+    source: ProgramBlocks,
     options: SolverOptions,
     *,
     n_alternatives: int = N_ALTERNATIVES,
     reliefs: Mapping[str, float] = NO_RELIEFS,
     on_progress: Callable[[Progress], None] | None = None,
-) -> Found:
+) -> SearchResult:
     """Screen, solve, break ties by cost, and solve again for the runners-up.
 
     Args:
@@ -89,7 +89,7 @@ def search(
     best = solution.answer
     if best is None or not solution.status.is_final:  # it goes out at once
         _check_unscreened(source, posed, [] if best is None else [best])
-        return Found(solution=solution, assignment=best, alternatives=(), reduced=left)
+        return SearchResult(solution=solution, assignment=best, alternatives=(), reduced=left)
     _verify(posed.program, best)
     others = _alternatives(posed.program, screened, best, options, n_alternatives)
     if any(exceeds(solution.objective, value) for _, value in others):  # a gap lets this happen
@@ -104,7 +104,9 @@ def search(
             for pair, value in others
         ]
     _check_unscreened(source, posed, [best, *(other for other, _ in others)])
-    return Found(solution=solution, assignment=best, alternatives=tuple(others), reduced=left)
+    return SearchResult(
+        solution=solution, assignment=best, alternatives=tuple(others), reduced=left
+    )
 
 
 MOST_UNSCREENED = 200_000
@@ -130,7 +132,8 @@ def _proved(
         known += enumerated(left.posed.program, MOST_UNSCREENED) if left.is_whole else []
         known += [_mapped(screened, word) for word in enumerated(screened.program)]
     provers = [
-        partial(_asked, screened, prover) for prover in provers_of(screened.program, options.solver)
+        partial(_answer_of, screened, prover)
+        for prover in provers_of(screened.program, options.solver)
     ]
     effort = replace(effort_of(options), on_progress=on_progress)
     rows = formulation(screened.program).rows
@@ -146,7 +149,7 @@ def _not_negative(left: Reduced) -> list[Word[Assignment]]:
     return [Word(answer=None, proof=claim("the sign of all values", 0.0))]
 
 
-def _asked(screened: Screening, prover: Prover[Assignment], effort: Effort) -> Word[Assignment]:
+def _answer_of(screened: Screening, prover: Prover[Assignment], effort: Effort) -> Word[Assignment]:
     return _mapped(screened, prover(effort))
 
 
@@ -157,7 +160,9 @@ def _mapped(screened: Screening, word: Word[Assignment]) -> Word[Assignment]:
 
 
 @timed
-def optimum(source: Source, options: SolverOptions, *, known: float = math.inf) -> LayoutSolution:
+def optimum(
+    source: ProgramBlocks, options: SolverOptions, *, known: float = math.inf
+) -> LayoutSolution:
     """The least objective of a program, without runners-up and ties.
 
     With the objective of a `known` plan, what is not as good counts as infeasible.
@@ -176,7 +181,7 @@ def optimum(source: Source, options: SolverOptions, *, known: float = math.inf) 
 
 
 @timed
-def is_feasible(source: Source, options: SolverOptions) -> bool:
+def is_feasible(source: ProgramBlocks, options: SolverOptions) -> bool:
     """Whether anything satisfies the program.
 
     Raises:
@@ -206,7 +211,7 @@ def _verify(program: LayoutProgram, assignment: Assignment) -> None:
 
 
 def _check_unscreened(
-    source: Source, posed: PosedProgram, assignments: Sequence[Assignment]
+    source: ProgramBlocks, posed: BlockProgram, assignments: Sequence[Assignment]
 ) -> None:
     """Every assignment once more on its whole context, stated anew and not screened.
 
@@ -226,7 +231,7 @@ def _check_unscreened(
 
 
 @timed
-def break_ties(posed: PosedProgram, best: Assignment, options: SolverOptions) -> Assignment:
+def break_ties(posed: BlockProgram, best: Assignment, options: SolverOptions) -> Assignment:
     """Among plans with the optimal objective, the best by one quantity after the other.
 
     Out of time, or within a gap, the solver may return a worse one: then the first stays.

@@ -28,7 +28,7 @@ from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
 from planner.programs.layout import RELATIVE_TOLERANCE, Assignment, ceiling, violations
 from planner.programs.narrowing import Narrowed, narrow
-from planner.programs.posed import Source
+from planner.programs.posed import ProgramBlocks
 from planner.programs.proofs import Vouched
 from planner.programs.rows import Stairs, merged, stairs
 from planner.programs.screens import screen
@@ -93,7 +93,7 @@ class Trace:
 
 @timed
 def trace(
-    source: Source,
+    source: ProgramBlocks,
     delay: str,
     options: SolverOptions,
     *,
@@ -126,7 +126,7 @@ def trace(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Asked:
+class _Optimum:
     """The answer to the one question, in the columns that the trade-off's screens left.
 
     Args:
@@ -140,7 +140,7 @@ class _Asked:
     n_solved: int
 
 
-_UNASKED = _Asked(solution=prove((), Effort()), chosen=None, below=inf, rejected={}, n_solved=0)
+_UNASKED = _Optimum(solution=prove((), Effort()), chosen=None, below=inf, rejected={}, n_solved=0)
 
 
 def _ask(
@@ -148,7 +148,7 @@ def _ask(
     in_hand: Stairs,
     options: SolverOptions,
     on_progress: Callable[[Progress], None] | None,
-) -> _Asked:
+) -> _Optimum:
     """The assignment that lies furthest below the staircase.
 
     Tolerances are shares of an objective, which would be zero at the staircase: so the
@@ -167,7 +167,7 @@ def _ask(
     effort = replace(effort_of(options), gap=0.0, on_progress=on_progress)
     solution = solve(screened.program, solver=options.solver, effort=effort, proof=options.proof)
     assignment = solution.answer
-    return _Asked(
+    return _Optimum(
         solution=solution,
         chosen=screened.incumbent if assignment is None else screened.original(assignment),
         below=max(0.0, base - min(solution.bound, screened.bound)),
@@ -198,7 +198,7 @@ def _better(tradeoff: Tradeoff, in_hand: Stairs, chosen: Assignment | None) -> S
 
 
 def _traced(
-    source: Source, narrowed: Narrowed, in_hand: Stairs, answer: _Asked, solve_s: float
+    source: ProgramBlocks, narrowed: Narrowed, in_hand: Stairs, answer: _Optimum, solve_s: float
 ) -> Trace:
     """The points in the unscreened program, verified, with what is proved of each."""
     solution = answer.solution
@@ -242,7 +242,7 @@ def _apart(narrowed: Narrowed, in_hand: Stairs) -> list[tuple[Assignment, float,
     return apart
 
 
-def _check_unscreened(source: Source, narrowed: Narrowed, steps: list[Step]) -> None:
+def _check_unscreened(source: ProgramBlocks, narrowed: Narrowed, steps: list[Step]) -> None:
     """Every point once more on its whole context, stated anew and not screened.
 
     Raises:

@@ -100,14 +100,14 @@ def graph_of(spec: GraphSpec) -> nx.Graph[str]:
 
     graph: nx.Graph[str] = nx.Graph(name=spec.name)
     for vertex in spec.vertices:
-        graph.add_node(vertex.name, **_known(vertex, "kind", *_VERTEX_ATTRIBUTES))
+        graph.add_node(vertex.name, **_known_fields(vertex, "kind", *_VERTEX_ATTRIBUTES))
     for edge in spec.edges:
-        known = _known(edge, "bytes_per_s", "latency_s", *_EDGE_ATTRIBUTES)
+        known = _known_fields(edge, "bytes_per_s", "latency_s", *_EDGE_ATTRIBUTES)
         graph.add_edge(edge.a, edge.b, **known)
     return graph
 
 
-def _known(record: GraphVertex | GraphEdge, *names: str) -> dict[str, Any]:
+def _known_fields(record: GraphVertex | GraphEdge, *names: str) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(record, name)) is not None}
 
 

@@ -63,7 +63,7 @@ def _ranked(
     says: Comparison, answers: list[AnyPlan | Placement | None], objective: str
 ) -> tuple[tuple[Row, ...], int | None]:
     """The rows, each with what it loses of the best one; and which that is, the first of equals."""
-    values = [None if one is None else _told(one, objective) for one in answers]
+    values = [None if one is None else _compared_value(one, objective) for one in answers]
     known = [value for value in values if value is not None]
     best = (max if measure_of(objective).is_rate else min)(known, default=None)
     rows: list[Row] = []
@@ -89,7 +89,7 @@ def _of_two_kinds(answers: Sequence[AnyPlan | Placement | None]) -> Iterator[Fin
         yield Finding(path=("rows",), says=len(answers), fact=fact)
 
 
-def _told(answer: AnyPlan | Placement, objective: str) -> float:
+def _compared_value(answer: AnyPlan | Placement, objective: str) -> float:
     """What a row is compared by: of replicas that serve one demand, their rent or devices."""
     if isinstance(answer, Placement):
         return answer.certificate.objective

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from planner.results.engines import EngineDeployment
-from planner.results.placements import Recipe
+from planner.results.placements import RunConfig
 from planner.specs.ask.engine import (
-    AskedModel,
-    AskedPool,
     EngineRequest,
+    ModelOption,
+    PoolOptions,
     PredictionRequest,
     ServingRecords,
 )
@@ -25,7 +25,7 @@ from planner.specs.records.devices import ClusterSpec
 from planner.specs.records.kernels import EngineTables
 from planner.specs.records.roles import DECODE, PREFILL, ROLES
 from planner.specs.validation.hints import from_fields
-from planner.verifier.findings import TOLERANCE, Finding, Refused
+from planner.verifier.findings import TOLERANCE, Finding, Invalid
 from planner.verifier.quantities import offered_formats
 from planner.verifier.runtimes.engines import engine_deployment, unfit
 from planner.verifier.serving.evaluation import evaluation, layers_of
@@ -34,7 +34,7 @@ from planner.verifier.serving.starting import unstartable
 
 
 def counted_engine(
-    request: PlacementRequest, demand: Serve, cluster: ClusterSpec, recipe: Recipe
+    request: PlacementRequest, demand: Serve, cluster: ClusterSpec, recipe: RunConfig
 ) -> tuple[EngineDeployment, list[Finding]]:
     """The deployment that is true of the choice and its times, and what of it cannot be.
 
@@ -46,7 +46,7 @@ def counted_engine(
     """
     says = recipe.deployment
     if not isinstance(says, EngineDeployment):
-        raise Refused("is of layouts", path=("deployment",), says=recipe.engine)
+        raise Invalid("is of layouts", path=("deployment",), says=recipe.engine)
     for_engine, given = asked_of(request, demand, cluster, recipe.engine, says)
     wrong = [
         *_unoffered(request, demand, layers_of(demand.model), says),
@@ -85,9 +85,9 @@ def asked_of(
     for_engine = from_fields(
         EngineRequest,
         request,
-        model=AskedModel(name=model.name, title=model.title, kind=kind_of(model)),
+        model=ModelOption(name=model.name, title=model.title, kind=kind_of(model)),
         cluster=from_fields(
-            AskedPool,
+            PoolOptions,
             cluster,
             device=cluster.device.name,
             n_devices_per_node=cluster.n_devices,
@@ -122,7 +122,7 @@ def tables_of(request: PlacementRequest, engine: str, cluster: ClusterSpec) -> E
         if (one.engine.name, one.kernels.device) == (engine, cluster.device.name):
             return one
     fact = f"has no kernels of {cluster.device.name}"
-    raise Refused(fact, path=("engine",), says=engine)
+    raise Invalid(fact, path=("engine",), says=engine)
 
 
 def _unoffered(

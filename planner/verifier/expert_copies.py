@@ -16,7 +16,7 @@ import networkx as nx
 
 from planner.specs.ask.stages import ExpertsRequest
 
-Held = Sequence[Mapping[int, int]]
+Copies = Sequence[Mapping[int, int]]
 """Of each rank the copies that it holds, by expert."""
 
 HALVINGS = 80
@@ -32,7 +32,7 @@ class Shared:
         shares: of each rank, by expert.
     """
 
-    held: Held
+    held: Copies
     shares: Sequence[Mapping[int, Fraction]]
 
     def loads(self, request: ExpertsRequest) -> list[Fraction]:
@@ -73,11 +73,11 @@ def counted(ranks: Sequence[Sequence[int]]) -> list[dict[int, int]]:
     return [{e: list(rank).count(e) for e in rank} for rank in ranks]
 
 
-def copies_of(held: Held, n_experts: int) -> list[int]:
+def copies_of(held: Copies, n_experts: int) -> list[int]:
     return [sum(rank.get(e, 0) for rank in held) for e in range(n_experts)]
 
 
-def shared_equally(held: Held, n_experts: int) -> Shared:
+def shared_equally(held: Copies, n_experts: int) -> Shared:
     """Copies that have the same part of their expert's load each."""
     in_all = copies_of(held, n_experts)
     return Shared(
@@ -85,7 +85,7 @@ def shared_equally(held: Held, n_experts: int) -> Shared:
     )
 
 
-def n_moves(held: Held, present: Held) -> list[int]:
+def n_moves(held: Copies, present: Copies) -> list[int]:
     """Copies of each rank that it does not hold yet."""
     return [
         sum(max(0, n - there.get(e, 0)) for e, n in rank.items())
@@ -125,7 +125,7 @@ def _group_loads(request: ExpertsRequest) -> list[float]:
     return sums
 
 
-def least_fullest(request: ExpertsRequest, held: Held) -> Fraction:
+def least_fullest(request: ExpertsRequest, held: Copies) -> Fraction:
     """The least load of the fullest rank, if copies may share their load in any way.
 
     Experts whose copies are all on few ranks fill these at least to their load over the ranks;
@@ -141,7 +141,7 @@ def least_fullest(request: ExpertsRequest, held: Held) -> Fraction:
         limit = sum((loads[e] for e in short), Fraction()) / len(ranks)
 
 
-def unserved(loads: Sequence[Fraction], held: Held, limits: Sequence[Fraction]) -> set[int]:
+def unserved(loads: Sequence[Fraction], held: Copies, limits: Sequence[Fraction]) -> set[int]:
     """Experts whose load together is more than all ranks with a copy of them may have.
 
     Empty where every load finds ranks within their limits: a largest flow, in whole numbers.
@@ -159,7 +159,7 @@ def unserved(loads: Sequence[Fraction], held: Held, limits: Sequence[Fraction]) 
     return {e for kind, e in short if kind == "expert"}
 
 
-def greedy_copies(request: ExpertsRequest) -> Held:
+def greedy_copies(request: ExpertsRequest) -> Copies:
     """Copies by the greedy rules; within nodes, where groups have to stay on one.
 
     Each free slot goes to the expert whose copies are heaviest, and copies are placed, heaviest

@@ -57,7 +57,7 @@ class Finding:
         return f"{where} {_shown(self.says)} is {_shown(self.found)}"
 
 
-class Refused(Exception):  # noqa: N818 caught where the rest of an answer can still be judged
+class Invalid(Exception):  # noqa: N818 caught where the rest of an answer can still be judged
     """Something that cannot be, so that what depends on it cannot be recounted.
 
     Args:
@@ -78,8 +78,8 @@ def refused_in(name: str) -> Iterator[None]:
     """What is refused inside is so of a part of the record."""
     try:
         yield
-    except Refused as refused:
-        raise Refused(refused.fact, path=(name, *refused.path), says=refused.says) from None
+    except Invalid as refused:
+        raise Invalid(refused.fact, path=(name, *refused.path), says=refused.says) from None
 
 
 def differences(says: object, true: object, path: Path = ()) -> Iterator[Finding]:
@@ -93,7 +93,7 @@ def differences(says: object, true: object, path: Path = ()) -> Iterator[Finding
     elif isinstance(true, tuple) and isinstance(says, tuple):
         fact = f"entries, and there are {len(true)}"
         yield Finding(path=path, says=len(says), found=len(true), fact=fact)
-    elif not _alike(says, true, path[-1] if path else ""):
+    elif not _equal(says, true, path[-1] if path else ""):
         yield Finding(path=path, says=says, found=true)
 
 
@@ -117,7 +117,7 @@ def with_differences(wrong: list[Finding], says: object, truth: object) -> list[
 Answer = TypeVar("Answer")
 
 
-def written(
+def accounted(
     draft: Answer, counted: tuple[Answer, list[Finding]], left_out: Collection[str]
 ) -> Answer:
     """The answer that an account makes of a draft.
@@ -153,7 +153,7 @@ def near(says: float | None, true: float, *, rel_tol: float = 0.0, abs_tol: floa
     return says if says is not None and is_so else true
 
 
-def _alike(says: object, true: object, name: str) -> bool:
+def _equal(says: object, true: object, name: str) -> bool:
     numbers = (int, float)
     if isinstance(says, bool) or isinstance(true, bool):
         return says is true

@@ -25,7 +25,7 @@ from planner.specs.records.certificates import FEASIBLE, OPTIMAL
 from planner.specs.records.economics import EconomicsRequest
 from planner.verifier.certificates import OF_A_PLAN, too_few
 from planner.verifier.comparisons import denied, misnamed
-from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, with_differences
+from planner.verifier.findings import TOLERANCE, Finding, Invalid, Path, with_differences
 from planner.verifier.quantities import Measure, limits_of, measure_of
 from planner.verifier.runtimes.counting import Countings, counting_of, disagreements
 
@@ -58,7 +58,7 @@ def judged_frontier(says: Frontier) -> tuple[Frontier, list[Finding]]:
     try:
         of_x, of_y = _axes(says)
         cost_model, counted = _counted_by(says, requests)
-    except Refused as refused:
+    except Invalid as refused:
         return says, [refused.at(())]
     names = (of_x.name, of_y.name)
     free = [replace(one, targets=one.targets.without(*names)) for one in counted]
@@ -93,12 +93,12 @@ def _axes(says: Frontier) -> tuple[Measure, Measure]:
     """
     for name, value, known in (("x_name", says.x_name, X_AXES), ("y_name", says.y_name, Y_AXES)):
         if value not in known:
-            raise Refused(f"is none of {', '.join(known)}", path=(name,), says=value)
+            raise Invalid(f"is none of {', '.join(known)}", path=(name,), says=value)
     if says.y_name != says.request.objective:
         fact = f"is not {says.request.objective}, which was asked for"
-        raise Refused(fact, path=("y_name",), says=says.y_name)
+        raise Invalid(fact, path=("y_name",), says=says.y_name)
     if not says.points:
-        raise Refused("has no point", path=("points",), says=0)
+        raise Invalid("has no point", path=("points",), says=0)
     return measure_of(says.x_name), measure_of(says.y_name)
 
 

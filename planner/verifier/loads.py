@@ -12,14 +12,14 @@ from planner.results.plans import AnyDeployment, AnyRequest
 from planner.specs.ask.engine import EngineRequest
 from planner.specs.ask.request import Request
 from planner.specs.records.economics import EconomicsRequest
-from planner.verifier.findings import Finding, Refused, differences
-from planner.verifier.fleets.stations import Ground, counted_station
+from planner.verifier.findings import Finding, Invalid, differences
+from planner.verifier.fleets.stations import StationContext, counted_station
 from planner.verifier.layouts.stations import economics_station, layout_station, prompt_tokens
 from planner.verifier.runtimes.engines import model_of
 from planner.verifier.runtimes.layouts import LayoutCounting
 from planner.verifier.serving.evaluation import rank_of, served_by
 from planner.verifier.serving.ranks import Rank
-from planner.verifier.serving.rounds import Served
+from planner.verifier.serving.rounds import Demand
 from planner.verifier.simulation.fleets import Simulation, simulate
 from planner.verifier.simulation.rates import load_at
 
@@ -27,7 +27,7 @@ from planner.verifier.simulation.rates import load_at
 def counted_load(
     says: Load | None,
     rank: Rank,
-    served: Served,
+    served: Demand,
     requests_per_s: float,
     *,
     slower: float = 1.0,
@@ -44,7 +44,7 @@ def counted_load(
         fact = f"of {requests_per_s:g} requests a second is left out"
         return None, [Finding(path=("load",), says=None, fact=fact)]
     n_input, n_output = round(served.n_new_tokens), int(served.n_output_tokens)
-    ground = Ground(
+    ground = StationContext(
         rank=rank,
         served=served,
         n_input_tokens=float(n_input),
@@ -87,7 +87,7 @@ def judged_load(
             n_replicas=best.n_replicas,
             seed=request.options.seed,
         )
-    except Refused as refused:
+    except Invalid as refused:
         return says, [refused.at(())]
 
 
@@ -107,7 +107,7 @@ def load_of_account(
         n_output, n_input = request.workload.n_output_tokens, request.workload.n_input_tokens
         station = layout_station(served, best)
     else:
-        raise Refused("is of no runtime that was asked", says=best.summary)
+        raise Invalid("is of no runtime that was asked", says=best.summary)
     return load_at(
         station,
         (best.demand_tokens_per_s or 0.0) / n_output,

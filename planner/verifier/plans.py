@@ -81,7 +81,7 @@ def judge_plan(plan: AnyPlan) -> tuple[AnyPlan, list[Finding]]:
         limits=_limits(plan.request, best, plan.limits),
         certificate=certificate,
         provenance=among.first.provenance(best),
-        variants=tuple(among.considered.get(one.name, one) for one in plan.variants),
+        variants=tuple(among.variants.get(one.name, one) for one in plan.variants),
         error_fraction=scale.error,
         given_up_fraction=near(plan.given_up_fraction, scale.lost(best), abs_tol=CLOSE),
         rivals=rivals,
@@ -189,7 +189,7 @@ def _limits(
 
 def _considered_wrong(plan: AnyPlan, among: Countings) -> Iterator[Finding]:
     """Variants that are said to be chosen among and were not, or were and are not said."""
-    known, said = list(among.considered), [one.name for one in plan.variants]
+    known, said = list(among.variants), [one.name for one in plan.variants]
     if said != known and not (among.may_lack and set(said) <= set(known)):
         fact = f"are not {', '.join(known) or 'none'}, which may be served"
         yield Finding(path=("variants",), says=", ".join(said), fact=fact)
@@ -234,13 +234,13 @@ def _unasked(plan: AnyPlan, mix: Placement) -> Iterator[Finding]:
 
 def _elsewhere(site: SiteSpec, name: str, n_devices: int) -> Iterator[Finding]:
     """A site that is not the pool of the plan."""
-    held = site.n_devices if isinstance(site, ClusterSpec) else _held(site)
+    held = site.n_devices if isinstance(site, ClusterSpec) else _n_devices(site)
     if site.name != name or held != n_devices:
         fact = f"is not `{name}` of {n_devices} devices"
         yield Finding(path=("mix", "request", "site"), says=site.name, fact=fact)
 
 
-def _held(site: object) -> int | None:
+def _n_devices(site: object) -> int | None:
     """Devices of a pool; None of a graph, which no plan is on."""
     groups = getattr(site, "groups", None)
     return None if groups is None else sum(one.cluster.n_devices for one in groups)

@@ -19,7 +19,7 @@ from planner.specs.records.architecture import Experts
 from planner.specs.records.mixers import GroupedAttention, LatentAttention
 from planner.specs.records.roles import PREFILL
 from planner.specs.validation.hints import from_fields
-from planner.verifier.findings import Finding, Refused, with_differences
+from planner.verifier.findings import Finding, Invalid, with_differences
 from planner.verifier.loads import counted_load
 from planner.verifier.pass_lines import pass_line
 from planner.verifier.quantities import quality_words
@@ -29,7 +29,7 @@ from planner.verifier.serving.kernels import stored_bytes
 from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s
 from planner.verifier.serving.passes import interval
 from planner.verifier.serving.ranks import Rank, has_experts, kind_of
-from planner.verifier.serving.rounds import Felt, Served
+from planner.verifier.serving.rounds import Demand, UserTimes
 from planner.verifier.serving.starting import unstartable
 
 _FIRST = {
@@ -48,7 +48,7 @@ def judge_prediction(answer: Prediction) -> tuple[Prediction, list[Finding]]:
     given = answer.request
     try:
         counted = evaluation(given)
-    except Refused as refused:
+    except Invalid as refused:
         return answer, [refused.at(("request",))]
     records = given.records
     wrong = [
@@ -137,7 +137,7 @@ def prediction(given: PredictionRequest, counted: Evaluation) -> Prediction:
     )
 
 
-def _waves(served: Served, times: Felt) -> Waves | None:
+def _waves(served: Demand, times: UserTimes) -> Waves | None:
     """Of one that begins together and of those that follow; most follow, where any do."""
     if not served.n_waves:
         return None
@@ -148,7 +148,9 @@ def _waves(served: Served, times: Felt) -> Waves | None:
     return Waves(n_waves=served.n_waves, first_s=first, later_s=later, median_s=usual)
 
 
-def _first_token(given: PredictionRequest, served: Served, times: Felt) -> Iterator[FirstTokenPart]:
+def _first_token(
+    given: PredictionRequest, served: Demand, times: UserTimes
+) -> Iterator[FirstTokenPart]:
     """What a request waits for until its first token, in that order; what is zero left out."""
     sources = {one.key: one.source for one in given.records.engine.provenance}
     passes = f" in {times.n_chunks} passes" if times.n_chunks > 1 else ""

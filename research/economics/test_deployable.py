@@ -16,11 +16,11 @@ import pytest
 from planner.planning.plans import decide
 from planner.results.erdil2025 import EconomicsDeployment
 from planner.results.plans import ErdilPlan
-from planner.runtimes.candidates import Among
+from planner.runtimes.candidates import CandidatePool
 from planner.runtimes.erdil2025 import ErdilCandidates
 from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.options.counts import DEFAULT_BATCHES
-from planner.specs.records.economics import Drafting, EconomicsRequest, Served
+from planner.specs.records.economics import Drafting, EconomicsRequest, QuantizedModel
 from research.economics import facts, rows
 from research.economics.model.search import Draft, grid_optimum
 from research.economics.rows import Row
@@ -40,7 +40,7 @@ FASTEST = tuple(
 
 def asked(model: str, device: str = "H100", *, draft: str = "", **changes) -> EconomicsRequest:
     """The fastest decoding of empty contexts on up to 512 devices, unless changed."""
-    served = Served(
+    served = QuantizedModel(
         weights_format="as in the paper",
         target=facts.decode(model, device),
         draft=facts.decode(draft, device) if draft else None,
@@ -56,7 +56,7 @@ def asked(model: str, device: str = "H100", *, draft: str = "", **changes) -> Ec
 
 
 def planned_decode(request: EconomicsRequest) -> ErdilPlan:
-    return decide(Among(parts=(ErdilCandidates(request=request),)))
+    return decide(CandidatePool(parts=(ErdilCandidates(request=request),)))
 
 
 @cache
@@ -173,7 +173,7 @@ def test_narrower_weights_are_faster_at_equal_cost_as_in_table_6(most_usd: float
 def test_formats_are_one_choice_of_one_program():
     """Allowed all three, the plan is that of four bits; each format stays a runner-up's choice."""
     served = tuple(
-        Served(weights_format=name, target=facts.decode(model))
+        QuantizedModel(weights_format=name, target=facts.decode(model))
         for name, model in (
             ("bf16", "Llama_3_70B"),
             ("fp8", "Llama_3_70B_8_bit"),

@@ -28,7 +28,7 @@ from planner.solvers.solution import Effort, Status
 from planner.specs.files.layer_files import load_layers
 from planner.tools.staging.machines import PlacementSolution, place
 from planner.tools.staging.machines.known import Tries, replayed_rate
-from planner.tools.staging.machines.program import Held, Pool, violations
+from planner.tools.staging.machines.program import MachineSpan, Pool, violations
 from planner.tools.staging.placing import pool_of
 from tests.benchmarks.plain_flow import placement_of, plain_flow
 
@@ -134,7 +134,7 @@ def best_of_all(pool: Pool) -> float:
             if most[at] <= best * (1.0 + 1e-9):
                 break
             placement = [
-                Held(machine=m, first=int(s), n_layers=int(e - s))
+                MachineSpan(machine=m, first=int(s), n_layers=int(e - s))
                 for m, (s, e) in enumerate(zip(first[at], end[at], strict=True))
                 if e > s
             ]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planner.programs.mixed import MixedProgram
-from planner.tools.staging.machines.program import Held, Placement, Pool
+from planner.tools.staging.machines.program import MachineSpan, Placement, Pool
 
 
 @dataclass
@@ -31,11 +31,11 @@ class Rows:
         self.rows.append((terms, low, high))
 
 
-def plain_flow(pool: Pool) -> tuple[MixedProgram, list[Held]]:
+def plain_flow(pool: Pool) -> tuple[MixedProgram, list[MachineSpan]]:
     """The program, and what each of its first columns holds."""
     posed, n_layers, n = Rows(), pool.n_layers, len(pool.names)
     held = [
-        Held(machine=m, first=s, n_layers=k)
+        MachineSpan(machine=m, first=s, n_layers=k)
         for m in range(n)
         for k in range(1, min(n_layers, len(pool.rates[int(pool.type_of[m])])) + 1)
         for s in range(n_layers - k + 1)
@@ -106,6 +106,6 @@ def _mixed(posed, gain):
     )
 
 
-def placement_of(values: np.ndarray, held: list[Held]) -> Placement:
+def placement_of(values: np.ndarray, held: list[MachineSpan]) -> Placement:
     """What the columns say that machines hold."""
     return tuple(one for one, value in zip(held, values, strict=False) if value > 0.5)

@@ -17,7 +17,7 @@ from planner.specs.files.reading import load_architecture, load_cluster, load_de
 from planner.tools.measuring import collectives, pytorch
 from planner.tools.measuring.machines import formats_of, unlike
 from planner.tools.measuring.timing import STEADY, measure, timed
-from planner.tools.measuring.wanted import Wanted, wanted_collectives, wanted_kernels
+from planner.tools.measuring.wanted import KernelCase, wanted_collectives, wanted_kernels
 from tests.calibration.synthetic_bench import COLD_S, RATES, TRUE, SyntheticBench
 
 DENSE, MIXTURE, LATENT = "llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v3"
@@ -25,7 +25,7 @@ DENSE, MIXTURE, LATENT = "llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v3"
 
 def products(*sizes):
     return [
-        Wanted(
+        KernelCase(
             family="gemm",
             format="bf16",
             dimensions={"m": m, "n": 4096.0, "k": 4096.0, "weight_bytes": 2.0, "input_bytes": 2.0},
@@ -278,7 +278,7 @@ def test_this_processor_is_timed_where_pytorch_is(capsys, tmp_path):
         with pytest.raises(RequestError, match="sees no GPU"):
             pytorch.open_bench("cuda")
     bench = pytorch.open_bench("cpu")
-    small = Wanted(
+    small = KernelCase(
         family="decode_attention",
         format="bf16",
         dimensions={
@@ -290,7 +290,7 @@ def test_this_processor_is_timed_where_pytorch_is(capsys, tmp_path):
             "cache_bytes": 2.0,
         },
     )
-    mixture = Wanted(
+    mixture = KernelCase(
         family="experts",
         format="bf16",
         dimensions={

@@ -11,7 +11,7 @@ from planner import NoPlanError, RequestError, frontier
 from planner.equations.speculation import expected_tokens
 from planner.estimates.economics.choices import tables_of
 from planner.planning.plans import plan
-from planner.results.erdil2025 import Way
+from planner.results.erdil2025 import Split
 from planner.runtimes.erdil_requests import economics_request
 from planner.specs.ask.targets import SolverOptions, Speculation, Targets
 from planner.specs.files.reading import load_cluster, load_model
@@ -44,7 +44,7 @@ def enumerated(request):
     for served, tables in zip(asked.served, tables_of(asked), strict=True):
         ways = tables.target.ways
         for row, batch in product(range(len(ways.n_devices)), asked.batches):
-            way = Way(
+            way = Split(
                 n_stages=int(ways.n_stages[row]),
                 n_tensor=int(ways.n_tensor[row]),
                 n_expert=int(ways.n_expert[row]),

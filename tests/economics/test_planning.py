@@ -11,19 +11,19 @@ from planner.errors import NoPlanError, RequestError, SolverError
 from planner.estimates.economics.choices import choices, tables_of
 from planner.planning.plans import decide, plan
 from planner.results.plans import Conflict, ErdilPlan
-from planner.runtimes.candidates import Among
+from planner.runtimes.candidates import CandidatePool
 from planner.runtimes.erdil2025 import ErdilCandidates, describe_choice
 from planner.specs.ask.targets import Speculation, Targets
 from planner.specs.files.reading import load_cluster, load_model
 from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.records.devices import Workload
-from planner.specs.records.economics import Drafting, EconomicsRequest, Served
+from planner.specs.records.economics import Drafting, EconomicsRequest, QuantizedModel
 from planner.verifier.plans import checked
 from research.economics import facts
 
 
 def planned_decode(request: EconomicsRequest) -> ErdilPlan:
-    return decide(Among(parts=(ErdilCandidates(request=request),)))
+    return decide(CandidatePool(parts=(ErdilCandidates(request=request),)))
 
 
 LLAMA, POOL = load_model("llama-3-70b"), load_cluster("h100-nvl8-x4")
@@ -31,7 +31,7 @@ BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 def asked(model: str, *, context: float = 0.0, draft: str = "", **changes) -> EconomicsRequest:
-    served = Served(
+    served = QuantizedModel(
         weights_format="-",
         target=facts.decode(model, n_context_tokens=context),
         draft=facts.decode(draft, n_context_tokens=context) if draft else None,

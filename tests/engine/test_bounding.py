@@ -18,7 +18,7 @@ from planner.programs.bounding import LOOKS
 from planner.runtimes import engine_source
 from planner.runtimes.engines import engine_candidates
 from planner.specs.ask.defaults import DEFAULT_WORKLOAD
-from planner.specs.ask.engine import AskedDrafting
+from planner.specs.ask.engine import DraftOptions
 from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.records.devices import Workload
@@ -38,7 +38,7 @@ ASKED = {
     "targets": Targets(tpot_s=0.03),
     "options": SolverOptions(),
 }
-MTP = AskedDrafting(kind="mtp", acceptance=(0.8, 0.5), lookaheads=(1, 3))
+MTP = DraftOptions(kind="mtp", acceptance=(0.8, 0.5), lookaheads=(1, 3))
 LONG = Workload(n_input_tokens=5000, n_output_tokens=16)
 SHORT = Workload(n_input_tokens=300, n_output_tokens=900)
 CASES = [

@@ -13,7 +13,7 @@ from planner.commands.options.parsing import parse
 from planner.commands.options.reading import read_request
 from planner.errors import NoPlanError
 from planner.programs.engine import pose_engine
-from planner.programs.posed import Aim
+from planner.programs.posed import Objective
 from planner.runtimes.registry import candidates_of
 from planner.specs.records.devices import Workload
 from planner.topology.packing import n_node_places
@@ -148,4 +148,7 @@ def test_the_program_has_a_slot_of_replicas_only_where_they_are_chosen():
         (Targets(demand_tokens_per_s=100.0), ("serving", "replicas")),
     ):
         (part,) = candidates_of(model, cluster, "vllm", targets=targets, **ASKED).parts
-        assert pose_engine(part.choices, part.request, Aim(objective="cost")).program.slots == slots
+        assert (
+            pose_engine(part.choices, part.request, Objective(objective="cost")).program.slots
+            == slots
+        )

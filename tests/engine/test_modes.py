@@ -23,7 +23,7 @@ from planner.results.plans import EnginePlan
 from planner.runtimes.engine_requests import machines_of
 from planner.runtimes.engines import engine_candidates
 from planner.runtimes.predicting import Speculating, predict
-from planner.specs.ask.engine import AskedDrafting
+from planner.specs.ask.engine import DraftOptions
 from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.reading import load_architecture, load_cluster
 from planner.specs.records.architecture import Architecture
@@ -34,7 +34,7 @@ from tests.clocks import least_s
 
 WORK = Workload(n_input_tokens=2048, n_output_tokens=256)
 TRAFFIC = Traffic(n_input_tokens=2048.0, n_output_tokens=256.0)
-EAGLE = AskedDrafting(kind="eagle", acceptance=(0.7, 0.4), lookaheads=(3,))
+EAGLE = DraftOptions(kind="eagle", acceptance=(0.7, 0.4), lookaheads=(3,))
 BOTH = ("none", "two-batch")
 SMALL = {"batches": (8, 128), "chunks": (4096,)}
 WIDTH = "llama-3.1-minitron-4b-width"

@@ -17,7 +17,7 @@ from planner.errors import NoPlanError, RequestError, SolverError
 from planner.estimates.serving.choices import degrees, ground_of
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.memory import holding
-from planner.estimates.serving.rules import Ground, Run, faults, is_valid
+from planner.estimates.serving.rules import Context, Run, faults, is_valid
 from planner.estimates.serving.serving import Serving, serving_times
 from planner.estimates.serving.timer import Timer
 from planner.estimates.serving.traffic import Traffic, has_room
@@ -27,7 +27,7 @@ from planner.report.words import percent
 from planner.results.plans import EnginePlan
 from planner.runtimes.engine_requests import engine_request, machines_of
 from planner.runtimes.predicting import predict
-from planner.specs.ask.engine import CHUNKS, AskedDrafting
+from planner.specs.ask.engine import CHUNKS, DraftOptions
 from planner.specs.ask.targets import Degrees, SolverOptions, Targets
 from planner.specs.files.reading import load_architecture, load_cluster
 from planner.specs.options.counts import DEFAULT_BATCHES
@@ -157,7 +157,7 @@ NAMED = CHUNKS[:-1]
 
 
 def random_feasible(
-    name: str, pool: str, formats: ServedFormats, objective: str, ground: Ground
+    name: str, pool: str, formats: ServedFormats, objective: str, ground: Context
 ) -> np.ndarray:
     """Objective of random deployments that start, fit and keep the TPOT (20000,)."""
     rng = np.random.default_rng(3)
@@ -416,7 +416,7 @@ def test_an_engine_that_reads_prompts_alone_has_room_in_any_chunk():
 
 def test_drafts_that_leave_no_room_in_a_chunk_are_left_out():
     """Of 100 sequences with 3 drafted tokens each, a pass of 400 holds no token of a prompt."""
-    drafting = AskedDrafting(kind="eagle", acceptance=(0.9,), lookaheads=(3,))
+    drafting = DraftOptions(kind="eagle", acceptance=(0.9,), lookaheads=(3,))
     asked = {"batches": (100,), "objective": "latency", "drafting": drafting}
     wide, narrow, none = (
         planned("qwen3-8b", "h100-nvl8-x1", chunks=(chunk,), **asked) for chunk in (2500, 401, 400)

@@ -16,7 +16,7 @@ from planner import verify
 from planner.commands.cli import main
 from planner.errors import RequestError
 from planner.estimates.serving.deployments import deployments
-from planner.estimates.serving.rules import Ground, Run, faults, is_valid, pairs_start, starts
+from planner.estimates.serving.rules import Context, Run, faults, is_valid, pairs_start, starts
 from planner.specs.files.engines import CUTS, changed_rules, load_engine, load_rules
 from planner.specs.files.places import Kind, files
 from planner.specs.files.reading import load_architecture, load_cluster
@@ -163,7 +163,7 @@ def _deployed(engine, rules, **asked):
     run = Run(role=role, formats=formats, drafter=drafter, n_drafted=n_drafted)
     assert isinstance(cluster.fabric, NodesFabric)
     per_node = cluster.fabric.n_devices_per_node
-    ground = Ground(rules=rules, device=cluster.device, n_per_node=per_node, run=run)
+    ground = Context(rules=rules, device=cluster.device, n_per_node=per_node, run=run)
     degrees = ("n_tensor", "n_data", "n_stages", "n_expert_parallel", "n_expert_tensor")
     says = SimpleNamespace(
         **{name: int(getattr(table, name)[0]) for name in degrees},
@@ -247,7 +247,7 @@ def test_what_is_not_known_yet_is_not_asked_of():
     engine, model = load_engine("vllm"), load_architecture(DENSE)
     formats = ServedFormats(weights="bf16", experts="bf16", cache="int8")
     table = deployments(formats=formats, n_tensor=4, n_stages=[1, 2], batch=5000, chunk_tokens=64)
-    cuts = Ground(rules=engine.rules, n_per_node=8)
+    cuts = Context(rules=engine.rules, n_per_node=8)
     assert starts(cuts, model, table).tolist() == [True, True]
     whole = replace(cuts, run=Run(role="decode", formats=formats))
     assert starts(whole, model, table, beyond=cuts).tolist() == [False, False]
@@ -389,7 +389,7 @@ def test_no_rule_refuses_what_somebody_ran():
         engine, device = load_engine(name), cluster(gpu)
         run = Run(role="together", formats=chosen)
         per_node = device.fabric.n_devices_per_node
-        ground = Ground(rules=engine.rules, device=device.device, n_per_node=per_node, run=run)
+        ground = Context(rules=engine.rules, device=device.device, n_per_node=per_node, run=run)
         table = table_of(rows, chosen, engine)
         cuts = starts(replace(ground, rules=load_rules(CUTS).rules), architecture(model), table)
         assert starts(ground, architecture(model), table)[cuts].all(), (name, model, gpu)

@@ -16,7 +16,7 @@ from planner.planning.engine_audit import audit_engine
 from planner.planning.pareto import frontier
 from planner.planning.plans import plan
 from planner.programs.engine import pose_engine
-from planner.programs.posed import Aim
+from planner.programs.posed import Objective
 from planner.results.engines import EngineAudit
 from planner.runtimes.engines import engine_candidates
 from planner.specs.ask.targets import Degrees, SolverOptions, Targets
@@ -47,7 +47,7 @@ def staircase(name: str, x: str, y: str, targets: Targets) -> list[tuple[float, 
         options=SolverOptions(),
     )
     found = planner.choices
-    posed = pose_engine(found, planner.request, Aim(objective=y))
+    posed = pose_engine(found, planner.request, Objective(objective=y))
     delay = {"latency": found.tpot_high_s, "ttft": found.ttft_high_s}[x]
     in_flight = found.table.batch * found.table.n_data
     n_out = planner.request.workload.n_output_tokens

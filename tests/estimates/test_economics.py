@@ -21,9 +21,9 @@ from planner.estimates.economics.degrees import (
     stage_counts,
     tensor_degrees,
 )
-from planner.estimates.economics.passes import Ways, all_ways, pass_latency_s
-from planner.estimates.economics.tables import held
-from planner.results.erdil2025 import Way
+from planner.estimates.economics.passes import LayoutRows, all_ways, pass_latency_s
+from planner.estimates.economics.tables import footprints
+from planner.results.erdil2025 import Split
 from planner.runtimes.erdil_requests import economics_device, economics_model, left_out
 from planner.specs.files.reading import load_cluster, load_model
 from planner.specs.records.economics import (
@@ -31,7 +31,7 @@ from planner.specs.records.economics import (
     Drafting,
     EconomicsModel,
     EconomicsRequest,
-    Served,
+    QuantizedModel,
 )
 from planner.verifier.runtimes.erdil_passes import count_bytes, count_pass
 from research.economics import facts
@@ -41,8 +41,8 @@ DENSE, MIXTURE = facts.model("Llama_3_70B"), facts.model("DeepSeek_V3")
 BATCHES = np.array([1, 2, 3, 7, 16, 60, 128, 500, 1024])
 
 
-def way_of(ways: Ways, row: int) -> Way:
-    return Way(
+def way_of(ways: LayoutRows, row: int) -> Split:
+    return Split(
         n_stages=int(ways.n_stages[row]),
         n_tensor=int(ways.n_tensor[row]),
         n_expert=int(ways.n_expert[row]),
@@ -50,9 +50,9 @@ def way_of(ways: Ways, row: int) -> Way:
     )
 
 
-def ways_of(*rows: tuple[int, int, int, int]) -> Ways:
+def ways_of(*rows: tuple[int, int, int, int]) -> LayoutRows:
     columns = np.array(rows).T
-    return Ways(
+    return LayoutRows(
         n_stages=columns[0], n_tensor=columns[1], n_expert=columns[2], n_attention=columns[3]
     )
 
@@ -179,7 +179,7 @@ def test_arrays_and_the_scalar_recount_agree_on_drawn_layouts(name, device, cont
             few = way.n_expert > 1 and tokens < 2 * decode.model.sparsity
             assert few or way.n_stages > batch
     for rule in MEMORY_RULES:
-        bytes_held = held(decode.model, ways, BATCHES, n_cached_tokens=context, rule=rule)
+        bytes_held = footprints(decode.model, ways, BATCHES, n_cached_tokens=context, rule=rule)
         counted = [
             [
                 sum(
@@ -208,7 +208,7 @@ def test_the_busiest_device_holds_whole_layers_and_its_ranks_of_attention():
     """Ten layers in four stages: three on the fullest; attention on one of two devices."""
     toy = replace(DENSE, n_layers=10, weight_bytes=1.0)
     ways = ways_of((4, 2, 1, 1))
-    found = held(toy, ways, np.array([1, 8]), n_cached_tokens=1000.0, rule="in-flight")
+    found = footprints(toy, ways, np.array([1, 8]), n_cached_tokens=1000.0, rule="in-flight")
     attention = 8192 * (64 + 16) * 128 + 64 * 128 * 8192
     ffn = 3 * 8192 * 28672
     assert found.weights_bytes[0] == 3 * (attention + ffn / 2) + 128256 * 8192 / 2
@@ -218,7 +218,7 @@ def test_the_busiest_device_holds_whole_layers_and_its_ranks_of_attention():
 
 def test_the_paper_counts_even_shares_and_one_microbatch():
     ways = ways_of((4, 2, 1, 1))
-    found = held(DENSE, ways, np.array([8]), n_cached_tokens=1000.0, rule="one-microbatch")
+    found = footprints(DENSE, ways, np.array([8]), n_cached_tokens=1000.0, rule="one-microbatch")
     caches = kv_bytes_per_token(DENSE) * 1000 * 2
     assert found.total_bytes(0)[0] == pytest.approx((2 * n_params(DENSE) + caches) / 8)
 
@@ -239,7 +239,7 @@ def small_request(rule: str, hbm_bytes: float, context: float) -> EconomicsReque
         for model in (SMALL_MIXTURE, SMALL_DRAFT)
     )
     return EconomicsRequest(
-        served=(Served(weights_format="bf16", target=target, draft=draft),),
+        served=(QuantizedModel(weights_format="bf16", target=target, draft=draft),),
         n_devices=8,
         batches=(1, 3, 8, 24),
         n_cached_tokens=context,
@@ -248,7 +248,7 @@ def small_request(rule: str, hbm_bytes: float, context: float) -> EconomicsReque
     )
 
 
-def layouts_by_hand(model: EconomicsModel, n_devices: int) -> list[Way]:
+def layouts_by_hand(model: EconomicsModel, n_devices: int) -> list[Split]:
     """Every layout on exactly so many devices, by the rules and without their code."""
     found = []
     for n_stages, n_tensor in ((p, n_devices // p) for p in range(1, n_devices + 1)):
@@ -261,7 +261,7 @@ def layouts_by_hand(model: EconomicsModel, n_devices: int) -> list[Way]:
             spreads = e <= model.n_experts and (model.n_experts % e == 0 or e == n_tensor)
             if n_tensor % e or n_tensor % t or model.n_heads % t or not spreads:
                 continue
-            found.append(Way(n_stages=n_stages, n_tensor=n_tensor, n_expert=e, n_attention=t))
+            found.append(Split(n_stages=n_stages, n_tensor=n_tensor, n_expert=e, n_attention=t))
     return found
 
 
@@ -270,7 +270,7 @@ def fastest_by_hand(request: EconomicsRequest, n_stages: int, n_tensor: int, bat
     served, rule = request.served[0], request.memory
     n_devices, best = n_stages * n_tensor, inf
 
-    def bytes_of(model: EconomicsModel, way: Way) -> float:
+    def bytes_of(model: EconomicsModel, way: Split) -> float:
         cached = request.n_cached_tokens
         return sum(count_bytes(model, way, batch, n_cached_tokens=cached, rule=rule))
 

@@ -24,13 +24,13 @@ from unittest.mock import patch
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.placing.fleets.capacity import PRECISION, Judged
+from planner.placing.fleets.capacity import PRECISION, PoolLoad
 from planner.placing.fleets.choosing import searching
-from planner.placing.fleets.choosing.book import Looked
+from planner.placing.fleets.choosing.book import RateEstimate
 from planner.placing.fleets.choosing.searching import as_offered, settled
-from planner.placing.fleets.chosen import Chosen
-from planner.placing.fleets.market import Market
-from planner.placing.fleets.streams import Stream, streams_of
+from planner.placing.fleets.chosen import Solution
+from planner.placing.fleets.market import CandidateSet
+from planner.placing.fleets.streams import RequestClass, streams_of
 from planner.placing.fleets.targets import held_to
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.files.reading import load_model
@@ -55,7 +55,7 @@ class SmallFleet:
     kinds: tuple[GivenKind, ...]
     offers: Mapping[str, tuple[Offer, ...]]
 
-    def market(self) -> Market:
+    def market(self) -> CandidateSet:
         """As the product sees it, nothing known yet."""
         return given_market(self.request, self.offers)
 
@@ -267,14 +267,14 @@ class Enumeration:
         return True
 
 
-def _judged(stream: Stream, station: Station) -> Judged:
+def _judged(stream: RequestClass, station: Station) -> PoolLoad:
     """One replica, and the targets of each class."""
     goals = held_to(stream, TOGETHER)
     assert goals is not None
-    return Judged(stream=stream, station=station, goals=goals, router=LEAST_PRESENT, n_most=1)
+    return PoolLoad(stream=stream, station=station, goals=goals, router=LEAST_PRESENT, n_most=1)
 
 
-def _bound(stream: Stream, station: Station) -> float:
+def _bound(stream: RequestClass, station: Station) -> float:
     return fluid_rate(station, stream.load) * station.n_ranks
 
 
@@ -331,7 +331,7 @@ def compared(fleet: SmallFleet) -> Compared:
     )
 
 
-def _known(fleet: SmallFleet, counted: Enumeration) -> Market:
+def _known(fleet: SmallFleet, counted: Enumeration) -> CandidateSet:
     """The market in which nothing is left to look for."""
     market = fleet.market()
     for one in market.offered.configurations:
@@ -341,11 +341,11 @@ def _known(fleet: SmallFleet, counted: Enumeration) -> Market:
             for offer, rates in counted.ways(one.model)
             if (offer.kind, offer.n_devices) == size
         )
-        market.book.looked[id(one), 1] = Looked(rates=rates.copy(), lows=rates.copy())
+        market.book.looked[id(one), 1] = RateEstimate(rates=rates.copy(), lows=rates.copy())
     return market
 
 
-def _rent(chosen: Chosen) -> float:
+def _rent(chosen: Solution) -> float:
     if not chosen.is_found:
         return math.inf
     return math.fsum(n * one.usd_per_hour for one, n in chosen.replicas)

@@ -23,7 +23,7 @@ from planner.placing.fleets.choosing.fluid import fluid_bound
 from planner.placing.fleets.choosing.searching import as_offered, settled
 from planner.placing.fleets.choosing.trying import Tries, weighed
 from planner.placing.fleets.chosen import PlannedFleet, planned, usd_per_hour
-from planner.placing.fleets.market import with_alike
+from planner.placing.fleets.market import with_joint
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.ask.targets import SolverOptions
 from planner.specs.records.roles import Station
@@ -134,7 +134,7 @@ class Planned:
 def plan(fleet: SmallFleet) -> Planned:
     """The product's fleet for all traffic, confirmed by its simulation."""
     began_s, asked = time.process_time(), fleet.request
-    classes = with_alike(asked.classes, sharing=asked.sharing)
+    classes = with_joint(asked.classes, sharing=asked.sharing)
     market = replace(fleet, request=replace(asked, classes=classes)).market()
     market.book.router = asked.router
     fluid = settled(market, now=as_offered)

@@ -15,7 +15,7 @@ from planner.results.fleets import FleetPlan, ServedClass
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.files.pools import load_site
 from planner.specs.files.reading import load_architecture, load_connector
-from planner.specs.records.roles import ALL_TOGETHER, AskedRoles
+from planner.specs.records.roles import ALL_TOGETHER, RoleOptions
 from planner.specs.traffic.arrivals import POISSON_ARRIVALS, replaying
 from planner.specs.traffic.building import traffic_class
 from planner.specs.traffic.lengths import TraceLengths
@@ -28,7 +28,7 @@ from planner.verifier.simulation.pools import ClassLoad, Pool, Route
 DATA = Path(__file__).parents[1] / "data" / "fleet"
 
 
-def asked(topology: str, one: TrafficClass, roles: AskedRoles = ALL_TOGETHER) -> FleetRequest:
+def asked(topology: str, one: TrafficClass, roles: RoleOptions = ALL_TOGETHER) -> FleetRequest:
     return FleetRequest(
         site=load_site(topology), classes=(one,), engines=("vllm",), roles=roles, confidence=0.0
     )
@@ -76,7 +76,7 @@ def by_roles(name: str, connector: str | None) -> FleetRequest:
     )
     if connector is None:
         return asked("h100-nvl8-x8", one)
-    roles = AskedRoles(name=name, connector=load_connector(connector))
+    roles = RoleOptions(name=name, connector=load_connector(connector))
     return asked("h100-nvl8-x8", one, roles)
 
 

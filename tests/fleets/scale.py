@@ -16,11 +16,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from planner.placing.fleets.capacity import Capacities, Judged
+from planner.placing.fleets.capacity import Capacities, PoolLoad
 from planner.placing.fleets.choosing.alternatives import at_factor, largest_factor
 from planner.placing.fleets.choosing.searching import settled
-from planner.placing.fleets.chosen import Chosen
-from planner.placing.fleets.market import Market
+from planner.placing.fleets.chosen import Solution
+from planner.placing.fleets.market import CandidateSet
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.ask.targets import SolverOptions
 from planner.specs.files.reading import load_model
@@ -37,7 +37,7 @@ SIZES = (1, 2, 4, 8)
 
 def large_market(
     n_classes: int, n_kinds: int, n_configurations: int, *, has_rents: bool = True
-) -> Market:
+) -> CandidateSet:
     """Classes of different models on kinds, with so many configurations of each of both.
 
     Args:
@@ -95,7 +95,7 @@ def _offer(draw: random.Random, kind: GivenKind, number: int, has_rent: bool) ->
     )
 
 
-def some_rate(one: Judged) -> float:
+def some_rate(one: PoolLoad) -> float:
     """In the place of simulations: a share of the fluid rate, of each station its own."""
     assert one.station.decode is not None
     load = one.stream.load
@@ -103,34 +103,34 @@ def some_rate(one: Judged) -> float:
     return fluid_rate(one.station, load) * random.Random(key).uniform(0.5, 0.95)
 
 
-def given_rates(rate: Callable[[Judged], float]) -> dict[str, Callable[..., object]]:
+def given_rates(rate: Callable[[PoolLoad], float]) -> dict[str, Callable[..., object]]:
     """What `Capacities` says where rates of ranks are given."""
 
-    def largest(self: Capacities, one: Judged, most: float, least: float = 0.0) -> float:
+    def largest(self: Capacities, one: PoolLoad, most: float, least: float = 0.0) -> float:
         del self, least
         return min(most, rate(one) * one.station.n_ranks)
 
-    def carries(self: Capacities, one: Judged, rate_per_s: float) -> bool:
+    def carries(self: Capacities, one: PoolLoad, rate_per_s: float) -> bool:
         del self
         return rate_per_s <= rate(one) * one.station.n_ranks
 
     return {"largest": largest, "carries": carries}
 
 
-def known(market: Market) -> Market:
+def known(market: CandidateSet) -> CandidateSet:
     """With every rate found."""
     for one in market.offered.configurations:
         market.book.look_at(one)
     return market
 
 
-def gap(chosen: Chosen) -> float:
+def gap(chosen: Solution) -> float:
     """Of the rent, over what is vouched for."""
     solution = chosen.solution
     return solution.objective / solution.vouched.bound - 1.0
 
 
-def climbed(market: Market, n_demands: int) -> list[tuple[float, float, float]]:
+def climbed(market: CandidateSet, n_demands: int) -> list[tuple[float, float, float]]:
     """Demands one above the other, each step's rent, and the most that it serves, proved."""
     found, at = [], 0.5
     for _ in range(n_demands):
@@ -187,7 +187,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     _say(f"{len(steps)} steps, from {steps[0][0]:g} to {steps[-1][2]:.4f} times the traffic", began)
 
 
-def _now(market: Market) -> tuple:
+def _now(market: CandidateSet) -> tuple:
     return tuple(market.book.now(one) for one in market.offered.configurations)
 
 

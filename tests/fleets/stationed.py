@@ -14,10 +14,10 @@ from planner.placing.configurations import Configuration
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import NODE, NodeConfiguration, NodePattern
 from planner.placing.fabrics.site import Fabric, graph_in
-from planner.placing.fleets.market import Market, market_among
-from planner.placing.fleets.offering import QueuedSource
-from planner.placing.fleets.streams import Stream, streams_of
-from planner.placing.fleets.ways import Ways
+from planner.placing.fleets.market import CandidateSet, candidates_among
+from planner.placing.fleets.offering import QueuedOffers
+from planner.placing.fleets.streams import RequestClass, streams_of
+from planner.placing.fleets.ways import ShapeOffers
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.files.pools import GroupSpec, PoolSpec
 from planner.specs.files.reading import load_cluster
@@ -67,7 +67,7 @@ class GivenEngine:
 class GivenStations:
     """A runtime that serves one stream by given stations."""
 
-    stream: Stream
+    stream: RequestClass
     offers: Sequence[Offer]
     tables: tuple[EngineTables, ...] = ()
 
@@ -98,10 +98,12 @@ class GivenStations:
         rates = [fluid_rate(each, self.stream.load) * each.n_ranks for each in one.stations]
         cluster = domain.cluster
         rent = one.usd_per_hour
-        source = QueuedSource(
+        source = QueuedOffers(
             made_by=GivenEngine(label=f"{one.n_devices}×{one.n_stages}", device=cluster.device),
             stream=self.stream,
-            ways=Ways(rows=np.arange(len(one.stations)), stations=one.stations, bounds=rates),
+            ways=ShapeOffers(
+                rows=np.arange(len(one.stations)), stations=one.stations, bounds=rates
+            ),
         )
         return Configuration(
             model=model,
@@ -152,12 +154,12 @@ def pool_of_kinds(kinds: Sequence[GivenKind]) -> PoolSpec:
     return PoolSpec(name="given", title="given", groups=groups)
 
 
-def given_market(request: FleetRequest, offers: Mapping[str, Sequence[Offer]]) -> Market:
+def given_market(request: FleetRequest, offers: Mapping[str, Sequence[Offer]]) -> CandidateSet:
     """What there is to choose from, of each model the offers of its name."""
     assert isinstance(request.site, PoolSpec)
     site = Fabric(request.site, graph_in(request.site, request.state), most_devices=64)
     streams = streams_of(request.classes, sharing=request.sharing)
     runtimes = [(GivenStations(stream=one, offers=offers[one.model.name]),) for one in streams]
-    market = market_among(runtimes, request, site, streams)
+    market = candidates_among(runtimes, request, site, streams)
     market.book.router = None  # what counts fleets out takes each replica by itself
     return market

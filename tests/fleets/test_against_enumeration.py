@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.placing.fleets.capacity import Capacities, Judged
+from planner.placing.fleets.capacity import Capacities, PoolLoad
 from planner.placing.fleets.choosing.alternatives import at_factor, largest_factor
 from planner.placing.fleets.streams import streams_of
 from tests.fleets.against_enumeration import Enumeration, compared, small_fleet
@@ -21,7 +21,7 @@ QUICK = 4
 """A fleet with two rates."""
 
 
-def _some_rate(one: Judged) -> float:
+def _some_rate(one: PoolLoad) -> float:
     """In the place of simulations: any share of the fluid rate."""
     station, load = one.station, one.stream.load
     assert station.decode is not None

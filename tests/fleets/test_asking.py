@@ -20,7 +20,7 @@ from planner.specs.traffic.building import traffic_class
 from planner.specs.traffic.distributions import FixedTokens, LognormalTokens
 from planner.specs.traffic.lengths import IndependentLengths
 from planner.specs.traffic.percentiles import GoodputTarget, PercentileTarget
-from planner.specs.traffic.records import FleetTraffic, SuppliedKind, Supply
+from planner.specs.traffic.records import DeviceInventory, FleetTraffic, SuppliedKind
 
 LARGE, SMALL = "llama-3.1-70b", "llama-3.1-8b"
 
@@ -187,7 +187,7 @@ def test_devices_without_kernels_and_models_without_weights_are_told():
 
 
 def test_kinds_of_the_traffic_say_what_serves():
-    supply = Supply(kinds=(SuppliedKind(name="mine", hardware=site(), n_devices=4),))
+    supply = DeviceInventory(kinds=(SuppliedKind(name="mine", hardware=site(), n_devices=4),))
     found = request(supply=supply)
     assert (found.counts, found.places) == ({"mine": 4}, {"mine": "one"})
     said = {"site": site(), "state": State(), "counts": {"mine": 2}}
@@ -197,7 +197,7 @@ def test_kinds_of_the_traffic_say_what_serves():
 
 def test_traffic_that_names_a_connector_leaves_roles_to_the_program():
     nixl, wire = load_connector("nixl"), load_connector("wire")
-    supply = Supply(
+    supply = DeviceInventory(
         kinds=(SuppliedKind(name="mine", hardware=site(), n_devices=8),), connector=wire
     )
     found = request(supply=supply).roles

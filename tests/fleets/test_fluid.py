@@ -10,7 +10,7 @@ import pytest
 
 from planner.placing.fleets.capacity import Capacities
 from planner.placing.fleets.choosing.fluid import fluid_bound
-from planner.placing.fleets.market import Market, with_alike
+from planner.placing.fleets.market import CandidateSet, with_joint
 from planner.specs.traffic.records import TrafficClass
 from tests.fleets.against_enumeration import Enumeration, SmallFleet, small_fleet
 from tests.fleets.scale import given_rates
@@ -20,7 +20,7 @@ DEAR = 1e6
 ROUNDING = 1.0 + 1e-6
 
 
-def bound(market: Market) -> float:
+def bound(market: CandidateSet) -> float:
     return fluid_bound(market, DEAR)
 
 
@@ -60,9 +60,9 @@ def test_what_differs_in_its_rate_only_is_planned_as_one() -> None:
     one, *_ = small_fleet(0).request.classes
     whole = replace(one, name="a", rate_per_s=3.0)
     parts = (replace(whole, rate_per_s=1.0), replace(whole, name="b", rate_per_s=2.0))
-    (together,) = with_alike(parts, sharing=True)
+    (together,) = with_joint(parts, sharing=True)
     assert replace(together, name="a") == whole
-    assert len(with_alike((parts[0], replace(parts[1], priority=2)), sharing=True)) == 2
+    assert len(with_joint((parts[0], replace(parts[1], priority=2)), sharing=True)) == 2
 
 
 def test_more_traffic_costs_no_less() -> None:
@@ -103,7 +103,7 @@ def test_of_deployments_of_one_shape_each_counts_whoever_numbered_it() -> None:
 def test_what_no_devices_serve_is_cheaper_at_no_rent() -> None:
     fleet = small_fleet(0)
     more = tuple(
-        replace(it, rate_per_s=1e6) for it in with_alike(fleet.request.classes, sharing=True)
+        replace(it, rate_per_s=1e6) for it in with_joint(fleet.request.classes, sharing=True)
     )
     asked = replace(fleet, request=replace(fleet.request, classes=more))
     assert fluid_bound(asked.market(), math.inf) == math.inf

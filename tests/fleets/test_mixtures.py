@@ -11,7 +11,7 @@ import pytest
 from planner.equations.arrays import FloatArray, IntArray
 from planner.placing.fleets.choosing import trying
 from planner.placing.fleets.choosing.dividing import divisions, rounded, sizes_of
-from planner.placing.fleets.chosen import Chosen
+from planner.placing.fleets.chosen import Solution
 from planner.placing.fleets.streams import WHOLE
 from planner.running.deadlines import out_of_time
 from planner.solvers.solution import Status
@@ -36,7 +36,7 @@ def test_parts_of_classes_are_as_cheap_as_by_force(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_fleet_stands_where_time_ends_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def ended(chosen: Chosen) -> Iterator[object]:
+    def ended(chosen: Solution) -> Iterator[object]:
         raise out_of_time()
         yield chosen
 

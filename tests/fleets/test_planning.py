@@ -22,7 +22,7 @@ from planner.running.deadlines import out_of_time
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.files.pools import load_site
 from planner.specs.files.reading import load_architecture, load_connector
-from planner.specs.records.roles import ALL_TOGETHER, AskedRoles
+from planner.specs.records.roles import ALL_TOGETHER, RoleOptions
 from planner.specs.traffic.arrivals import POISSON_ARRIVALS, replaying
 from planner.specs.traffic.building import traffic_class
 from planner.specs.traffic.lengths import TraceLengths
@@ -193,7 +193,7 @@ def by_roles(name, connector=None):
         output=200,
         targets={"ttft_p95": "1 s", "tpot_p95": "12 ms"},
     )
-    roles = AskedRoles(name=name, connector=load_connector(connector)) if connector else None
+    roles = RoleOptions(name=name, connector=load_connector(connector)) if connector else None
     return fleet(request(asked, most_devices=2, roles=roles or ALL_TOGETHER))
 
 

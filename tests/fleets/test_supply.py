@@ -12,7 +12,7 @@ from planner.placing.fleets.supply import merged
 from planner.specs.files.pools import PoolSpec, load_pool, load_site
 from planner.specs.files.reading import load_cluster
 from planner.specs.files.state import LinkState, SlowDevices, State
-from planner.specs.traffic.records import SuppliedKind, Supply
+from planner.specs.traffic.records import DeviceInventory, SuppliedKind
 from planner.topology.graph import spec_of
 from planner.topology.pools import pool_graph
 
@@ -25,7 +25,7 @@ def kind(name, on="h100-nvl8-x2", n=None, **more):
 
 def problems(*kinds):
     with pytest.raises(RequestError) as caught:
-        merged(Supply(kinds=kinds), shown="traffic.toml")
+        merged(DeviceInventory(kinds=kinds), shown="traffic.toml")
     return [str(one) for one in caught.value.problems]
 
 
@@ -39,7 +39,7 @@ def free(found):
 
 
 def test_kinds_are_groups_with_counts_and_places():
-    found = merged(Supply(kinds=(kind("east", n=12), kind("west", site="far"))), shown="x")
+    found = merged(DeviceInventory(kinds=(kind("east", n=12), kind("west", site="far"))), shown="x")
     assert isinstance(found.site, PoolSpec)
     assert [group.name for group in found.site.groups] == ["east", "west"]
     assert found.site.title == "12 h100-sxm (east) + 16 h100-sxm (west)"
@@ -50,7 +50,7 @@ def test_kinds_are_groups_with_counts_and_places():
 
 def test_a_kind_alone_keeps_the_names_of_its_devices():
     taken = State(busy=("node0/gpu{0..3}",), shown="state.toml")
-    found = merged(Supply(kinds=(kind("h100-sxm", n=12, state=taken),)), shown="x")
+    found = merged(DeviceInventory(kinds=(kind("h100-sxm", n=12, state=taken),)), shown="x")
     assert found.state is taken
     assert found.counts == {"h100-sxm": 8}  # of 12 that may be used 4 are busy
     assert found.site.title == "12 h100-sxm"
@@ -69,7 +69,9 @@ def test_states_are_renamed_as_the_pool_names_its_devices():
         owners=(("node0", "training"),),
     )
     other = State(busy=("*gpu0",))
-    found = merged(Supply(kinds=(kind("a", state=state), kind("b", state=other))), shown="x")
+    found = merged(
+        DeviceInventory(kinds=(kind("a", state=state), kind("b", state=other))), shown="x"
+    )
     graph = graph_in(found.site, found.state)
     taken = [name for name, at in graph.nodes(data=True) if at.get("state", "free") != "free"]
     assert taken == [
@@ -85,11 +87,11 @@ def test_states_are_renamed_as_the_pool_names_its_devices():
 def test_a_pool_of_several_groups_keeps_them():
     mixed = load_pool("h100-a100")
     state = State(busy=("h100/node0",))
-    found = merged(Supply(kinds=(kind("one", mixed, state=state), kind("two"))), shown="x")
+    found = merged(DeviceInventory(kinds=(kind("one", mixed, state=state), kind("two"))), shown="x")
     assert [group.name for group in found.site.groups] == ["one-h100", "one-a100", "two"]
     assert len(free(found)) == mixed.n_devices - 8 + 16
     assert not any(name.startswith("one-h100/node0/") for name in free(found))
-    alone = merged(Supply(kinds=(kind("one", mixed, state=state),)), shown="x")
+    alone = merged(DeviceInventory(kinds=(kind("one", mixed, state=state),)), shown="x")
     assert [group.name for group in alone.site.groups] == ["h100", "a100"]
     assert alone.places == {"h100": "one", "a100": "one"}
 
@@ -101,7 +103,7 @@ def graph():
 
 def test_a_graph_stands_alone():
     mine = SuppliedKind(name="mine", hardware=graph(), n_devices=8)
-    assert merged(Supply(kinds=(mine,)), shown="x").site is mine.hardware
+    assert merged(DeviceInventory(kinds=(mine,)), shown="x").site is mine.hardware
     (problem,) = problems(mine, kind("other"))
     assert problem.startswith("traffic.toml: kind[0] `mine`  is a graph beside other kinds")
 
@@ -112,7 +114,7 @@ def test_part_of_a_graph_counts_what_it_says_is_taken():
         for one in graph().vertices
     )
     mine = SuppliedKind(name="mine", hardware=replace(graph(), vertices=vertices), n_devices=4)
-    assert merged(Supply(kinds=(mine,)), shown="x").counts == {"h100-sxm": 3}
+    assert merged(DeviceInventory(kinds=(mine,)), shown="x").counts == {"h100-sxm": 3}
 
 
 def test_all_that_is_wrong_with_kinds_is_said_at_once():

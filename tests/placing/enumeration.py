@@ -21,7 +21,7 @@ from planner.estimates.candidates import machine_of, table_of
 from planner.estimates.networks import network_table
 from planner.estimates.steps import Machine
 from planner.programs.deployment import Posing
-from planner.programs.posed import Aim, joined
+from planner.programs.posed import Objective, joined
 from planner.solvers import solve
 from planner.specs.ask.defaults import make_request
 from planner.specs.ask.targets import SolverOptions, Targets
@@ -273,7 +273,9 @@ def _layout_output(cluster: ClusterSpec, reach: Reach, targets: Targets) -> floa
         meshes = replace(meshes, stage_bytes_per_s=out, stage_hop_s=hop)
     network = network_table(meshes, fabric)
     table = table_of(request, Machine(device=device, meshes=meshes, network=network))
-    program = joined(list(Posing(table, request, Aim(objective="throughput")).blocks())).program
+    program = joined(
+        list(Posing(table, request, Objective(objective="throughput")).blocks())
+    ).program
     if not program.n_contexts:
         return 0.0
     best = solve(program, solver="exhaustive")

@@ -26,10 +26,10 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from planner.errors import NoPlanError, SolverError
-from planner.placing.configurations import Standing, standing_of
-from planner.placing.planning import asked_of, place
+from planner.placing.configurations import CurrentReplica, current_replicas
+from planner.placing.planning import place, task_of
 from planner.placing.repairing import repair
-from planner.placing.searching import Asked, offered
+from planner.placing.searching import Task, offered
 from planner.results.placements import Placement
 from planner.results.repairs import Repair
 from planner.specs.ask.placement import Serve
@@ -42,7 +42,7 @@ GB = 1e9
 MILLI = 1000
 
 
-def fewest_bytes(asked: Asked, standing: Sequence[Standing]) -> tuple[float, float]:
+def fewest_bytes(asked: Task, standing: Sequence[CurrentReplica]) -> tuple[float, float]:
     """The best objective (rent [USD/h] or devices), and the fewest bytes at it."""
     program = _Program(asked, standing)
     best = program.least(program.objective)
@@ -51,7 +51,7 @@ def fewest_bytes(asked: Asked, standing: Sequence[Standing]) -> tuple[float, flo
 
 
 class _Program:
-    def __init__(self, asked: Asked, standing: Sequence[Standing]) -> None:
+    def __init__(self, asked: Task, standing: Sequence[CurrentReplica]) -> None:
         self.model = cp_model.CpModel()
         self._had = {
             (name, one.sharding, rank) for one in standing for rank, name in enumerate(one.devices)
@@ -192,8 +192,8 @@ def compared(seed: int) -> tuple[Repair, tuple[float, float]] | None:
         found = repair(before, **changed, most_points=2)
     except NoPlanError:
         return None
-    asked = asked_of(found.request.wanted, None)
-    return found, fewest_bytes(asked, standing_of(before))
+    asked = task_of(found.request.wanted, None)
+    return found, fewest_bytes(asked, current_replicas(before))
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from planner import Placement, Serve, SolverOptions, Targets, Workload, load_arc
 from planner.errors import NoPlanError
 from planner.placing.asking import placement_request
 from planner.placing.handing import may_hand_over
-from planner.placing.planning import asked_of
+from planner.placing.planning import task_of
 from planner.placing.roles import asked_roles
 from planner.placing.searching import offered
 from planner.specs.files.pools import load_site
@@ -122,7 +122,7 @@ def rates(case: Case) -> list[tuple[int, int, Rates]]:
         roles=roles,
         **said,
     )
-    found = [*offered(asked_of(asked, None), whole=True).configurations]
+    found = [*offered(task_of(asked, None), whole=True).configurations]
     best: dict[tuple[int, int, str], float] = {}
     for one in found:
         assert len({*one.pattern.pieces}) == 1

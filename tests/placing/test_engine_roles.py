@@ -13,8 +13,8 @@ from planner.placing.engine_choosing import wanted_choices
 from planner.placing.fabrics.domains import domains, needs
 from planner.placing.fabrics.patterns import Beaten
 from planner.placing.fabrics.site import configurations_of
-from planner.placing.planning import asked_of
-from planner.results.placements import Recipe
+from planner.placing.planning import task_of
+from planner.results.placements import RunConfig
 from planner.specs.ask.placement import Serve
 from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.pools import load_site
@@ -46,7 +46,7 @@ def _asked(engine="vllm", model="qwen3-8b", targets=TARGETS, workload=CHAT, obje
         most_devices=4,
         options=SolverOptions(),
     )
-    return asked_of(request, None)
+    return task_of(request, None)
 
 
 @cache
@@ -68,7 +68,7 @@ def _of(role, **asked):
 def _counted(one, says, **keywords):
     """What the referee has of a deployment, and all that is not so in what it says."""
     asked = _asked(**keywords)
-    recipe = Recipe(
+    recipe = RunConfig(
         model=says.model,
         engine=one.engine,
         kind=one.pattern.kind_name,

@@ -11,7 +11,7 @@ from planner.commands.cli import main
 from planner.errors import NoPlanError, RequestError, SolverError
 from planner.placing.asking import placement_request
 from planner.placing.floorplans import floorplan_of
-from planner.placing.planning import asked_of, place
+from planner.placing.planning import place, task_of
 from planner.placing.repairing import repair
 from planner.placing.searching import offered
 from planner.planning.plans import plan
@@ -144,9 +144,9 @@ def test_pieces_that_do_not_divide_each_other_are_counted_node_by_node():
         most_devices=3,
         options=OPTIONS,
     )
-    found = offered(asked_of(request, None), whole=True)
+    found = offered(task_of(request, None), whole=True)
     threes = [one for one in found.configurations if one.pattern.pieces == (3,)]
-    posed = replace(found, configurations=tuple(threes)).posed(asked_of(request, None).aim())
+    posed = replace(found, configurations=tuple(threes)).posed(task_of(request, None).aim())
     program = posed.program
     assert len(threes) > 0
     assert {*program.free.tolist()} == {8}

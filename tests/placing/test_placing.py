@@ -11,7 +11,7 @@ from planner.errors import NoPlanError, RequestError, SpecError
 from planner.placing.fabrics.site import Fabric
 from planner.placing.planning import place
 from planner.placing.runtimes import Roofline
-from planner.placing.searching import Asked, Search, searched
+from planner.placing.searching import Search, Task, searched
 from planner.solvers.placement import solve_placement
 from planner.specs.ask.placement import PlacementRequest, Serve, layout_request
 from planner.specs.ask.targets import SolverOptions, Targets
@@ -42,7 +42,7 @@ def _searched(pool: PoolSpec, graph: nx.Graph, replicas: int | None) -> Search:
     runtimes = tuple(
         (Roofline(request=layout_request(request, one, site.cluster)),) for one in request.models
     )
-    return searched(Asked(request=request, site=site, runtimes=runtimes))
+    return searched(Task(request=request, site=site, runtimes=runtimes))
 
 
 def compare(seed: int, replicas: int | None) -> tuple[float, float, float]:

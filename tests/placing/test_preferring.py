@@ -11,7 +11,7 @@ from planner import Serve, SolverOptions, Targets, Workload, load_architecture, 
 from planner.errors import RequestError
 from planner.placing import alike
 from planner.placing.asking import placement_request
-from planner.placing.planning import asked_of
+from planner.placing.planning import task_of
 from planner.placing.searching import searched
 from planner.programs.placement import (
     Counts,
@@ -44,7 +44,7 @@ def simplest_by_hand(busy, **keywords):
     said, serve = asked(busy, **keywords)
     said |= {"limits": None, "most_devices": None, "options": SolverOptions()}
     request = placement_request(load_site("h100-nvl8-x2"), serve, **said)
-    problem = asked_of(request, None)
+    problem = task_of(request, None)
     search = searched(problem)
     program, columns, best = search.posed.program, search.posed.columns, search.solution.answer
     error = alike._error(problem, columns, best)

@@ -11,10 +11,10 @@ import networkx as nx
 import pytest
 
 from planner.errors import NoPlanError, OutOfTimeError, RequestError, SpecError
-from planner.placing.configurations import sharding_of, standing_of
+from planner.placing.configurations import current_replicas, sharding_of
 from planner.placing.fabrics.patterns import Offer
 from planner.placing.fabrics.room import ANYWHERE
-from planner.placing.planning import asked_of, place
+from planner.placing.planning import place, task_of
 from planner.placing.repairing import repair
 from planner.placing.searching import offered
 from planner.report.as_json import answer_json, dumps
@@ -128,8 +128,8 @@ def test_the_frontier_on_nodes_is_that_of_all_ways_to_put_replicas(size, failed,
     before = place(cluster, wanted, state=State(busy=busy), **ASKING)
     state = State(busy=busy, failed=failed)
     found = repair(before, cluster, wanted, state=state, loss=0.3, **ASKING)
-    asked = asked_of(found.request.wanted, None)
-    standing = standing_of(before)
+    asked = task_of(found.request.wanted, None)
+    standing = current_replicas(before)
     offers = offered(asked, whole=True).offers(standing, asked.aim())
     inventory = asked.site.ground.inventory
     free = [{name for name, _ in node.free} for node in inventory.nodes]

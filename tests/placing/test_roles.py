@@ -21,7 +21,7 @@ from planner import (
     verify,
 )
 from planner.placing.fabrics.wires import tight_uplinks, uplinks_of
-from planner.placing.planning import asked_of
+from planner.placing.planning import task_of
 from planner.placing.searching import offered
 from planner.specs.files.pools import load_site
 from planner.specs.files.reading import load_connector
@@ -221,7 +221,7 @@ def test_links_between_leaves_bound_what_goes_over_them():
     }
     wide = place(site, model, **asked)
     crossing = _crossing_bytes_per_s(wide)
-    fabric = asked_of(wide.request, None).site
+    fabric = task_of(wide.request, None).site
     links = uplinks_of(fabric.graph, fabric.ground)
     assert len(links) == 2
     assert all(load <= links[leaf].bytes_per_s for leaf, load in crossing.items())
@@ -237,7 +237,7 @@ def _crossing_bytes_per_s(placement):
 
 
 def test_uplinks_that_nothing_can_fill_are_no_rows():
-    asked = asked_of(placed("vllm", "h100-nvl8-x2", roles="free").request, None)
+    asked = task_of(placed("vllm", "h100-nvl8-x2", roles="free").request, None)
     kept = offered(asked).kept
     narrow = {0: type("Link", (), {"bytes_per_s": 1.0})()}
     wide = {0: type("Link", (), {"bytes_per_s": np.inf})()}

@@ -10,9 +10,9 @@ import pytest
 from planner.errors import NoPlanError, RequestError, SpecError
 from planner.placing.floorplans import floorplan_of
 from planner.placing.planning import place
-from planner.placing.program import Aim, Wanted
+from planner.placing.program import ModelDemand, Objective
 from planner.placing.tori.slices import (
-    OfferedOnTorus,
+    TorusOffers,
     locate_slices,
     pose_on_torus,
     slice_configurations,
@@ -56,7 +56,7 @@ def _posed(state: State):
     found = openings(cluster.fabric, torus_state(cluster.fabric, graph))
     found = found.take(np.flatnonzero(found.n_devices >= 8))
     offered = slice_configurations(request, 0, found)
-    aim = Aim(wanted=(Wanted(name=MODEL, least=2, most=2),), objective="throughput")
+    aim = Objective(wanted=(ModelDemand(name=MODEL, least=2, most=2),), objective="throughput")
     return graph, pose_on_torus(found, [offered], aim)
 
 
@@ -67,7 +67,7 @@ def test_each_mesh_has_the_layout_that_the_layout_program_finds_best_for_it():
         it = one.source
         row = it.table.contexts.mesh[it.posed.number[one.choice.context]]
         contexts = np.flatnonzero(it.table.contexts.mesh == row)
-        posing = Posing(it.table, it.request, programs.Aim(objective="throughput"))
+        posing = Posing(it.table, it.request, programs.Objective(objective="throughput"))
         best = optimum(InMemory(posing.of(0, contexts)), OPTIONS)
         assert one.output_tokens_per_s == pytest.approx(1e3 / best.objective, rel=1e-9)
 
@@ -81,11 +81,11 @@ def test_rings_serve_more_than_lines():
 def test_slices_that_smaller_ones_fill_are_left_out_without_loss():
     _, posed = _posed(State(busy=("*,*,4", "*,*,5", "*,*,6", "*,*,7"), failed=("1,1,1",)))
     several = replace(posed.program, least=np.array([0]))
-    offered = OfferedOnTorus(
+    offered = TorusOffers(
         configurations=posed.configurations, which=posed.which, opening=posed.opening
     )
     kept = without_tiled(offered, several=True)
-    aim = Aim(wanted=(Wanted(name=MODEL),), objective="throughput")
+    aim = Objective(wanted=(ModelDemand(name=MODEL),), objective="throughput")
     fewer = pose_on_torus(posed.openings, [kept], aim)
     assert fewer.program.n_columns < posed.program.n_columns
     everything = solve_placement(replace(several, most=np.array([1 << 40])), solver="narrowing")
@@ -215,7 +215,7 @@ def test_of_slices_that_serve_as_much_the_most_compact_are_taken(busy):
         replace(one, output_tokens_per_s=float(one.n_devices)) for one in offered.configurations
     ]
     offered = replace(offered, configurations=tuple(alike))
-    aim = Aim(wanted=(Wanted(name=MODEL),), objective="throughput")
+    aim = Objective(wanted=(ModelDemand(name=MODEL),), objective="throughput")
     posed = pose_on_torus(found, [offered], aim)
     shapes = [posed.configurations[i].pattern.dimensions for i in posed.which.tolist()]
     extra = [_surface(one) - min(map(_surface, _boxes(int(np.prod(one))))) for one in shapes]

@@ -11,7 +11,7 @@ import pytest
 from planner.commands.cli import main
 from planner.errors import NoPlanError, RequestError
 from planner.placing.asking import placement_request
-from planner.placing.planning import asked_of, place
+from planner.placing.planning import place, task_of
 from planner.placing.repairing import repair
 from planner.placing.searching import offered
 from planner.placing.table_rows import undominated
@@ -25,7 +25,7 @@ from planner.specs.files.pools import load_site
 from planner.specs.files.reading import load_architecture, load_connector
 from planner.specs.files.state import SlowDevices, State
 from planner.specs.records.devices import Workload
-from planner.specs.records.roles import ROLES, AskedRoles
+from planner.specs.records.roles import ROLES, RoleOptions
 from planner.verifier.certificates import RECOUNTED
 from planner.verifier.placing.placements import checks_of, judge_placement
 from tests.report.rendering import report_text
@@ -328,10 +328,10 @@ def _offered(model, *, targets):
         limits=None,
         batches=None,
         most_devices=None,
-        roles=AskedRoles(name="free", connector=load_connector("wire")),
+        roles=RoleOptions(name="free", connector=load_connector("wire")),
         options=SolverOptions(),
     )
-    return offered(asked_of(request, None), whole=True).configurations
+    return offered(task_of(request, None), whole=True).configurations
 
 
 SORTS = ("prefill", "decode")

@@ -23,7 +23,7 @@ from planner import (
 )
 from planner.commands.cli import main
 from planner.errors import RequestError
-from planner.placing.planning import asked_of
+from planner.placing.planning import task_of
 from planner.placing.searching import offered
 from planner.planning import mixing
 from planner.planning.proving import proved as proved_again
@@ -86,7 +86,7 @@ def test_no_random_mix_is_cheaper():
     demand = 5500.0
     answer = usual(demand)
     assert answer.cheaper_mix is not None
-    asked = asked_of(answer.mix.request, None)
+    asked = task_of(answer.mix.request, None)
     every = offered(asked, whole=True).configurations
     rng = np.random.default_rng(7)
     n_tried = 0

@@ -12,7 +12,7 @@ from planner.errors import NoPlanError, RequestError
 from planner.estimates.candidates import machine_of, table_of
 from planner.planning.plans import plan
 from planner.programs.deployment import Posing
-from planner.programs.posed import Aim, Several, joined
+from planner.programs.posed import Objective, ProgramUnion, joined
 from planner.results.plans import Plan, served_by
 from planner.solvers.search import search
 from planner.specs.ask.defaults import DEFAULT_WORKLOAD, make_request
@@ -131,10 +131,10 @@ def test_programs_of_several_models_side_by_side_keep_every_assignment():
             **SMALL,
         )
         table = table_of(request, machine_of(request.cluster, request.model))
-        parts.append(Posing(table, request, Aim(objective="cost"), model=number))
+        parts.append(Posing(table, request, Objective(objective="cost"), model=number))
     options = SolverOptions()
     alone = [search(part, options, n_alternatives=0) for part in parts]
-    together = search(Several(parts), options, n_alternatives=0)
+    together = search(ProgramUnion(parts), options, n_alternatives=0)
     values = [found.solution.objective for found in alone]
     best = alone[int(np.argmin(values))]
     assert together.solution.objective == pytest.approx(min(values), rel=1e-9)

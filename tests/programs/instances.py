@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from planner.programs.layout import LayoutProgram, Limit
-from planner.programs.posed import InMemory, PosedProgram, joined
+from planner.programs.posed import BlockProgram, InMemory, joined
 from planner.programs.targets import Facts, Quantities
 
 INFINITE = float("inf")
@@ -55,7 +55,7 @@ def posed(layout, *, tie=None, **columns):
         for name, values in columns.items()
     }
     nothing = np.zeros(layout.n_columns, dtype=np.int64)
-    return PosedProgram(
+    return BlockProgram(
         program=layout,
         quantities=known(
             {"nothing": none} | quantities, context=layout.column_context, batch=nothing

@@ -9,7 +9,7 @@ from planner.estimates.candidates import machine_of, table_of
 from planner.programs.contexts import optima
 from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment, restrict, violations
-from planner.programs.posed import Aim, joined
+from planner.programs.posed import Objective, joined
 from planner.solvers import solve
 from planner.specs.ask.defaults import make_request
 from planner.specs.ask.targets import SolverOptions, Targets
@@ -33,7 +33,7 @@ def test_each_contexts_optimum_is_the_exhaustive_one(targets: Targets, objective
         options=SolverOptions(),
     )
     machine = machine_of(request.cluster, request.model)
-    posing = Posing(table_of(request, machine), request, Aim(objective=objective))
+    posing = Posing(table_of(request, machine), request, Objective(objective=objective))
     posed = joined(list(posing.blocks()))
     program = posed.program
     value, prefill, decode = optima(posed)

@@ -16,7 +16,7 @@ from planner.tools.staging.machines.covers import (
 from planner.tools.staging.machines.known import replayed_rate
 from planner.tools.staging.machines.patterns import crossing_flow, crossings, patterns
 from planner.tools.staging.machines.program import (
-    Held,
+    MachineSpan,
     classes,
     regions,
     violations,
@@ -28,7 +28,7 @@ FOUR = pool(4, TWO_TYPES, [0, 0, 1, 1])
 
 
 def row(*held):
-    return tuple(Held(machine=m, first=first, n_layers=n) for m, first, n in held)
+    return tuple(MachineSpan(machine=m, first=first, n_layers=n) for m, first, n in held)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from planner.specs.files.pools import load_site
 from planner.specs.files.reading import load_connector, load_model
 from planner.specs.files.state import State
 from planner.specs.records.devices import ModelSpec
-from planner.specs.records.roles import AskedRoles
+from planner.specs.records.roles import RoleOptions
 from planner.specs.traffic.arrivals import Trace, replaying
 from planner.specs.traffic.lengths import IndependentLengths, TraceLengths
 from planner.specs.traffic.percentiles import GoodputTarget, PercentileTarget
@@ -105,7 +105,7 @@ FLEET = fleet(asked(chat(), replayed(), sharing=False))
 APART = fleet(
     asked(
         replace(chat(20.0, ttft_s=0.5), cuts=(200,)),
-        roles=AskedRoles(name="apart", connector=load_connector("nixl")),
+        roles=RoleOptions(name="apart", connector=load_connector("nixl")),
     )
 )
 """Prompts in two ranges, each read on devices of its own and decoded on others."""

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.results.floorplans import Box, FloorPlan, Spot
-from planner.results.placements import Channel, KindUse, Placement, Rank, Recipe, Replica, Served
+from planner.results.placements import (
+    Channel,
+    KindUse,
+    Placement,
+    Rank,
+    Replica,
+    RunConfig,
+    ServedModel,
+)
 from planner.results.repairs import Change, Move, Repair, RepairPoint, RepairRequest
 from planner.specs.ask.placement import PlacementRequest, Serve, inherited_and_changed
 from planner.specs.ask.targets import Targets
@@ -51,7 +59,7 @@ def placement(*replicas: tuple[str, ...]) -> Placement:
         pool="pool",
         title="a small pool",
         recipes=(
-            Recipe(
+            RunConfig(
                 model="palm-540b",
                 engine="roofline",
                 kind="h100",
@@ -64,7 +72,7 @@ def placement(*replicas: tuple[str, ...]) -> Placement:
         ),
         replicas=tuple(_replica(i, names) for i, names in enumerate(replicas)),
         served=(
-            Served(
+            ServedModel(
                 model="palm-540b",
                 demand_tokens_per_s=None,
                 output_tokens_per_s=100.0,

@@ -10,9 +10,9 @@ from planner.results.placements import (
     KindUse,
     Placement,
     Rank,
-    Recipe,
     Replica,
-    Served,
+    RunConfig,
+    ServedModel,
 )
 from planner.specs.ask.placement import PlacementRequest, Serve
 from tests.report.examples import CLUSTER, DEPLOYMENT, MODEL, PLAN
@@ -25,7 +25,7 @@ PLACEMENT = Placement(
     pool="pair",
     title="a pair of nodes",
     recipes=(
-        Recipe(
+        RunConfig(
             model="mini",
             engine="roofline",
             kind="h100-sxm",
@@ -61,7 +61,7 @@ PLACEMENT = Placement(
         ),
     ),
     served=(
-        Served(
+        ServedModel(
             model="mini",
             demand_tokens_per_s=500.0,
             output_tokens_per_s=1000.0,

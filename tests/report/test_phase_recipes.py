@@ -8,14 +8,14 @@ import pytest
 
 from planner.report.as_json import record_json
 from planner.report.decoding import ANSWERS
-from planner.results.placements import Recipe
+from planner.results.placements import RunConfig
 from planner.specs.records.roles import DECODE, PREFILL
 from tests.placing.test_phase_configurations import _slices
 from tests.report.placements import PLACEMENT
 from tests.report.rendering import report_text
 
 
-def _recipe(role: str) -> Recipe:
+def _recipe(role: str) -> RunConfig:
     offered, _ = _slices(32, "int8")
     one = next(one for one in offered.configurations if one.role == role)
     return replace(PLACEMENT.recipes[0], deployment=one.deployment(), role=role)
@@ -24,7 +24,7 @@ def _recipe(role: str) -> Recipe:
 @pytest.mark.parametrize("role", [PREFILL, DECODE])
 def test_it_is_read_back_as_it_was(role):
     recipe = _recipe(role)
-    assert ANSWERS.read(Recipe, record_json(recipe), "answer.json") == (recipe, [])
+    assert ANSWERS.read(RunConfig, record_json(recipe), "answer.json") == (recipe, [])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from importlib import import_module
 
 import numpy as np
 
-from planner.solvers.mixed import judged
+from planner.solvers.mixed import checked
 
 LIES = ("worst answer", "false bound", "false infeasible", "half an answer")
 
@@ -61,4 +61,4 @@ def _half(program, word):
 
     values = np.where(np.arange(len(word.answer)) < len(word.answer) / 2, word.answer, 0.0)
     raw = RawAnswer(outcome="optimal", values=values, bound=float(program.cost @ values))
-    return judged(program, raw, prover=word.proof.prover, wall_s=word.proof.wall_s)
+    return checked(program, raw, prover=word.proof.prover, wall_s=word.proof.wall_s)

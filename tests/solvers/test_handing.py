@@ -13,7 +13,7 @@ from planner.programs.handover import (
     SHARE,
     THROUGHPUT,
     flow_violations,
-    served,
+    served_with_flows,
     share_of,
 )
 from planner.programs.placement import Counts, Cut, PlacementLimit, violations
@@ -165,7 +165,7 @@ def test_the_sum_of_what_is_served_is_the_throughput():
         if found.answer is None:
             continue
         copies = np.array(found.answer.copies, float)
-        what = served(one.program, one.network, copies, rates)
+        what = served_with_flows(one.program, one.network, copies, rates)
         assert what.sum() == pytest.approx(-found.objective, abs=1e-7)
         assert share_of(one.network, what) >= 1 - 1e-8
         assert handed(one, found.answer) == pytest.approx(what.sum(), abs=1e-7)

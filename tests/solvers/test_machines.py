@@ -16,7 +16,7 @@ from planner.tools.staging import machines
 from planner.tools.staging.machines import EVEN_PRICES, PlacementSolution, enumeration, place
 from planner.tools.staging.machines.covers import CoverSearch
 from planner.tools.staging.machines.flow import flow_program
-from planner.tools.staging.machines.known import Known, Tries
+from planner.tools.staging.machines.known import Incumbent, Tries
 from planner.tools.staging.machines.layer_prices import priced_bound
 from planner.tools.staging.machines.patterns import patterns
 from planner.tools.staging.machines.program import classes, regions
@@ -54,7 +54,7 @@ def test_the_plain_program_is_no_better(seed):
     some, _ = drawn(seed)
     program, held = plain_flow(some)
     word = solver_of("highs")(program, Effort(time_limit_s=60.0))
-    known = Known(pool=some, tries=Tries())
+    known = Incumbent(pool=some, tries=Tries())
     known.offer(None if word.answer is None else placement_of(word.answer, held))
     assert known.rate <= place(some, Tries()).rate * (1.0 + 1e-4 + 1e-9)
 
@@ -130,7 +130,7 @@ def test_every_bound_holds_by_itself(seed):
     some, _ = drawn(seed)
     best, held = best_of_all(some), spans(some)
     least = best * (1.0 - 1e-7)
-    known = Known(pool=some, tries=Tries())
+    known = Incumbent(pool=some, tries=Tries())
     machines._price(known, held)
     bound = known.bound
     assert bound >= least
@@ -149,7 +149,7 @@ def test_every_bound_holds_by_itself(seed):
 @pytest.mark.parametrize("seed", SMALL[:12])
 def test_the_row_of_a_layer_is_of_all_that_hold_it_and_of_nobody_else(seed):
     some, _ = drawn(seed)
-    known = Known(pool=some, tries=Tries())
+    known = Incumbent(pool=some, tries=Tries())
     machines._price(known, spans(some))
     if known.bound <= 0:
         return
@@ -180,7 +180,7 @@ def test_a_tree_above_the_best_proves_it_and_below_finds_it(seed):
 def test_a_dive_finds_a_first_placement_wherever_there_is_one_and_leaves_others(seed):
     some, _ = drawn(seed)
     best = best_of_all(some)
-    known = Known(pool=some, tries=Tries())
+    known = Incumbent(pool=some, tries=Tries())
     machines._price(known, spans(some))
     enumeration.dive(known, spans(some))
     assert (known.placement is not None) == (best > 0)
@@ -262,11 +262,11 @@ def test_bounds_that_fall_without_end_stop_where_no_rate_is_left():
     """Two machines of one layer each, three layers: F ≤ 2 F / 3, again and again."""
     some = pool(3, [[5.0]], [0, 0])
     assert place(some, Tries()).proved.status is Status.INFEASIBLE
-    known, held = Known(pool=some, tries=Tries()), spans(some)
+    known, held = Incumbent(pool=some, tries=Tries()), spans(some)
     known.prove(EVEN_PRICES, 5.0, 0.0)
     machines._cover(known, held)
     assert known.bound <= 1e-6
-    other = Known(pool=some, tries=Tries())
+    other = Incumbent(pool=some, tries=Tries())
     other.prove(EVEN_PRICES, 5.0, 0.0)
     sweep(other, held)
     assert other.bound <= 1e-6
@@ -295,7 +295,7 @@ def two_places():
 
 def test_rows_of_stages_seat_machines_where_their_links_are():
     some = two_places()
-    known = Known(pool=some, tries=Tries(gap=1e-2))
+    known = Incumbent(pool=some, tries=Tries(gap=1e-2))
     known.prove(EVEN_PRICES, 10.0, 0.0)
     alike = classes(some, regions(some, 10.0), hopes=True)
     best_row(known, alike, deadline_s=np.inf, hopes=True)

@@ -17,7 +17,7 @@ from planner.specs.ask.targets import Degrees
 from planner.specs.files.engines import load_engine
 from planner.specs.files.pools import load_site
 from planner.specs.options.counts import DEFAULT_BATCHES
-from planner.specs.validation.arguments import arguments_checked, conformed, heed
+from planner.specs.validation.arguments import arguments_checked, conformed, raise_if_any
 from planner.specs.validation.calls import CALLS
 from planner.tools.experts import loads as expert_loads
 from tests import requests
@@ -152,7 +152,7 @@ def test_a_batch_beyond_the_usual_ones_has_a_plan():
 @arguments_checked(ranges="heeded")
 def heeding(gap: float, n_boxes: int = 1, word: str = "fine") -> str:
     """Finds a fault of its own in a word."""
-    heed([Problem(where="word", value=word, fact="is not fine")] if word != "fine" else [])
+    raise_if_any([Problem(where="word", value=word, fact="is not fine")] if word != "fine" else [])
     return f"{gap} {n_boxes}"
 
 
@@ -182,7 +182,7 @@ def test_an_argument_of_another_type_is_told_before_the_function_is_called():
 def test_what_the_function_finds_of_an_argument_is_told_instead():
     @arguments_checked(ranges="heeded")
     def judging(gap: float) -> None:
-        heed([Problem(where="--gap", fact="says more")])
+        raise_if_any([Problem(where="--gap", fact="says more")])
 
     with pytest.raises(RequestError, match="says more") as caught:
         judging(-1.0)

@@ -19,7 +19,7 @@ from planner.planning.engine_audit import audit_engine
 from planner.planning.pareto import frontier
 from planner.report.as_json import Json, answer_json
 from planner.results.surveys import Case, Curve, Curves
-from planner.specs.ask.engine import OVERLAPS, AskedDrafting
+from planner.specs.ask.engine import OVERLAPS, DraftOptions
 from planner.specs.ask.placement import Serve
 from planner.specs.ask.targets import Degrees, Speculation, Targets
 from planner.specs.files.layer_files import LayersSpec, MachineType, load_layers
@@ -34,7 +34,7 @@ from planner.specs.records.devices import (
     ModelSpec,
     Workload,
 )
-from planner.specs.records.roles import AskedRoles
+from planner.specs.records.roles import RoleOptions
 from planner.tools.staging.asking import cut_stages
 from planner.tools.staging.placing import place_layers
 from planner.topology.pools import pool_graph
@@ -272,7 +272,7 @@ def _engine_plan() -> object:
 
 
 def _engine_mixture_plan() -> object:
-    drafting = AskedDrafting(kind="mtp", acceptance=(0.7, 0.4), lookaheads=(1, 2))
+    drafting = DraftOptions(kind="mtp", acceptance=(0.7, 0.4), lookaheads=(1, 2))
     model, cluster = load_architecture("deepseek-v3"), load_cluster("h200-nvl8-x2")
     asked: dict[str, Any] = {"overlaps": OVERLAPS, "drafting": drafting, "prefer": "simplest"}
     targets = Targets(tpot_s=0.05)
@@ -390,7 +390,7 @@ def _engine_comparison() -> object:
 
 def _apart_fleet() -> object:
     """A pool that reads, and one that decodes."""
-    apart = AskedRoles(name="apart", connector=load_connector("nixl"))
+    apart = RoleOptions(name="apart", connector=load_connector("nixl"))
     return fleet(asked(chat(20.0, ttft_s=0.5), roles=apart, n_simulated=100))
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from planner import plan, verify
-from planner.specs.ask.engine import AskedDrafting
+from planner.specs.ask.engine import DraftOptions
 from planner.specs.ask.targets import Degrees, Targets
 from planner.specs.files.reading import load_architecture, load_cluster
 from planner.specs.records.devices import Workload
@@ -15,7 +15,7 @@ from planner.verifier.runtimes.engines import _unoffered
 from tests.verifier.answers import answer
 
 PLAN = answer("plan of an engine")
-DRAFTING = AskedDrafting(kind="mtp", acceptance=(0.7,), lookaheads=(3,))
+DRAFTING = DraftOptions(kind="mtp", acceptance=(0.7,), lookaheads=(3,))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from planner.results.staging import MachineLine
 from planner.specs.ask.stages import LayersRequest
 from planner.tools.staging.layers_verifier import Network, judge_layers
 from planner.tools.staging.machines.known import replayed_rate
-from planner.tools.staging.machines.program import Held
+from planner.tools.staging.machines.program import MachineSpan
 from planner.tools.staging.placing import place_layers, pool_of
 from tests.verifier.answers import machines
 
@@ -150,7 +150,9 @@ def _placements(draw):
     layers, held = machines(n_first, n_second, **changes), []
     for m in range(n):
         n_layers = draw(st.integers(1, 4 if m < n_first else 2))
-        held.append(Held(machine=m, first=draw(st.integers(0, 6 - n_layers)), n_layers=n_layers))
+        held.append(
+            MachineSpan(machine=m, first=draw(st.integers(0, 6 - n_layers)), n_layers=n_layers)
+        )
     return layers, tuple(held)
 
 

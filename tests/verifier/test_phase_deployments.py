@@ -12,7 +12,7 @@ from planner.placing.runtimes import Roofline
 from planner.specs.ask.targets import Targets
 from planner.specs.records.roles import DECODE, PREFILL
 from planner.verifier.findings import with_differences
-from planner.verifier.layouts.deployments import Ground
+from planner.verifier.layouts.deployments import Context
 from planner.verifier.runtimes.layouts import counted_single_phase
 from tests.placing.test_phase_configurations import _domains, _request, _site
 
@@ -29,7 +29,7 @@ def _all(role):
 
 
 def _wrong(asked, says):
-    truth, wrong = counted_single_phase(asked, says, (), ground=Ground(n_alike=2))
+    truth, wrong = counted_single_phase(asked, says, (), ground=Context(n_alike=2))
     return with_differences(wrong, says, truth)
 
 

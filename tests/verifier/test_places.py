@@ -17,7 +17,7 @@ from planner.specs.files.reading import load_cluster, load_model
 from planner.specs.files.state import LinkState, State
 from planner.topology.meshes import mesh_table
 from planner.verifier.layouts.meshes import in_nodes, is_counted_off_twice
-from planner.verifier.placing.grounds import Ground
+from planner.verifier.placing.grounds import SiteIndex
 from planner.verifier.placing.sites import site_of
 from planner.verifier.placing.tori import Laid, TorusStand
 from tests.verifier.answers import PLACED, envelope
@@ -66,7 +66,7 @@ def test_a_devices_own_link_is_its_adapter_and_none_where_that_is_down(fraction)
     """One adapter a device on these servers, as wide as the file says of scale-out."""
     pool = load_pool("h100-nvl8-x2")
     links = (LinkState(part="nic", names=("node1/gpu0",), bandwidth_fraction=fraction),)
-    ground = Ground(site_of(pool, State(links=links)))
+    ground = SiteIndex(site_of(pool, State(links=links)))
     (group,) = pool.groups
     whole = group.fabric.scale_out_bytes_per_s
     width, (device, _) = ground.own_link("node0/gpu0")

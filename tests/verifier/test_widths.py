@@ -12,7 +12,7 @@ from planner.specs.files.state import LinkState, State
 from planner.topology.graph import SCALE_OUT, SPINE
 from planner.topology.pools import pool_graph, with_state
 from planner.topology.widest import bottleneck
-from planner.verifier.placing.grounds import Ground
+from planner.verifier.placing.grounds import SiteIndex
 from planner.verifier.placing.parts import Widths
 from planner.verifier.placing.sites import site_of
 
@@ -50,7 +50,7 @@ def test_a_group_is_as_wide_as_the_widest_paths_that_join_it(pool, name):
     state, draw = STATES[name], Random(pool)
     shares = fair_shares(with_state(pool_graph(POOLS[pool]), state))
     site = site_of(POOLS[pool], state)
-    widths = Widths(site.vertices, Ground(site).fair_edges())
+    widths = Widths(site.vertices, SiteIndex(site).fair_edges())
     devices = [one for one in site.devices if one in shares]
     groups = [tuple(draw.sample(devices, n)) for n in (2, 2, 2, 4, 8)]
     groups.append(("node0/gpu0", "node0/gpu1"))

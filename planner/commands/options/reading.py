@@ -11,7 +11,7 @@ from planner.commands.options.said import Said
 from planner.quantities.table import QUANTITIES, Quantity, limited
 from planner.quantities.units import UnitError, parse
 from planner.specs.ask.defaults import USUAL_UTILISATION
-from planner.specs.ask.engine import LOOKAHEADS, AskedDrafting
+from planner.specs.ask.engine import LOOKAHEADS, DraftOptions
 from planner.specs.ask.targets import USUAL_ACCEPTANCE, Degrees, SolverOptions, Speculation, Targets
 from planner.specs.files.places import is_path
 from planner.specs.files.texts import is_number
@@ -112,7 +112,7 @@ def read_speculation(said: Said) -> Speculation | None:
     return Speculation(draft=draft, **said.sets("Speculation") | {"acceptance": usual})
 
 
-def _drafting(said: Said) -> AskedDrafting | None:
+def _drafting(said: Said) -> DraftOptions | None:
     """Drafts that a deployment of an engine may use."""
     from planner.estimates.serving.drafting import KINDS
     from planner.specs.files.acceptance import PUBLISHED
@@ -122,7 +122,7 @@ def _drafting(said: Said) -> AskedDrafting | None:
     rates = said.read_as("--acceptance", acceptances)
     if kind is None:
         return None
-    return AskedDrafting(
+    return DraftOptions(
         kind=kind,
         acceptance=rates or PUBLISHED[kind].rates,
         lookaheads=said.lookahead or LOOKAHEADS,
@@ -131,7 +131,7 @@ def _drafting(said: Said) -> AskedDrafting | None:
 
 def read_roles(said: Said) -> dict[str, Any]:
     """Arguments of `place` for what is said; nothing where nothing is."""
-    roles = said.sets("AskedRoles")
+    roles = said.sets("RoleOptions")
     name = said.values.get("connector")
     if name is not None:
         from planner.specs.files.reading import load_connector

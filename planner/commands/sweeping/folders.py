@@ -151,10 +151,10 @@ class RowFolder:
 
     def _refused(self, fact: str) -> RequestError:
         self._lock.close()
-        return _refused(self.path, fact)
+        return _error(self.path, fact)
 
 
-def _refused(path: Path, fact: str) -> RequestError:
+def _error(path: Path, fact: str) -> RequestError:
     remedy = "name another one, or remove it"
     return RequestError([Problem(where="--folder", value=str(path), fact=fact, remedy=remedy)])
 
@@ -188,7 +188,7 @@ def _locked(path: Path) -> IO[bytes]:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         stream.close()
-        raise _refused(path, "is being written by another process") from None
+        raise _error(path, "is being written by another process") from None
     return stream
 
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.equations.speculation import expected_tokens, n_scored
-from planner.estimates.economics.passes import Ways, joined_ways, pass_latency_s, runs
+from planner.estimates.economics.passes import LayoutRows, joined_ways, pass_latency_s, runs
 from planner.estimates.economics.tables import PassTable, draft_table, pass_table, staircase
 from planner.running.deadlines import check
-from planner.specs.records.economics import EconomicsRequest, Served
+from planner.specs.records.economics import EconomicsRequest, QuantizedModel
 
 ABSENT = -1
 """The draft's row of a choice without one."""
@@ -42,9 +42,9 @@ class Choices:
 
     served: IntArray
     batch: IntArray
-    ways: Ways
+    ways: LayoutRows
     n_drafted: IntArray
-    draft_ways: Ways
+    draft_ways: LayoutRows
     token_s: FloatArray
     held_bytes: FloatArray
     n_considered: int
@@ -179,7 +179,7 @@ def tables_of(request: EconomicsRequest) -> tuple[Tables, ...]:
     return tuple(tables)
 
 
-def _tables(request: EconomicsRequest, served: Served) -> Tables:
+def _tables(request: EconomicsRequest, served: QuantizedModel) -> Tables:
     drafting = request.drafting
     target = pass_table(request, served.target, request.targets.degrees)
     draft = draft_table(request, served.draft)
@@ -202,7 +202,7 @@ def _tables(request: EconomicsRequest, served: Served) -> Tables:
     )
 
 
-def splits_of(ways: Ways) -> list[slice]:
+def splits_of(ways: LayoutRows) -> list[slice]:
     """Runs of layouts with equal stages and tensor degrees."""
     return runs(ways.n_stages * (ways.n_tensor.max(initial=0) + 1) + ways.n_tensor)
 

@@ -44,7 +44,7 @@ from planner.specs.records.economics import DecodePass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ways:
+class LayoutRows:
     """Layouts, one entry each, sorted by stages, then tensor degree [R]."""
 
     n_stages: IntArray
@@ -59,8 +59,8 @@ class Ways:
     def n_devices(self) -> IntArray:
         return self.n_stages * self.n_tensor
 
-    def take(self, rows: IntArray | slice) -> Ways:
-        return Ways(
+    def take(self, rows: IntArray | slice) -> LayoutRows:
+        return LayoutRows(
             n_stages=self.n_stages[rows],
             n_tensor=self.n_tensor[rows],
             n_expert=self.n_expert[rows],
@@ -68,9 +68,9 @@ class Ways:
         )
 
 
-def joined_ways(parts: Sequence[Ways]) -> Ways:
+def joined_ways(parts: Sequence[LayoutRows]) -> LayoutRows:
     """Several arrays of layouts, one after the other."""
-    return Ways(
+    return LayoutRows(
         n_stages=np.concatenate([part.n_stages for part in parts]),
         n_tensor=np.concatenate([part.n_tensor for part in parts]),
         n_expert=np.concatenate([part.n_expert for part in parts]),
@@ -78,7 +78,7 @@ def joined_ways(parts: Sequence[Ways]) -> Ways:
     )
 
 
-def all_ways(decode: DecodePass, n_devices: int, *, most_stages: int) -> Ways:
+def all_ways(decode: DecodePass, n_devices: int, *, most_stages: int) -> LayoutRows:
     """Every layout of up to `n_devices` devices; see `degrees` for the rules."""
     model, per_node = decode.model, decode.device.n_devices_per_node
     rows = [
@@ -89,7 +89,7 @@ def all_ways(decode: DecodePass, n_devices: int, *, most_stages: int) -> Ways:
         for n_attention in attention_degrees(model, n_tensor)
     ]
     columns = np.array(rows, dtype=np.int64).reshape(-1, 4).T
-    return Ways(
+    return LayoutRows(
         n_stages=columns[0], n_tensor=columns[1], n_expert=columns[2], n_attention=columns[3]
     )
 
@@ -100,7 +100,7 @@ def runs(values: IntArray) -> list[slice]:
     return [slice(*pair) for pair in pairwise(ends) if pair[0] < pair[1]]
 
 
-def pass_latency_s(decode: DecodePass, ways: Ways, batches: Sequence[int]) -> FloatArray:
+def pass_latency_s(decode: DecodePass, ways: LayoutRows, batches: Sequence[int]) -> FloatArray:
     """Time of a pass of every layout at every batch (R, B) [s].
 
     Infinite where there are more stages than requests, or too few requests to spread experts.
@@ -140,7 +140,7 @@ def _padded(decode: DecodePass, n_stages: int) -> DecodePass:
     return replace(decode, model=replace(decode.model, n_layers=n_layers))
 
 
-def _of_stages(decode: DecodePass, n_stages: int, ways: Ways, micro: IntArray) -> FloatArray:
+def _of_stages(decode: DecodePass, n_stages: int, ways: LayoutRows, micro: IntArray) -> FloatArray:
     """Time of layouts with equally many stages, for micro-batches of `micro` requests (R, b).
 
     What depends on T and e, and what depends on t, is computed once for each of them.

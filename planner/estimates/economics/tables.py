@@ -20,7 +20,7 @@ from planner.equations.economics.transformer import (
     n_params,
 )
 from planner.estimates.economics.degrees import ffn_padding
-from planner.estimates.economics.passes import Ways, all_ways, joined_ways, pass_latency_s
+from planner.estimates.economics.passes import LayoutRows, all_ways, joined_ways, pass_latency_s
 from planner.specs.ask.targets import FREE, Degrees
 from planner.specs.records.economics import DecodePass, EconomicsModel, EconomicsRequest
 
@@ -29,9 +29,9 @@ from planner.specs.records.economics import DecodePass, EconomicsModel, Economic
 class PassTable:
     """A pass of one model: layouts, time (R, B) [s], and bytes on the busiest device."""
 
-    ways: Ways
+    ways: LayoutRows
     latency_s: FloatArray
-    held: Held
+    held: Footprint
 
     def bytes_at(self, row: IntArray, place: IntArray) -> FloatArray:
         """What layouts hold at batches, one each (J,)."""
@@ -71,7 +71,7 @@ def pass_table(request: EconomicsRequest, decode: DecodePass, degrees: Degrees =
     return PassTable(
         ways=ways,
         latency_s=pass_latency_s(decode, ways, request.batches),
-        held=held(
+        held=footprints(
             decode.model, ways, sizes, n_cached_tokens=request.n_cached_tokens, rule=request.memory
         ),
     )
@@ -80,12 +80,12 @@ def pass_table(request: EconomicsRequest, decode: DecodePass, degrees: Degrees =
 def draft_table(request: EconomicsRequest, decode: DecodePass | None) -> PassTable:
     """The same for a draft, with a last row that stands for none: no devices, no bytes."""
     zero = np.zeros(1, dtype=np.int64)
-    nothing = Ways(n_stages=zero, n_tensor=zero, n_expert=zero, n_attention=zero)
+    nothing = LayoutRows(n_stages=zero, n_tensor=zero, n_expert=zero, n_attention=zero)
     n_batches = len(request.batches)
     absent = PassTable(
         ways=nothing,
         latency_s=np.full((1, n_batches), np.inf),
-        held=Held(
+        held=Footprint(
             weights_bytes=np.zeros(1),
             request_bytes=np.zeros(1),
             n_cached=np.zeros((1, n_batches), dtype=np.int64),
@@ -97,7 +97,7 @@ def draft_table(request: EconomicsRequest, decode: DecodePass | None) -> PassTab
     return PassTable(
         ways=joined_ways([table.ways, absent.ways]),
         latency_s=np.concatenate([table.latency_s, absent.latency_s]),
-        held=Held(
+        held=Footprint(
             weights_bytes=np.append(table.held.weights_bytes, 0.0),
             request_bytes=np.append(table.held.request_bytes, 0.0),
             n_cached=np.concatenate([table.held.n_cached, absent.held.n_cached]),
@@ -124,7 +124,7 @@ def staircase(drafts: PassTable, n_devices: int, *, room_bytes: float) -> Iterat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Held:
+class Footprint:
     """Bytes on the busiest device of each layout (R,): weights, and caches of one request.
 
     `n_cached` is how many requests count at each batch (R, B).
@@ -151,9 +151,9 @@ class Held:
         return np.asarray(most(self.weights_bytes, starts) + caches)
 
 
-def held(
-    model: EconomicsModel, ways: Ways, batches: IntArray, *, n_cached_tokens: float, rule: str
-) -> Held:
+def footprints(
+    model: EconomicsModel, ways: LayoutRows, batches: IntArray, *, n_cached_tokens: float, rule: str
+) -> Footprint:
     """What every layout holds at every batch.
 
     In flight: a device of the fullest stage has ⌈L/P⌉ layers, of each its 1/t of attention and
@@ -168,7 +168,7 @@ def held(
     shape = (len(ways), len(batches))
     if rule == "one-microbatch":
         n_devices = ways.n_devices.astype(float)
-        return Held(
+        return Footprint(
             weights_bytes=n_params(model) * model.weight_bytes / n_devices,
             request_bytes=request / n_devices,
             n_cached=-(-batches // ways.n_stages[:, None]),
@@ -179,7 +179,7 @@ def held(
     attention = n_attention_params(model) / ways.n_attention
     n_embeddings = np.where(ways.n_stages > 1, 1, 2)
     embedding = n_embeddings * model.vocab_size * model.d_model / ways.n_tensor
-    return Held(
+    return Footprint(
         weights_bytes=(n_layers * (attention + ffn) + embedding) * model.weight_bytes,
         request_bytes=request * (n_layers / model.n_layers / ways.n_tensor),
         n_cached=np.broadcast_to(batches, shape),

@@ -14,7 +14,7 @@ from planner.equations.tails import planned_sigmas
 from planner.estimates.serving.deployments import DeploymentTable, deployments, has_experts
 from planner.estimates.serving.grids import joined
 from planner.estimates.serving.popularity import with_copies
-from planner.estimates.serving.rules import Ground, is_valid
+from planner.estimates.serving.rules import Context, is_valid
 from planner.estimates.serving.times import place_s
 from planner.estimates.serving.traffic import Traffic
 from planner.specs.ask.engine import EngineRequest
@@ -134,10 +134,10 @@ def traffic_of(request: EngineRequest, role: str = TOGETHER) -> Traffic:
     )
 
 
-def ground_of(request: EngineRequest) -> Ground:
+def ground_of(request: EngineRequest) -> Context:
     """What is known of all cuts of a request."""
     records = request.records
-    return Ground(
+    return Context(
         rules=records.engine.rules,
         device=records.cluster.device,
         n_per_node=request.cluster.n_devices_per_node,

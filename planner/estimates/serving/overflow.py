@@ -16,7 +16,7 @@ from planner.estimates.serving.deployments import DeploymentTable, deployments
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.popularity import with_copies
 from planner.estimates.serving.refusals import DEGREES
-from planner.estimates.serving.rules import Ground, is_valid
+from planner.estimates.serving.rules import Context, is_valid
 from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.kernels import EngineSpec
@@ -206,6 +206,6 @@ def _grown(account: Account) -> DeploymentTable:
         chunk_tokens=table.chunk_tokens[0],
         **{name: np.array([way[name] for way in ways]) for name in degrees},
     )
-    ground = Ground(rules=account.engine.rules)
+    ground = Context(rules=account.engine.rules)
     rows = with_copies(model, rows, account.engine, ground)
     return rows.take(is_valid(model, rows, ground))

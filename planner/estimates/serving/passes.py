@@ -258,7 +258,7 @@ def grouping_of(columns: Sequence[Any]) -> Grouping | None:
     return Grouping(first=first, group=group)
 
 
-def alike(columns: Sequence[Any]) -> tuple[IntArray, IntArray]:
+def equal_rows(columns: Sequence[Any]) -> tuple[IntArray, IntArray]:
     """Rows that are equal in all columns (N,): one of each group (G,), and the group of each.
 
     Args:

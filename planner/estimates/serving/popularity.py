@@ -16,7 +16,7 @@ from planner.equations.routing import (
     fullest_balanced,
 )
 from planner.estimates.serving.deployments import DeploymentTable, runs
-from planner.estimates.serving.rules import Ground, starts
+from planner.estimates.serving.rules import Context, starts
 from planner.specs.records.architecture import Architecture, Experts
 from planner.specs.records.kernels import EngineSpec
 
@@ -48,7 +48,7 @@ def imbalance(ffn: Experts, n_ranks: int, n_redundant: int) -> float:
 
 
 def with_copies(
-    model: Architecture, table: DeploymentTable, engine: EngineSpec, ground: Ground
+    model: Architecture, table: DeploymentTable, engine: EngineSpec, ground: Context
 ) -> DeploymentTable:
     """Deployments with the copies of experts that an engine's users give wide groups of experts.
 

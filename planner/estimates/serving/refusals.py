@@ -14,7 +14,7 @@ import numpy as np
 from planner.equations.arrays import BoolArray, IntArray
 from planner.errors import Problem
 from planner.estimates.serving.deployments import DeploymentTable, deployments, has_experts
-from planner.estimates.serving.rules import Ground, cut_rules, faults
+from planner.estimates.serving.rules import Context, cut_rules, faults
 from planner.estimates.serving.traffic import Drafts, Traffic, has_room
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.engine_rules import names_in
@@ -69,7 +69,7 @@ def refusals(
     traffic: Traffic,
     *,
     n_shared_tokens: float = 0.0,
-    ground: Ground | None = None,
+    ground: Context | None = None,
 ) -> list[Problem]:
     """Everything about one deployment and its traffic that cannot be; empty if it can.
 
@@ -148,7 +148,9 @@ def completed(
     return data, expert
 
 
-def _broken_rules(model: Architecture, table: DeploymentTable, ground: Ground) -> Iterator[Problem]:
+def _broken_rules(
+    model: Architecture, table: DeploymentTable, ground: Context
+) -> Iterator[Problem]:
     """Of several degrees, those that come later are mended beside the nearest ones before."""
     reasons: dict[str, list[str]] = {name: [] for name in _OPTIONS}
     for fact, hit in faults(model, table, ground).items():
@@ -168,13 +170,13 @@ def _broken_rules(model: Architecture, table: DeploymentTable, ground: Ground) -
         )
 
 
-def _words(fact: str, ground: Ground) -> str:
+def _words(fact: str, ground: Context) -> str:
     """A rule of the engine's own with its source; that parts are equal needs none."""
     known = {one.says: one for one in ground.rules if one not in cut_rules().rules}
     return known[fact].words if fact in known else fact
 
 
-def _said(model: Architecture, table: DeploymentTable, name: str, ground: Ground) -> str:
+def _said(model: Architecture, table: DeploymentTable, name: str, ground: Context) -> str:
     """What an option says that a broken rule is mended by."""
     if name in DEGREES or name in ("batch", "chunk_tokens", "n_redundant"):
         return f"{getattr(table, name)[0]:.0f}"
@@ -192,7 +194,7 @@ def _said(model: Architecture, table: DeploymentTable, name: str, ground: Ground
     }[name]
 
 
-def _mended_by(fact: str, ground: Ground) -> str:
+def _mended_by(fact: str, ground: Context) -> str:
     """The column or the name of a condition that a broken rule is to be mended by."""
     rule = next((one for one in ground.rules if one.says == fact), None)
     if rule is not None:
@@ -205,7 +207,7 @@ def _mended_by(fact: str, ground: Ground) -> str:
 
 
 def _nearest(
-    model: Architecture, table: DeploymentTable, name: str, facts: list[str], ground: Ground
+    model: Architecture, table: DeploymentTable, name: str, facts: list[str], ground: Context
 ) -> tuple[int, ...]:
     """The next smaller and the next larger value with which these rules hold."""
     if name not in DEGREES:
@@ -233,7 +235,7 @@ def _varied(
 
 
 def _holding(
-    model: Architecture, table: DeploymentTable, facts: list[str], ground: Ground
+    model: Architecture, table: DeploymentTable, facts: list[str], ground: Context
 ) -> BoolArray:
     """Where none of these rules is broken; of a rule on experts, none of them all."""
     faults_found = faults(model, table, ground)

@@ -55,7 +55,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class Context:
     """What engines ask of, as far as it is known.
 
     Args:
@@ -71,9 +71,9 @@ class Ground:
     chunks: FloatArray | None = None
 
 
-def cut_rules() -> Ground:
+def cut_rules() -> Context:
     """The rules of equal parts, for whatever engine."""
-    return Ground(rules=_cut_rules())
+    return Context(rules=_cut_rules())
 
 
 @lru_cache(maxsize=1)
@@ -82,7 +82,7 @@ def _cut_rules() -> tuple[EngineRule, ...]:
 
 
 def faults(
-    model: Architecture, table: DeploymentTable, ground: Ground | None = None
+    model: Architecture, table: DeploymentTable, ground: Context | None = None
 ) -> dict[str, BoolArray]:
     """Which rule each deployment breaks, by the words that say so; none where all are False.
 
@@ -103,7 +103,7 @@ def faults(
 
 
 def is_valid(
-    model: Architecture, table: DeploymentTable, ground: Ground | None = None
+    model: Architecture, table: DeploymentTable, ground: Context | None = None
 ) -> BoolArray:
     """Deployments that break no rule, (N,)."""
     hits = np.any(list(faults(model, table, ground).values()), axis=0)
@@ -111,7 +111,7 @@ def is_valid(
 
 
 def broken(
-    ground: Ground, model: Architecture, table: DeploymentTable, *, beyond: Ground | None = None
+    ground: Context, model: Architecture, table: DeploymentTable, *, beyond: Context | None = None
 ) -> Iterator[tuple[EngineRule, BoolArray]]:
     """Each rule of which all quantities are known, and the deployments that break it, (N,).
 
@@ -142,7 +142,7 @@ def _of_layers(rule: EngineRule, model: Architecture, values: Values, n: int) ->
 
 
 def breaks_alone(
-    ground: Ground, model: Architecture, table: DeploymentTable
+    ground: Context, model: Architecture, table: DeploymentTable
 ) -> dict[str, BoolArray]:
     """Of each rule that is the engine's own, by name: deployments that break it and nothing else.
 
@@ -155,7 +155,7 @@ def breaks_alone(
 
 
 def starts(
-    ground: Ground, model: Architecture, table: DeploymentTable, *, beyond: Ground | None = None
+    ground: Context, model: Architecture, table: DeploymentTable, *, beyond: Context | None = None
 ) -> BoolArray:
     """Deployments that break none of the rules, (N,)."""
     is_started = np.ones(len(table), dtype=np.bool_)
@@ -182,7 +182,7 @@ def pairs_start(
     return mask
 
 
-def _quantities(ground: Ground, model: Architecture, table: DeploymentTable) -> dict[str, Any]:
+def _quantities(ground: Context, model: Architecture, table: DeploymentTable) -> dict[str, Any]:
     values = _of_model(model) | {
         "tp": table.n_tensor,
         "dp": table.n_data,

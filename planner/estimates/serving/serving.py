@@ -49,7 +49,7 @@ from planner.estimates.serving.arrivals import (
 )
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.operations import PassShape
-from planner.estimates.serving.passes import alike, hand_over
+from planner.estimates.serving.passes import equal_rows, hand_over
 from planner.estimates.serving.steps import (
     Clock,
     PassTime,
@@ -226,7 +226,7 @@ def _least_pass_s(serving: Serving, table: DeploymentTable, work: PassShape) -> 
         steps = np.floor(np.log(np.maximum(1.0, parts[name])) / np.log(NEAR))
         parts[name] = np.minimum(parts[name], NEAR**steps)
     experts = (table.n_data, table.n_expert_parallel, table.n_redundant)
-    first, row = alike((table.n_tensor, *experts, table.overlaps, *parts.values()))
+    first, row = equal_rows((table.n_tensor, *experts, table.overlaps, *parts.values()))
     some: dict[str, Any] = {name: one[first] for name, one in parts.items()}
     alone = replace(table.take(first), n_stages=np.ones(len(first), dtype=np.int64))
     work = replace(work, **some)

@@ -63,7 +63,7 @@ class Clock(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timed:
+class TimedRun:
     """An operation with the time of one run.
 
     Args:
@@ -87,7 +87,7 @@ class Timed:
         return self.run_s * self.operation.n_times
 
 
-def added(timed: Iterable[Timed], *, weighs_errors: bool = False) -> FloatArray:
+def added(timed: Iterable[TimedRun], *, weighs_errors: bool = False) -> FloatArray:
     """What all runs of operations take together, (N,) or (1,) [s]; groups are spread once.
 
     Args:
@@ -123,7 +123,7 @@ class PassTime:
 
     total_s: FloatArray
     hidden_s: FloatArray
-    operations: tuple[Timed, ...]
+    operations: tuple[TimedRun, ...]
     n_microbatches: FloatArray
 
     def of(self, row: IntArray) -> PassTime:
@@ -183,7 +183,9 @@ def pass_time(
     )
     same = grouping_of((table.n_tensor, halved.n_decoding, halved.n_prompts, halved.prompt_tokens))
     timed = tuple(
-        Timed(operation=operation, timing=clock.timing(operation, same), n_deployments=len(table))
+        TimedRun(
+            operation=operation, timing=clock.timing(operation, same), n_deployments=len(table)
+        )
         for operation in listed
     )
     outside = added(t for t in timed if t.operation.layer == OUTSIDE)
@@ -199,7 +201,7 @@ def _sum(values: Iterable[FloatArray]) -> FloatArray:
     return sum(values, np.zeros(1))
 
 
-def _overlapped(timed: Sequence[Timed], work: PassShape, message_share: float) -> FloatArray:
+def _overlapped(timed: Sequence[TimedRun], work: PassShape, message_share: float) -> FloatArray:
     """Two micro-batches through all layers, and one after the other outside of them (N,)."""
     total: FloatArray = np.zeros(1)
     reads = bool(np.any(work.n_prompts))
@@ -216,7 +218,7 @@ def _overlapped(timed: Sequence[Timed], work: PassShape, message_share: float) -
     return total
 
 
-def _by_part(timed: Sequence[Timed]) -> dict[Part, FloatArray]:
+def _by_part(timed: Sequence[TimedRun]) -> dict[Part, FloatArray]:
     seconds: dict[Part, FloatArray] = {}
     for one in timed:
         part = one.operation.part

@@ -22,10 +22,10 @@ from planner.estimates.serving.drafting import drafts_of, has_drafter, rounds_of
 from planner.estimates.serving.grids import Grid, blocks, grid_of
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import holding
-from planner.estimates.serving.passes import alike
+from planner.estimates.serving.passes import equal_rows
 from planner.estimates.serving.popularity import with_copies
 from planner.estimates.serving.region import Settings, outside_error
-from planner.estimates.serving.rules import Ground, Run, breaks_alone, starts
+from planner.estimates.serving.rules import Context, Run, breaks_alone, starts
 from planner.estimates.serving.serving import Serving, least_times, serving_times
 from planner.estimates.serving.serving import decode_s as token_s
 from planner.estimates.serving.times import least_errors, serving_errors
@@ -108,7 +108,7 @@ class Timer:
         Returns:
             them, and which of them the engine starts and have room, (N,) or (C, N).
         """
-        ground, here = ground_of(self.request), self._ground(self._formats(block), drafts)
+        ground, here = ground_of(self.request), self._context(self._formats(block), drafts)
         some = with_copies(self.model, block, self.clock.engine, here)
         here = replace(here, chunks=chunks)
         is_known = np.array_equal(some.n_redundant, block.n_redundant)
@@ -118,7 +118,7 @@ class Timer:
         table = some if chunks is None else replace(some, chunk_tokens=chunks)
         return some, np.asarray(can & has_room(self.clock.engine, table, drafts, self.role))
 
-    def _ground(self, formats: ServedFormats, drafts: Drafts | None) -> Ground:
+    def _context(self, formats: ServedFormats, drafts: Drafts | None) -> Context:
         loaded = as_run(self.model, formats, self.request.records.engine)
         return replace(ground_of(self.request), run=Run.of(self.role, loaded, drafts))
 
@@ -134,7 +134,7 @@ class Timer:
         for index in self.formats:
             table = replace(cuts, format_index=np.full(len(cuts), index))
             for drafts in self.drafts:
-                ground = self._ground(request.formats[index], drafts)
+                ground = self._context(request.formats[index], drafts)
                 for name, hit in breaks_alone(ground, self.model, table).items():
                     alone[name] = alone.get(name, False) | hit
         return {name: cuts.take(hit) for name, hit in alone.items() if hit.any()}
@@ -280,7 +280,7 @@ class Timer:
         experts = (fits.n_data, fits.n_expert_parallel, fits.n_redundant)
         columns = (fits.n_tensor, fits.n_stages, fits.overlaps, fits.batch, fits.chunk_tokens)
         columns = (*columns, last, *decode_s, *(experts if has_experts(self.model) else ()))
-        some, row = alike(columns)
+        some, row = equal_rows(columns)
         times = least_times(
             serving,
             fits.take(some),

@@ -78,7 +78,7 @@ class Routes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Served:
+class SimulatedRun:
     """What became of requests (N,), and of ranks (R,) in each batch (B,).
 
     Args:
@@ -133,7 +133,7 @@ def serve(
     n_classes: int,
     edges: Sequence[int],
     counts_gaps: bool,
-) -> Served:
+) -> SimulatedRun:
     """Serve requests one by one.
 
     Args:
@@ -185,7 +185,7 @@ def serve(
     )
     fleet.serve(arrays.of(sent.arrived_s))
     begun_again = np.bincount(pool_of, [one.n_begun_again for one in ranks], len(pools))
-    return Served(
+    return SimulatedRun(
         first_s=arrays.back("first_s"),
         last_s=arrays.back("last_s"),
         gaps=arrays.back("gaps").reshape(len(edges) + 1, n_classes, -1),

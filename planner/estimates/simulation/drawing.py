@@ -19,7 +19,7 @@ MOST_KEPT = 4_000_000
 _FEWEST = 64
 
 
-class Source(Protocol):
+class ArrivalProcess(Protocol):
     """Requests in the order of arrival, with or without an end; a class of traffic is one."""
 
     def requests(self, seed: int) -> Iterator[Arriving]: ...
@@ -29,7 +29,7 @@ class Source(Protocol):
 class _Drawn:
     """What was drawn of a source: seconds, and tokens in and out, (3, N)."""
 
-    source: Source
+    source: ArrivalProcess
     left: Iterator[Arriving]
     rows: FloatArray = field(default_factory=lambda: np.zeros((3, 0)))
     is_over: bool = False
@@ -38,7 +38,7 @@ class _Drawn:
 _drawn: dict[tuple[int, int], _Drawn] = {}
 
 
-def drawn(source: Source, seed: int, n: int) -> tuple[FloatArray, bool]:
+def drawn(source: ArrivalProcess, seed: int, n: int) -> tuple[FloatArray, bool]:
     """The first n requests of a source, (3, N), and whether there are no more than these."""
     requests = _drawn.get((id(source), seed))
     if requests is None:
@@ -65,7 +65,7 @@ def seeds_of(n_sources: int, chance: random.Random) -> list[tuple[int, int]]:
 
 
 def merged(
-    sources: Sequence[Source], seeds: Sequence[int], n: int
+    sources: Sequence[ArrivalProcess], seeds: Sequence[int], n: int
 ) -> tuple[FloatArray, IntArray, IntArray]:
     """The first n requests of all sources in the order of arrival, fewer where all end.
 

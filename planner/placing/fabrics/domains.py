@@ -37,7 +37,7 @@ class Domain:
         n_shares: nodes that have such a piece, of those where a replica may lie.
     """
 
-    ground: Ground
+    ground: DomainContext
     kind: Kind
     span: str
     need: Ability
@@ -53,7 +53,7 @@ class Domain:
         return cluster_for(self.ground, self.kind, (self.span, self.need), size)
 
 
-def domains(ground: Ground, kind: Kind, span: str, need: Ability) -> Iterator[Domain]:
+def domains(ground: DomainContext, kind: Kind, span: str, need: Ability) -> Iterator[Domain]:
     """The domains of one need, from the smallest pieces to the largest."""
     whole, most = largest_piece(ground.inventory, kind), ground.most_devices
     for per_node in [whole] if span == NODE else range(1, whole + 1):
@@ -132,7 +132,7 @@ def _reaches(span: str, least: Ability) -> bool:
 
 
 def _n_places(
-    ground: Ground, kind: Kind, need: tuple[str, Ability], per_node: int
+    ground: DomainContext, kind: Kind, need: tuple[str, Ability], per_node: int
 ) -> tuple[int, int]:
     """Pieces of a size that a replica of a span may have at most, and nodes that have one."""
     span, least = need
@@ -151,7 +151,7 @@ def _n_places(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class DomainContext:
     """What ways are looked for on.
 
     Args:
@@ -176,7 +176,7 @@ class Ground:
 
 
 def cluster_for(
-    ground: Ground, kind: Kind, need: tuple[str, Ability], size: tuple[int, int]
+    ground: DomainContext, kind: Kind, need: tuple[str, Ability], size: tuple[int, int]
 ) -> ClusterSpec:
     """The cluster that a need's devices make: nodes of so many, as wide and fast as it says."""
     base, (span, least), (n_nodes, per_node) = ground.bases[kind], need, size

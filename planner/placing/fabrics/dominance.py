@@ -13,7 +13,7 @@ from planner.programs.layout import RELATIVE_TOLERANCE, ceiling
 from planner.specs.records.roles import ROLES, TOGETHER
 from planner.topology.inventory import Kind
 
-Known = dict[tuple[int, Kind], tuple[Sequence[NodeConfiguration], BoolArray]]
+Dominators = dict[tuple[int, Kind], tuple[Sequence[NodeConfiguration], BoolArray]]
 """Configurations of a model and kind, and which of them stay."""
 
 _NOBODY: tuple[Sequence[NodeConfiguration], BoolArray] = ((), np.zeros(0, np.bool_))
@@ -25,7 +25,7 @@ def undominated(
     several: BoolArray,
     by_latency: bool,
     loaded: Sequence[float] | None = None,
-    known: Known | None = None,
+    known: Dominators | None = None,
 ) -> list[NodeConfiguration]:
     """Configurations that no other can stand for, in whatever place, without loss.
 

@@ -45,7 +45,7 @@ class LocatedOnNodes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PosedOnNodes:
+class NodesProgram:
     """A program, and what its columns are.
 
     Args:
@@ -69,7 +69,7 @@ class PosedOnNodes:
         return locate(self, counts)
 
 
-def locate(posed: PosedOnNodes, counts: Counts) -> tuple[LocatedOnNodes, ...]:
+def locate(posed: NodesProgram, counts: Counts) -> tuple[LocatedOnNodes, ...]:
     """Devices for every replica, in the order of the program's columns.
 
     Raises:
@@ -84,7 +84,7 @@ def locate(posed: PosedOnNodes, counts: Counts) -> tuple[LocatedOnNodes, ...]:
     )
 
 
-def _packed(posed: PosedOnNodes, replicas: Sequence[Bound]) -> list[list[Part]] | None:
+def _packed(posed: NodesProgram, replicas: Sequence[Bound]) -> list[list[Part]] | None:
     """Parts of each replica on the fewest nodes; None where some has no room left."""
     patterns = [one.pattern for one, _ in replicas]
     if any(one.span == STAGE or len(one.sizes) > 1 for one in patterns):
@@ -167,7 +167,7 @@ Bound = tuple[NodeConfiguration, int]
 """A replica, and the leaf that it is bound to, or `ANYWHERE`."""
 
 
-def _given(posed: PosedOnNodes, counts: Counts, replicas: Sequence[Bound]) -> Iterator[list[Part]]:
+def _given(posed: NodesProgram, counts: Counts, replicas: Sequence[Bound]) -> Iterator[list[Part]]:
     """Parts of each replica, of the nodes that give pieces as the counts say."""
     n_given = len(posed.given)
     held = zip(posed.staged, counts.copies[n_given : n_given + len(posed.staged)], strict=True)
@@ -188,7 +188,7 @@ def _given(posed: PosedOnNodes, counts: Counts, replicas: Sequence[Bound]) -> It
             yield _of_pieces(config, leaf, ready)
 
 
-def _of_one(posed: PosedOnNodes, bound: Sequence[Bound]) -> Iterator[tuple[int, Piece, int]]:
+def _of_one(posed: NodesProgram, bound: Sequence[Bound]) -> Iterator[tuple[int, Piece, int]]:
     """Pieces that only one unit gives, which have no column: its number, and how many."""
     for config, leaf in bound:
         for piece, n in _together(config, leaf):
@@ -211,7 +211,7 @@ def _together(config: NodeConfiguration, leaf: int) -> list[tuple[Piece, int]]:
     return [(piece, n_of[piece.size]) for piece in pieces_of(config.pattern, leaf)]
 
 
-def _ready(posed: PosedOnNodes, needs: dict[int, dict[Piece, int]]) -> dict[Piece, list[Part]]:
+def _ready(posed: NodesProgram, needs: dict[int, dict[Piece, int]]) -> dict[Piece, list[Part]]:
     """Pieces on devices, in the order of nodes."""
     ready: dict[Piece, list[Part]] = defaultdict(list)
     for u in sorted(needs):

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.placing.fabrics.locating import PosedOnNodes
+from planner.placing.fabrics.locating import NodesProgram
 from planner.placing.fabrics.patterns import POOL, STAGE, NodeConfiguration, NodePattern
 from planner.placing.fabrics.room import (
     ANYWHERE,
@@ -27,7 +27,7 @@ from planner.placing.fabrics.room import (
     units_of,
 )
 from planner.placing.handing import Uplink, network_of
-from planner.placing.program import Aim, Columns, placement_program
+from planner.placing.program import Columns, Objective, placement_program
 from planner.programs.placement import PlacementProgram
 from planner.specs.ask.defaults import NEAR_SHARE
 from planner.specs.records.roles import TOGETHER
@@ -37,10 +37,10 @@ from planner.topology.inventory import Inventory
 def pose_on_nodes(
     configurations: Sequence[NodeConfiguration],
     inventory: Inventory,
-    aim: Aim,
+    aim: Objective,
     *,
     uplinks: Mapping[int, Uplink] | None = None,
-) -> PosedOnNodes:
+) -> NodesProgram:
     """State the placement of replicas on what is free.
 
     Args:
@@ -63,7 +63,7 @@ def pose_on_nodes(
     # without it a bound would be the sum of rows, which solvers do not see: HiGHS 1.13 has
     # returned a wrong optimum of variables with bounds of 2^40
     program = replace(program, column_most=np.array(most, dtype=np.int64))
-    return PosedOnNodes(
+    return NodesProgram(
         program=program,
         columns=columns,
         units=rows.units,
@@ -99,7 +99,7 @@ def _columns(givers: dict[Piece, list[int]], bound: _Bound) -> _Listed:
 
 
 def pose_by_kinds(
-    configurations: Sequence[NodeConfiguration], inventory: Inventory, aim: Aim
+    configurations: Sequence[NodeConfiguration], inventory: Inventory, aim: Objective
 ) -> PlacementProgram:
     """The program of replicas that lie nowhere: of each kind no more devices than are free."""
     rows = Rows(units=(), inventory=inventory)
@@ -156,7 +156,7 @@ _Listed = tuple[list[tuple[int, Piece]], _Bound, _Bound]
 """Pieces given, stages held, replicas taken: in the order of the program's columns."""
 
 
-def _program(rows: Rows, listed: _Listed, aim: Aim) -> tuple[PlacementProgram, Columns]:
+def _program(rows: Rows, listed: _Listed, aim: Objective) -> tuple[PlacementProgram, Columns]:
     """The arrays; pieces and stages are parts of replicas."""
     given, staged, taken = listed
     columns = Columns(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
-from planner.placing.configurations import Sharding, Standing
+from planner.placing.configurations import CurrentReplica, Sharding
 from planner.placing.fabrics.locating import LocatedOnNodes, Part, matched
 from planner.placing.fabrics.patterns import STAGE, NodePattern, Offer
 from planner.placing.fabrics.room import ANYWHERE, Piece
@@ -56,10 +56,10 @@ class Shards:
     ability: Ability | None = None
 
 
-class StandingShards:
+class PlacedShards:
     """Shards that stand on free devices: by node, sharding and rank, the replica and the device."""
 
-    def __init__(self, inventory: Inventory, standing: Sequence[Standing]) -> None:
+    def __init__(self, inventory: Inventory, standing: Sequence[CurrentReplica]) -> None:
         home = {
             name: (n, ability)
             for n, node in enumerate(inventory.nodes)
@@ -103,7 +103,7 @@ class _Laid:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Stocked:
+class _PieceStock:
     """Devices of one piece, its place, and the standing replica that it is most of."""
 
     standing: int
@@ -128,7 +128,7 @@ class RepairOnNodes:
     offers: tuple[Offer, ...]
     parts: tuple[LaidPiece | Shards | Bound, ...]
     taken: tuple[Bound, ...]
-    has: StandingShards
+    has: PlacedShards
     inventory: Inventory
 
     def located(self, counts: Counts) -> tuple[LocatedOnNodes, ...]:
@@ -163,7 +163,7 @@ def locate_repair(posed: RepairOnNodes, counts: Counts) -> tuple[LocatedOnNodes,
     return tuple(located)
 
 
-def _stock(posed: RepairOnNodes, copies: Sequence[int]) -> dict[Bound, list[_Stocked]]:
+def _stock(posed: RepairOnNodes, copies: Sequence[int]) -> dict[Bound, list[_PieceStock]]:
     """The pieces with their devices, by where they are bound to."""
     of_column: dict[int, list[_Laid]] = {}
     n_met: Counter[object] = Counter()
@@ -177,13 +177,13 @@ def _stock(posed: RepairOnNodes, copies: Sequence[int]) -> dict[Bound, list[_Sto
     laid: dict[int, list[_Laid]] = defaultdict(list)
     for one in (one for pieces in of_column.values() for one in pieces):
         laid[one.piece.node].append(one)
-    stock: dict[Bound, list[_Stocked]] = defaultdict(list)
+    stock: dict[Bound, list[_PieceStock]] = defaultdict(list)
     for n, pieces in sorted(laid.items()):
         node = posed.inventory.nodes[n]
         free = tuple(one for one in node.free if one[0] not in used[n])
         for piece, names in _filled(posed.offers, replace(node, free=free), pieces):
             laid_on = Part(node=node, devices=names)
-            stocked = _Stocked(standing=piece.standing, place=piece.piece.place, part=laid_on)
+            stocked = _PieceStock(standing=piece.standing, place=piece.piece.place, part=laid_on)
             stock[piece.piece.bound].append(stocked)
     return stock
 
@@ -241,7 +241,7 @@ def _filled(
 
 
 def _assembled(
-    pattern: NodePattern, bound: Bound, n: int, stock: dict[Bound, list[_Stocked]]
+    pattern: NodePattern, bound: Bound, n: int, stock: dict[Bound, list[_PieceStock]]
 ) -> list[_Whole]:
     """Replicas, or stages, of pieces that leave the stock: those that stood together first."""
     sizes = pattern.pieces_together if bound.stage >= 0 else pattern.pieces
@@ -267,7 +267,7 @@ def _assembled(
 
 
 def _slot_for(
-    it: _Stocked, place: int, slots: Sequence[dict[int, Part]], *, own_nodes: bool
+    it: _PieceStock, place: int, slots: Sequence[dict[int, Part]], *, own_nodes: bool
 ) -> dict[int, Part]:
     """The first replica without a piece at that place: with own nodes, one without the node."""
     fitting = [slot for slot in slots if place not in slot]
@@ -282,7 +282,7 @@ def _nodes(slot: Mapping[int, Part]) -> set[str]:
     return {part.node.name for part in slot.values()}
 
 
-def _other(stock: list[_Stocked], size: int, taken: Collection[str]) -> Part:
+def _other(stock: list[_PieceStock], size: int, taken: Collection[str]) -> Part:
     """A piece of a size that is of no place, of a node that is not taken; it leaves the stock."""
     spare = [it for it in stock if it.place < 0 and len(it.part.devices) == size]
     if not spare:

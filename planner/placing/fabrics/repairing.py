@@ -21,17 +21,17 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from planner.placing.configurations import Sharding, Standing
+from planner.placing.configurations import CurrentReplica, Sharding
 from planner.placing.fabrics.patterns import LEAF, STAGE, NodePattern, Offer
 from planner.placing.fabrics.relocating import (
     Bound,
     LaidPiece,
+    PlacedShards,
     RepairOnNodes,
     Shards,
-    StandingShards,
 )
 from planner.placing.fabrics.room import ANYWHERE, Resources, meeting, unions
-from planner.placing.program import Aim, Columns, placement_program
+from planner.placing.program import Columns, Objective, placement_program
 from planner.topology.inventory import Ability, Inventory, Node
 
 GIB = 2.0**-30
@@ -56,10 +56,13 @@ class _Rows(Resources):
 
 
 def pose_repair(
-    inventory: Inventory, offers: Sequence[Offer], standing: Sequence[Standing], aim: Aim
+    inventory: Inventory,
+    offers: Sequence[Offer],
+    standing: Sequence[CurrentReplica],
+    aim: Objective,
 ) -> RepairOnNodes:
     """State the repair over what is free."""
-    has = StandingShards(inventory, standing)
+    has = PlacedShards(inventory, standing)
     pieces = tuple(_pieces(inventory, offers, has))
     posing = _Posing(inventory=inventory, offers=offers, has=has, pieces=pieces)
     n_of = Counter(piece.bound for piece in pieces)
@@ -96,7 +99,7 @@ def pose_repair(
 
 
 def _pieces(
-    inventory: Inventory, offers: Sequence[Offer], has: StandingShards
+    inventory: Inventory, offers: Sequence[Offer], has: PlacedShards
 ) -> Iterator[LaidPiece]:
     """Pieces that nodes have room for, of each offer and leaf."""
     for number, offer in enumerate(offers):
@@ -127,7 +130,7 @@ class _Posing:
 
     inventory: Inventory
     offers: Sequence[Offer]
-    has: StandingShards
+    has: PlacedShards
     pieces: tuple[LaidPiece, ...]
     rows: _Rows = field(default_factory=_Rows)
     most: list[int] = field(default_factory=list)

@@ -12,10 +12,10 @@ import numpy as np
 
 from planner.equations.arrays import BoolArray
 from planner.errors import Problem, RequestError
-from planner.placing.configurations import Sort, Standing, sort_of
-from planner.placing.fabrics.domains import Domain, Ground
-from planner.placing.fabrics.dominance import Known, undominated
-from planner.placing.fabrics.locating import PosedOnNodes
+from planner.placing.configurations import ConfigKey, CurrentReplica, config_key
+from planner.placing.fabrics.domains import Domain, DomainContext
+from planner.placing.fabrics.dominance import Dominators, undominated
+from planner.placing.fabrics.locating import NodesProgram
 from planner.placing.fabrics.patterns import (
     LEAF,
     NODE,
@@ -30,17 +30,17 @@ from planner.placing.fabrics.posing import pose_by_kinds, pose_on_nodes
 from planner.placing.fabrics.relocating import RepairOnNodes
 from planner.placing.fabrics.repairing import pose_repair
 from planner.placing.fabrics.wires import tight_uplinks, uplinks_of, wire_of
-from planner.placing.handing import Uplink, handed
-from planner.placing.program import Aim
+from planner.placing.handing import Uplink, handing_over
+from planner.placing.program import Objective
 from planner.placing.runtimes import Runtime
-from planner.placing.sites import Considered, Served
+from planner.placing.sites import CandidateCounts, SiteModel
 from planner.programs.placement import Counts, PlacementProgram
 from planner.running.deadlines import is_over, share
 from planner.specs.files.pools import PoolSpec
 from planner.specs.files.state import State
 from planner.specs.records.devices import ClusterSpec, DeviceSpec, NodesFabric
 from planner.specs.records.graphs import GraphSpec
-from planner.specs.records.roles import TOGETHER, AskedRoles
+from planner.specs.records.roles import TOGETHER, RoleOptions
 from planner.specs.region import BELIEFS
 from planner.topology.costs import CostTable, GroupCosts, recosted
 from planner.topology.graph import graph_of
@@ -89,7 +89,7 @@ class Fabric:
         if costs is not None:
             free = recosted(free, costs)
         most = most_devices or MOST_DEVICES
-        self.ground = Ground(inventory=free, bases=_bases(spec, free), most_devices=most)
+        self.ground = DomainContext(inventory=free, bases=_bases(spec, free), most_devices=most)
 
     @property
     def inventory(self) -> Inventory:
@@ -121,13 +121,13 @@ class Fabric:
 
     def offered(
         self,
-        models: Sequence[Served],
-        roles: AskedRoles,
+        models: Sequence[SiteModel],
+        roles: RoleOptions,
         *,
         by_latency: bool,
         whole: bool,
         in_part: bool = True,
-    ) -> OfferedOnNodes:
+    ) -> NodesOffers:
         """The configurations of all models on all kinds, that fit what is free, in time.
 
         Args:
@@ -152,11 +152,13 @@ class Fabric:
                 several, fits = served.several, (kind, self.ground)
                 made = configurations_of(runtime, model, *fits, mine, several=several, whole=whole)
                 ends = wires[kind], served.n_output_tokens
-                new = [config for it in made if (config := handed(it, roles, *ends)) is not None]
+                new = [
+                    config for it in made if (config := handing_over(it, roles, *ends)) is not None
+                ]
                 mine += new
                 configurations += new
                 is_cut |= is_over()
-        every = OfferedOnNodes(
+        every = NodesOffers(
             ground=self.ground,
             configurations=tuple(configurations),
             of_all_beliefs=tuple(configurations),
@@ -169,7 +171,7 @@ class Fabric:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OfferedOnNodes:
+class NodesOffers:
     """Configurations that fit what is free of nodes.
 
     Args:
@@ -179,14 +181,14 @@ class OfferedOnNodes:
         known: of which of them others stand for: asked again of others, of the same it is known.
     """
 
-    ground: Ground
+    ground: DomainContext
     configurations: tuple[NodeConfiguration, ...]
     several: BoolArray
     by_latency: bool
     is_cut: bool
     of_all_beliefs: tuple[NodeConfiguration, ...] = ()
     uplinks: Mapping[int, Uplink] = field(default_factory=dict)
-    known: Known = field(default_factory=dict)
+    known: Dominators = field(default_factory=dict)
 
     @cached_property
     def kept(self) -> list[NodeConfiguration]:
@@ -198,34 +200,34 @@ class OfferedOnNodes:
             known=self.known,
         )
 
-    def only(self, sorts: Collection[Sort]) -> OfferedOnNodes:
-        some = tuple(one for one in self.configurations if sort_of(one) in sorts)
+    def only(self, sorts: Collection[ConfigKey]) -> NodesOffers:
+        some = tuple(one for one in self.configurations if config_key(one) in sorts)
         return replace(self, configurations=some)
 
-    def believing(self, belief: str) -> OfferedOnNodes:
+    def believing(self, belief: str) -> NodesOffers:
         """Those that a belief takes."""
         some = tuple(one for one in self.of_all_beliefs if belief in one.beliefs)
         return replace(self, configurations=some)
 
-    def anywhere(self, aim: Aim) -> PlacementProgram | None:
+    def anywhere(self, aim: Objective) -> PlacementProgram | None:
         few = len(self.ground.inventory.nodes) <= MOST_NODES
         if few or any(one.role != TOGETHER for one in self.kept):
             return None
         return pose_by_kinds(self.kept, self.ground.inventory, aim)
 
-    def of(self, counts: Counts) -> OfferedOnNodes:
+    def of(self, counts: Counts) -> NodesOffers:
         return replace(self, configurations=tuple(self.kept[j] for j, _ in counts.chosen))
 
-    def posed(self, aim: Aim) -> PosedOnNodes:
+    def posed(self, aim: Objective) -> NodesProgram:
         inventory = self.ground.inventory
         tight = tight_uplinks(self.uplinks, self.kept, inventory, aim)
         return pose_on_nodes(self.kept, inventory, aim, uplinks=tight)
 
-    def repaired(self, standing: Sequence[Standing], aim: Aim) -> RepairOnNodes:
+    def repaired(self, standing: Sequence[CurrentReplica], aim: Objective) -> RepairOnNodes:
         offers = self.offers(standing, aim)
         return pose_repair(self.ground.inventory, offers, standing, aim)
 
-    def offers(self, standing: Sequence[Standing], aim: Aim) -> list[Offer]:
+    def offers(self, standing: Sequence[CurrentReplica], aim: Objective) -> list[Offer]:
         """Configurations whose weights stand already, and those that no other stands for.
 
         While something stands, one stands for another only where it loads no more bytes either.
@@ -242,10 +244,10 @@ class OfferedOnNodes:
         is_new = {*map(id, new)}
         return [one for one in offers if one.sharding in stands or id(one.configuration) in is_new]
 
-    def considered(self, n_columns: int) -> Considered:
+    def candidate_counts(self, n_columns: int) -> CandidateCounts:
         sources = {id(one.source): one.source for one in self.configurations}.values()
         n_candidates, n_ways = sum(one.n_candidates for one in sources), len(self.configurations)
-        return Considered(
+        return CandidateCounts(
             n_candidates=n_candidates,
             n_contexts=n_ways,
             rejected={"layouts": n_candidates - n_ways, "ways": n_ways - len(self.kept)},
@@ -257,7 +259,7 @@ def configurations_of(
     runtime: Runtime,
     model: int,
     kind: Kind,
-    ground: Ground,
+    ground: DomainContext,
     known: Sequence[NodeConfiguration] = (),
     *,
     several: bool,

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from planner.placing.fabrics.domains import Ground
+from planner.placing.fabrics.domains import DomainContext
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.handing import Uplink, Wire
-from planner.placing.program import Aim
+from planner.placing.program import Objective
 from planner.specs.records.devices import NodesFabric
 from planner.specs.records.roles import DECODE, PREFILL, TOGETHER
 from planner.topology.graph import SCALE_OUT, SPINE, links_of
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
-def wire_of(ground: Ground, kind: Kind) -> Wire:
+def wire_of(ground: DomainContext, kind: Kind) -> Wire:
     """What the links of a device of a kind carry, one way, as attained; the narrowest counts.
 
     To other nodes that is its adapter, and its share of the links up where there are other leaves;
@@ -41,7 +41,7 @@ def wire_of(ground: Ground, kind: Kind) -> Wire:
     return Wire(own_bytes_per_s=own * fraction, far_bytes_per_s=far * fraction)
 
 
-def uplinks_of(graph: nx.Graph[Any], ground: Ground) -> dict[int, Uplink]:
+def uplinks_of(graph: nx.Graph[Any], ground: DomainContext) -> dict[int, Uplink]:
     """The links of each leaf with free devices to others; none where there is one leaf."""
     inventory = ground.inventory
     switches: dict[int, set[str]] = {}
@@ -74,7 +74,7 @@ def tight_uplinks(
     uplinks: Mapping[int, Uplink],
     configurations: Sequence[NodeConfiguration],
     inventory: Inventory,
-    aim: Aim,
+    aim: Objective,
 ) -> dict[int, Uplink]:
     """Leaves whose links up may be full: caches that their devices hand over, or take, fill them.
 

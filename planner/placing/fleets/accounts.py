@@ -10,8 +10,8 @@ import numpy as np
 
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import STAGE, Beaten, NodeConfiguration
-from planner.placing.fleets.offering import Listed, QueuedSource
-from planner.placing.fleets.streams import Stream
+from planner.placing.fleets.offering import Listed, QueuedOffers
+from planner.placing.fleets.streams import RequestClass
 from planner.placing.fleets.ways import N_BEYOND, ways_of
 from planner.placing.runtimes import Roofline, Runtime
 from planner.placing.sites import Site
@@ -50,7 +50,7 @@ class AccountOffers:
         size = domain.n_nodes, domain.per_node, domain.n_devices
         key = (domain.kind, domain.span, domain.need, size)
         if key not in self._known:
-            self._known[key] = [*self._alike(domain)]
+            self._known[key] = [*self._by_shape(domain)]
         for alike in self._known[key]:
             n_kept = sum(one.tpot_s <= most_tpot_s for one in alike)
             some = [*alike[max(0, n_kept - 1) : n_kept + N_BEYOND], alike[-1]]
@@ -59,7 +59,7 @@ class AccountOffers:
                     self._stations[id(config)] = self.station_of(config, domain)
                 yield config, self._stations[id(config)]
 
-    def _alike(self, domain: Domain) -> Iterator[list[NodeConfiguration]]:
+    def _by_shape(self, domain: Domain) -> Iterator[list[NodeConfiguration]]:
         """Replicas of each shape, by ascending batches."""
         for by_batch in self.runtimes:
             groups: dict[Hashable, list[NodeConfiguration]] = {}
@@ -74,7 +74,7 @@ class QueuedAccounts(Runtime):
     """Replicas that may serve a stream, if any; see `planner.placing.runtimes.Runtime`."""
 
     offers: AccountOffers | None
-    stream: Stream
+    stream: RequestClass
 
     def on_nodes(
         self, model: int, domain: Domain, beaten: Beaten, *, whole: bool = False
@@ -97,14 +97,14 @@ class QueuedAccounts(Runtime):
                 model=model,
                 output_tokens_per_s=max(ways.bounds) * self.stream.n_output_tokens,
                 ttft_s=0.0,
-                source=QueuedSource(made_by=listed, stream=self.stream, ways=ways),
+                source=QueuedOffers(made_by=listed, stream=self.stream, ways=ways),
                 choice=0,
             )
 
 
 def accounts_of(
-    name: str, request: PlacementRequest, wish: Serve, streams: Sequence[Stream], site: Site
-) -> Callable[[Stream], QueuedAccounts]:
+    name: str, request: PlacementRequest, wish: Serve, streams: Sequence[RequestClass], site: Site
+) -> Callable[[RequestClass], QueuedAccounts]:
     """Who may serve a stream of a model: its layouts, or rows of requests of its lengths.
 
     Raises:
@@ -119,7 +119,7 @@ def accounts_of(
         for usual in {one.lengths.usual for it in streams for one in it.classes}
     }
 
-    def of(stream: Stream) -> QueuedAccounts:
+    def of(stream: RequestClass) -> QueuedAccounts:
         is_whole = (stream.above_tokens, stream.upto_tokens) == (0.0, math.inf)
         is_timed = is_whole and len(stream.classes) == 1
         offers = rows[stream.classes[0].lengths.usual] if is_timed else None

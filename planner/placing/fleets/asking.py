@@ -12,7 +12,7 @@ from planner.placing.asking import AnySite, named_engines, site_spec
 from planner.placing.fabrics.site import Fabric, graph_in
 from planner.placing.fleets.classes import traffic_problems
 from planner.placing.fleets.fitting import Fitting, unserved, usual_engines
-from planner.placing.fleets.supply import MergedSupply, merged
+from planner.placing.fleets.supply import MergedInventory, merged
 from planner.placing.roles import asked_roles
 from planner.placing.table_rows import asked_rows
 from planner.quantities.table import lacking
@@ -33,13 +33,13 @@ from planner.specs.records.roles import (
     LEAST_PRESENT,
     ROUTERS,
     TOGETHER,
-    AskedRoles,
     Connector,
+    RoleOptions,
 )
 from planner.specs.records.runtimes import DeploymentTable, is_table
 from planner.specs.traffic.records import FleetTraffic
-from planner.specs.validation.arguments import arguments_checked, heed
-from planner.specs.validation.problems import Collected, did_you_mean
+from planner.specs.validation.arguments import arguments_checked, raise_if_any
+from planner.specs.validation.problems import Problems, did_you_mean
 from planner.specs.validation.values import between, one_of
 
 COMMAND = "fleet"
@@ -103,7 +103,7 @@ def fleet_request(
     Raises:
         RequestError: it cannot be asked; every problem is listed.
     """
-    wrong = Collected(
+    wrong = Problems(
         problems=[
             *traffic_problems(traffic.classes, traffic.shown),
             *_contradictions(traffic, {"--topology": site, "--state": state, "--count": counts}),
@@ -118,7 +118,7 @@ def fleet_request(
         partial(_roles, traffic, roles, connector, prefill=prefill_devices, decode=decode_devices)
     )
     wrong.problems += unknown_kinds(prices or {}, [supplied.site] if supplied else [])
-    heed(wrong.problems)
+    raise_if_any(wrong.problems)
     assert supplied is not None
     request = FleetRequest(
         site=priced(supplied.site, prices or {}),
@@ -127,7 +127,7 @@ def fleet_request(
         counts=supplied.counts,
         places=supplied.places,
         state=supplied.state,
-        roles=wanted or AskedRoles(),
+        roles=wanted or RoleOptions(),
         sharing=sharing,
         router=router,
         weights_formats=_each_once(weights_formats),
@@ -141,7 +141,7 @@ def fleet_request(
         options=options,
         confidence=confidence,
     )
-    return _served(request, traffic.shown)
+    return _with_engines(request, traffic.shown)
 
 
 def _text(value: object) -> str:
@@ -162,7 +162,7 @@ def _contradictions(traffic: FleetTraffic, said: Mapping[str, object]) -> Iterat
 
 def engine_problems(names: Sequence[str], said: Mapping[str, str] = NOTHING) -> list[Problem]:
     """Runtimes that fleets do not take, options without effect, and engines that there are not."""
-    wrong = Collected()
+    wrong = Problems()
     for name in names:
         refused = list(misplaced({"--engine": name}, (name,), COMMAND))
         wrong.problems += refused or misplaced(said, (name,), COMMAND)
@@ -177,7 +177,7 @@ def _supplied(
     state: State | None,
     counts: Mapping[str, int] | None,
     devices: Mapping[str, DeviceSpec],
-) -> MergedSupply | None:
+) -> MergedInventory | None:
     """What may serve, from the traffic's own kinds or from a site; None where nothing is said.
 
     Raises:
@@ -192,7 +192,7 @@ def _supplied(
         fact, remedy = "is a torus, and engines run on servers", "see `plan topologies`"
         problem = Problem(where="--topology", value=spec.name, fact=fact, remedy=remedy)
         raise RequestError([problem])
-    return MergedSupply(site=spec, state=state, counts=dict(counts or {}), places={})
+    return MergedInventory(site=spec, state=state, counts=dict(counts or {}), places={})
 
 
 def _roles(
@@ -202,7 +202,7 @@ def _roles(
     *,
     prefill: int | None,
     decode: int | None,
-) -> AskedRoles:
+) -> RoleOptions:
     """Roles that are asked for; traffic that names a connector leaves them to the program.
 
     Raises:
@@ -227,7 +227,7 @@ def _ascending(numbers: Sequence[int] | None) -> tuple[int, ...] | None:
     return tuple(sorted({*numbers})) if numbers else None
 
 
-def _served(request: FleetRequest, shown: str) -> FleetRequest:
+def _with_engines(request: FleetRequest, shown: str) -> FleetRequest:
     """The request with its engines, once a site of such devices holds what is asked.
 
     Raises:
@@ -244,7 +244,7 @@ def _served(request: FleetRequest, shown: str) -> FleetRequest:
         request = replace(request, engines=usual_engines(request.classes, site))
     if request.engines and all(family_of(one) == ENGINES for one in request.engines):
         problems += Fitting(request=request, site=site).problems(shown)
-    heed(problems)
+    raise_if_any(problems)
     return replace(request, deployments=tuple(_rows(request, site)))
 
 

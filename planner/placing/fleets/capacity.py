@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from planner.estimates.simulation.arrays import PoolOfReplicas, Routes, Sent, Served, serve
+from planner.estimates.simulation.arrays import PoolOfReplicas, Routes, Sent, SimulatedRun, serve
 from planner.estimates.simulation.core import NOBODY
 from planner.estimates.simulation.drawing import merged, seeds_of
 from planner.placing.fleets.outcomes import Goal, Run, Sample, edges_of
-from planner.placing.fleets.streams import Stream
+from planner.placing.fleets.streams import RequestClass
 from planner.running.deadlines import is_over
 from planner.specs.records.roles import AT_RANDOM, DECODE, Station
 from planner.specs.traffic.percentiles import ITL
@@ -55,7 +55,7 @@ _N_ALONE, _ALONE_S = 300, 1e5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Judged:
+class PoolLoad:
     """Replicas that are alike, what is sent to them, and what they are held to.
 
     Args:
@@ -64,7 +64,7 @@ class Judged:
         n_most: replicas together at most.
     """
 
-    stream: Stream
+    stream: RequestClass
     station: Station
     goals: Sequence[Goal]
     router: str
@@ -95,7 +95,7 @@ class Capacities:
     _shares: dict[tuple[str, str], float] = field(default_factory=dict)
     _samples: dict[tuple[str, int, int], Sample] = field(default_factory=dict)
 
-    def largest(self, pool: Judged, most: float, least: float = 0.0) -> float | None:
+    def largest(self, pool: PoolLoad, most: float, least: float = 0.0) -> float | None:
         """Requests a second of a replica within all goals, between two rates; None out of time.
 
         It is looked for where the last of the stream was, as a share of what no scheduler exceeds,
@@ -121,7 +121,7 @@ class Capacities:
             self._shares[key] = low / most
         return low
 
-    def carries(self, pool: Judged, rate_per_s: float) -> bool | None:
+    def carries(self, pool: PoolLoad, rate_per_s: float) -> bool | None:
         """Whether replicas that each get so many requests a second keep all goals."""
         n = pool.pool(rate_per_s)
         spread = pool.stream.rate_per_s / (n * rate_per_s)
@@ -135,7 +135,7 @@ class Capacities:
         return True
 
     def _verdict(
-        self, pool: Judged, n: int, spread: float, n_requests: int, *, is_whole: bool
+        self, pool: PoolLoad, n: int, spread: float, n_requests: int, *, is_whole: bool
     ) -> bool | None:
         """Whether goals are kept in a run of so many requests; None where it is not sure."""
         n_first, n_last = int(WARM_UP_SHARE * n_requests), int(WIND_DOWN_SHARE * n_requests)
@@ -158,7 +158,7 @@ class Capacities:
             n_requests = n_first + n_counted + n_last
         return True
 
-    def late(self, pool: Judged, some: float) -> list[float]:
+    def late(self, pool: PoolLoad, some: float) -> list[float]:
         """Of each goal, the share of its requests that is late where a pool gets its stream.
 
         Args:
@@ -170,10 +170,10 @@ class Capacities:
         run = Run(pool.goals, sample, self._served(pool, sample, pool.n_most, 1.0), 1.0)
         return [run.late_share(it) for it in pool.goals]
 
-    def alone_s(self, stream: Stream, station: Station, quantity: str, share: float) -> float:
+    def alone_s(self, stream: RequestClass, station: Station, quantity: str, share: float) -> float:
         """A percentile of requests of which each is alone [s]."""
         goals: list[Goal] = []
-        pool = Judged(stream=stream, station=station, goals=goals, router=AT_RANDOM, n_most=1)
+        pool = PoolLoad(stream=stream, station=station, goals=goals, router=AT_RANDOM, n_most=1)
         n_last = int(WIND_DOWN_SHARE * self.n_requests)
         sample = self._sample(stream, 0, self.n_requests - n_last, n_last, station.role)
         first = sample.only(np.arange(len(sample.arrived_s)) < _N_ALONE)
@@ -189,13 +189,13 @@ class Capacities:
 
     def _served(
         self,
-        judged: Judged,
+        judged: PoolLoad,
         sample: Sample,
         n: int,
         spread: float,
         *,
         counts_gaps: bool = False,
-    ) -> Served:
+    ) -> SimulatedRun:
         """A pool serves a sample, spread over so many times its time."""
         self.n_served += 1
         pool = PoolOfReplicas(
@@ -221,7 +221,7 @@ class Capacities:
         )
 
     def _sample(
-        self, stream: Stream, n_first: int, n_counted: int, n_last: int, role: str
+        self, stream: RequestClass, n_first: int, n_counted: int, n_last: int, role: str
     ) -> Sample:
         """Requests of a stream among so many of all traffic; where they are few, by themselves."""
         n = n_first + n_counted + n_last

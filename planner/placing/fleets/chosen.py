@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from planner.placing.configurations import AnyConfiguration
-from planner.placing.fabrics.locating import PosedOnNodes
+from planner.placing.fabrics.locating import NodesProgram
 from planner.placing.fabrics.patterns import NodeConfiguration, NodePattern
-from planner.placing.fabrics.site import OfferedOnNodes
+from planner.placing.fabrics.site import NodesOffers
 from planner.placing.fleets.choosing.program import choice_of
-from planner.placing.fleets.market import Market
+from planner.placing.fleets.market import CandidateSet
 from planner.placing.fleets.offering import source_of
-from planner.placing.fleets.streams import Stream
+from planner.placing.fleets.streams import RequestClass
 from planner.placing.program import KTOKEN
 from planner.placing.sorting import Step
 from planner.programs.handover import Handover
@@ -36,7 +36,7 @@ def on_nodes(config: AnyConfiguration) -> NodeConfiguration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Chosen:
+class Solution:
     """A solution.
 
     Args:
@@ -47,9 +47,9 @@ class Chosen:
         steps: the best of each number of sorts of replicas that was looked at.
     """
 
-    market: Market
-    offered: OfferedOnNodes
-    posed: PosedOnNodes
+    market: CandidateSet
+    offered: NodesOffers
+    posed: NodesProgram
     program: PlacementProgram
     network: Handover | None
     solution: PlacementSolution
@@ -110,7 +110,7 @@ class PlannedPool:
     """
 
     name: str
-    stream: Stream
+    stream: RequestClass
     configuration: NodeConfiguration
     n_replicas: int
     share: float
@@ -142,7 +142,7 @@ class PlannedPool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Way:
+class PoolRoute:
     """Requests of a stream that go from pool to pool, or to one.
 
     Args:
@@ -164,11 +164,11 @@ class PlannedFleet:
         ways: of all streams; those of a stream are those that begin at its pools.
     """
 
-    chosen: Chosen
+    chosen: Solution
     pools: tuple[PlannedPool, ...]
-    ways: tuple[Way, ...]
+    ways: tuple[PoolRoute, ...]
 
-    def ways_of(self, stream: Stream) -> Iterator[Way]:
+    def ways_of(self, stream: RequestClass) -> Iterator[PoolRoute]:
         return (one for one in self.ways if self.pools[one.pool].stream is stream)
 
     def pools_of(self, traffic: TrafficClass) -> Iterator[PlannedPool]:
@@ -180,15 +180,15 @@ class PlannedFleet:
         )
 
     @property
-    def streams(self) -> list[Stream]:
+    def streams(self) -> list[RequestClass]:
         """Those that are served."""
         return list(dict.fromkeys(pool.stream for pool in self.pools))
 
 
-def planned(chosen: Chosen) -> PlannedFleet:
+def planned(chosen: Solution) -> PlannedFleet:
     """Pools of a solution; each gets of its stream's requests what it serves of all."""
     streams, replicas = chosen.market.streams, chosen.replicas
-    ways = _ways(chosen)
+    ways = _routes(chosen)
     shares = [0.0] * len(replicas)
     for way in ways:
         for end in {way.pool, way.pool if way.then is None else way.then}:
@@ -210,7 +210,7 @@ def planned(chosen: Chosen) -> PlannedFleet:
     return PlannedFleet(chosen=chosen, pools=pools, ways=ways)
 
 
-def _sent(chosen: Chosen, ways: Sequence[Way]) -> list[dict[str, float]]:
+def _sent(chosen: Solution, ways: Sequence[PoolRoute]) -> list[dict[str, float]]:
     """Of each stream, what comes to it of each class by a way with a share of one [1/s]."""
     streams, models = chosen.market.streams, [one.model for one, _ in chosen.replicas]
     of_stream = [
@@ -231,16 +231,16 @@ def _sent(chosen: Chosen, ways: Sequence[Way]) -> list[dict[str, float]]:
     return sent
 
 
-def _ways(chosen: Chosen) -> tuple[Way, ...]:
+def _routes(chosen: Solution) -> tuple[PoolRoute, ...]:
     """Who sends what where: of each stream its share of all that comes, as capacities are."""
     streams, replicas = chosen.market.streams, chosen.replicas
     routes = [
-        Way(pool=i, then=None, share=n * config.output_tokens_per_s)
+        PoolRoute(pool=i, then=None, share=n * config.output_tokens_per_s)
         for i, (config, n) in enumerate(replicas)
         if config.role == TOGETHER
     ]
     for (i, j), rate in _flows(chosen).items():
-        routes.append(Way(pool=i, then=j, share=rate))
+        routes.append(PoolRoute(pool=i, then=j, share=rate))
     total = [0.0] * len(streams)
     for way in routes:
         total[replicas[way.pool][0].model] += way.share
@@ -250,7 +250,7 @@ def _ways(chosen: Chosen) -> tuple[Way, ...]:
     )
 
 
-def _name(stream: Stream, role: str) -> str:
+def _name(stream: RequestClass, role: str) -> str:
     return stream.name if role == TOGETHER else f"{stream.name} {role}"
 
 
@@ -264,7 +264,7 @@ def numbered(words: Sequence[str]) -> list[str]:
     return names
 
 
-def _flows(chosen: Chosen) -> dict[tuple[int, int], float]:
+def _flows(chosen: Solution) -> dict[tuple[int, int], float]:
     """Tokens that are written of what one configuration hands to another, by their numbers."""
     network, columns = chosen.network, chosen.posed.columns
     if network is None:

@@ -32,7 +32,7 @@ _NEARLY = 1.0 + 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spoken:
+class OptionNames:
     """Where something about one class is said.
 
     Args:
@@ -69,7 +69,7 @@ def traffic_problems(classes: Sequence[TrafficClass], shown: str) -> Iterator[Pr
     yield from _name_problems([one.name for one in classes], shown)
     yield from _models_alike(model for one in classes for model in one.models)
     for index, traffic in enumerate(classes):
-        said = Spoken(shown=shown, index=index)
+        said = OptionNames(shown=shown, index=index)
         yield from _class_problems(traffic, said)
         wrong = [*_impossible_lengths(traffic.lengths, said)]
         yield from wrong or _length_problems(traffic, said)
@@ -93,7 +93,7 @@ def _models_alike(models: Iterable[AnyModel]) -> Iterator[Problem]:
             yield Problem(where="--model", value=model.name, fact=fact, remedy=remedy)
 
 
-def _class_problems(traffic: TrafficClass, said: Spoken) -> Iterator[Problem]:
+def _class_problems(traffic: TrafficClass, said: OptionNames) -> Iterator[Problem]:
     if not traffic.models:
         remedy = "name one, like `llama-3.1-70b`; of several any may serve it"
         yield Problem(**said.at("--model"), fact="names no model", remedy=remedy)
@@ -116,7 +116,7 @@ def _class_problems(traffic: TrafficClass, said: Spoken) -> Iterator[Problem]:
         yield Problem(**place, fact="has no limits", remedy=remedy)
 
 
-def _arrival_problems(traffic: TrafficClass, said: Spoken) -> Iterator[Problem]:
+def _arrival_problems(traffic: TrafficClass, said: OptionNames) -> Iterator[Problem]:
     arrivals, place = traffic.arrivals, said.at("--arrivals")
     if arrivals.pattern == REPLAYED and (
         arrivals.trace is None or not arrivals.trace.duration_s > 0.0
@@ -128,7 +128,7 @@ def _arrival_problems(traffic: TrafficClass, said: Spoken) -> Iterator[Problem]:
         yield Problem(**place, value=f"cv2:{arrivals.cv2:g}", fact=fact)
 
 
-def _impossible_lengths(lengths: Lengths, said: Spoken) -> Iterator[Problem]:
+def _impossible_lengths(lengths: Lengths, said: OptionNames) -> Iterator[Problem]:
     """Lengths of which nothing can be drawn."""
     for name in ("input", "output"):
         try:
@@ -143,7 +143,7 @@ def _impossible_lengths(lengths: Lengths, said: Spoken) -> Iterator[Problem]:
             yield Problem(**place, fact=fact, remedy=remedy)
 
 
-def _length_problems(traffic: TrafficClass, said: Spoken) -> Iterator[Problem]:
+def _length_problems(traffic: TrafficClass, said: OptionNames) -> Iterator[Problem]:
     """Lengths that models, targets or cuts do not go with."""
     yield from length_problems(traffic.models, traffic.lengths, asked_by=said.asked_by("--model"))
     if traffic.lengths.most_output_tokens < 2:
@@ -157,7 +157,7 @@ def _length_problems(traffic: TrafficClass, said: Spoken) -> Iterator[Problem]:
     yield from _cut_problems(traffic, said)
 
 
-def _cut_problems(traffic: TrafficClass, said: Spoken) -> Iterator[Problem]:
+def _cut_problems(traffic: TrafficClass, said: OptionNames) -> Iterator[Problem]:
     cuts, longest = traffic.cuts, traffic.lengths.most_input_tokens
     place, value = (
         said.at("--cuts"),

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from planner.placing.describing import Chosen as Placed
-from planner.placing.describing import certificate_of, recipe_of, replica_of
+from planner.placing.describing import Outcome as Placed
+from planner.placing.describing import certificate_of, replica_of, run_config
 from planner.placing.fabrics.locating import LocatedOnNodes
 from planner.placing.fleets.choosing.searching import RENT
 from planner.placing.fleets.choosing.simulating import handover_of
 from planner.placing.fleets.choosing.trying import Confirmed
 from planner.placing.fleets.chosen import PlannedFleet
-from planner.placing.fleets.market import alike_names
+from planner.placing.fleets.market import joint_names
 from planner.placing.fleets.offering import source_of
-from planner.placing.fleets.streams import Stream
+from planner.placing.fleets.streams import RequestClass
 from planner.results.fleets import (
     FleetHandover,
     FleetPlan,
@@ -39,7 +39,7 @@ def fleet_plan(request: FleetRequest, confirmed: Confirmed, began_s: float) -> F
     located, n_columns = chosen.posed.located(chosen.counts), chosen.program.n_columns
     order = [pool.configuration for pool in fleet.pools]
     recipes = tuple(
-        recipe_of(pool.configuration, pool.stream.model.name, pool.n_replicas)
+        run_config(pool.configuration, pool.stream.model.name, pool.n_replicas)
         for pool in fleet.pools
     )
     numbers = [next(i for i, c in enumerate(order) if c is it.configuration) for it in located]
@@ -57,7 +57,7 @@ def fleet_plan(request: FleetRequest, confirmed: Confirmed, began_s: float) -> F
             Placed(
                 located=located,
                 solution=chosen.solution,
-                considered=chosen.offered.considered(n_columns),
+                candidate_counts=chosen.offered.candidate_counts(n_columns),
                 n_solved=n_columns,
                 steps=chosen.steps,
             ),
@@ -86,7 +86,7 @@ def _replicas(
 def _pools(
     request: FleetRequest, fleet: PlannedFleet, numbers: Sequence[int]
 ) -> Iterator[FleetPool]:
-    named = alike_names(request.classes, sharing=request.sharing)
+    named = joint_names(request.classes, sharing=request.sharing)
     then = {way.pool: way.then for way in fleet.ways if way.then is not None}
     for i, pool in enumerate(fleet.pools):
         after = then.get(i)
@@ -114,7 +114,7 @@ def _pools(
         )
 
 
-def _parts(stream: Stream, named: Mapping[str, str]) -> tuple[float, ...]:
+def _parts(stream: RequestClass, named: Mapping[str, str]) -> tuple[float, ...]:
     """Of the requests of each class those that are of a stream; empty where all are."""
     part_of = stream.part_of
     if set(part_of.values()) == {1.0}:
@@ -140,7 +140,7 @@ def _classes(request: FleetRequest, confirmed: Confirmed) -> Iterator[ServedClas
     """What serves each class, and how much of it; the account says what it gets and costs."""
     streams = reversed(confirmed.fleet.streams)  # of several models the first one's counts
     models = {each.name: s.model.name for s in streams for each in s.classes}
-    named = alike_names(request.classes, sharing=request.sharing)
+    named = joint_names(request.classes, sharing=request.sharing)
     for it in request.classes:
         name = named[it.name]
         yield ServedClass(
@@ -160,6 +160,6 @@ def _classes(request: FleetRequest, confirmed: Confirmed) -> Iterator[ServedClas
 def _outcome(request: FleetRequest, confirmed: Confirmed) -> FleetOutcome:
     """What became of each class that is served, by its own name."""
     had = {it.name: it for it in confirmed.outcome.classes}
-    named = alike_names(request.classes, sharing=request.sharing)
+    named = joint_names(request.classes, sharing=request.sharing)
     mine = [replace(had[alike], name=own) for own, alike in named.items() if alike in had]
     return replace(confirmed.outcome, classes=tuple(mine))

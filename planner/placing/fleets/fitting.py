@@ -14,7 +14,7 @@ from planner.estimates.serving.choices import degrees
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.usual_engines import engines_of
 from planner.placing.fabrics.site import MOST_DEVICES, Fabric
-from planner.placing.fleets.classes import Spoken
+from planner.placing.fleets.classes import OptionNames
 from planner.quantities.units import show
 from planner.runtimes.engine_requests import engine_request, machines_of
 from planner.runtimes.predicting import Machines
@@ -28,7 +28,7 @@ from planner.specs.records.devices import NodesFabric, Workload
 from planner.specs.records.runtimes import ENGINES
 from planner.specs.traffic.records import TrafficClass
 from planner.specs.validation.hints import from_fields
-from planner.specs.validation.problems import Collected
+from planner.specs.validation.problems import Problems
 from planner.topology.inventory import Kind
 
 _NO_CUT = "cannot be cut over the devices that are free"
@@ -51,7 +51,7 @@ def unserved(classes: Sequence[TrafficClass], site: Fabric, shown: str) -> Itera
         clusters = site.clusters.values()
         if any(engines_of(model, each) for model in traffic.models for each in clusters):
             continue
-        place = Spoken(shown=shown, index=index).at("--model")
+        place = OptionNames(shown=shown, index=index).at("--model")
         for model in traffic.models:
             fact = "no engine starts it: it names no repository"
             remedy = "name one: `--engine vllm`"
@@ -130,9 +130,9 @@ class Fitting:
         What only some of its models, kinds or engines refuse is remarked.
         """
         reasons: list[Problem] = []
-        refused = {model.name: self._asked(model) for model in self._models()}
+        refused = {model.name: self._without_engine(model) for model in self._models()}
         for index, traffic in enumerate(self.request.classes):
-            said = Spoken(shown=shown, index=index)
+            said = OptionNames(shown=shown, index=index)
             if any(self.ways[model.name] for model in traffic.models):
                 reasons += self._without_room(traffic, said)
             else:
@@ -148,9 +148,9 @@ class Fitting:
         }
         return list(models.values())
 
-    def _asked(self, model: Architecture) -> list[Problem]:
+    def _without_engine(self, model: Architecture) -> list[Problem]:
         """Keep the ways to serve a model; why others cannot."""
-        refused = Collected()
+        refused = Problems()
         self.ways[model.name] = []
         for engine in self.request.engines:
             for kind in self.site.clusters:
@@ -184,10 +184,10 @@ class Fitting:
     def _most_devices(self) -> int:
         return self.request.most_devices or MOST_DEVICES
 
-    def _without_room(self, traffic: TrafficClass, said: Spoken) -> Iterator[Problem]:
+    def _without_room(self, traffic: TrafficClass, said: OptionNames) -> Iterator[Problem]:
         """A class of which no model, or not the longest request, fits anywhere."""
         ways = [way for model in traffic.models for way in self.ways[model.name]]
-        held = [fit for way in ways for fit in self._held(way, traffic)]
+        held = [fit for way in ways for fit in self._memory(way, traffic)]
         names = " or ".join(dict.fromkeys(way.model.name for way in ways))
         if not any(fit.has_room for fit in held):
             remedy = "offer more or larger devices, or smaller formats: `--weights fp8`"
@@ -200,7 +200,7 @@ class Fitting:
             remedy = "cut lengths, like `lognormal:1500:p99=8000:max=16000`"
             yield Problem(**said.at("--model"), value=names, fact=fact, remedy=remedy)
 
-    def _held(self, way: Askable, traffic: TrafficClass) -> Iterator[Fit]:
+    def _memory(self, way: Askable, traffic: TrafficClass) -> Iterator[Fit]:
         """Memory of each cut of the model over what is free of the kind, in each format."""
         pool = replace(way.request.cluster, n_devices=self._n_usable(way.kind))
         cuts = degrees(way.model, replace(way.request, cluster=pool))

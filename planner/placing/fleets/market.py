@@ -11,11 +11,11 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.placing.engines import serving_engine
 from planner.placing.fabrics.patterns import NodeConfiguration
-from planner.placing.fabrics.site import Fabric, OfferedOnNodes
+from planner.placing.fabrics.site import Fabric, NodesOffers
 from planner.placing.fabrics.wires import wire_of
 from planner.placing.fleets.accounts import accounts_of
 from planner.placing.fleets.capacity import Capacities
-from planner.placing.fleets.choosing.book import Book
+from planner.placing.fleets.choosing.book import RateCache
 from planner.placing.fleets.offering import (
     BATCHES,
     CHUNKS,
@@ -24,11 +24,11 @@ from planner.placing.fleets.offering import (
     believing,
     source_of,
 )
-from planner.placing.fleets.streams import Stream, streams_of
+from planner.placing.fleets.streams import RequestClass, streams_of
 from planner.placing.fleets.ways import ways_of
-from planner.placing.handing import handed
+from planner.placing.handing import handing_over
 from planner.placing.runtimes import Runtime
-from planner.placing.sites import Served
+from planner.placing.sites import SiteModel
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.ask.placement import PlacementRequest, Serve
 from planner.specs.ask.targets import Targets
@@ -52,7 +52,7 @@ MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Market:
+class CandidateSet:
     """What there is to choose from.
 
     Args:
@@ -66,13 +66,13 @@ class Market:
 
     request: FleetRequest
     site: Fabric
-    streams: tuple[Stream, ...]
-    offered: OfferedOnNodes
-    book: Book
+    streams: tuple[RequestClass, ...]
+    offered: NodesOffers
+    book: RateCache
     roomy: dict[int, FloatArray] = field(default_factory=dict)
 
 
-def alike_names(classes: Sequence[TrafficClass], *, sharing: bool) -> dict[str, str]:
+def joint_names(classes: Sequence[TrafficClass], *, sharing: bool) -> dict[str, str]:
     """What each class is planned as: those that differ in their rates only, as one together.
 
     Requests that come at random come so together too, with each class as a random part of them.
@@ -94,9 +94,9 @@ def _together(names: Sequence[str]) -> str:
     )
 
 
-def with_alike(classes: Sequence[TrafficClass], *, sharing: bool) -> tuple[TrafficClass, ...]:
+def with_joint(classes: Sequence[TrafficClass], *, sharing: bool) -> tuple[TrafficClass, ...]:
     """Classes with those that are planned as one together."""
-    named, together = alike_names(classes, sharing=sharing), dict[str, TrafficClass]()
+    named, together = joint_names(classes, sharing=sharing), dict[str, TrafficClass]()
     for traffic in classes:
         name = named[traffic.name]
         rate = traffic.rate_per_s + (together[name].rate_per_s if name in together else 0.0)
@@ -104,7 +104,9 @@ def with_alike(classes: Sequence[TrafficClass], *, sharing: bool) -> tuple[Traff
     return tuple(together.values())
 
 
-def market_of(request: FleetRequest, site: Fabric, streams: Sequence[Stream]) -> Market:
+def candidate_set(
+    request: FleetRequest, site: Fabric, streams: Sequence[RequestClass]
+) -> CandidateSet:
     """Every configuration of the engines asked for that may serve a stream, at its fluid rate.
 
     Raises:
@@ -118,32 +120,34 @@ def market_of(request: FleetRequest, site: Fabric, streams: Sequence[Stream]) ->
     runtimes = [
         tuple(offers[name, one.model.name](one) for name in request.engines) for one in streams
     ]
-    return market_among(runtimes, request, site, streams)
+    return candidates_among(runtimes, request, site, streams)
 
 
-def market_among(
+def candidates_among(
     runtimes: Sequence[Sequence[Runtime]],
     request: FleetRequest,
     site: Fabric,
-    streams: Sequence[Stream],
-) -> Market:
+    streams: Sequence[RequestClass],
+) -> CandidateSet:
     """What there is to choose from where others say what may serve.
 
     Args:
         runtimes: of each stream; their configurations are at rates that no queue exceeds, and
-            have a `QueuedSource`.
+            have a `QueuedOffers`.
     """
     served = [
-        Served(runtimes=tuple(mine), several=True, n_output_tokens=stream.n_output_tokens)
+        SiteModel(runtimes=tuple(mine), several=True, n_output_tokens=stream.n_output_tokens)
         for mine, stream in zip(runtimes, streams, strict=True)
     ]
     # rates are not known yet: nothing outdoes anything
     offered = site.offered(served, request.roles, by_latency=False, whole=True, in_part=False)
-    book = _book(request, site)
-    return Market(request=request, site=site, streams=tuple(streams), offered=offered, book=book)
+    book = _empty_cache(request, site)
+    return CandidateSet(
+        request=request, site=site, streams=tuple(streams), offered=offered, book=book
+    )
 
 
-def market_believing(market: Market, belief: str) -> Market:
+def candidates_believing(market: CandidateSet, belief: str) -> CandidateSet:
     """The same streams and devices, where something else is believed of times."""
     request, site = market.request, market.site
     wires = {kind: wire_of(site.ground, kind) for kind in site.inventory.kinds}
@@ -152,7 +156,7 @@ def market_believing(market: Market, belief: str) -> Market:
         other, stream = believing(config, belief), market.streams[config.model]
         if other is not None and other is not config:
             wire = wires[config.pattern.kind]
-            other = handed(other, request.roles, wire, stream.n_output_tokens)
+            other = handing_over(other, request.roles, wire, stream.n_output_tokens)
         pairs += [(config, other)] if other is not None else []
     offered = replace(market.offered, configurations=tuple(other for _, other in pairs))
     if belief == MEDIAN:
@@ -161,7 +165,7 @@ def market_believing(market: Market, belief: str) -> Market:
     return replace(market, request=request, offered=offered, book=book, roomy={})
 
 
-def asked_again(market: Market, request: FleetRequest) -> Market:
+def for_less_traffic(market: CandidateSet, request: FleetRequest) -> CandidateSet:
     """The same configurations for less traffic, or fewer streams; nothing known yet."""
     streams = streams_of(request.classes, sharing=request.sharing)
     numbers = {one.name: i for i, one in enumerate(streams)}
@@ -172,11 +176,11 @@ def asked_again(market: Market, request: FleetRequest) -> Market:
     )
     several = np.ones(len(streams), dtype=np.bool_)
     offered = replace(market.offered, configurations=configurations, several=several, known={})
-    book = _book(request, market.site)
+    book = _empty_cache(request, market.site)
     return replace(market, request=request, streams=streams, offered=offered, book=book, roomy={})
 
 
-def for_stream(config: NodeConfiguration, number: int, stream: Stream) -> NodeConfiguration:
+def for_stream(config: NodeConfiguration, number: int, stream: RequestClass) -> NodeConfiguration:
     """A configuration for a stream that may have other shares of its classes."""
     source = source_of(config)
     ways, before = source.ways, source.stream
@@ -190,7 +194,7 @@ def for_stream(config: NodeConfiguration, number: int, stream: Stream) -> NodeCo
     )
 
 
-def _book(request: FleetRequest, site: Fabric) -> Book:
+def _empty_cache(request: FleetRequest, site: Fabric) -> RateCache:
     """Nothing known yet."""
     capacities = Capacities(
         classes=request.classes, n_requests=asked_requests(request), seed=request.options.seed
@@ -198,7 +202,7 @@ def _book(request: FleetRequest, site: Fabric) -> Book:
     n_free = Counter[str]()
     for node in site.inventory.nodes:
         n_free[node.kind.name] += len(node.free)
-    return Book(
+    return RateCache(
         capacities=capacities,
         connector=request.roles.connector,
         router=request.router,
@@ -212,16 +216,16 @@ def asked_requests(request: FleetRequest) -> int:
     return max(request.n_simulated, *(one.n_whole for one in traces if one is not None), 0)
 
 
-def _of_models(streams: Sequence[Stream]) -> dict[str, list[Stream]]:
-    by_model: dict[str, list[Stream]] = {}
+def _of_models(streams: Sequence[RequestClass]) -> dict[str, list[RequestClass]]:
+    by_model: dict[str, list[RequestClass]] = {}
     for one in streams:
         by_model.setdefault(one.model.name, []).append(one)
     return by_model
 
 
 def _offers(
-    name: str, request: FleetRequest, streams: Sequence[Stream], site: Fabric
-) -> Callable[[Stream], Runtime]:
+    name: str, request: FleetRequest, streams: Sequence[RequestClass], site: Fabric
+) -> Callable[[RequestClass], Runtime]:
     """Who may serve streams of a model, asked with requests of the mean length of all of them."""
     loads = [one.load for one in streams]
     n_requests = sum(one.rate_per_s for one in loads)

@@ -20,12 +20,12 @@ import numpy as np
 
 from planner.equations.arrays import BoolArray, IntArray
 from planner.estimates.serving.memory import handed_bytes
-from planner.placing.configurations import Source
-from planner.placing.engines import EngineSource, ServingEngine
+from planner.placing.configurations import Offers
+from planner.placing.engines import EngineOffers, ServingEngine
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import STAGE, Beaten, NodeConfiguration
-from planner.placing.fleets.streams import Stream
-from planner.placing.fleets.ways import Key, Stationed, Ways
+from planner.placing.fleets.streams import RequestClass
+from planner.placing.fleets.ways import Key, ShapeOffers, Stationed
 from planner.placing.runtimes import Runtime
 from planner.results.placements import AnyDeployment
 from planner.specs.records.devices import DeviceSpec, Workload
@@ -41,7 +41,7 @@ CHUNKS = (2048, 8192)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Listed(Source):
+class Listed(Offers):
     """Replicas of one shape; `choice` is the number of one of them.
 
     Args:
@@ -64,7 +64,7 @@ class Listed(Source):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class QueuedSource(Source):
+class QueuedOffers(Offers):
     """Where a configuration of a stream comes from: who timed it, and its ways.
 
     `choice` of its configurations is a row of the engine's choices, or the number of a replica.
@@ -74,9 +74,9 @@ class QueuedSource(Source):
         key: of its ways.
     """
 
-    made_by: EngineSource | Listed
-    stream: Stream
-    ways: Ways
+    made_by: EngineOffers | Listed
+    stream: RequestClass
+    ways: ShapeOffers
     stationed: Stationed | None = None
     key: Key = ()
 
@@ -93,29 +93,29 @@ class QueuedSource(Source):
         return self.made_by.deployment(choice, n_alike)
 
     @property
-    def engine(self) -> EngineSource:
+    def engine(self) -> EngineOffers:
         """Of a serving engine; who hands caches over is none else."""
-        assert isinstance(self.made_by, EngineSource)
+        assert isinstance(self.made_by, EngineOffers)
         return self.made_by
 
     @property
     def usual(self) -> Workload:
         """The request that figures are of."""
         made_by = self.made_by
-        return made_by.request.workload if isinstance(made_by, EngineSource) else made_by.usual
+        return made_by.request.workload if isinstance(made_by, EngineOffers) else made_by.usual
 
     def station(self, choice: int) -> Station:
         """One choice as a queue sees it."""
         return self.ways.stations[int(np.flatnonzero(self.ways.rows == choice)[0])]
 
 
-def source_of(config: NodeConfiguration) -> QueuedSource:
+def source_of(config: NodeConfiguration) -> QueuedOffers:
     """Where a configuration of a stream comes from."""
-    assert isinstance(config.source, QueuedSource)
+    assert isinstance(config.source, QueuedOffers)
     return config.source
 
 
-def sort_key(offer: NodeConfiguration, stream: Stream) -> tuple[Hashable, ...]:
+def sort_key(offer: NodeConfiguration, stream: RequestClass) -> tuple[Hashable, ...]:
     """What configurations of replicas that are alike have in common, whatever they serve."""
     name, shape, model = offer.pattern.kind_name, offer.pattern.shape, stream.model.name
     return (name, shape, offer.engine, offer.role, offer.usd_per_hour, model, source_of(offer).key)
@@ -126,7 +126,7 @@ class ModelOffers:
     """One engine for one model, and all streams of it."""
 
     serving: ServingEngine
-    streams: tuple[Stream, ...]
+    streams: tuple[RequestClass, ...]
     _known: dict[Hashable, Stationed] = field(default_factory=dict)
 
     def on(self, domain: Domain, role: str) -> Stationed:
@@ -147,7 +147,7 @@ class QueuedEngine(Runtime):
     """
 
     offers: ModelOffers
-    stream: Stream
+    stream: RequestClass
 
     @property
     def tables(self) -> tuple[EngineTables, ...]:
@@ -167,7 +167,9 @@ class QueuedEngine(Runtime):
                 if max(ways.bounds) > 0.0:
                     yield self._queued(model, here, ways, key)
 
-    def _queued(self, model: int, here: Stationed, ways: Ways, key: Key) -> NodeConfiguration:
+    def _queued(
+        self, model: int, here: Stationed, ways: ShapeOffers, key: Key
+    ) -> NodeConfiguration:
         """A configuration for the stream, at the rate of requests that none of its ways exceeds."""
         n_bytes, source = 0.0, here.source
         config = here.configuration(int(ways.rows[0]))
@@ -184,7 +186,7 @@ class QueuedEngine(Runtime):
             output_tokens_per_s=max(ways.bounds) * self.stream.n_output_tokens,
             ttft_s=0.0,  # what is left of the target after it is what the queue is held to
             handed_bytes=n_bytes,
-            source=QueuedSource(
+            source=QueuedOffers(
                 made_by=source, stream=self.stream, ways=ways, stationed=here, key=key
             ),
         )

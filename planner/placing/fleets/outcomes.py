@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
-from planner.estimates.simulation.arrays import N_BINS, Served
+from planner.estimates.simulation.arrays import N_BINS, SimulatedRun
 from planner.runtimes.simulation import bin_of, gaps_at
 from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, GoodputTarget, PercentileTarget
 
@@ -68,7 +68,7 @@ class Run:
     """What became of the requests of a sample."""
 
     def __init__(
-        self, goals: Sequence[Goal], sample: Sample, served: Served, spread: float
+        self, goals: Sequence[Goal], sample: Sample, served: SimulatedRun, spread: float
     ) -> None:
         self.goals, self.sample, self.served = goals, sample, served
         arrived_s = sample.arrived_s * spread

@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from planner.errors import OutOfTimeError
-from planner.placing.configurations import Sort, sort_of
+from planner.placing.configurations import ConfigKey, config_key
 from planner.placing.describing import LAID
-from planner.placing.engines import EngineSource
+from planner.placing.engines import EngineOffers
 from planner.placing.fabrics.site import Fabric, graph_in
 from planner.placing.fleets.choosing.alternatives import alternatives_of, most_factor
 from planner.placing.fleets.choosing.fluid import fluid_bound
@@ -20,7 +20,12 @@ from planner.placing.fleets.choosing.shortage import shared_out, unreachable
 from planner.placing.fleets.choosing.trying import LESS, Confirmed, OnRound, Tries, weighed
 from planner.placing.fleets.chosen import PlannedFleet, usd_per_hour
 from planner.placing.fleets.describing import fleet_plan
-from planner.placing.fleets.market import Market, market_believing, market_of, with_alike
+from planner.placing.fleets.market import (
+    CandidateSet,
+    candidate_set,
+    candidates_believing,
+    with_joint,
+)
 from planner.placing.fleets.offering import is_measured, source_of
 from planner.placing.fleets.streams import streams_of
 from planner.report.launch.telling import with_commands_of
@@ -32,7 +37,7 @@ from planner.specs.records.devices import ClusterSpec
 from planner.specs.records.kernels import EngineTables
 from planner.specs.region import INSIDE, MEDIAN
 from planner.specs.validation.hints import from_fields
-from planner.verifier.findings import written
+from planner.verifier.findings import accounted
 from planner.verifier.fleets.judging import recounted
 
 SEARCH_SHARE = 0.8
@@ -61,9 +66,9 @@ def fleet(request: FleetRequest, *, on_round: OnRound | None = None) -> FleetPla
         SolverError: provers contradict each other.
     """
     began_s, whole = time.perf_counter(), request
-    request = replace(whole, classes=with_alike(whole.classes, sharing=whole.sharing))
+    request = replace(whole, classes=with_joint(whole.classes, sharing=whole.sharing))
     market = opened(request)
-    best = _found(market, on_round or _nothing)
+    best = _cheapest_confirmed(market, on_round or _nothing)
     others = {belief: _other(market, best, belief) for belief in (INSIDE, MEDIAN)}
     fleets = [it.fleet for it in (best, *others.values()) if it is not None]
     rent = usd_per_hour(best.fleet.pools)
@@ -83,13 +88,13 @@ def fleet(request: FleetRequest, *, on_round: OnRound | None = None) -> FleetPla
     }
     plan = replace(plan, inside=beside.get(INSIDE), anywhere=beside.get(MEDIAN))
     left_out = ("title", "kinds", "classes", "provenance", "verified", *LAID)
-    plan = written(plan, recounted(plan), left_out)
+    plan = accounted(plan, recounted(plan), left_out)
     started = with_commands_of(plan)
     assert isinstance(started, FleetPlan)
     return started
 
 
-def _other(market: Market, confirmed: Confirmed, belief: str) -> Confirmed | None:
+def _other(market: CandidateSet, confirmed: Confirmed, belief: str) -> Confirmed | None:
     """The cheapest fleet by a belief; None where there is none, or nobody knows."""
     is_known = confirmed.fleet.chosen.solution.status.is_final and confirmed.is_whole
     if not market.request.has_region or not is_known:
@@ -98,11 +103,11 @@ def _other(market: Market, confirmed: Confirmed, belief: str) -> Confirmed | Non
     if belief == INSIDE and all(map(bool, map(is_measured, used))):
         return confirmed  # nothing inside is cheaper
     with suppress(OutOfTimeError):
-        return _believed(market_believing(market, belief), {*map(sort_of, used)})
+        return _believed(candidates_believing(market, belief), {*map(config_key, used)})
     return None
 
 
-def _believed(market: Market, used: Collection[Sort]) -> Confirmed | None:
+def _believed(market: CandidateSet, used: Collection[ConfigKey]) -> Confirmed | None:
     """The cheapest of what is believed.
 
     First the cheapest of the sorts of replicas that the fleet has: little is left then that could
@@ -115,7 +120,7 @@ def _believed(market: Market, used: Collection[Sort]) -> Confirmed | None:
     return last if last.fleet.chosen.solution.status.is_final else None
 
 
-def _cheaper(market: Market, than: Confirmed | None) -> Confirmed | None:
+def _cheaper(market: CandidateSet, than: Confirmed | None) -> Confirmed | None:
     """The cheapest fleet for all traffic, if it is cheaper than another, sorts priced."""
     options, limits = market.request.options, {**market.request.limits}
     most = math.inf if than is None else _priced(than)
@@ -136,7 +141,7 @@ def _cheaper(market: Market, than: Confirmed | None) -> Confirmed | None:
 def _priced(confirmed: Confirmed) -> float:
     """The rent of a fleet, with what its sorts of replicas count."""
     price, pools = confirmed.fleet.chosen.market.request.options.sort_price, confirmed.fleet.pools
-    return usd_per_hour(pools) * (1.0 + price * len({sort_of(it.configuration) for it in pools}))
+    return usd_per_hour(pools) * (1.0 + price * len({config_key(it.configuration) for it in pools}))
 
 
 def _with_tables(plan: FleetPlan, fleets: Sequence[PlannedFleet]) -> FleetPlan:
@@ -148,7 +153,7 @@ def _with_tables(plan: FleetPlan, fleets: Sequence[PlannedFleet]) -> FleetPlan:
     listed = {}
     for planned in (pool for fleet in fleets for pool in fleet.pools):
         made_by = source_of(planned.configuration).made_by
-        if not isinstance(made_by, EngineSource):
+        if not isinstance(made_by, EngineOffers):
             continue
         machines = made_by.machines
         kernels = replace(machines.kernels, rivals={})
@@ -164,7 +169,7 @@ def _other_fleet(plan: FleetPlan, beside: FleetPlan) -> OtherFleet:
     return from_fields(OtherFleet, plan, objective=rent, loss_fraction=loss)
 
 
-def _found(market: Market, on_round: OnRound) -> Confirmed:
+def _cheapest_confirmed(market: CandidateSet, on_round: OnRound) -> Confirmed:
     """The cheapest fleet for all traffic; where there is none, for as much as can be.
 
     Where time may end, a first fleet is found before the cheapest is looked for.
@@ -192,12 +197,12 @@ def _found(market: Market, on_round: OnRound) -> Confirmed:
             return tries.cheaper(market, fluid, served)
 
 
-def opened(request: FleetRequest) -> Market:
+def opened(request: FleetRequest) -> CandidateSet:
     """What there is to choose from."""
     site = request.site
     pool = pool_of(site) if isinstance(site, ClusterSpec) else site
     fabric = Fabric(pool, graph_in(pool, request.state), most_devices=request.most_devices)
-    market = market_of(request, fabric, streams_of(request.classes, sharing=request.sharing))
+    market = candidate_set(request, fabric, streams_of(request.classes, sharing=request.sharing))
     if market.offered.is_cut:
         raise out_of_time()
     return market

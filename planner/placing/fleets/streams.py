@@ -36,7 +36,7 @@ ALMOST_ALL = 0.999
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aimed:
+class ClassTarget:
     """A target of one class of a stream.
 
     Args:
@@ -49,7 +49,7 @@ class Aimed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Stream:
+class RequestClass:
     """Requests that the same replicas may serve.
 
     Args:
@@ -75,7 +75,7 @@ class Stream:
     upto_tokens: float
     load: Load
     member: IntArray
-    targets: tuple[Aimed, ...]
+    targets: tuple[ClassTarget, ...]
     n_longest_input: int
     n_longest_tokens: int
     rate_of_unit: Mapping[int, tuple[str, float]]
@@ -94,7 +94,7 @@ class Stream:
         names = (self.rate_of_unit[unit][0] for unit in self.units)
         return {name: part / WHOLE for name, part in zip(names, self.parts, strict=True)}
 
-    def in_parts(self, parts: Mapping[str, int]) -> Stream:
+    def in_parts(self, parts: Mapping[str, int]) -> RequestClass:
         """A stream of whole classes with a part of the requests of each, of `WHOLE`, by name."""
         of_class = np.array([parts[one.name] for one in self.classes]) / WHOLE
         weight = self.load.rate_per_s * self.load.weight * of_class[self.member]
@@ -118,13 +118,13 @@ class Stream:
         return self.rate_per_s * self.n_output_tokens * times.pop()
 
 
-def streams_of(classes: Sequence[TrafficClass], *, sharing: bool) -> tuple[Stream, ...]:
+def streams_of(classes: Sequence[TrafficClass], *, sharing: bool) -> tuple[RequestClass, ...]:
     """Every stream that replicas may be for.
 
     Args:
         sharing: whether classes of one model may be served together.
     """
-    streams: list[Stream] = []
+    streams: list[RequestClass] = []
     first: list[int] = []
     units: list[tuple[str, float]] = []
     for traffic in classes:
@@ -166,7 +166,7 @@ def _free_cuts(traffic: TrafficClass) -> tuple[int, ...]:
 
 def _of_class(
     traffic: TrafficClass, model: AnyModel, edges: Sequence[float], first: int
-) -> Iterator[Stream]:
+) -> Iterator[RequestClass]:
     """Streams of one class: cuts that were said part it, those that are free may."""
     n = len(edges) - 1
     name = traffic.name if model is traffic.model else f"{traffic.name} by {model.name}"
@@ -174,14 +174,14 @@ def _of_class(
         highest = n if traffic.cuts == FREE_CUTS else low + 1
         for high in range(low + 1, highest + 1):
             above, upto = edges[low], edges[high]
-            stream = _stream(
+            stream = _request_class(
                 [traffic], model, range(first + low, first + high), (above, upto), edges
             )
             if stream is not None:
                 yield _named(stream, name)
 
 
-def _named(stream: Stream, name: str) -> Stream:
+def _named(stream: RequestClass, name: str) -> RequestClass:
     words = [name]
     if stream.above_tokens > 0.0:
         words.append(f"above {stream.above_tokens:.0f}")
@@ -190,14 +190,14 @@ def _named(stream: Stream, name: str) -> Stream:
     return replace(stream, name=" ".join(words))
 
 
-def _shared(classes: Sequence[TrafficClass], units: Sequence[range]) -> Iterator[Stream]:
+def _shared(classes: Sequence[TrafficClass], units: Sequence[range]) -> Iterator[RequestClass]:
     """Whole classes that one model may serve together."""
     models = {model.name: model for one in classes for model in one.models}
     for model in models.values():
         for some in _sets(classes, model):
             numbers = [unit for i in some for unit in units[i]]
             of_these = [classes[i] for i in some]
-            stream = _stream(of_these, model, numbers, _ALL, ())
+            stream = _request_class(of_these, model, numbers, _ALL, ())
             if stream is not None:
                 yield _named(stream, " + ".join(one.name for one in of_these))
 
@@ -214,13 +214,13 @@ def _sets(classes: Sequence[TrafficClass], model: AnyModel) -> Iterator[tuple[in
         yield from combinations(mine, size)
 
 
-def _stream(
+def _request_class(
     classes: Sequence[TrafficClass],
     model: AnyModel,
     units: Sequence[int],
     between: tuple[float, float],
     edges: Sequence[float],
-) -> Stream | None:
+) -> RequestClass | None:
     """The requests of classes with such prompts; None where there are none."""
     cells = np.array(
         [
@@ -232,7 +232,7 @@ def _stream(
     if not len(cells):
         return None
     n_input, n_output, weight, member = cells.T
-    return Stream(
+    return RequestClass(
         name="",
         units=tuple(units),
         parts=(WHOLE,) * len(units),
@@ -248,7 +248,7 @@ def _stream(
         ),
         member=member.astype(np.int64),
         targets=tuple(
-            Aimed(target=target, member=number)
+            ClassTarget(target=target, member=number)
             for number, traffic in enumerate(classes)
             for target in targets_of(traffic)
         ),

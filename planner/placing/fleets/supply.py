@@ -21,8 +21,8 @@ from planner.specs.files.state import FREE, State
 from planner.specs.files.tables import Provenance
 from planner.specs.records.devices import ClusterSpec, NodesFabric
 from planner.specs.records.graphs import GraphSpec
-from planner.specs.traffic.records import SuppliedKind, Supply
-from planner.specs.validation.problems import Collected
+from planner.specs.traffic.records import DeviceInventory, SuppliedKind
+from planner.specs.validation.problems import Problems
 from planner.topology.graph import device_names
 from planner.topology.pools import SPINE_SWITCH
 
@@ -30,7 +30,7 @@ _SEVERAL = "write each as a kind of its own"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MergedSupply:
+class MergedInventory:
     """All kinds as one site.
 
     Args:
@@ -46,7 +46,7 @@ class MergedSupply:
     places: Mapping[str, str]
 
 
-def merged(supply: Supply, *, shown: str) -> MergedSupply:
+def merged(supply: DeviceInventory, *, shown: str) -> MergedInventory:
     """One site of all kinds.
 
     Args:
@@ -56,7 +56,7 @@ def merged(supply: Supply, *, shown: str) -> MergedSupply:
         RequestError: they cannot be one, or a state does not fit; every problem is listed.
     """
     kinds = supply.kinds
-    wrong = Collected(problems=list(_kind_problems(kinds, shown)))
+    wrong = Problems(problems=list(_kind_problems(kinds, shown)))
     wrong.settle(RequestError)
     n_taken = [
         wrong.collect(lambda supplied=group: _n_taken(supplied))  # type: ignore[misc]
@@ -70,7 +70,7 @@ def merged(supply: Supply, *, shown: str) -> MergedSupply:
         for name in _names(supplied)
     }
     is_alone = len(kinds) == 1
-    return MergedSupply(
+    return MergedInventory(
         site=_site(kinds),
         state=_state(kinds, is_alone=is_alone),
         counts=counts,

@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass, replace
 
 from planner.placing.fleets.outcomes import Goal
-from planner.placing.fleets.streams import Stream
+from planner.placing.fleets.streams import RequestClass
 from planner.specs.records.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.traffic.percentiles import ITL, TPOT, TTFT, PercentileTarget
 
@@ -49,7 +49,9 @@ class HandedOver:
 NOTHING_HANDED = HandedOver()
 
 
-def held_to(stream: Stream, role: str, handed: HandedOver = NOTHING_HANDED) -> list[Goal] | None:
+def held_to(
+    stream: RequestClass, role: str, handed: HandedOver = NOTHING_HANDED
+) -> list[Goal] | None:
     """Goals of a replica of a role; None where no time is left for what it does.
 
     Args:
@@ -78,13 +80,13 @@ def _of_role(target: PercentileTarget, role: str, waiting: float) -> PercentileT
     return target if role == DECODE and target.quantity in (TPOT, ITL) else None
 
 
-def waiting_s(stream: Stream, target: PercentileTarget, handed: HandedOver) -> float:
+def waiting_s(stream: RequestClass, target: PercentileTarget, handed: HandedOver) -> float:
     """What a target of TTFT leaves for waiting and reading, where caches are handed over."""
     passes = [one.target.at_most_s for one in stream.targets if one.target.quantity == TPOT]
     return target.at_most_s - handed.seconds - N_PASSES * min(passes, default=USUAL_PASS_S)
 
 
-def link_rate(stream: Stream, handed: HandedOver) -> float:
+def link_rate(stream: RequestClass, handed: HandedOver) -> float:
     """Caches a second that the link of a pair moves, so that waiting for it is within targets.
 
     M/D/1: a cache waits longer than t with probability ρ exp(−2 (1 − ρ) t / s), s the time of one
@@ -99,7 +101,7 @@ def link_rate(stream: Stream, handed: HandedOver) -> float:
     return low / handed.link_s
 
 
-def _is_in_time(stream: Stream, handed: HandedOver, rho: float) -> bool:
+def _is_in_time(stream: RequestClass, handed: HandedOver, rho: float) -> bool:
     """Whether few enough wait too long for a link that is in use for such a share of the time."""
     for target in stream.targets:
         if target.target.quantity == TTFT:

@@ -12,10 +12,10 @@ from planner.estimates.queues.rates import fluid_rates
 from planner.estimates.serving.deployments import has_experts
 from planner.estimates.serving.serving import Serving
 from planner.estimates.serving.stations import RequestShape, stations
-from planner.placing.engines import EngineSource, configurations_of
+from planner.placing.engines import EngineOffers, configurations_of
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import NodeConfiguration
-from planner.placing.fleets.streams import Stream
+from planner.placing.fleets.streams import RequestClass
 from planner.specs.records.roles import PREFILL, TOGETHER, Station
 from planner.specs.region import MEDIAN
 from planner.specs.traffic.percentiles import ITL, TPOT
@@ -31,7 +31,7 @@ N_BEYOND = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ways:
+class ShapeOffers:
     """The deployments of one shape and role that may serve a stream.
 
     Args:
@@ -55,16 +55,16 @@ class Stationed:
         planned: the same with passes as they are planned.
     """
 
-    source: EngineSource
+    source: EngineOffers
     domain: Domain
-    streams: tuple[Stream, ...]
+    streams: tuple[RequestClass, ...]
     predicted: dict[int, Station] = field(default_factory=dict)
     planned: dict[int, Station] = field(default_factory=dict)
     _at_median: Stationed | None = None
     _made: dict[int, NodeConfiguration] = field(default_factory=dict)
-    _ways: dict[tuple[Stream, bool], dict[Key, Ways]] = field(default_factory=dict)
+    _ways: dict[tuple[RequestClass, bool], dict[Key, ShapeOffers]] = field(default_factory=dict)
 
-    def ways(self, stream: Stream, *, measured: bool = False) -> dict[Key, Ways]:
+    def ways(self, stream: RequestClass, *, measured: bool = False) -> dict[Key, ShapeOffers]:
         """Of each shape the deployments that may serve a stream; caches of a format if apart.
 
         Args:
@@ -129,16 +129,16 @@ class Stationed:
             self.predicted |= zip(mine.tolist(), made, strict=True)
 
 
-def ways_of(rows: IntArray, stations: Sequence[Station], stream: Stream) -> Ways:
+def ways_of(rows: IntArray, stations: Sequence[Station], stream: RequestClass) -> ShapeOffers:
     """Choices with what no scheduler exceeds on each."""
     n_ranks = np.array([one.n_ranks for one in stations])
     bounds = fluid_rates(stations, [stream.load])[:, 0] * n_ranks
-    return Ways(rows=rows, stations=stations, bounds=bounds.tolist())
+    return ShapeOffers(rows=rows, stations=stations, bounds=bounds.tolist())
 
 
 def _ways_of_streams(
-    here: Stationed, streams: Sequence[Stream], *, measured: bool
-) -> Iterator[dict[Key, Ways]]:
+    here: Stationed, streams: Sequence[RequestClass], *, measured: bool
+) -> Iterator[dict[Key, ShapeOffers]]:
     """Of each stream its ways by shape; all of them are timed and bounded at once."""
     choices = here.source.choices
     table, role = choices.table, choices.role
@@ -156,7 +156,7 @@ def _ways_of_streams(
     shapes = [np.flatnonzero((keys == key).all(axis=1)) for key in np.unique(keys, axis=0)]
     for of_stream, most in zip(kept, bounds, strict=True):
         yield {
-            tuple(keys[mine[0]].tolist()): Ways(
+            tuple(keys[mine[0]].tolist()): ShapeOffers(
                 rows=rows[mine],
                 stations=[stations[i] for i in mine.tolist()],
                 bounds=most[mine].tolist(),
@@ -166,7 +166,9 @@ def _ways_of_streams(
         }
 
 
-def _worth_a_look(source: EngineSource, streams: Sequence[Stream], *, measured: bool) -> BoolArray:
+def _worth_a_look(
+    source: EngineOffers, streams: Sequence[RequestClass], *, measured: bool
+) -> BoolArray:
     """Choices that others of their shape do not stand for, of each stream (G, N).
 
     Copies of a dense model behind one router are replicas. Of choices that differ in nothing but
@@ -201,7 +203,7 @@ def _worth_a_look(source: EngineSource, streams: Sequence[Stream], *, measured: 
     return mask
 
 
-def _holds(stations: Sequence[Station], streams: Sequence[Stream], role: str) -> BoolArray:
+def _holds(stations: Sequence[Station], streams: Sequence[RequestClass], role: str) -> BoolArray:
     """Whether the longest request of each stream has room (G, N)."""
     name = "n_longest_input" if role == PREFILL else "n_longest_tokens"
     n_tokens = np.array([[getattr(one, name)] for one in streams])

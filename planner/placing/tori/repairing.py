@@ -18,14 +18,14 @@ from math import prod
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
-from planner.placing.configurations import Sharding, Standing
+from planner.placing.configurations import CurrentReplica, Sharding
 from planner.placing.fabrics.repairing import GIB
-from planner.placing.program import Aim
+from planner.placing.program import Objective
 from planner.placing.tori.slices import (
     LocatedSlice,
-    OfferedOnTorus,
-    PosedOnTorus,
     SliceConfiguration,
+    TorusOffers,
+    TorusProgram,
     locate_slices,
     pose_on_torus,
 )
@@ -56,7 +56,7 @@ class Order:
 class RepairOnTorus:
     """A program, what its columns move [GiB], and in which order the ranks of some are laid."""
 
-    base: PosedOnTorus
+    base: TorusProgram
     moved: FloatArray
     orders: Mapping[int, Order]
 
@@ -87,10 +87,10 @@ class RepairOnTorus:
 
 def pose_repair(
     openings: Openings,
-    offered: Sequence[OfferedOnTorus],
+    offered: Sequence[TorusOffers],
     shardings: Mapping[SliceConfiguration, tuple[Sharding, float]],
-    standing: Sequence[Standing],
-    aim: Aim,
+    standing: Sequence[CurrentReplica],
+    aim: Objective,
 ) -> RepairOnTorus:
     """State the repair over the openings.
 
@@ -117,7 +117,7 @@ def pose_repair(
     return RepairOnTorus(base=base, moved=n_moved * (shard_bytes * GIB), orders=orders)
 
 
-def _ranks(pool: Shape, standing: Sequence[Standing]) -> Mapping[Sharding, IntArray]:
+def _ranks(pool: Shape, standing: Sequence[CurrentReplica]) -> Mapping[Sharding, IntArray]:
     """The rank of each sharding that each device has, (X, Y, Z); -1 is none."""
     ranks: dict[Sharding, IntArray] = defaultdict(lambda: np.full(pool, -1, np.int64))
     for one in standing:
@@ -133,7 +133,7 @@ def _best_orders(
     n_places, n = len(places), prod(dims)
     best, orders = np.zeros(n_places, np.int64), dict[int, Order]()
     inside = np.indices(dims).reshape(3, -1)
-    for axes, rows in _ways(places, dims):
+    for axes, rows in _axis_orders(places, dims):
         index = np.zeros((3, len(rows), n), np.int64)
         for axis, along in enumerate(axes):
             back = (inside[axis] + places.first[rows, along, None]) % dims[axis]
@@ -162,7 +162,7 @@ def _best_orders(
     return best, orders
 
 
-def _ways(places: Openings, dims: Shape) -> Iterator[tuple[Shape, IntArray]]:
+def _axis_orders(places: Openings, dims: Shape) -> Iterator[tuple[Shape, IntArray]]:
     """Ways to lay the axes of a mesh on those of the pool, and the places where they run alike."""
     own, met = places.axis_order(), set[tuple[int, ...]]()
     for x, y, z in permutations(range(3)):

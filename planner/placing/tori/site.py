@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.errors import Problem, RequestError
-from planner.placing.configurations import Sharding, Sort, Standing, sort_of
+from planner.placing.configurations import ConfigKey, CurrentReplica, Sharding, config_key
 from planner.placing.handing import Wire
-from planner.placing.program import Aim
+from planner.placing.program import Objective
 from planner.placing.runtimes import Roofline
-from planner.placing.sites import Considered, Served
+from planner.placing.sites import CandidateCounts, SiteModel
 from planner.placing.tori.repairing import RepairOnTorus, pose_repair
 from planner.placing.tori.slices import (
-    OfferedOnTorus,
-    PosedOnTorus,
     SliceConfiguration,
+    TorusOffers,
+    TorusProgram,
     pose_on_torus,
     slice_configurations,
     torus_state,
@@ -29,7 +29,7 @@ from planner.programs.placement import Counts
 from planner.running.deadlines import is_over
 from planner.specs.files.state import State
 from planner.specs.records.devices import ClusterSpec, TorusFabric
-from planner.specs.records.roles import AskedRoles
+from planner.specs.records.roles import RoleOptions
 from planner.topology.graph import build_graph
 from planner.topology.inventory import Kind
 from planner.topology.openings import Openings, openings
@@ -91,7 +91,7 @@ class Torus:
         )
 
     def offered(
-        self, models: Sequence[Served], roles: AskedRoles, *, by_latency: bool, whole: bool
+        self, models: Sequence[SiteModel], roles: RoleOptions, *, by_latency: bool, whole: bool
     ) -> OfferedSlices:
         """The configurations of all models, and where they run, in time.
 
@@ -125,7 +125,7 @@ class OfferedSlices:
     """
 
     openings: Openings
-    of_models: tuple[OfferedOnTorus, ...]
+    of_models: tuple[TorusOffers, ...]
     several: tuple[bool, ...]
     by_latency: bool
     is_cut: bool
@@ -135,37 +135,37 @@ class OfferedSlices:
         return [one for offered in self.of_models for one in offered.configurations]
 
     @cached_property
-    def kept(self) -> tuple[OfferedOnTorus, ...]:
+    def kept(self) -> tuple[TorusOffers, ...]:
         """None at openings that smaller ones fill, and serve as much from."""
         return tuple(
             without_tiled(offers, several=several and not self.by_latency)
             for offers, several in zip(self.of_models, self.several, strict=True)
         )
 
-    def only(self, sorts: Collection[Sort]) -> OfferedSlices:
-        def some(offered: OfferedOnTorus) -> OfferedOnTorus:
-            is_it = np.array([sort_of(one) in sorts for one in offered.configurations], np.bool_)
+    def only(self, sorts: Collection[ConfigKey]) -> OfferedSlices:
+        def some(offered: TorusOffers) -> TorusOffers:
+            is_it = np.array([config_key(one) in sorts for one in offered.configurations], np.bool_)
             return offered.where(is_it[offered.which])
 
         return replace(self, of_models=tuple(map(some, self.of_models)))
 
-    def anywhere(self, aim: Aim) -> None:
+    def anywhere(self, aim: Objective) -> None:
         del aim  # places decide
 
     def of(self, counts: Counts) -> OfferedSlices:
         raise AssertionError(counts)
 
-    def posed(self, aim: Aim) -> PosedOnTorus:
+    def posed(self, aim: Objective) -> TorusProgram:
         return pose_on_torus(self.openings, self.kept, aim)
 
-    def repaired(self, standing: Sequence[Standing], aim: Aim) -> RepairOnTorus:
+    def repaired(self, standing: Sequence[CurrentReplica], aim: Objective) -> RepairOnTorus:
         """Slices whose weights stand already, and those that no other stands for.
 
         While something stands, one stands for another only where it loads no more bytes either.
         """
         stands = {one.sharding for one in standing}
         shardings: dict[SliceConfiguration, tuple[Sharding, float]] = {}
-        offered: list[OfferedOnTorus] = []
+        offered: list[TorusOffers] = []
         for every, several in zip(self.of_models, self.several, strict=True):
             for one in every.configurations:
                 shardings[one] = one.shard(aim.wanted[one.model].name)
@@ -181,12 +181,12 @@ class OfferedSlices:
             offered.append(every.where(is_kept[every.which]))
         return pose_repair(self.openings, offered, shardings, standing, aim)
 
-    def considered(self, n_columns: int) -> Considered:
+    def candidate_counts(self, n_columns: int) -> CandidateCounts:
         configurations = self.configurations
         sources = {id(one.source): one.source for one in configurations}.values()
         n_candidates = sum(one.n_candidates for one in sources)
         n_places = sum(len(offered.which) for offered in self.of_models)
-        return Considered(
+        return CandidateCounts(
             n_candidates=n_candidates,
             n_contexts=n_places,
             rejected={"layouts": n_candidates - len(configurations), "tiled": n_places - n_columns},

@@ -22,9 +22,9 @@ from planner.estimates.networks import network_table
 from planner.estimates.steps import Machine
 from planner.placing.configurations import Configuration
 from planner.placing.fabrics.domains import slowed
-from planner.placing.handing import Wire, handed, network_of
+from planner.placing.handing import Wire, handing_over, network_of
 from planner.placing.layouts import best_of_roles
-from planner.placing.program import Aim, Columns, Rooms, placement_program
+from planner.placing.program import Columns, Objective, Rooms, placement_program
 from planner.programs.cells import cell_rows
 from planner.programs.handover import Handover
 from planner.programs.placement import Counts, PlacementProgram
@@ -33,7 +33,7 @@ from planner.specs.ask.defaults import NEAR_SHARE
 from planner.specs.ask.request import Request
 from planner.specs.files.state import FREE
 from planner.specs.records.devices import TorusFabric
-from planner.specs.records.roles import TOGETHER, AskedRoles
+from planner.specs.records.roles import TOGETHER, RoleOptions
 from planner.topology.meshes import AXES, MeshTable
 from planner.topology.openings import MOST_ADDRESSES, Openings, TorusState, all_free, opening_meshes
 from planner.topology.slices import Shape, slice_wraps, torus_device
@@ -96,7 +96,7 @@ SliceConfiguration = Configuration[SlicePattern]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OfferedOnTorus:
+class TorusOffers:
     """Configurations of one model, and each place where one of them runs.
 
     Args:
@@ -107,12 +107,12 @@ class OfferedOnTorus:
     which: IntArray
     opening: IntArray
 
-    def where(self, is_kept: BoolArray) -> OfferedOnTorus:
+    def where(self, is_kept: BoolArray) -> TorusOffers:
         return replace(self, which=self.which[is_kept], opening=self.opening[is_kept])
 
-    def handing(self, roles: AskedRoles, wire: Wire, n_output_tokens: float) -> OfferedOnTorus:
+    def handing(self, roles: RoleOptions, wire: Wire, n_output_tokens: float) -> TorusOffers:
         """With what handing over takes of each; without those that are not asked for."""
-        every = [handed(one, roles, wire, n_output_tokens) for one in self.configurations]
+        every = [handing_over(one, roles, wire, n_output_tokens) for one in self.configurations]
         is_asked = np.array([one is not None for one in every], np.bool_)
         number = np.cumsum(is_asked) - 1
         kept = self.where(is_asked[self.which])
@@ -124,7 +124,7 @@ class OfferedOnTorus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PosedOnTorus:
+class TorusProgram:
     """A program, and what its columns are: configuration and opening of each, int[J].
 
     Args:
@@ -191,7 +191,7 @@ def slice_configurations(
     roles: Sequence[str] = (TOGETHER,),
     *,
     whole: bool = False,
-) -> OfferedOnTorus:
+) -> TorusOffers:
     """The configurations of one model, and at which openings they run.
 
     Out of time, those of slow devices are none.
@@ -215,7 +215,7 @@ def slice_configurations(
         configurations += some.configurations
     which, opening = np.concatenate(whiches), np.concatenate(places)
     order = np.lexsort([which, opening])  # by opening, whatever speed each came by
-    return OfferedOnTorus(
+    return TorusOffers(
         configurations=tuple(configurations), which=which[order], opening=opening[order]
     )
 
@@ -227,7 +227,7 @@ def _of_speed(
     speed: float,
     roles: Sequence[str],
     whole: bool,
-) -> OfferedOnTorus:
+) -> TorusOffers:
     fabric = request.cluster.fabric
     assert isinstance(fabric, TorusFabric)
     device = slowed(request.cluster.device, speed)
@@ -245,7 +245,7 @@ def _of_speed(
     # each opening has all configurations of its mesh: a run of `by_mesh`, repeated
     first, n = (np.cumsum(n_of_mesh) - n_of_mesh)[mesh], n_of_mesh[mesh]
     inside = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
-    return OfferedOnTorus(
+    return TorusOffers(
         configurations=tuple(configurations),
         which=by_mesh[np.repeat(first, n) + inside],
         opening=np.repeat(np.arange(len(mesh)), n),
@@ -268,12 +268,12 @@ def _pattern(meshes: MeshTable, row: int, *, kind_name: str, speed: float) -> Sl
 
 
 def without_tiled(
-    offered: OfferedOnTorus,
+    offered: TorusOffers,
     *,
     several: bool,
     loaded: Sequence[float] | None = None,
     by_latency: bool = False,
-) -> OfferedOnTorus:
+) -> TorusOffers:
     """Configurations of one model, none where copies of another fill and serve as much.
 
     Where a slice is cut into equal smaller ones, each has the links that it needs, open or not;
@@ -333,7 +333,9 @@ def _tiles(small: Shape, large: Shape) -> bool:
     )
 
 
-def pose_on_torus(openings: Openings, offered: Sequence[OfferedOnTorus], aim: Aim) -> PosedOnTorus:
+def pose_on_torus(
+    openings: Openings, offered: Sequence[TorusOffers], aim: Objective
+) -> TorusProgram:
     """State the placement of replicas on the openings of a torus.
 
     Args:
@@ -363,7 +365,7 @@ def pose_on_torus(openings: Openings, offered: Sequence[OfferedOnTorus], aim: Ai
     # of equal slices compact ones: they part the least of what is left
     spread = np.array([_spread(one.pattern.dimensions) for one in configurations], dtype=float)
     program = placement_program(rooms, columns, aim, ties=(spread[which],))
-    return PosedOnTorus(
+    return TorusProgram(
         program=replace(program, ties_within=NEAR_SHARE),
         columns=columns,
         openings=openings,
@@ -386,7 +388,7 @@ def _faces(box: Shape) -> int:
     return 2 * (a * b + b * c + c * a)
 
 
-def locate_slices(posed: PosedOnTorus, counts: Counts) -> tuple[LocatedSlice, ...]:
+def locate_slices(posed: TorusProgram, counts: Counts) -> tuple[LocatedSlice, ...]:
     """Devices of every replica, in the order of the program's columns."""
     chosen = [j for j, n in counts.chosen for _ in range(n)]
     placed = posed.openings.take(posed.opening[chosen])

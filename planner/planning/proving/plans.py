@@ -62,7 +62,7 @@ def plan_again(says: AnyPlan) -> Again:
     limit_s = limit_of(asked_s)
     findings = [
         *certificate_findings(says.certificate, plan.certificate, limit_s),
-        *_gains(says, plan, was_cut=was_cut),
+        *_shadow_prices(says, plan, was_cut=was_cut),
         *(() if was_cut else _runners_up(says, plan)),
         *known_best(_rivals(says), _rivals(plan), limit_s, "rivals"),
         *(() if was_cut else known_best(beliefs_of(says), beliefs_of(plan), limit_s)),
@@ -139,7 +139,7 @@ def _rivals(plan: AnyPlan) -> dict[str, Any]:
     return {str(i): one for i, one in enumerate(plan.rivals)}
 
 
-def _gains(says: AnyPlan, plan: AnyPlan, *, was_cut: bool) -> Iterator[Finding]:
+def _shadow_prices(says: AnyPlan, plan: AnyPlan, *, was_cut: bool) -> Iterator[Finding]:
     """What looser limits gain, where both searches know it."""
     gains = {use.name: use.gain_fraction for use in plan.limits}
     for i, use in enumerate(says.limits):

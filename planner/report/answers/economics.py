@@ -16,7 +16,7 @@ from planner.report.answers.plan_parts import limits_section, load_section
 from planner.report.documents.blocks import Bar, Pairs, Row, Section, Table, section
 from planner.report.outlines import ECONOMICS_WORDS
 from planner.report.words import amount, percent, plural, target_texts, user_speed
-from planner.results.erdil2025 import EconomicsDeployment, PassCount, Way
+from planner.results.erdil2025 import EconomicsDeployment, PassCount, Split
 from planner.results.plans import ErdilPlan
 from planner.specs.records.economics import EconomicsRequest
 
@@ -74,7 +74,7 @@ def request_rows(
     return [row for row in rows if row[0] not in without]
 
 
-def _layout_rows(way: Way, step: PassCount) -> list[tuple[str, str]]:
+def _layout_rows(way: Split, step: PassCount) -> list[tuple[str, str]]:
     rows = [
         ("stages", f"{way.n_stages} of {plural(way.n_tensor, 'device')}"),
         (

@@ -10,11 +10,11 @@ from planner.report.answers.fleet_words import (
     ROUTER_WORDS,
     defined,
     finite,
-    known,
     per_mtoken,
     percentile_name,
     rate,
     share_known,
+    spread,
 )
 from planner.report.documents.blocks import Table
 from planner.report.proof import objective_text
@@ -66,7 +66,7 @@ def _class_rows(outcome: ServedClass) -> Iterator[tuple[str, str, str, str]]:
     for it in outcome.percentiles:
         target = "" if it.at_most_s is None else f"≤ {show(it.at_most_s, 's')}"
         met = "" if it.at_most_s is None else _MET[it.is_met]
-        yield (percentile_name(it), target, known(it.simulated_s, it.half_width_s, "s"), met)
+        yield (percentile_name(it), target, spread(it.simulated_s, it.half_width_s, "s"), met)
     if outcome.goodput is not None:
         goodput = outcome.goodput
         yield (

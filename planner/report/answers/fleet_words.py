@@ -9,7 +9,7 @@ from planner.quantities.units import show
 from planner.report.words import percent
 from planner.results.arrivals import Percentile
 from planner.results.fleets import FleetPlan, FleetPool, ServedClass
-from planner.results.placements import Recipe
+from planner.results.placements import RunConfig
 from planner.specs.records.roles import AT_RANDOM, LEAST_PRESENT, ROUND_ROBIN, role_words
 from planner.specs.records.runtimes import runtime_of
 from planner.specs.traffic.arrivals import BURSTS, CONSTANT, POISSON, REPLAYED, Arrivals
@@ -51,7 +51,7 @@ def finite(value: float, dimension: str) -> str:
     return show(value, dimension) if math.isfinite(value) else "–"
 
 
-def known(value: float, half_width: float, dimension: str) -> str:
+def spread(value: float, half_width: float, dimension: str) -> str:
     """`790 ms ± 21 ms`; without an interval where there is none."""
     if not math.isfinite(half_width):
         return finite(value, dimension)
@@ -105,7 +105,7 @@ def prompt_words(pool: FleetPool) -> str:
     return f"prompts {between} tokens" if between else ""
 
 
-def deployment_words(recipe: Recipe) -> str:
+def deployment_words(recipe: RunConfig) -> str:
     """`4 devices TP 4, bf16 weights, …, on h100-sxm under vLLM`."""
     slow = "" if recipe.speed_fraction == 1 else f" at {percent(recipe.speed_fraction)} of speed"
     alone, under = role_words(recipe.role), runtime_of(recipe.engine).title

@@ -24,7 +24,7 @@ from planner.specs.traffic.percentiles import TPOT, TTFT
 
 if TYPE_CHECKING:
     from planner.results.arrivals import Load
-    from planner.results.placements import Placement, Recipe
+    from planner.results.placements import Placement, RunConfig
     from planner.results.predictions import Launch
     from planner.specs.ask.placement import PlacementRequest, Serve
 
@@ -182,7 +182,7 @@ def _start(launch: Launch | None, of: str) -> Iterator[Block]:
     yield Command(launch.command)
 
 
-def recipes_section(recipes: Sequence[Recipe], names: Sequence[str] = ()) -> Section:
+def recipes_section(recipes: Sequence[RunConfig], names: Sequence[str] = ()) -> Section:
     """What starts a replica of each recipe; nothing of layouts, or of what has no name.
 
     Args:
@@ -204,12 +204,12 @@ def recipe_table(placement: Placement) -> Table:
     rows = []
     for number, recipe in enumerate(placement.recipes):
         n_replicas = sum(one.recipe == number for one in placement.replicas)
-        head, text = _recipe(recipe, models[recipe.model])
+        head, text = _config(recipe, models[recipe.model])
         rows += [(str(number), f"{n_replicas} × {head}"), ("", text)]
     return Table(rows=rows, align="><", wraps=True)
 
 
-def _recipe(recipe: Recipe, model: AnyModel) -> tuple[str, str]:
+def _config(recipe: RunConfig, model: AnyModel) -> tuple[str, str]:
     it = recipe.deployment
     quality = quality_words(model, it.weights_format, it.kv_format)
     slow = "" if recipe.speed_fraction == 1 else f" at {percent(recipe.speed_fraction)} of speed"
@@ -220,7 +220,7 @@ def _recipe(recipe: Recipe, model: AnyModel) -> tuple[str, str]:
     return f"{recipe.model}{on}: {times}", text
 
 
-def _times(recipe: Recipe) -> Iterator[str]:
+def _times(recipe: RunConfig) -> Iterator[str]:
     """What a user waits for; of one phase, what that phase takes."""
     if recipe.role != PREFILL:
         yield f"TPOT {show(recipe.tpot_s, 's')}"

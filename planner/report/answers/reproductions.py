@@ -82,7 +82,7 @@ def _summary(table: ReproducedTable) -> Row:
 def _section(reproduced: ReproducedTable, *, in_full: bool) -> Section:
     table = reproduced.table
     rows = [
-        (row.row.series, row.row.label, *_figures(row), _asked(row.row), _reason(row))
+        (row.row.series, row.row.label, *_figures(row), _request_text(row.row), _reason(row))
         for row in reproduced.rows
     ]
     heads = ("", "row", "published", "here", "error", "command", "")
@@ -125,7 +125,7 @@ def _reason(row: ReproducedRow) -> str:
     return "" if row.row.fails else row.reason
 
 
-def _asked(row: PublishedRow) -> str:
+def _request_text(row: PublishedRow) -> str:
     return " ".join(f"`{text}`" for text in (row.command, row.beside) if text)
 
 

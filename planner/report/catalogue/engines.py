@@ -22,7 +22,7 @@ def document(engines: Engines, *, is_one: bool = False) -> Document:
         is_one: a single one was asked for, which has its rules then.
     """
     if is_one:
-        return _one(engines.engines[0])
+        return _engine(engines.engines[0])
     rows = [
         (it.name, it.version, it.started_version, str(len(it.rules)), it.title)
         for it in engines.engines
@@ -37,7 +37,7 @@ def document(engines: Engines, *, is_one: bool = False) -> Document:
     return Document(title="engines", line=plural(len(rows), "engine"), head=(), sections=sections)
 
 
-def _one(engine: EngineSpec) -> Document:
+def _engine(engine: EngineSpec) -> Document:
     """Both versions, and its rules with their sources."""
     said = [
         ("times", f"kernels of {engine.title} {engine.version}"),

@@ -172,7 +172,7 @@ def rents(staircase: FleetStaircase, name: str) -> str:
     for step in steps:
         at = f'x="{x.at(step.upto_factor * of):.1f}" y="{y.at(step.usd_per_hour):.1f}"'
         parts.append(f'<use class="p" href="#{name}-dot" {at}>')
-        parts.append(f"<title>{escape(_told(step, of))}</title></use>")
+        parts.append(f"<title>{escape(_step_label(step, of))}</title></use>")
     return "\n".join([*parts, "</g>", "</svg>"])
 
 
@@ -188,7 +188,7 @@ def _stairs(
     return path
 
 
-def _told(step: Step, of: float) -> str:
+def _step_label(step: Step, of: float) -> str:
     devices = plural(step.n_devices, "device")
     return (
         f"{rate(step.above_factor * of)} to {rate(step.upto_factor * of)}: "

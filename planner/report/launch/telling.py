@@ -25,7 +25,7 @@ from planner.specs.validation.hints import from_fields
 
 if TYPE_CHECKING:
     from planner.results.fleets import FleetPlan, FleetPool, OtherFleet
-    from planner.results.placements import Recipe
+    from planner.results.placements import RunConfig
     from planner.results.surveys import Frontier
 
 
@@ -85,7 +85,7 @@ def _fleet_with_commands(plan: FleetPlan) -> FleetPlan:
     return replace(plan, recipes=recipes, inside=inside, anywhere=anywhere)
 
 
-def _started_recipes(plan: FleetPlan, fleet: FleetPlan | OtherFleet) -> Iterator[Recipe]:
+def _started_recipes(plan: FleetPlan, fleet: FleetPlan | OtherFleet) -> Iterator[RunConfig]:
     """Recipes of a fleet whose engines are started for the longest request that they may get."""
     for number, recipe in enumerate(fleet.recipes):
         pools = [it for it in fleet.pools if it.recipe == number]
@@ -95,7 +95,7 @@ def _started_recipes(plan: FleetPlan, fleet: FleetPlan | OtherFleet) -> Iterator
         yield replace(recipe, deployment=best)
 
 
-def _recipe_launch(plan: FleetPlan, recipe: Recipe, pools: Sequence[FleetPool]) -> Launch | None:
+def _recipe_launch(plan: FleetPlan, recipe: RunConfig, pools: Sequence[FleetPool]) -> Launch | None:
     """How the replicas of a recipe are started; None of what is no engine's."""
     devices = {it.kind: it.device for it in plan.kinds}
     tables = {(it.engine.name, it.kernels.device): it for it in plan.request.tables}

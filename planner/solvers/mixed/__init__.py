@@ -21,7 +21,7 @@ from planner.programs.mixed import MixedProgram, mixed_objective, mixed_violatio
 from planner.programs.proofs import refusal
 from planner.solvers.proving import Proved, Prover, prove
 from planner.solvers.solution import Answer, Clock, Effort, Stop, Word
-from planner.specs.ask.targets import Wanted
+from planner.specs.ask.targets import Provers
 from planner.specs.records.certificates import Outcome, Proof
 
 MIXED_SOLVERS = {
@@ -39,7 +39,7 @@ def solve_mixed(
     effort: Effort,
     *,
     solvers: Sequence[str] = ("highs", "scip"),
-    wanted: Wanted = "two",
+    wanted: Provers = "two",
 ) -> Proved[FloatArray]:
     """Solve a mixed program, and have the answer proved as far as is wanted.
 
@@ -87,7 +87,7 @@ class RawAnswer:
     stopped_by: Stop = ""
 
 
-def judged(
+def checked(
     program: MixedProgram, raw: RawAnswer, *, prover: str, wall_s: float
 ) -> Word[FloatArray]:
     """A raw answer, refused where it is none: rows broken, or called optimal without values.

@@ -33,7 +33,7 @@ from planner.errors import SolverError
 from planner.programs.mixed import MixedProgram
 from planner.programs.proofs import refusal
 from planner.solvers.answers import Listener, run_interruptibly
-from planner.solvers.mixed import RawAnswer, judged
+from planner.solvers.mixed import RawAnswer, checked
 from planner.solvers.solution import Clock, Effort, Stop, Word
 from planner.specs.records.certificates import Outcome
 
@@ -60,7 +60,7 @@ def solve(program: MixedProgram, effort: Effort) -> Word[FloatArray]:
         raw = _run(solver, model, effort, clock)
     except SolverError as error:
         return Word(answer=None, proof=refusal(prover, str(error), clock.elapsed_s()))
-    return judged(program, raw, prover=prover, wall_s=clock.elapsed_s())
+    return checked(program, raw, prover=prover, wall_s=clock.elapsed_s())
 
 
 class _Model:

@@ -13,7 +13,7 @@ from planner.errors import SolverError
 from planner.programs.mixed import MixedProgram
 from planner.programs.proofs import refusal
 from planner.solvers.highs_run import FEASIBLE_POINT, options_of, run_highs, set_options, version
-from planner.solvers.mixed import RawAnswer, judged
+from planner.solvers.mixed import RawAnswer, checked
 from planner.solvers.solution import Clock, Effort, Word
 
 
@@ -22,12 +22,12 @@ def solve(program: MixedProgram, effort: Effort) -> Word[FloatArray]:
     clock, prover = Clock(), f"highs {version()}"
     if not program.n_columns:  # HiGHS calls that no model
         raw = RawAnswer(outcome="optimal", values=np.zeros(0), bound=program.offset)
-        return judged(program, raw, prover=prover, wall_s=clock.elapsed_s())
+        return checked(program, raw, prover=prover, wall_s=clock.elapsed_s())
     try:
         raw = _run(program, effort)
     except SolverError as error:
         return Word(answer=None, proof=refusal(prover, str(error), clock.elapsed_s()))
-    return judged(program, raw, prover=prover, wall_s=clock.elapsed_s())
+    return checked(program, raw, prover=prover, wall_s=clock.elapsed_s())
 
 
 def _run(program: MixedProgram, effort: Effort) -> RawAnswer:

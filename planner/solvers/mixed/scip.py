@@ -17,7 +17,7 @@ from planner.equations.arrays import FloatArray
 from planner.programs.mixed import MixedProgram
 from planner.programs.mps import as_mps
 from planner.programs.proofs import refusal
-from planner.solvers.mixed import RawAnswer, judged
+from planner.solvers.mixed import RawAnswer, checked
 from planner.solvers.solution import Clock, Effort, Word
 
 WORKER = Path(__file__).with_name("scip_worker.py")
@@ -49,7 +49,7 @@ def solve(program: MixedProgram, effort: Effort) -> Word[FloatArray]:
             bound=math.inf if said["bound"] is None else _finite(said["bound"]),
             stopped_by="time limit" if said["outcome"] == "stopped" else "",
         )
-    return judged(program, raw, prover=prover, wall_s=clock.elapsed_s())
+    return checked(program, raw, prover=prover, wall_s=clock.elapsed_s())
 
 
 def _finite(bound: float) -> float:

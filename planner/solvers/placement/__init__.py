@@ -36,7 +36,7 @@ from planner.programs.relaxation import placement_rows
 from planner.solvers.mixed import MIXED_SOLVERS, Formulation
 from planner.solvers.proving import Proved, Prover, prove
 from planner.solvers.solution import Effort, Word
-from planner.specs.ask.targets import Wanted
+from planner.specs.ask.targets import Provers
 from planner.specs.records.certificates import Outcome, Proof
 
 PLACEMENT_SOLVERS = ("highs", "cpsat", "narrowing", "exhaustive")
@@ -76,7 +76,7 @@ def solve_placement(
     *,
     solver: str = "highs",
     effort: Effort | None = None,
-    proof: Wanted = "two",
+    proof: Provers = "two",
 ) -> PlacementSolution:
     """Place copies at the least objective, with proof; among optima, at the least ties.
 

@@ -68,7 +68,7 @@ def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
     clock = Clock()
     limit_s = effort.seconds()
     left_s = math.inf if limit_s is None else limit_s
-    best = _Found(program)
+    best = _BestPacking(program)
     best.take(greedy(program))
     counting = _counted(program, best, effort, (clock, left_s))
     time = (clock, 0.0 if counting.is_interrupted else left_s)
@@ -108,7 +108,7 @@ class _Counting:
 
 
 def _counted(
-    program: PlacementProgram, best: _Found, effort: Effort, time: tuple[Clock, float]
+    program: PlacementProgram, best: _BestPacking, effort: Effort, time: tuple[Clock, float]
 ) -> _Counting:
     """Prove a row for each sum that is whole; each may take half of what is left for all."""
     (clock, left_s), relaxed, n_splits = time, relaxation(program), 0
@@ -134,7 +134,7 @@ def _single(program: PlacementProgram) -> BoolArray:
     return np.asarray(program.free == 1)
 
 
-class _Found:
+class _BestPacking:
     """The best packing so far."""
 
     def __init__(self, program: PlacementProgram) -> None:
@@ -211,7 +211,7 @@ class _Tree:
             most = min(most, math.floor(-self.bound))
         return float(most)
 
-    def run(self, best: _Found, gap: float) -> float:
+    def run(self, best: _BestPacking, gap: float) -> float:
         """The bound when the time is over, or it is as near to what is found as was asked."""
         # the branches that are open cover all that is left, so the least of their bounds is one
         while self._open and not is_closed(best.value, self.bound, gap):
@@ -221,7 +221,7 @@ class _Tree:
                 break
         return self.bound
 
-    def _dive(self, branch: _Branch, best: _Found) -> None:
+    def _dive(self, branch: _Branch, best: _BestPacking) -> None:
         """Choose one column after the other, the nearest to chosen first, and price the rest."""
         most, values = branch.most.copy(), branch.values
         is_chosen = np.zeros(len(values), np.bool_)
@@ -248,7 +248,7 @@ class _Tree:
     def is_interrupted(self) -> bool:
         return self._vertices.is_interrupted
 
-    def _split(self, incumbent: _Found | None) -> bool:
+    def _split(self, incumbent: _BestPacking | None) -> bool:
         """Branch on the branch with the least bound; False where time is over."""
         if not self._open or self._left_s() <= 0 or self.n_splits >= MOST_SPLITS:
             return False

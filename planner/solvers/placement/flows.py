@@ -22,8 +22,8 @@ from planner.programs.handover import (
     THROUGHPUT,
     Handover,
     Multipliers,
-    served,
     served_together,
+    served_with_flows,
     share_of,
 )
 from planner.programs.mixed import MixedProgram
@@ -83,13 +83,13 @@ def best_flow(program: PlacementProgram, network: Handover, copies: FloatArray) 
     held = 0.0
     if len(rows.models):
         rates, multipliers = _solved(program, network, rows, None)
-        share = share_of(network, served(program, network, copies, rates))
+        share = share_of(network, served_with_flows(program, network, copies, rates))
         is_short = network.aim != SHARE and share < ENOUGH
         if is_short or not is_sum:
             return Flow(rates=rates, value=share, is_short=is_short, multipliers=multipliers)
         held = min(1.0, share * _KEPT)
     rates, multipliers = _solved(program, network, rows, held)
-    value = float(served(program, network, copies, rates).sum()) if is_sum else math.inf
+    value = float(served_with_flows(program, network, copies, rates).sum()) if is_sum else math.inf
     return Flow(rates=rates, value=value, is_short=False, multipliers=multipliers)
 
 
@@ -106,7 +106,7 @@ def fullest(
     held = flow.value * _KEPT if network.aim == SHARE else min(1.0, flow.value * _KEPT)
     rows = _stated(program, network, copies)
     rates, _ = _solved(program, network, rows, held)
-    is_kept = share_of(network, served(program, network, copies, rates)) >= held * _KEPT
+    is_kept = share_of(network, served_with_flows(program, network, copies, rates)) >= held * _KEPT
     return rates if is_kept else flow.rates
 
 

@@ -35,7 +35,7 @@ from planner.solvers.placement.flows import ENOUGH, Flow, best_flow, fullest
 from planner.solvers.placement.pricing import AT_ONCE, Vertices
 from planner.solvers.placement.starting import few_sorts, restricted, spread
 from planner.solvers.solution import Clock, Effort, Status
-from planner.specs.ask.targets import Wanted
+from planner.specs.ask.targets import Provers
 
 MOST_RELAXED = 300
 """Rounds of the relaxation."""
@@ -57,7 +57,7 @@ def solve_handing(
     *,
     solver: str = "highs",
     effort: Effort | None = None,
-    proof: Wanted = "two",
+    proof: Provers = "two",
 ) -> tuple[PlacementSolution, FloatArray | None]:
     """Place copies so that what is handed over can be, with proof.
 
@@ -128,12 +128,12 @@ class _Rounds:
             if not self._add([row for row in rows if self._breaks(row, copies, at[1][-1])]):
                 return
 
-    def run(self, solver: str, proof: Wanted) -> tuple[PlacementSolution, FloatArray | None]:
+    def run(self, solver: str, proof: Provers) -> tuple[PlacementSolution, FloatArray | None]:
         """Solve and add rows in turns; who else has to vouch is asked of the last rows only."""
         is_last = proof == "one" or not np.isfinite(self._network.capacity).any()
         while True:
             program = self._program if is_last else replace(self._program, ties=())
-            wanted: Wanted = proof if is_last else "one"
+            wanted: Provers = proof if is_last else "one"
             solution = solve_placement(program, solver=solver, effort=self._left(), proof=wanted)
             self._hear(solution)
             is_settled = solution.answer is None or self._take(

@@ -22,7 +22,7 @@ from planner.specs.ask.targets import (
 from planner.specs.options.counts import DEFAULT_BATCHES, N_LARGER_BATCHES, batches_text, span_text
 from planner.specs.options.table import usual
 from planner.specs.records.devices import ClusterSpec, ModelSpec, Workload
-from planner.specs.validation.arguments import arguments_checked, heed
+from planner.specs.validation.arguments import arguments_checked, raise_if_any
 from planner.specs.validation.values import NOT_EMPTY, Sequences
 
 if TYPE_CHECKING:
@@ -224,5 +224,5 @@ def make_request(
         speculation=speculation,
         confidence=confidence,
     )
-    heed(request_problems(request))
+    raise_if_any(request_problems(request))
     return request

@@ -35,7 +35,7 @@ Preference = Annotated[str, one_of("preference", PREFERENCES)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedModel:
+class ModelOption:
     """A model that may be served.
 
     Args:
@@ -58,7 +58,7 @@ class AskedModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedDrafting:
+class DraftOptions:
     """Speculative decoding that a deployment may use, or leave.
 
     Args:
@@ -74,7 +74,7 @@ class AskedDrafting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedPool:
+class PoolOptions:
     """A pool of devices; any number of them may be used, node after node.
 
     Args:
@@ -114,8 +114,8 @@ class EngineRequest:
         records: of all that is named.
     """
 
-    model: AskedModel
-    cluster: AskedPool
+    model: ModelOption
+    cluster: PoolOptions
     engine: str
     workload: Workload
     hit_fraction: float
@@ -128,13 +128,13 @@ class EngineRequest:
     prefer: str
     options: SolverOptions
     records: ServingRecords
-    variants: tuple[AskedModel, ...] = ()
+    variants: tuple[ModelOption, ...] = ()
     overlaps: tuple[str, ...] = OVERLAPS[:1]
-    drafting: AskedDrafting | None = None
+    drafting: DraftOptions | None = None
     measured_by: tuple[str, ...] = ()
 
     @property
-    def models(self) -> tuple[AskedModel, ...]:
+    def models(self) -> tuple[ModelOption, ...]:
         return (self.model, *self.variants)
 
 

@@ -13,7 +13,7 @@ from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec, ModelSpec
 from planner.specs.records.graphs import GraphSpec
 from planner.specs.records.kernels import EngineTables
-from planner.specs.records.roles import ALL_TOGETHER, LEAST_PRESENT, AskedRoles
+from planner.specs.records.roles import ALL_TOGETHER, LEAST_PRESENT, RoleOptions
 from planner.specs.records.runtimes import ENGINES, DeploymentTable
 from planner.specs.traffic.records import TrafficClass
 
@@ -51,7 +51,7 @@ class FleetRequest:
     counts: Mapping[str, int] = field(default_factory=dict)
     places: Mapping[str, str] = field(default_factory=dict)
     state: State | None = None
-    roles: AskedRoles = ALL_TOGETHER
+    roles: RoleOptions = ALL_TOGETHER
     sharing: bool = True
     router: str = LEAST_PRESENT
     weights_formats: tuple[str, ...] | None = None

@@ -18,7 +18,7 @@ from planner.specs.records.architecture import Architecture
 from planner.specs.records.correspondence import model_spec_of
 from planner.specs.records.devices import AnyModel, ClusterSpec, ModelSpec, Workload
 from planner.specs.records.kernels import EngineTables
-from planner.specs.records.roles import ASKED_ROLES, AskedRoles
+from planner.specs.records.roles import ASKED_ROLES, RoleOptions
 from planner.specs.records.runtimes import ENGINES, DeploymentTable
 from planner.specs.validation.hints import from_fields
 from planner.specs.validation.values import Named, one_of
@@ -115,7 +115,7 @@ class PlacementRequest:
     confidence: float | None = None
     tables: tuple[EngineTables, ...] = ()
     deployments: tuple[DeploymentTable, ...] = ()
-    roles: AskedRoles = field(default_factory=AskedRoles)
+    roles: RoleOptions = field(default_factory=RoleOptions)
     prefer: str = BEST
 
     @property

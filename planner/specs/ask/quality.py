@@ -122,7 +122,7 @@ def quality_problems(
     weights = weights_losses(model)
     kept = _within(model.weights_formats, weights, limit)
     if not kept and set(asked_weights) == set(as_published(model)):
-        fact = f"forbids every format of `{model.name}`: {_known(model.weights_formats, weights)}"
+        fact = f"forbids every format of `{model.name}`: {_losses(model.weights_formats, weights)}"
         remedy = _looser(model.weights_formats, weights)
         yield Problem(where=OPTION, value=percent(limit), fact=fact, remedy=remedy)
     else:
@@ -148,7 +148,7 @@ def _forbidden(
         yield Problem(where=option, value=name, fact=fact, remedy=remedy)
 
 
-def _known(formats: Sequence[str], losses: Mapping[str, float]) -> str:
+def _losses(formats: Sequence[str], losses: Mapping[str, float]) -> str:
     """`bf16 loses 0%, int4 1.2%; of int8 nothing is known`."""
     said = [f"{name} loses {percent(losses[name])}" for name in formats if name in losses]
     unknown = [name for name in formats if name not in losses]

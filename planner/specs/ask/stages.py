@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from planner.specs.ask.targets import Wanted
+from planner.specs.ask.targets import Provers
 from planner.specs.files.layer_files import LayersSpec
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec
@@ -81,7 +81,7 @@ class StagesRequest:
     objective: str = "bottleneck"
     solver: str = "highs"
     time_limit_s: float | None = None
-    proof: Wanted = "two"
+    proof: Provers = "two"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ class LayersRequest:
     gap: float = 1e-4
     time_limit_s: float | None = None
     seed: int = 0
-    proof: Wanted = "two"
+    proof: Provers = "two"
 
 
 USUAL_GAP = 1e-3
@@ -156,7 +156,7 @@ class ExpertsRequest:
     gap: float = USUAL_GAP
     seed: int = 0
     time_limit_s: float | None = None
-    proof: Wanted = "two"
+    proof: Provers = "two"
 
     @property
     def n_experts(self) -> int:

@@ -27,8 +27,8 @@ ATTENTIONS = ("heads", "batch")
 
 Objective = Annotated[str, one_of("objective", OBJECTIVES)]
 PrefillPolicy = Annotated[str, one_of("policy of prefill", PREFILL_POLICIES)]
-Wanted = Literal["two", "one"]
-PROOFS: tuple[Wanted, ...] = ("two", "one")
+Provers = Literal["two", "one"]
+PROOFS: tuple[Provers, ...] = ("two", "one")
 """How many provers have to vouch for an answer before it is called optimal."""
 
 
@@ -234,7 +234,7 @@ class SolverOptions:
     gap: float = 0.0
     threads: Annotated[int, between(1, MOST_THREADS)] = 1
     seed: int = 0
-    proof: Wanted = "two"
+    proof: Provers = "two"
     sort_price: float = 0.01
     most_sorts: int | None = None
 

@@ -110,7 +110,7 @@ def load_table(name: str, *, asked_by: str = "--engine") -> DeploymentTable:
     if not problems and not rows:
         problems.append(Problem(where=file, fact="has no row", remedy="write one for each replica"))
     if problems:
-        raise SpecError(_told(problems, file))
+        raise SpecError(_first_problems(problems, file))
     return DeploymentTable(name=name, made_by=made_by, rows=tuple(rows))
 
 
@@ -128,7 +128,7 @@ def _lines(text: str) -> dict[int, list[str]]:
     }
 
 
-def _told(problems: Sequence[Problem], file: str) -> list[Problem]:
+def _first_problems(problems: Sequence[Problem], file: str) -> list[Problem]:
     """The first problems of a file, and how many more there are."""
     located = [replace(one, where=file) for one in problems[:MOST_TOLD]]
     if len(problems) > MOST_TOLD:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from planner.errors import Problem, SpecError
-from planner.specs.files.finding import Found, find
+from planner.specs.files.finding import SpecFile, find
 from planner.specs.files.places import (
     Kind,
     common_to_engines,
@@ -256,7 +256,7 @@ def load_engine(name_or_path: str, *, asked_by: str = "--engine") -> EngineSpec:
     return with_rules(engine, _as_shipped(source, [*file.rules]))
 
 
-def _as_shipped(file: Found, names: list[str]) -> list[str]:
+def _as_shipped(file: SpecFile, names: list[str]) -> list[str]:
     """The rules of an engine, unless a file that hides one that ships has others.
 
     Raises:

@@ -35,7 +35,7 @@ _WITH_PATTERNS = (Kind.CLUSTER, Kind.FABRIC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SpecFile:
     """A file, and how it was asked for.
 
     Args:
@@ -64,7 +64,7 @@ class Found:
         return ""
 
 
-def find(kind: Kind, name: str, *, asked_by: str) -> Found:
+def find(kind: Kind, name: str, *, asked_by: str) -> SpecFile:
     """The file that a name or a path stands for.
 
     Args:
@@ -78,14 +78,14 @@ def find(kind: Kind, name: str, *, asked_by: str) -> Found:
     if is_path(name):
         if not exists(Path(name)):
             raise _no_such_file(kind, name)
-        return Found(path=Path(name), shown=name)
+        return SpecFile(path=Path(name), shown=name)
     file = find_named(kind, name, asked_by=asked_by)
     if file is None:
         raise _unknown(kind, name, asked_by=asked_by)
     return file
 
 
-def find_named(kind: Kind, name: str, *, asked_by: str) -> Found | None:
+def find_named(kind: Kind, name: str, *, asked_by: str) -> SpecFile | None:
     """The file that a name stands for; None where there is none, which may be no fault.
 
     Raises:
@@ -94,7 +94,7 @@ def find_named(kind: Kind, name: str, *, asked_by: str) -> Found | None:
     return _first(kind, name, folders(kind), asked_by=asked_by)
 
 
-def _first(kind: Kind, name: str, within: tuple[Path, ...], *, asked_by: str) -> Found | None:
+def _first(kind: Kind, name: str, within: tuple[Path, ...], *, asked_by: str) -> SpecFile | None:
     """The file of a name in the first folder that has one: its own, or that of a pattern.
 
     Raises:
@@ -107,23 +107,23 @@ def _first(kind: Kind, name: str, within: tuple[Path, ...], *, asked_by: str) ->
             continue
         if pattern.disallowed(values):
             raise _disallowed(pattern, values, asked_by=asked_by)
-        return Found(path=path, shown=shown_path(path), name=name, values=values)
+        return SpecFile(path=path, shown=shown_path(path), name=name, values=values)
     if exact < len(within):
         return _found_by_name(kind, within[exact] / f"{name}.toml", name)
     return None
 
 
-def _found_by_name(kind: Kind, path: Path, name: str) -> Found:
+def _found_by_name(kind: Kind, path: Path, name: str) -> SpecFile:
     """A file named without a number, `gb200-nvl72`, stands for its smallest cluster: one of it."""
     if kind in _WITH_PATTERNS:
         table, _ = read_table(path, path.name)
         pattern = read_pattern(table, path.name)[0] if is_pattern(table) else None
         if pattern is not None and len(pattern.allowed) == 1:
             values = next(pattern.instances())
-            return Found(
+            return SpecFile(
                 path=path, shown=shown_path(path), name=pattern.fill(values), values=values
             )
-    return Found(path=path, shown=shown_path(path), name=name)
+    return SpecFile(path=path, shown=shown_path(path), name=name)
 
 
 def patterns(
@@ -204,7 +204,7 @@ def _unknown(kind: Kind, name: str, *, asked_by: str) -> SpecError:
     here = name.strip() and name == Path(name).name and exists(Path(name))
     close = f"./{name}" if here else _closest(kind, name)
     meant = f"did you mean `{close}`?" if close else ""
-    lister = f"`{kind.lister}` lists them all" if kind.lister else "" if close else _known(kind)
+    lister = f"`{kind.lister}` lists them all" if kind.lister else "" if close else _listing(kind)
     return SpecError([problem, *others], hint=" ".join(filter(None, (meant, lister))))
 
 
@@ -270,7 +270,7 @@ def _names(kind: Kind) -> list[str]:
     return names
 
 
-def _known(kind: Kind) -> str:
+def _listing(kind: Kind) -> str:
     """Names of a kind that no command lists; a few of them, if there are many."""
     names = sorted(path.stem for path in files(kind))
     n_others = max(0, len(names) - _MAX_NAMED)

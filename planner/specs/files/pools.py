@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Annotated
 
 from planner.errors import Problem, SpecError
-from planner.specs.files.finding import Found, find, find_named
+from planner.specs.files.finding import SpecFile, find, find_named
 from planner.specs.files.ledger import remark
 from planner.specs.files.patterns import fill
 from planner.specs.files.places import Kind, exists, folders, is_as_shipped, is_path, shown_path
@@ -36,7 +36,7 @@ from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import validate
 from planner.specs.validation.hints import from_fields
 from planner.specs.validation.layouts import Section, lay_out, provenance
-from planner.specs.validation.problems import Collected
+from planner.specs.validation.problems import Problems
 from planner.specs.validation.values import NOT_EMPTY, between
 
 
@@ -177,7 +177,7 @@ def load_pool(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec:
     problems += faults
     if file is None:
         raise SpecError(problems)
-    collected = Collected(problems=problems)
+    collected = Problems(problems=problems)
     groups = collected.each(partial(_group, shown=source.shown), file.group, key="group")
     collected.problems += _duplicates(file, source.shown)
     collected.settle()
@@ -192,7 +192,7 @@ def load_pool(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec:
     )
 
 
-def _fabric_file(name_or_path: str) -> Found | None:
+def _fabric_file(name_or_path: str) -> SpecFile | None:
     """The fabric file of a name or a path; None where it is a topology's."""
     if is_path(name_or_path):
         file = find(Kind.CLUSTER, name_or_path, asked_by="--topology")
@@ -200,7 +200,7 @@ def _fabric_file(name_or_path: str) -> Found | None:
     for folder in folders(Kind.CLUSTER):  # beside topologies, where one may well put it
         path = folder / f"{name_or_path}.toml"
         if exists(path) and _has_groups(path):
-            return Found(path=path, shown=shown_path(path), name=name_or_path)
+            return SpecFile(path=path, shown=shown_path(path), name=name_or_path)
     return find_named(Kind.FABRIC, name_or_path, asked_by="--topology")
 
 

@@ -21,7 +21,7 @@ from planner.specs.files.file_layouts import (
     build_cluster,
     build_model,
 )
-from planner.specs.files.finding import Found, find
+from planner.specs.files.finding import SpecFile, find
 from planner.specs.files.ledger import recording, remark
 from planner.specs.files.listing import list_files
 from planner.specs.files.overruled import remark_cluster, remark_device, remark_model
@@ -37,7 +37,7 @@ from planner.specs.records.roles import Connector
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import Coherent, validate
 from planner.specs.validation.hints import from_fields
-from planner.specs.validation.problems import Collected
+from planner.specs.validation.problems import Problems
 
 _T = TypeVar("_T")
 
@@ -114,7 +114,7 @@ def load_cluster(name_or_path: str, *, asked_by: str = "--topology") -> ClusterS
         raise SpecError(problems)
     if "group" in table:
         raise SpecError([_no_cluster(source)])
-    collected = Collected()
+    collected = Problems()
     coherent, shown = coherence.file_faults, source.shown
     read = partial(record_of, ClusterFile, table, problems, shown=shown, coherent=coherent)
     file, device = collected.collect(read), collected.collect(partial(_device_of, table, source))
@@ -140,7 +140,7 @@ def cluster_examples() -> Iterator[ClusterSpec]:
             yield cluster
 
 
-def read_named(file: Found, section: str, kind: Kind) -> tuple[Table, list[Problem]]:
+def read_named(file: SpecFile, section: str, kind: Kind) -> tuple[Table, list[Problem]]:
     """The table of a file, that of one cluster if it describes many, and what is wrong with it.
 
     Args:
@@ -183,7 +183,7 @@ def record_of(
     return record_read
 
 
-def misnamed(file: Found, name: str, section: str) -> Iterator[Problem]:
+def misnamed(file: SpecFile, name: str, section: str) -> Iterator[Problem]:
     """One problem if a file that was found by its name calls itself something else."""
     if file.name and name and name != file.name:
         fact, remedy = "is not the name of the file", f"write `{file.name}`, or rename the file"
@@ -199,13 +199,13 @@ def _one_of_many(pattern: Pattern, table: Table, shown: str) -> Problem:
     return Problem(where=shown, key="cluster.name", value=pattern.name, fact=fact, remedy=remedy)
 
 
-def _no_cluster(file: Found) -> Problem:
+def _no_cluster(file: SpecFile) -> Problem:
     """A fabric is no topology, wherever its file is."""
     remedy = f"`plan place --topology {file.name or file.shown}` places on it"
     return Problem(where=file.shown, key="group", fact="makes it a fabric", remedy=remedy)
 
 
-def _read_device(source: Found) -> DeviceSpec:
+def _read_device(source: SpecFile) -> DeviceSpec:
     read = read_named(source, "device", Kind.DEVICE)
     file = record_of(DeviceFile, *read, shown=source.shown, coherent=coherence.device_faults)
     if not is_as_shipped(source.path):
@@ -213,7 +213,7 @@ def _read_device(source: Found) -> DeviceSpec:
     return from_fields(DeviceSpec, file)
 
 
-def _device_of(table: Table, cluster: Found) -> DeviceSpec | None:
+def _device_of(table: Table, cluster: SpecFile) -> DeviceSpec | None:
     """The device that a cluster file names: beside a file of the user, or where devices are found.
 
     A file that ships has its devices beside it too, but those of the user come before.
@@ -232,13 +232,13 @@ def _device_of(table: Table, cluster: Found) -> DeviceSpec | None:
     return _read_device(file)
 
 
-def _found_device(name: str, cluster: Found) -> Found:
+def _found_device(name: str, cluster: SpecFile) -> SpecFile:
     folder = cluster.path.parent
     beside = folder / name if is_path(name) else folder / "devices" / f"{name}.toml"
     if is_path(name) and not exists(beside):
         raise SpecError([Problem(where=cluster.shown, value=name, fact="no such file")])
     if is_path(name) or (exists(beside) and not shipped_as(cluster.path)):
-        return Found(path=beside, shown=shown_path(beside), name="" if is_path(name) else name)
+        return SpecFile(path=beside, shown=shown_path(beside), name="" if is_path(name) else name)
     return find(Kind.DEVICE, name, asked_by=cluster.shown)
 
 

@@ -18,7 +18,7 @@ from planner.specs.records.served_formats import Checkpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownCheckpoint:
+class ListedCheckpoint:
     """A checkpoint that a model file names.
 
     Args:
@@ -55,7 +55,7 @@ class KnownCheckpoint:
         )
 
 
-def known_checkpoint(name: str) -> KnownCheckpoint | None:
+def known_checkpoint(name: str) -> ListedCheckpoint | None:
     """The checkpoint of a name, `org/name` or without `org`, in any case; None if none is known.
 
     What is there as a path stands for itself.
@@ -83,7 +83,7 @@ def _model_named(name: str, _: Path) -> str:
     return known.file if known else name
 
 
-def _named(path: Path) -> list[KnownCheckpoint]:
+def _named(path: Path) -> list[ListedCheckpoint]:
     """The checkpoints that a model file names, as far as it can be read."""
     table, _ = read_table(path, path.name)
     head, formats, others = table.get("model"), table.get("checkpoints"), table.get("alias")
@@ -92,7 +92,7 @@ def _named(path: Path) -> list[KnownCheckpoint]:
         said += [{**one, "published": key, "weights": ""} for key, one in formats.items()]
     said += others if isinstance(others, list) else []
     return [
-        KnownCheckpoint(
+        ListedCheckpoint(
             file=path.stem,
             repository=str(entry["repository"]),
             **{key: str(entry.get(key, "")) for key in ("published", "weights", "kv", "source")},

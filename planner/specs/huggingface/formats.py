@@ -136,17 +136,17 @@ def _parts(table: Table, shown: str, key: str, *, has_experts: bool) -> Both:
     if algorithm == "MIXED_PRECISION":
         return _mixed(table, shown, key, has_experts=has_experts)
     if method in _MODELOPT or algorithm is not None:
-        return _alike(_modelopt(algorithm, shown, f"{key}.quant_algo"))
+        return _common(_modelopt(algorithm, shown, f"{key}.quant_algo"))
     if method in _COMPRESSED:
         return _compressed(groups, shown, key)
     if method == "fp8":
-        return _alike(_fp8(table, shown, key))
+        return _common(_fp8(table, shown, key))
     if method in _METHODS:
-        return _alike((_METHODS[method], []))
+        return _common((_METHODS[method], []))
     if method in _BITS_METHODS:
-        return _alike(_of_bits(table.get("bits", table.get("w_bit")), shown, f"{key}.bits"))
+        return _common(_of_bits(table.get("bits", table.get("w_bit")), shown, f"{key}.bits"))
     if method == "bitsandbytes":
-        return _alike(("int4" if table.get("load_in_4bit") else "int8", []))
+        return _common(("int4" if table.get("load_in_4bit") else "int8", []))
     fact = "is no way of quantizing that is understood"
     known = sorted({*_METHODS, *_BITS_METHODS, *_OTHERS})
     remedy = f"known are {', '.join(known)}"
@@ -154,7 +154,7 @@ def _parts(table: Table, shown: str, key: str, *, has_experts: bool) -> Both:
     return None, [Problem(where=shown, key=place, value=method, fact=fact, remedy=remedy)]
 
 
-def _alike(named: Named) -> Both:
+def _common(named: Named) -> Both:
     name, problems = named
     return (None if name is None else (name, name)), problems
 

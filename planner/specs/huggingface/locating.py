@@ -42,7 +42,7 @@ _CACHED = re.compile(r"models--(?P<org>.+?)--(?P<name>.+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Located:
+class HubConfig:
     """A config, and what the model is called.
 
     Args:
@@ -74,7 +74,7 @@ def is_config(name: str) -> bool:
     return bool(is_repository) and not _exists(Path(name)) and not _is_dir(Path(name).parent)
 
 
-def locate(name: str, *, asked_by: str) -> Located:
+def locate(name: str, *, asked_by: str) -> HubConfig:
     """The config that a name stands for.
 
     Raises:
@@ -84,18 +84,20 @@ def locate(name: str, *, asked_by: str) -> Located:
     if name.endswith(".json"):
         if not _exists(path):
             raise SpecError([Problem(where=name, fact="no such file")])
-        return Located(path=path, shown=name, name=_name_of(path), repository=_repository_of(path))
+        return HubConfig(
+            path=path, shown=name, name=_name_of(path), repository=_repository_of(path)
+        )
     if path.is_dir():
         inner = path / CONFIG
         if not _exists(inner):
             fact = f"is a folder without a `{CONFIG}`"
             raise SpecError([Problem(where=asked_by, value=name, fact=fact)])
         repository = _repository_of(inner)
-        return Located(path=inner, shown=str(inner), name=_name_of(inner), repository=repository)
+        return HubConfig(path=inner, shown=str(inner), name=_name_of(inner), repository=repository)
     return _cached(name, asked_by)
 
 
-def _cached(name: str, asked_by: str) -> Located:
+def _cached(name: str, asked_by: str) -> HubConfig:
     folder = cache_folder() / f"models--{name.replace('/', '--')}"
     snapshots = folder / "snapshots"
     folders = [snapshots / _main_revision(folder), *sorted(snapshots.glob("*"))]
@@ -103,7 +105,7 @@ def _cached(name: str, asked_by: str) -> Located:
         path = snapshot / CONFIG
         if _exists(path):
             shown = f"{name}/{CONFIG}"
-            return Located(path=path, shown=shown, name=name.split("/")[1], repository=name)
+            return HubConfig(path=path, shown=shown, name=name.split("/")[1], repository=name)
     fact = "is neither a file nor a model in the cache of Hugging Face"
     hint = f"`hf download {name} {CONFIG}` puts it there, in {cache_folder()}"
     raise SpecError([Problem(where=asked_by, value=name, fact=fact)], hint=hint)

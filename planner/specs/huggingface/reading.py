@@ -19,7 +19,7 @@ from planner.specs.huggingface.families import FAMILIES
 from planner.specs.huggingface.fields import Fields
 from planner.specs.huggingface.formats import Quantised, format_of_dtype, quantised, together
 from planner.specs.huggingface.layers import Body, class_of, classes_of, name_of
-from planner.specs.huggingface.locating import Located, locate, read_variant
+from planner.specs.huggingface.locating import HubConfig, locate, read_variant
 from planner.specs.huggingface.parts import Traits
 from planner.specs.huggingface.refused import ENCODER_DECODER, REASONS
 from planner.specs.records.architecture import Architecture, Experts
@@ -130,7 +130,7 @@ def _model_type(table: Table, inner: Table, inside: str, shown: str) -> str:
 
 
 def _architecture(
-    config: Located, table: Table, fields: Fields, body: Body, traits: Traits
+    config: HubConfig, table: Table, fields: Fields, body: Body, traits: Traits
 ) -> Architecture:
     """The record, or every fault that was found on the way."""
     d_model = fields.count("d_model")
@@ -199,7 +199,9 @@ def _formats(
     }
 
 
-def _quantized(config: Located, table: Table, body: Body) -> tuple[Quantised | None, list[Problem]]:
+def _quantized(
+    config: HubConfig, table: Table, body: Body
+) -> tuple[Quantised | None, list[Problem]]:
     """What quantized weights are in, said in the config or in a file beside it, or in both."""
     read = [
         quantised(*source, n_layers=len(body.layers), has_experts=_has_experts(body))
@@ -210,7 +212,7 @@ def _quantized(config: Located, table: Table, body: Body) -> tuple[Quantised | N
     return (together(known) if known and not problems else None), problems
 
 
-def _said_inside(config: Located, table: Table) -> list[tuple[object, str, str]]:
+def _said_inside(config: HubConfig, table: Table) -> list[tuple[object, str, str]]:
     """What a config says, where it stands, and under which key."""
     places = [("", table), *((f"{k}.", table[k]) for k in _INNER if isinstance(table.get(k), dict))]
     return [
@@ -221,7 +223,7 @@ def _said_inside(config: Located, table: Table) -> list[tuple[object, str, str]]
     ][:1]
 
 
-def _said_beside(config: Located) -> Iterator[tuple[object, str, str]]:
+def _said_beside(config: HubConfig) -> Iterator[tuple[object, str, str]]:
     """The same of the file beside it, if there is one."""
     beside = config.path.with_name(config.path.name.replace("config.json", _QUANTIZATION_FILE))
     if beside != config.path and beside.exists():

@@ -73,7 +73,7 @@ class Screen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SortStep:
+class ConfigurationStep:
     """The best answer of at most so many sorts of replicas.
 
     Args:
@@ -139,7 +139,7 @@ class Certificate:
     solve_s: float
     n_programs: int = 1
     n_branches: int = 0
-    sorts: tuple[SortStep, ...] = ()
+    sorts: tuple[ConfigurationStep, ...] = ()
     sort_price: float | None = None
     given_up_for: str = ""
 

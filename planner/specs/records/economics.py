@@ -196,7 +196,7 @@ meets the memory by itself.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
+class QuantizedModel:
     """A model in one number format, with a draft model or without.
 
     Args:
@@ -247,7 +247,7 @@ class EconomicsRequest:
         provenance: where the constants of all this come from.
     """
 
-    served: tuple[Served, ...]
+    served: tuple[QuantizedModel, ...]
     n_devices: int
     batches: tuple[int, ...]
     n_cached_tokens: float = 0.0

@@ -57,7 +57,7 @@ class Connector:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedRoles:
+class RoleOptions:
     """The roles that replicas may have, and what hands a cache over.
 
     Args:
@@ -92,7 +92,7 @@ def role_words(role: str) -> str:
     return "" if role == TOGETHER else f" to {role}"
 
 
-ALL_TOGETHER = AskedRoles()
+ALL_TOGETHER = RoleOptions()
 """Every replica does both phases."""
 
 

@@ -116,7 +116,7 @@ ModelKind = Literal["dense", "mixture"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class MeasuredErrors:
     """Predicted over measured, less one, of the rows of one runtime, device and kind of model.
 
     The figures are in `judged.csv`, which `python -m research.judged` makes of `tests/data`.
@@ -144,9 +144,9 @@ class Judged:
 
 
 @cache
-def judgements() -> tuple[Judged, ...]:
+def judgements() -> tuple[MeasuredErrors, ...]:
     """All of them, in the order of the file."""
-    return packaged_rows("judged.csv", Judged)
+    return packaged_rows("judged.csv", MeasuredErrors)
 
 
 def quickness(device: str, kind: ModelKind) -> float:
@@ -158,7 +158,7 @@ def quickness(device: str, kind: ModelKind) -> float:
     return max([1.0, *(1.0 / (1.0 + it.bias_fraction) for it in errors)])
 
 
-def judged_on(runtime: str, device: str, kind: ModelKind) -> tuple[Judged, ...]:
+def judged_on(runtime: str, device: str, kind: ModelKind) -> tuple[MeasuredErrors, ...]:
     """What a runtime was judged on; empty where nothing was measured on the device."""
     wanted = (runtime, device, kind)
     return tuple(one for one in judgements() if (one.runtime, one.device, one.kind) == wanted)

@@ -160,7 +160,7 @@ def unpublished(model: PublishedModel, option: str, format_name: str) -> Iterato
     if word not in model.weights_formats and word != "bf16":
         fact = f"no checkpoint of {model.name} is known in it: times are those of one like others"
         yield Problem(
-            where=option, value=format_name, fact=fact, remedy=_among(model.weights_formats)
+            where=option, value=format_name, fact=fact, remedy=_listed(model.weights_formats)
         )
     elif known is not None and format_name not in (*alike, *_WORDS, "fp16"):
         which = known.repository or model.name
@@ -168,7 +168,7 @@ def unpublished(model: PublishedModel, option: str, format_name: str) -> Iterato
         yield Problem(where=option, value=format_name, fact=fact, remedy=f"write `{word}` for it")
 
 
-def _among(formats: tuple[str, ...]) -> str:
+def _listed(formats: tuple[str, ...]) -> str:
     return f"write {' or '.join(f'`{name}`' for name in formats)}"
 
 

@@ -18,7 +18,7 @@ from planner.specs.traffic.target_texts import ReadTargets, goodput_of, read_tar
 from planner.specs.traffic.texts import arrivals_of, tokens_of
 from planner.specs.traffic.trace_files import load_trace
 from planner.specs.validation.arguments import arguments_checked
-from planner.specs.validation.problems import Collected
+from planner.specs.validation.problems import Problems
 
 _T = TypeVar("_T")
 
@@ -79,7 +79,7 @@ def traffic_class(
     )
 
 
-class _Reading(Collected):
+class _Reading(Problems):
     """Reads what a class is said to be, and keeps what is wrong with it.
 
     Args:

@@ -22,7 +22,7 @@ from planner.specs.traffic.distributions import AnyTokens
 from planner.specs.traffic.records import FREE_CUTS, SuppliedKind
 from planner.specs.traffic.texts import arrivals_of, tokens_of
 from planner.specs.validation.layouts import Section, lay_out
-from planner.specs.validation.problems import Collected
+from planner.specs.validation.problems import Problems
 from planner.specs.validation.values import NOT_EMPTY, FaultError, Reader, Share, line, positive
 
 
@@ -36,7 +36,7 @@ def read_kind(entry: KindEntry, shown: str, key: str) -> SuppliedKind:
     Raises:
         SpecError: something that it names is not there, or does not fit; all faults.
     """
-    wrong = Collected(problems=list(_entry_problems(entry, shown, key)))
+    wrong = Problems(problems=list(_entry_problems(entry, shown, key)))
     hardware = None if wrong.problems else wrong.collect(partial(_hardware, entry, shown, key))
     state = wrong.collect(partial(_state, entry, shown))
     if hardware is not None and entry.count and entry.count > hardware.n_devices:

@@ -51,11 +51,11 @@ from planner.specs.records.roles import Connector
 from planner.specs.traffic.arrivals import REPLAYED, Trace, arriving
 from planner.specs.traffic.kinds import ClassEntry, TrafficFile, beside, name_of, read_kind
 from planner.specs.traffic.lengths import AnyLengths, DividedLengths, lengths_of
-from planner.specs.traffic.records import FleetTraffic, Supply, TrafficClass
+from planner.specs.traffic.records import DeviceInventory, FleetTraffic, TrafficClass
 from planner.specs.traffic.target_texts import read_targets
 from planner.specs.traffic.trace_files import load_parts
 from planner.specs.validation.arguments import arguments_checked
-from planner.specs.validation.problems import Collected
+from planner.specs.validation.problems import Problems
 
 _LENGTHS = 'write `input = 1500` and `output = 300`, or `trace = "code.csv"`'
 
@@ -71,13 +71,13 @@ def load_traffic(path: str | Path) -> FleetTraffic:
     shown = str(path)
     read = read_table(Path(path), shown, use=Use(kind="traffic"))
     file = record_of(TrafficFile, *read, shown=shown)
-    wrong = Collected(problems=[*_named_twice("class", [one.name for one in file.classes], shown)])
+    wrong = Problems(problems=[*_named_twice("class", [one.name for one in file.classes], shown)])
     wrong.problems += _named_twice("kind", [name_of(one) for one in file.kind], shown)
     classes = wrong.each(partial(_read_class, shown=shown), file.classes, key="class")
     kinds = wrong.each(partial(read_kind, shown=shown), file.kind, key="kind")
     connector = wrong.collect(lambda: _connector(file.connector, shown))
     wrong.settle()
-    supply = Supply(kinds=kinds, connector=connector) if kinds or connector else None
+    supply = DeviceInventory(kinds=kinds, connector=connector) if kinds or connector else None
     return FleetTraffic(classes=classes, supply=supply, shown=shown)
 
 
@@ -111,7 +111,7 @@ def _read_class(entry: ClassEntry, shown: str, key: str) -> TrafficClass:
         SpecError: with every problem.
     """
     targets = read_targets(entry.targets, shown, f"{key}.targets")
-    wrong = Collected(problems=[*_entry_problems(entry, shown, key), *targets.problems])
+    wrong = Problems(problems=[*_entry_problems(entry, shown, key), *targets.problems])
     asked_by = f"{shown}: {key}.model"
     models = wrong.each(partial(load_architecture, asked_by=asked_by), entry.model)
     trace = wrong.collect(lambda: _trace(entry, shown, key))

@@ -102,7 +102,7 @@ class SuppliedKind:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Supply:
+class DeviceInventory:
     """What may serve traffic.
 
     Args:
@@ -124,7 +124,7 @@ class FleetTraffic:
     """
 
     classes: tuple[TrafficClass, ...]
-    supply: Supply | None = None
+    supply: DeviceInventory | None = None
     shown: str = "traffic"
 
     @property

@@ -17,7 +17,7 @@ from planner.specs.options.table import set_by
 from planner.specs.validation.hints import hints_of, signature_of
 
 if TYPE_CHECKING:
-    from planner.specs.validation.calls import Conformed, Known
+    from planner.specs.validation.calls import Conformed, Seen
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -27,7 +27,7 @@ Ranges = Literal["raised", "heeded", "later"]
 heeds among those that it finds; or nothing yet, where what the function calls checks them."""
 
 _UNHEEDED: ContextVar[tuple[Problem, ...]] = ContextVar("unheeded", default=())
-_KNOWN: ContextVar[Known | None] = ContextVar("known", default=None)
+_KNOWN: ContextVar[Seen | None] = ContextVar("known", default=None)
 """What the outermost call has looked into already."""
 
 
@@ -65,7 +65,7 @@ def arguments_checked(
     return decorated
 
 
-def heed(problems: Iterable[Problem]) -> None:
+def raise_if_any(problems: Iterable[Problem]) -> None:
     """Go on only if nothing is wrong with the arguments of a function, whose ranges are `heeded`.
 
     Args:

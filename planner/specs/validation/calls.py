@@ -75,7 +75,7 @@ class Conformed(NamedTuple):
     faults: list[Problem]
 
 
-Known = dict[tuple[int, Any], object]
+Seen = dict[tuple[int, Any], object]
 """Arguments that conform, by identity, which each keeps as long as it is in here, and hint."""
 
 
@@ -105,7 +105,7 @@ class Calls(Border):
         arguments: Mapping[str, object],
         hints: Mapping[str, Any],
         options: Mapping[str, str],
-        known: Known | None = None,
+        known: Seen | None = None,
     ) -> Conformed:
         """Arguments as they are to be used, and what is wrong with them.
 

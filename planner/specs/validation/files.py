@@ -29,7 +29,7 @@ from planner.specs.validation.problems import (
     UNSOUND,
     Fault,
     Finding,
-    Way,
+    KeyPath,
     did_you_mean,
     dotted,
     faults_of,
@@ -253,7 +253,7 @@ def _remedy(place: str, meant: str, record: type) -> str:
     return f"did you mean `{meant.rpartition('.')[2]}`?" if meant else ""
 
 
-def _shallowest(fault: Fault) -> Way:
+def _shallowest(fault: Fault) -> KeyPath:
     """The way to what is missing: to its section where all of that is."""
     *outer, place = fault.way
     parts = str(place).split(".")

@@ -12,7 +12,7 @@ from planner.errors import Problem, RequestError, SpecError
 if TYPE_CHECKING:
     from pydantic_core import ValidationError
 
-Way = tuple[int | str, ...]
+KeyPath = tuple[int | str, ...]
 """Keys and indices from a value to one within it."""
 
 OPTION = "\0"
@@ -41,7 +41,7 @@ class Fault(NamedTuple):
     """
 
     kind: str
-    way: Way
+    way: KeyPath
     value: Any
     fact: str
     remedy: str = ""
@@ -129,7 +129,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(slots=True, kw_only=True)
-class Collected:
+class Problems:
     """What is wrong so far, and what may help."""
 
     problems: list[Problem] = field(default_factory=list)

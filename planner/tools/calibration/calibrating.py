@@ -15,13 +15,13 @@ from planner.specs.files.places import exists
 from planner.specs.files.tables import literal
 from planner.specs.records.devices import DeviceSpec
 from planner.specs.records.kernels import MOST_ERROR, Fit, Kernel, KernelTable
-from planner.specs.validation.problems import Collected
+from planner.specs.validation.problems import Problems
 from planner.specs.validation.values import MOST_TEXT
 from planner.tools.calibration.fitting import Fitted, admit, fewest_rows, fit, peak_of
 from planner.tools.calibration.infersim import is_infersim, read_infersim
 from planner.tools.calibration.plain import read_plain
 from planner.tools.calibration.silicon import is_silicon, read_silicon
-from planner.tools.calibration.tables import FITTED, Measured, Reading, Refused
+from planner.tools.calibration.tables import FITTED, Measured, Reading, RejectedRow
 
 MOST_NAMED = 8
 """Tables that a kernel file names as the source of its rows; others are counted."""
@@ -43,7 +43,7 @@ class Calibration:
     table: KernelTable
     fitted: tuple[Fitted, ...]
     source: str
-    refused: tuple[Refused, ...]
+    refused: tuple[RejectedRow, ...]
 
 
 def calibrate(
@@ -73,7 +73,7 @@ def calibrate(
         RequestError: a file cannot be read, nothing is left to fit, or a package is missing.
     """
     unwritable = _unwritable(engine=engine, engine_version=version, source=source)
-    wrong = Collected(problems=list(unwritable))
+    wrong = Problems(problems=list(unwritable))
     parts = wrong.each(lambda path: _read(path, device, engine, frozenset(programs)), paths)
     wrong.settle(RequestError)
     read = sum(parts, start=Reading())
@@ -121,7 +121,7 @@ def _read(path: Path, device: DeviceSpec, engine: str, programs: frozenset[str])
     return read_plain(path, device.name)
 
 
-def joined(tables: Sequence[Measured]) -> tuple[list[Measured], list[Refused]]:
+def joined(tables: Sequence[Measured]) -> tuple[list[Measured], list[RejectedRow]]:
     """One table for each family and format, whatever files they came from."""
     kinds: dict[tuple[str, str], list[Measured]] = {}
     for one in tables:
@@ -141,7 +141,7 @@ def joined(tables: Sequence[Measured]) -> tuple[list[Measured], list[Refused]]:
         fewest = fewest_rows(FITTED[family])
         if whole.n_rows < fewest:
             reason = f"{family} {form}: {whole.n_rows} rows are too few, {fewest} are needed"
-            few.append(Refused(file=whole.file, line=0, reason=reason))
+            few.append(RejectedRow(file=whole.file, line=0, reason=reason))
         else:
             joined.append(whole)
     return joined, few
@@ -186,7 +186,7 @@ def _names(paths: Sequence[Path], timed_on: Sequence[str] = ()) -> str:
 
 
 def _nothing(
-    paths: Sequence[Path], refused: Sequence[Refused], device: DeviceSpec, engine: str
+    paths: Sequence[Path], refused: Sequence[RejectedRow], device: DeviceSpec, engine: str
 ) -> list[Problem]:
     what = ", ".join(map(str, paths))
     fact = f"no row of {device.name} under {engine} is left to fit"

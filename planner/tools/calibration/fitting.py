@@ -16,7 +16,7 @@ from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.equations.kernels.families import Family
 from planner.errors import Problem, RequestError
 from planner.quantities.units import show
-from planner.tools.calibration.tables import FITTED, Measured, Reading, Refused
+from planner.tools.calibration.tables import FITTED, Measured, Reading, RejectedRow
 
 MOST_ROWS = 3_000
 """Rows that one fit looks at; of longer tables it takes every second, third, …"""
@@ -226,7 +226,7 @@ def admit(reading: Reading, peaks: Mapping[str, float], hbm_bytes_per_s: float) 
         peak = peak_of(table, peaks)
         if peak is None:
             reason = f"the device has no peak for {table.peak_format}"
-            refusal = Refused(file=table.file, line=0, reason=f"{_kind(table)}: {reason}")
+            refusal = RejectedRow(file=table.file, line=0, reason=f"{_kind(table)}: {reason}")
             admitted += Reading(refused=(refusal,))
         else:
             rates = {"peak_flop_per_s": peak, "hbm_bytes_per_s": hbm_bytes_per_s}
@@ -251,7 +251,7 @@ def _admit(table: Measured, rates: Rates) -> Reading:
         impossible = timed & (ideal_s / table.measured_s > TOLERANCE)
     whole = "".join(_whole(table, impossible, ideal_s))
     if whole:
-        return Reading(refused=(Refused(file=table.file, line=0, reason=whole),))
+        return Reading(refused=(RejectedRow(file=table.file, line=0, reason=whole),))
     reasons = dict.fromkeys(np.flatnonzero(~timed), "has no time")
     for row in np.flatnonzero(impossible):
         reasons[row] = (
@@ -259,7 +259,7 @@ def _admit(table: Measured, rates: Rates) -> Reading:
             f"{show(ideal_s[row], 's')} that the datasheet allows"
         )
     refused = tuple(
-        Refused(file=table.file, line=int(table.lines[row]), reason=reason)
+        RejectedRow(file=table.file, line=int(table.lines[row]), reason=reason)
         for row, reason in sorted(reasons.items())
     )
     kept = table.taking(timed & ~impossible)

@@ -23,7 +23,7 @@ from planner.tools.calibration.tables import (
     MOST_BYTES,
     Measured,
     Reading,
-    Refused,
+    RejectedRow,
     columns_of,
     files_below,
 )
@@ -79,7 +79,7 @@ def read_infersim(path: Path, device: str, peaks: dict[str, float]) -> Reading:
         digest = hashlib.sha256(content.encode()).digest()
         twin = seen.setdefault((parts[0], digest), str(file))
         if twin != str(file):
-            same = Refused(file=str(file), line=0, reason=f"byte for byte the same as {twin}")
+            same = RejectedRow(file=str(file), line=0, reason=f"byte for byte the same as {twin}")
             reading += Reading(refused=(same,))
         else:
             reading += _read(file, content, parts, peaks)
@@ -110,10 +110,10 @@ def _read(path: Path, content: str, parts: tuple[str, ...], peaks: dict[str, flo
         raise SpecError([error.problem(shown)]) from None
     if parts[0] not in FAMILIES:
         reason = f"`{parts[0]}` kernels have no closed form here"
-        return Reading(refused=(Refused(file=shown, line=0, reason=reason),))
+        return Reading(refused=(RejectedRow(file=shown, line=0, reason=reason),))
     if not text or any(is_number(cell) for cell in text[0]):
         reason = "has no header: its first row would be lost, and its columns are a guess"
-        return Reading(refused=(Refused(file=shown, line=0, reason=reason),))
+        return Reading(refused=(RejectedRow(file=shown, line=0, reason=reason),))
     header = tuple(map(str.strip, text[0]))
     body = [(line, row) for line, row in enumerate(text[1:], start=2) if any(row)]
     file = _File(
@@ -245,7 +245,7 @@ def _consistent(table: Measured, ideal_s: FloatArray, mfu: FloatArray) -> Readin
     off = np.abs(implied_s / table.measured_s - 1) > _TOLERANCE
     wrong = off & (mfu >= _SMALLEST_MFU)
     refused = tuple(
-        Refused(
+        RejectedRow(
             file=table.file,
             line=int(table.lines[row]),
             reason=f"{table.measured_s[row] * 1e6:.4g} us is not the {implied_s[row] * 1e6:.4g} us "
@@ -259,5 +259,5 @@ def _consistent(table: Measured, ideal_s: FloatArray, mfu: FloatArray) -> Readin
 def _refusing(file: _File, rows: BoolArray, reason: str) -> Reading:
     lines: Iterable[int] = (int(file.lines[row]) for row in np.flatnonzero(rows))
     return Reading(
-        refused=tuple(Refused(file=file.shown, line=line, reason=reason) for line in lines)
+        refused=tuple(RejectedRow(file=file.shown, line=line, reason=reason) for line in lines)
     )

@@ -14,10 +14,10 @@ from planner.report.words import percent, plural
 if TYPE_CHECKING:
     from planner.tools.calibration.calibrating import Calibration
     from planner.tools.calibration.fitting import Errors, Fitted
-    from planner.tools.calibration.tables import Refused
+    from planner.tools.calibration.tables import RejectedRow
     from planner.tools.measuring.programs import Bench
-    from planner.tools.measuring.timing import Measurements, Timed
-    from planner.tools.measuring.wanted import Wanted
+    from planner.tools.measuring.timing import KernelTime, Measurements
+    from planner.tools.measuring.wanted import KernelCase
 
 
 _MOST_NAMED = 8
@@ -53,8 +53,8 @@ def measured_document(
     )
 
 
-def _times(timed: Sequence[Timed]) -> Table:
-    kinds: dict[tuple[str, str, str], list[Timed]] = {}
+def _times(timed: Sequence[KernelTime]) -> Table:
+    kinds: dict[tuple[str, str, str], list[KernelTime]] = {}
     for one in timed:
         kinds.setdefault((one.kernel.family, one.kernel.format, one.program), []).append(one)
     heads = ("kernel", "format", "rows", "shortest", "longest", "spread", "program")
@@ -94,7 +94,7 @@ def _unsteady(timed: Measurements) -> Iterator[Note]:
 
 def _left_out(timed: Measurements, others: Sequence[str]) -> Iterator[Note]:
     """Each reason with the kernels that it holds for: one by name, several by their number."""
-    reasons: dict[tuple[str, str, str], list[Wanted]] = {}
+    reasons: dict[tuple[str, str, str], list[KernelCase]] = {}
     for one in timed.untimed:
         key = (one.kernel.family, one.kernel.format, one.reason)
         reasons.setdefault(key, []).append(one.kernel)
@@ -138,7 +138,7 @@ def fitted_document(answer: Calibration, *, names_refused: bool = False) -> Docu
         sections=(
             section("errors", _errors(answer)),
             section("constants", *_constants(answer)),
-            section("refused", *_refused(answer.refused, names_all=names_refused)),
+            section("refused", *_rejected(answer.refused, names_all=names_refused)),
         ),
     )
 
@@ -178,7 +178,7 @@ def _shown(name: str, value: float) -> str:
     return show(value, _UNITS[name]) if name in _UNITS and value else f"{value:.3g}"
 
 
-def _refused(refused: tuple[Refused, ...], *, names_all: bool) -> list[Block]:
+def _rejected(refused: tuple[RejectedRow, ...], *, names_all: bool) -> list[Block]:
     """Every row refused, or a few and how many more there are of each kind."""
     if names_all or len(refused) <= _MOST_NAMED:
         return [Command(str(one)) for one in refused]

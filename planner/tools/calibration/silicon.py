@@ -21,7 +21,7 @@ from planner.tools.calibration.tables import (
     MOST_BYTES,
     Measured,
     Reading,
-    Refused,
+    RejectedRow,
     columns_of,
     files_below,
 )
@@ -84,7 +84,7 @@ def read_silicon(
             reading += _read(file, engine, peaks, programs)
         except KeyError as error:
             reason = f"has no column {error}, so it is no table of `{file.stem}`"
-            reading += Reading(refused=(Refused(file=str(file), line=0, reason=reason),))
+            reading += Reading(refused=(RejectedRow(file=str(file), line=0, reason=reason),))
     return reading
 
 
@@ -95,12 +95,12 @@ def _read(path: Path, engine: str, peaks: Mapping[str, float], programs: frozens
         return Reading(tables=tuple(reader(_columns(path), str(path))))
     if blocks is None:
         reason = f"`{path.stem}` is of no operation that is fitted from these tables"
-        return Reading(refused=(Refused(file=str(path), line=0, reason=reason),))
+        return Reading(refused=(RejectedRow(file=str(path), line=0, reason=reason),))
     origin = Origin(file=str(path), engine=engine, peaks=peaks, programs=programs)
     parts = tuple(blocks(_columns(path), origin))
     return Reading(
         tables=tuple(part for part in parts if isinstance(part, Measured)),
-        refused=tuple(part for part in parts if isinstance(part, Refused)),
+        refused=tuple(part for part in parts if isinstance(part, RejectedRow)),
     )
 
 

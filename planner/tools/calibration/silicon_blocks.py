@@ -18,9 +18,9 @@ from planner.equations.arrays import BoolArray, FloatArray
 from planner.tools.calibration.silicon_experts import experts
 from planner.tools.calibration.silicon_rows import (
     MILLI,
-    Found,
     Origin,
     Table,
+    TableRows,
     first_rows,
     kept_rows,
     peak_in,
@@ -64,7 +64,7 @@ SHORTEST_SPARSE = 16
 """Prompts of sparse attention from which its kernel runs, not that of decode."""
 
 
-def latent_decode(table: Table, origin: Origin) -> Found:
+def latent_decode(table: Table, origin: Origin) -> TableRows:
     """The kernel of absorbed latent attention, one token a sequence."""
     for name, (form, cache_bytes) in _CACHES.items():
         rows = first_rows(table, table["kv_cache_dtype"] == name, "num_heads", "batch_size", "step")
@@ -83,7 +83,7 @@ def latent_decode(table: Table, origin: Origin) -> Found:
         yield from kept_rows(table, rows, origin, ("latent_decode", form, "bf16"), columns, orders)
 
 
-def latent_prefill(table: Table, origin: Origin) -> Found:
+def latent_prefill(table: Table, origin: Origin) -> TableRows:
     """The kernel of latent attention over whole prompts."""
     for name, (form, _) in _CACHES.items():
         rows = first_rows(table, table["kv_cache_dtype"] == name, "num_heads", "batch_size", "isl")
@@ -97,10 +97,10 @@ def latent_prefill(table: Table, origin: Origin) -> Found:
         yield from kept_rows(table, rows, origin, ("latent_prefill", form, "bf16"), columns, orders)
 
 
-def block(family: str) -> Callable[[Table, Origin], Found]:
+def block(family: str) -> Callable[[Table, Origin], TableRows]:
     """A reader of whole blocks of latent attention, dense or sparse, decode or prefill."""
 
-    def read(table: Table, origin: Origin) -> Found:
+    def read(table: Table, origin: Origin) -> TableRows:
         known = np.isin(table["model"].astype(str), list(_MODELS))
         if family == "sparse_block_prefill":
             known &= table["isl"] >= SHORTEST_SPARSE
@@ -126,7 +126,7 @@ def _block(
     named: tuple[str, str],
     product_flop_per_s: float,
     bytes_of: Mapping[str, float],
-) -> Found:
+) -> TableRows:
     family, form = named
     rows = first_rows(table, chosen, "model", "num_heads", "batch_size", "isl", "step")
     models = [_MODELS[str(one)] for one in table["model"][rows]]
@@ -159,10 +159,10 @@ def _block(
     yield from kept_rows(table, rows, origin, (family, form, "bf16"), whole, orders)
 
 
-def recurrence(kind: str) -> Callable[[Table, Origin], Found]:
+def recurrence(kind: str) -> Callable[[Table, Origin], TableRows]:
     """A reader of linear attention: a row for each convolution that has its scan."""
 
-    def read(table: Table, origin: Origin) -> Found:
+    def read(table: Table, origin: Origin) -> TableRows:
         for phase, family in (
             ("generation", "recurrence_decode"),
             ("context", "recurrence_prefill"),
@@ -214,7 +214,7 @@ def _key(table: Table, keys: tuple[str, ...], row: int) -> tuple[object, ...]:
     return tuple(table[key][row] for key in keys)
 
 
-READERS: Mapping[str, Callable[[Table, Origin], Found]] = {
+READERS: Mapping[str, Callable[[Table, Origin], TableRows]] = {
     "moe_perf": experts,
     "generation_mla_perf": latent_decode,
     "context_mla_perf": latent_prefill,

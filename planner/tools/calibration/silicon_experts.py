@@ -11,8 +11,8 @@ from functools import cache
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
-from planner.tools.calibration.silicon_rows import Found, Origin, Table, kept_rows
-from planner.tools.calibration.tables import Refused, columns_of
+from planner.tools.calibration.silicon_rows import Origin, Table, TableRows, kept_rows
+from planner.tools.calibration.tables import RejectedRow, columns_of
 
 _EXPERTS: Mapping[str, tuple[str, str, float, float]] = {
     # name in the tables: name here, format of the peak, bytes of a weight and of an input
@@ -31,14 +31,14 @@ LEAST_OF_MOST = 0.1
 """Kernels with fewer rows than this share of the most common one's are left out."""
 
 
-def experts(table: Table, origin: Origin) -> Found:
+def experts(table: Table, origin: Origin) -> TableRows:
     """Fused experts: routing is rebuilt; shapes without a gate and rare kernels are left out."""
     widths, inner = table["hidden_size"].tolist(), table["inter_size"].tolist()
     gate = [pair not in _WITHOUT_GATE for pair in zip(widths, inner, strict=True)]
     known = sorted({*table["kernel_source"].astype(str).tolist()})
     if origin.programs and not origin.programs & {*known}:
         reason = f"none of the kernels asked for is in it, so all are read: {', '.join(known)}"
-        yield Refused(file=origin.file, line=0, reason=reason)
+        yield RejectedRow(file=origin.file, line=0, reason=reason)
     whole = table["num_experts"] % table["moe_ep_size"] == 0
     for name, (form, peak, weight_bytes, input_bytes) in _EXPERTS.items():
         named = (table["moe_dtype"] == name) & whole
@@ -47,7 +47,7 @@ def experts(table: Table, origin: Origin) -> Found:
         if named.sum() > len(rows):
             what = "of other kernels, or of shapes without a gate"
             reason = f"experts {form}: {named.sum() - len(rows)} rows {what}, are left out"
-            yield Refused(file=origin.file, line=0, reason=reason)
+            yield RejectedRow(file=origin.file, line=0, reason=reason)
         stay, hit = routed(
             tokens=table["num_tokens"][rows],
             n_experts=table["num_experts"][rows],

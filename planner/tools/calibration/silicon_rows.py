@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import BoolArray, FloatArray
-from planner.tools.calibration.tables import Measured, Refused
+from planner.tools.calibration.tables import Measured, RejectedRow
 
 Table = Mapping[str, np.ndarray]
-Found = Iterator[Measured | Refused]
+TableRows = Iterator[Measured | RejectedRow]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ def kept_rows(
     columns: dict[str, FloatArray],
     orders: tuple[tuple[tuple[str, ...], str, int], ...],
     seconds: FloatArray | None = None,
-) -> Found:
+) -> TableRows:
     """The rows that no larger one contradicts, and how many one does."""
     if not len(rows):
         return
@@ -71,7 +71,7 @@ def kept_rows(
     if against.any():
         rows_said = f"{against.sum()} row{'s' * int(against.sum() > 1)}"
         reason = f"{family} {form}: {rows_said} took half as long again as larger ones"
-        yield Refused(file=origin.file, line=0, reason=reason)
+        yield RejectedRow(file=origin.file, line=0, reason=reason)
     kept = Measured(
         family=family,
         format=form,

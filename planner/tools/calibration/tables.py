@@ -63,7 +63,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class RejectedRow:
     """A row, or a whole file, that no constant is fitted to.
 
     Args:
@@ -90,7 +90,7 @@ class Reading:
     """
 
     tables: tuple[Measured, ...] = ()
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RejectedRow, ...] = ()
     timed_on: tuple[str, ...] = ()
 
     def __add__(self, other: Reading) -> Reading:

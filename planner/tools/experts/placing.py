@@ -14,8 +14,8 @@ from planner.results.experts import ExpertBalance, ExpertPlan, ExpertRank
 from planner.running.deadlines import solver_limit_s, timed
 from planner.solvers.certify import certified
 from planner.specs.ask.stages import USUAL_GAP, ExpertsRequest, ExpertWeights
-from planner.specs.ask.targets import Wanted
-from planner.specs.validation.arguments import arguments_checked, heed
+from planner.specs.ask.targets import Provers
+from planner.specs.validation.arguments import arguments_checked, raise_if_any
 from planner.specs.validation.values import one_of
 from planner.tools.experts.loads import load_problem, placement_copies
 from planner.tools.experts.program import (
@@ -28,7 +28,7 @@ from planner.tools.experts.program import (
     rank_loads,
     traffic,
 )
-from planner.tools.experts.solvers.slots import Found
+from planner.tools.experts.solvers.slots import Result
 from planner.tools.experts.solvers.solving import greedy_placement, placement_of, solve_experts
 from planner.tools.experts.verifier import checks_of, judge_experts
 from planner.verifier.findings import refuse
@@ -54,7 +54,7 @@ def place_experts(
     gap: float = USUAL_GAP,
     seed: int = 0,
     time_limit_s: float | None = None,
-    proof: Wanted = "two",
+    proof: Provers = "two",
 ) -> ExpertPlan:
     """Place and replicate experts so that the fullest rank has the least load.
 
@@ -85,7 +85,7 @@ def place_experts(
     problems = [problem] if problem else []
     n_slots = len(load) // max(n_ranks, 1) + 1 if n_slots is None else n_slots
     problems += _shape_problems(load, (n_ranks, n_slots, n_nodes), n_groups)
-    heed(problems)
+    raise_if_any(problems)
     there, pairs = _tables(load, (n_ranks, n_slots), present, coactivation)
     program = ExpertProgram(
         load=load,
@@ -188,7 +188,7 @@ def _tables(
 
 
 def _plan(
-    request: ExpertsRequest, program: ExpertProgram, solution: Found, began_s: float
+    request: ExpertsRequest, program: ExpertProgram, solution: Result, began_s: float
 ) -> ExpertPlan:
     placement = solution.placement
     greedy = greedy_placement(program)

@@ -15,7 +15,7 @@ from planner.results.experts import ExpertBalance, ExpertPlan, ExpertRank
 from planner.specs.ask.stages import ExpertsRequest
 from planner.verifier.certificates import Counts, certified
 from planner.verifier.expert_copies import (
-    Held,
+    Copies,
     Shared,
     copies_of,
     counted,
@@ -44,7 +44,7 @@ ON_RANKS = Counts(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Compared:
+class _BalanceBeside:
     """What stands, or what the greedy balancer makes: its balance, and the load of its ranks."""
 
     balance: ExpertBalance
@@ -185,7 +185,7 @@ def _unheld(
                 yield Finding(path=(*path, str(g)), says=e, fact="is no expert")
 
 
-def _misplaced(request: ExpertsRequest, held: Held) -> Iterator[Finding]:
+def _misplaced(request: ExpertsRequest, held: Copies) -> Iterator[Finding]:
     """Experts that are nowhere, and groups on several nodes."""
     for e, n in enumerate(copies_of(held, request.n_experts)):
         if not n:
@@ -201,7 +201,7 @@ def _misplaced(request: ExpertsRequest, held: Held) -> Iterator[Finding]:
 
 
 def _shared(
-    request: ExpertsRequest, ranks: Sequence[ExpertRank], held: Held, wrong: list[Finding]
+    request: ExpertsRequest, ranks: Sequence[ExpertRank], held: Copies, wrong: list[Finding]
 ) -> Shared:
     """The copies with their shares: equal ones, or those that are chosen, which have to add up."""
     if request.split == "equal":
@@ -242,10 +242,10 @@ def _before(plan: ExpertPlan, is_compared: bool) -> tuple[float, ...] | None:
 
 def _compared(
     request: ExpertsRequest,
-    held: Held,
+    held: Copies,
     says: ExpertBalance | None,
     before: tuple[float, ...] | None,
-) -> _Compared:
+) -> _BalanceBeside:
     """The balance of other copies: with equal shares, or with those of the least fullest load.
 
     The latter may be reached in many ways, so any loads of ranks will do that it allows.
@@ -255,7 +255,7 @@ def _compared(
         loads = tuple(map(float, equal.loads(request)))
         apart = equal.traffic(request)
         near = _near(None if says is None else says.traffic, apart, request)
-        return _Compared(balance=ExpertBalance(max_load=max(loads), traffic=near), loads=loads)
+        return _BalanceBeside(balance=ExpertBalance(max_load=max(loads), traffic=near), loads=loads)
     least = float(least_fullest(request, held))
     if says is not None and math.isclose(says.max_load, least, rel_tol=SOLVED):
         least = says.max_load
@@ -266,10 +266,10 @@ def _compared(
     loads = (least,) * request.n_ranks
     if before is not None and _can_have(request, held, before, least):
         loads = before
-    return _Compared(balance=ExpertBalance(max_load=least, traffic=apart), loads=loads)
+    return _BalanceBeside(balance=ExpertBalance(max_load=least, traffic=apart), loads=loads)
 
 
-def _can_have(request: ExpertsRequest, held: Held, loads: Sequence[float], most: float) -> bool:
+def _can_have(request: ExpertsRequest, held: Copies, loads: Sequence[float], most: float) -> bool:
     """Whether ranks can have these loads at once, and the fullest of them so much."""
     if not all(0.0 <= load < math.inf for load in loads):
         return False
@@ -281,7 +281,7 @@ def _can_have(request: ExpertsRequest, held: Held, loads: Sequence[float], most:
     return not unserved([Fraction(load) for load in request.loads], held, limits)
 
 
-def _unproved(plan: ExpertPlan, standing: Held | None) -> Iterator[Finding]:
+def _unproved(plan: ExpertPlan, standing: Copies | None) -> Iterator[Finding]:
     """A bound beyond what is counted, or one that nobody in the certificate gave."""
     request, proof = plan.request, plan.proof
     if proof not in PROOFS or (request.split == "weighted" and proof not in (*COUNTED, "search")):
@@ -302,7 +302,7 @@ def _unproved(plan: ExpertPlan, standing: Held | None) -> Iterator[Finding]:
             yield Finding(path=("certificate", "bound"), says=bound, fact=fact)
 
 
-def _priced(request: ExpertsRequest, standing: Held | None, bound: float) -> float:
+def _priced(request: ExpertsRequest, standing: Copies | None, bound: float) -> float:
     """A bound of the load, and the price of moves that it takes: none, or one at the least.
 
     Nothing moves only to what stands, or to a part of it; what is nowhere has to move.

@@ -16,7 +16,7 @@ from planner.equations.collectives import KINDS
 from planner.errors import Problem, RequestError
 from planner.tools.measuring.programs import Call, Tensor, Torch, UntimedError
 from planner.tools.measuring.timing import Measurements, measure
-from planner.tools.measuring.wanted import Wanted, wanted_collectives
+from planner.tools.measuring.wanted import KernelCase, wanted_collectives
 
 LIBRARY = {"cuda": "nccl", "cpu": "gloo"}
 """What sends, by PyTorch's name of the devices; on AMD's GPUs `nccl` is RCCL."""
@@ -108,7 +108,7 @@ class CollectiveBench:
     def multiplies(self, number_format: str) -> bool:
         return False
 
-    def prepare(self, kernel: Wanted) -> _Prepared:
+    def prepare(self, kernel: KernelCase) -> _Prepared:
         """Buffers of one collective, in the processes of its group."""
         if kernel.family not in KINDS:
             raise UntimedError("is no collective")

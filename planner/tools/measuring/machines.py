@@ -11,7 +11,7 @@ from planner.errors import Problem
 from planner.specs.records.devices import DeviceSpec
 from planner.tools.calibration.plain import NOTES, PEAK, WORDS
 from planner.tools.measuring.programs import Bench
-from planner.tools.measuring.timing import Measurements, Timed
+from planner.tools.measuring.timing import KernelTime, Measurements
 
 FORMATS = ("bf16", "fp16", "fp8")
 """Of weights whose products can be timed."""
@@ -90,7 +90,7 @@ def table_text(measurements: Measurements, bench: Bench, *, device: str) -> str:
     return stream.getvalue()
 
 
-def _cells(timing: Timed, sizes: tuple[str, ...], said: tuple[str, ...]) -> list[str]:
+def _cells(timing: KernelTime, sizes: tuple[str, ...], said: tuple[str, ...]) -> list[str]:
     kernel = timing.kernel
     return [
         kernel.family,

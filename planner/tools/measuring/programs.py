@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from planner.equations.kernels import FAMILIES
-from planner.tools.measuring.wanted import ELEMENTWISE, Wanted
+from planner.tools.measuring.wanted import ELEMENTWISE, KernelCase
 
 Torch: TypeAlias = Any
 Tensor: TypeAlias = Any
@@ -39,7 +39,7 @@ class Programs:
         self._draw = torch.Generator(device="cpu")
         self._draw.manual_seed(_SEED)
 
-    def bytes_of(self, kernel: Wanted) -> float:
+    def bytes_of(self, kernel: KernelCase) -> float:
         """Memory that one copy of the operands takes [bytes]."""
         sizes = kernel.dimensions
         if kernel.family == "gemm":
@@ -53,13 +53,13 @@ class Programs:
             )
         return float(FAMILIES[kernel.family].work(**sizes)[1])
 
-    def calls(self, kernel: Wanted, n_copies: int) -> tuple[str, list[Call]]:
+    def calls(self, kernel: KernelCase, n_copies: int) -> tuple[str, list[Call]]:
         """The program's name, and a call for each copy of the operands.
 
         Raises:
             UntimedError: PyTorch has none.
         """
-        makers: dict[str, Callable[[Wanted], tuple[str, Maker]]] = {
+        makers: dict[str, Callable[[KernelCase], tuple[str, Maker]]] = {
             "gemm": self._gemm,
             "decode_attention": self._decode,
             "prefill_attention": self._prefill,
@@ -77,7 +77,7 @@ class Programs:
         }
         return name, [make(sizes) for _ in range(n_copies)]
 
-    def _dtype(self, kernel: Wanted) -> Tensor:
+    def _dtype(self, kernel: KernelCase) -> Tensor:
         name = _NUMBERS.get(kernel.format)
         if name is None:
             raise UntimedError(f"PyTorch has no program for it in {kernel.format}")
@@ -87,7 +87,7 @@ class Programs:
         values = self._torch.empty(shape, dtype=dtype, device=self._device)
         return values.uniform_(-0.1, 0.1)
 
-    def _gemm(self, kernel: Wanted) -> tuple[str, Maker]:
+    def _gemm(self, kernel: KernelCase) -> tuple[str, Maker]:
         if kernel.format == "fp8":
             return self._scaled_gemm()
         dtype, linear = self._dtype(kernel), self._functions.linear
@@ -116,7 +116,7 @@ class Programs:
 
         return "_scaled_mm, one scale a matrix", make
 
-    def _decode(self, kernel: Wanted) -> tuple[str, Maker]:
+    def _decode(self, kernel: KernelCase) -> tuple[str, Maker]:
         """Query heads that share keys and values are rows of one product with them."""
         dtype, attend = self._dtype(kernel), self._functions.scaled_dot_product_attention
 
@@ -131,7 +131,7 @@ class Programs:
 
         return "sdpa, a group's heads as rows", make
 
-    def _prefill(self, kernel: Wanted) -> tuple[str, Maker]:
+    def _prefill(self, kernel: KernelCase) -> tuple[str, Maker]:
         dtype, attend = self._dtype(kernel), self._functions.scaled_dot_product_attention
         from torch.nn.attention.bias import causal_lower_right
 
@@ -151,7 +151,7 @@ class Programs:
 
         return "sdpa, causal", make
 
-    def _experts(self, kernel: Wanted) -> tuple[str, Maker]:
+    def _experts(self, kernel: KernelCase) -> tuple[str, Maker]:
         """Sort by expert, two products by groups, activation between, weighted sum.
 
         Experts are drawn evenly; those that other devices hold are none of its rows.
@@ -210,7 +210,7 @@ class Programs:
 
         return one_by_one, "matmul, expert by expert"
 
-    def _sampling(self, kernel: Wanted) -> tuple[str, Maker]:
+    def _sampling(self, kernel: KernelCase) -> tuple[str, Maker]:
         """As engines draw: one exponential a score, and the largest of the quotients."""
         torch = self._torch
 
@@ -225,7 +225,7 @@ class Programs:
 
         return "softmax, exponential, argmax", make
 
-    def _copy(self, kernel: Wanted) -> tuple[str, Maker]:
+    def _copy(self, kernel: KernelCase) -> tuple[str, Maker]:
         torch = self._torch
 
         def make(sizes: Mapping[str, int]) -> Call:
@@ -290,7 +290,7 @@ class Bench(Protocol):
     def multiplies(self, number_format: str) -> bool:
         """Whether it has a product in the format."""
 
-    def prepare(self, kernel: Wanted) -> Prepared:
+    def prepare(self, kernel: KernelCase) -> Prepared:
         """Put the operands of a kernel into memory.
 
         Raises:

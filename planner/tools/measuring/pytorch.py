@@ -13,7 +13,7 @@ from typing import Any
 
 from planner.errors import Problem, RequestError
 from planner.tools.measuring.programs import Call, Programs, Torch, UntimedError
-from planner.tools.measuring.wanted import Wanted
+from planner.tools.measuring.wanted import KernelCase
 
 CUDA, CPU = "cuda", "cpu"
 BACKENDS = (CUDA, CPU)
@@ -75,12 +75,12 @@ class TorchBench:
         """Whether a small product in the format runs."""
         sizes = {"m": 16.0, "n": 64.0, "k": 64.0}
         try:
-            self.prepare(Wanted(family="gemm", format=number_format, dimensions=sizes)).run_s(1)
+            self.prepare(KernelCase(family="gemm", format=number_format, dimensions=sizes)).run_s(1)
         except UntimedError:
             return False
         return True
 
-    def prepare(self, kernel: Wanted) -> TorchKernel:
+    def prepare(self, kernel: KernelCase) -> TorchKernel:
         """Operands in memory, in as many copies as the caches cannot hold."""
         try:
             operands = self._programs.bytes_of(kernel)

@@ -19,7 +19,7 @@ import numpy as np
 from planner.equations.collectives import KINDS
 from planner.tools.calibration.silicon_rows import slower_than_larger
 from planner.tools.measuring.programs import Bench, Prepared, UntimedError
-from planner.tools.measuring.wanted import Wanted
+from planner.tools.measuring.wanted import KernelCase
 
 N_REPEATS, N_REPEATS_OF_LONG = 9, 5
 REPEAT_S = 3e-3
@@ -57,7 +57,7 @@ _GROWS: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timed:
+class KernelTime:
     """One kernel's time.
 
     Args:
@@ -68,7 +68,7 @@ class Timed:
         n_repeats: how many.
     """
 
-    kernel: Wanted
+    kernel: KernelCase
     program: str
     seconds: float
     spread: float
@@ -79,7 +79,7 @@ class Timed:
 class Untimed:
     """One kernel without a time, and why."""
 
-    kernel: Wanted
+    kernel: KernelCase
     reason: str
 
 
@@ -95,14 +95,14 @@ class Measurements:
         elapsed_s: altogether [s].
     """
 
-    timed: tuple[Timed, ...]
+    timed: tuple[KernelTime, ...]
     untimed: tuple[Untimed, ...]
     n_again: int
     warm_up_s: float
     elapsed_s: float
 
     @property
-    def unsteady(self) -> tuple[Timed, ...]:
+    def unsteady(self) -> tuple[KernelTime, ...]:
         """Kernels whose times spread too far, the worst first."""
         timings = [one for one in self.timed if one.spread > STEADY]
         return tuple(sorted(timings, key=lambda timing: -timing.spread))
@@ -124,7 +124,7 @@ class _Session:
     bench: Bench
     budget_s: float
     began_s: float
-    timed: dict[str, Timed] = field(default_factory=dict)
+    timed: dict[str, KernelTime] = field(default_factory=dict)
     untimed: list[Untimed] = field(default_factory=list)
     rates: dict[str, tuple[float, float]] = field(default_factory=dict)
 
@@ -132,7 +132,7 @@ class _Session:
     def left_s(self) -> float:
         return self.budget_s - (self.bench.now_s() - self.began_s)
 
-    def time(self, kernel: Wanted) -> Timed | None:
+    def time(self, kernel: KernelCase) -> KernelTime | None:
         """A kernel's time; None, and why, of one that cannot be timed within the budget."""
         reason = self._too_long(kernel)
         if not reason:
@@ -146,12 +146,12 @@ class _Session:
         self.untimed.append(Untimed(kernel=kernel, reason=reason))
         return None
 
-    def _learn(self, timing: Timed) -> None:
+    def _learn(self, timing: KernelTime) -> None:
         best = self.rates.get(timing.kernel.family, (0.0, 0.0))
         flop, traffic = (amount / timing.seconds for amount in timing.kernel.work)
         self.rates[timing.kernel.family] = max(best[0], flop), max(best[1], traffic)
 
-    def _too_long(self, kernel: Wanted) -> str:
+    def _too_long(self, kernel: KernelCase) -> str:
         """Why there is no time for a kernel, by the best rates that its family has shown."""
         if self.left_s <= SECOND_SHARE * self.budget_s:
             return "no time was left"
@@ -166,10 +166,10 @@ class _Session:
 
 def measure(
     bench: Bench,
-    kernels: Sequence[Wanted],
+    kernels: Sequence[KernelCase],
     *,
     budget_s: float,
-    on_kernel: Callable[[int, Wanted], None] | None = None,
+    on_kernel: Callable[[int, KernelCase], None] | None = None,
 ) -> Measurements:
     """Time kernels in their order, as far as the budget reaches.
 
@@ -201,7 +201,7 @@ def measure(
     )
 
 
-def timed(prepared: Prepared, kernel: Wanted) -> Timed:
+def timed(prepared: Prepared, kernel: KernelCase) -> KernelTime:
     """Median and spread of repeats that last long enough to be timed.
 
     Raises:
@@ -216,7 +216,7 @@ def timed(prepared: Prepared, kernel: Wanted) -> Timed:
     if not median > 0:
         raise UntimedError("took no time that a clock could tell")
     low, _, high = statistics.quantiles(each, n=4, method="inclusive")
-    return Timed(
+    return KernelTime(
         kernel=kernel,
         program=prepared.program,
         seconds=median,
@@ -230,7 +230,7 @@ def _runs(prepared: Prepared) -> int:
     return min(MOST_RUNS, max(1, math.ceil(REPEAT_S / once_s))) if once_s > 0 else MOST_RUNS
 
 
-def _warm_up(session: _Session, kernels: Sequence[Wanted]) -> float:
+def _warm_up(session: _Session, kernels: Sequence[KernelCase]) -> float:
     """Run products until they take the same time half a second on; how long that took [s].
 
     Where there are none, whatever else there is.
@@ -273,7 +273,7 @@ def _again(session: _Session) -> int:
     return n_again
 
 
-def timed_again(bench: Bench, first: Timed) -> Timed:
+def timed_again(bench: Bench, first: KernelTime) -> KernelTime:
     """A second time of a kernel; the first one if it cannot be had."""
     try:
         return timed(bench.prepare(first.kernel), first.kernel)
@@ -281,16 +281,16 @@ def timed_again(bench: Bench, first: Timed) -> Timed:
         return first
 
 
-def _contradicted(timings: Iterable[Timed]) -> list[Timed]:
+def _contradicted(timings: Iterable[KernelTime]) -> list[KernelTime]:
     """Those that took half as long again as some that only do more."""
-    kinds: dict[object, list[Timed]] = {}
+    kinds: dict[object, list[KernelTime]] = {}
     for one in timings:
         key = (one.kernel.family, one.kernel.format, *sorted(one.kernel.dimensions))
         kinds.setdefault(key, []).append(one)
     return [one for members in kinds.values() for one in _against(members)]
 
 
-def _against(members: Sequence[Timed]) -> list[Timed]:
+def _against(members: Sequence[KernelTime]) -> list[KernelTime]:
     """The same of kernels that have the same dimensions."""
     seconds = np.array([one.seconds for one in members])
     first = members[0].kernel
@@ -303,5 +303,5 @@ def _against(members: Sequence[Timed]) -> list[Timed]:
     return [one for one, is_so in zip(members, against, strict=True) if is_so]
 
 
-def _place(timing: Timed) -> tuple[object, ...]:
+def _place(timing: KernelTime) -> tuple[object, ...]:
     return (timing.kernel.family, timing.kernel.format, *timing.kernel.dimensions.values())

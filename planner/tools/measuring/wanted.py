@@ -42,7 +42,7 @@ TIMED = ("gemm", "decode_attention", "prefill_attention", "experts", "sampling",
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class KernelCase:
     """One kernel to time.
 
     Args:
@@ -76,7 +76,7 @@ class Wanted:
 class Catalogue:
     """Kernels to time, and families of the models' kernels that no bench is asked for."""
 
-    kernels: tuple[Wanted, ...]
+    kernels: tuple[KernelCase, ...]
     others: tuple[str, ...] = ()
 
 
@@ -92,7 +92,7 @@ def wanted_kernels(
         degrees: of tensor parallelism; those that a model cannot have are left out.
         formats: of weights.
     """
-    kernels: dict[str, Wanted] = {}
+    kernels: dict[str, KernelCase] = {}
     others: set[str] = set()
     for operation in _operations(models, degrees, formats):
         if operation.family in TIMED:
@@ -101,12 +101,12 @@ def wanted_kernels(
         elif operation.family in FAMILIES:
             others.add(operation.family)
     for n_bytes in COPIED_BYTES:
-        kernel = Wanted(family=ELEMENTWISE, format="any", dimensions={"n_bytes": n_bytes})
+        kernel = KernelCase(family=ELEMENTWISE, format="any", dimensions={"n_bytes": n_bytes})
         kernels.setdefault(kernel.name, kernel)
     return Catalogue(kernels=tuple(_in_turn(kernels)), others=tuple(sorted(others)))
 
 
-def wanted_collectives(n_gpus: int) -> tuple[Wanted, ...]:
+def wanted_collectives(n_gpus: int) -> tuple[KernelCase, ...]:
     """Collectives in groups of 2, 4, … of so many GPUs, and of all, in an order that ends anywhere.
 
     Args:
@@ -114,7 +114,9 @@ def wanted_collectives(n_gpus: int) -> tuple[Wanted, ...]:
     """
     sizes = sorted({*(2**power for power in range(1, n_gpus.bit_length())), n_gpus})
     kernels = [
-        Wanted(family=kind, format=CACHE, dimensions={"n_devices": float(size), "n_bytes": n_bytes})
+        KernelCase(
+            family=kind, format=CACHE, dimensions={"n_devices": float(size), "n_bytes": n_bytes}
+        )
         for kind in KINDS
         for size in sizes
         for n_bytes in SENT_BYTES
@@ -164,7 +166,7 @@ def _runs(operation: Operation) -> bool:
     return bool(np.max(amount) > 0)
 
 
-def _of(operation: Operation) -> Wanted:
+def _of(operation: Operation) -> KernelCase:
     family = FAMILIES[operation.family]
     named = [
         name for name in (*family.dimensions, "past_tokens", "n_up") if name in operation.arguments
@@ -174,14 +176,14 @@ def _of(operation: Operation) -> Wanted:
         name: value if name.endswith("_bytes") else float(np.ceil(value))
         for name, value in sizes.items()
     }
-    return Wanted(
+    return KernelCase(
         family=operation.family,
         format="any" if operation.family == "sampling" else operation.format,
         dimensions=whole,
     )
 
 
-def _in_turn(kernels: Mapping[str, Wanted]) -> Iterator[Wanted]:
+def _in_turn(kernels: Mapping[str, KernelCase]) -> Iterator[KernelCase]:
     """One of each family and format after the other; within these in no order of size."""
     kinds: dict[tuple[str, str], list[str]] = {}
     for name in sorted(kernels, key=lambda name: sha256(name.encode()).digest()):

@@ -19,7 +19,7 @@ from planner.specs.ask.checking import architecture_problems
 from planner.specs.ask.defaults import DEFAULT_WORKLOAD
 from planner.specs.ask.quality import context_problems, diffusion_problems
 from planner.specs.ask.stages import PHASES, StageGroup, StagesRequest, StageWork
-from planner.specs.ask.targets import Wanted
+from planner.specs.ask.targets import Provers
 from planner.specs.files.engines import load_engine
 from planner.specs.files.finding import patterns
 from planner.specs.files.places import Kind, files
@@ -28,8 +28,8 @@ from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec, Workload
 from planner.specs.records.kernels import EngineSpec
 from planner.specs.records.served_formats import KnownFormat, ServedFormats, as_published
-from planner.specs.validation.arguments import arguments_checked, heed
-from planner.specs.validation.problems import Collected
+from planner.specs.validation.arguments import arguments_checked, raise_if_any
+from planner.specs.validation.problems import Problems
 from planner.specs.validation.values import one_of
 from planner.tools.staging.cuts import STAGE_SOLVERS
 from planner.tools.staging.cuts.program import Objective
@@ -60,7 +60,7 @@ def cut_stages(
     objective: Objective = "bottleneck",
     solver: Annotated[str, one_of("solver", STAGE_SOLVERS)] = "highs",
     time_limit_s: float | None = None,
-    proof: Wanted = "two",
+    proof: Provers = "two",
 ) -> StagePlan:
     """Cut a model into pipeline stages on groups of unequal kinds, exactly.
 
@@ -101,7 +101,7 @@ def cut_stages(
         *context_problems(model, usual.n_input_tokens, usual.n_output_tokens),
         *diffusion_problems(model, "--model"),
     ]
-    heed(problems)
+    raise_if_any(problems)
     request = StagesRequest(
         model=model,
         engine=served_by,
@@ -119,7 +119,7 @@ def cut_stages(
         problems += [
             p for one in tables.values() for p in cache_problems(model, one, formats.cache)
         ]
-    heed(problems)
+    raise_if_any(problems)
     return cut_groups(request)
 
 
@@ -153,7 +153,7 @@ def read_groups(text: str, engine: EngineSpec) -> list[StageGroup]:
     Raises:
         RequestError: some cannot be read; all reasons are listed.
     """
-    collected = Collected()
+    collected = Problems()
     words = filter(None, (part.strip() for part in text.split(",")))
     groups = collected.each(partial(_group, engine=engine), words)
     names = [group.name for group in groups]

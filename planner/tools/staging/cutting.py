@@ -19,7 +19,7 @@ from planner.tools.staging.cuts import cut
 from planner.tools.staging.cuts.program import Objective, Stage, StageProgram
 from planner.tools.staging.groups import UnitTable, unit_table
 from planner.tools.staging.stages_verifier import judge_stages
-from planner.verifier.findings import written
+from planner.verifier.findings import accounted
 
 MS_PER_S = 1e3
 BYTES_PER_GIB = 2.0**30
@@ -76,7 +76,7 @@ def cut_groups(request: StagesRequest) -> StagePlan:
         ),
         provenance=(),
     )
-    return written(plan, judge_stages(plan), LEFT_OUT)
+    return accounted(plan, judge_stages(plan), LEFT_OUT)
 
 
 def stage_program(units: UnitTable, groups: Sequence[StageGroup]) -> StageProgram:

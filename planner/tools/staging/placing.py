@@ -12,14 +12,14 @@ from planner.running.deadlines import solver_limit_s, timed
 from planner.solvers.certify import certified
 from planner.solvers.solution import Status
 from planner.specs.ask.stages import LayersRequest
-from planner.specs.ask.targets import Wanted
+from planner.specs.ask.targets import Provers
 from planner.specs.files.layer_files import LayersSpec, layers_problems
 from planner.specs.validation.arguments import arguments_checked
 from planner.tools.staging.layers_verifier import judge_layers
 from planner.tools.staging.machines import PlacementSolution, place
 from planner.tools.staging.machines.known import Tries
 from planner.tools.staging.machines.program import Pool
-from planner.verifier.findings import written
+from planner.verifier.findings import accounted
 
 
 @arguments_checked()
@@ -30,7 +30,7 @@ def place_layers(
     gap: float = 1e-4,
     time_limit_s: float | None = None,
     seed: int = 0,
-    proof: Wanted = "two",
+    proof: Provers = "two",
 ) -> LayerPlacement:
     """Place layers on mixed machines for the most tokens a second, with a bound on any placement.
 
@@ -83,7 +83,7 @@ def place_layers(
             n_programs=best.n_solves,
         ),
     )
-    return written(placement, judge_layers(placement), ("machines", "idle", "verified"))
+    return accounted(placement, judge_layers(placement), ("machines", "idle", "verified"))
 
 
 def _check_size(layers: LayersSpec, pool: Pool) -> None:

@@ -17,7 +17,7 @@ from planner.specs.ask.stages import PHASES, StageGroup, StagesRequest
 from planner.specs.records.architecture import Experts, FeedForward, LayerClass
 from planner.specs.records.mixers import GroupedAttention
 from planner.verifier.certificates import Counts, certified
-from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, with_differences
+from planner.verifier.findings import TOLERANCE, Finding, Invalid, Path, with_differences
 from planner.verifier.serving import held
 from planner.verifier.serving.kernels import STATIC, STORED
 from planner.verifier.serving.layers import embedding_s, head_s, layer_s
@@ -253,7 +253,7 @@ def _senseless(request: StagesRequest) -> Iterator[Finding]:
             yield from (of(here, group.name, fact) for fact in _unshared(request, group))
         try:
             Links(group.cluster.fabric)
-        except Refused as refused:
+        except Invalid as refused:
             yield of((*here, "cluster", "fabric"), group.cluster.name, refused.fact)
 
 

@@ -10,16 +10,16 @@ from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
 from planner.results.fleets import FleetHandover, FleetPlan, FleetPool, Round, ServedClass
 from planner.results.phase_deployments import PhaseDeployment, TableDeployment
-from planner.results.placements import Recipe, Replica
+from planner.results.placements import Replica, RunConfig
 from planner.specs.ask.placement import PlacementRequest, Serve, layout_request
 from planner.specs.files.tables import Provenance
 from planner.specs.records.roles import Station
 from planner.verifier.engines import asked_of, n_block_tokens
-from planner.verifier.findings import Finding, Path, Refused
+from planner.verifier.findings import Finding, Invalid, Path
 from planner.verifier.fleets.routes import sent_per_s
-from planner.verifier.fleets.stations import Ground, counted_station
+from planner.verifier.fleets.stations import StationContext, counted_station
 from planner.verifier.layouts.stations import layout_station, table_station
-from planner.verifier.placing.placements import Stand, counted_recipe
+from planner.verifier.placing.placements import Stand, counted_config
 from planner.verifier.placing.table_rows import row_of
 from planner.verifier.serving.evaluation import layers_of, rank_of, served_by
 from planner.verifier.serving.held import handed_bytes
@@ -47,7 +47,7 @@ class Counting:
     wrong: list[Finding]
 
 
-def true_recipe(it: Counting, number: int) -> Recipe:
+def true_config(it: Counting, number: int) -> RunConfig:
     """A recipe with the deployment that is true of its choice."""
     says, wish, roles = it.says.recipes[number], it.wishes[number], it.asked.roles.roles
     path: Path = ("recipes", str(number))
@@ -64,10 +64,10 @@ def true_recipe(it: Counting, number: int) -> Recipe:
         it.wrong.append(Finding(path=here, says=chunk, fact="is no chunk that was offered"))
     wishes = {wish.model.name: wish}
     n_alike = sum(one.recipe == number for one in it.says.replicas)
-    return counted_recipe(it.asked, it.stand, wishes, says, n_alike, it.wrong, path)
+    return counted_config(it.asked, it.stand, wishes, says, n_alike, it.wrong, path)
 
 
-def true_replicas(it: Counting, recipes: Sequence[Recipe]) -> Iterator[Replica]:
+def true_replicas(it: Counting, recipes: Sequence[RunConfig]) -> Iterator[Replica]:
     """Each replica as its devices make it; names count those of a pool."""
     pool_of_each = {number: pool for pool in it.says.pools for number in pool.replicas}
     numbers: dict[str, int] = {}
@@ -83,29 +83,29 @@ def true_replicas(it: Counting, recipes: Sequence[Recipe]) -> Iterator[Replica]:
             continue
         try:
             yield it.stand.replica(named, recipes[replica.recipe], named.name, it.wrong, path)
-        except Refused as refused:
+        except Invalid as refused:
             it.wrong.append(refused.at(path))
             yield named
 
 
-def true_pool(it: Counting, number: int, recipe: Recipe) -> FleetPool:
+def true_pool(it: Counting, number: int, recipe: RunConfig) -> FleetPool:
     """A pool with the rent of its replicas, and the station that one of them is."""
     pool, deployment = it.says.pools[number], recipe.deployment
     true = replace(pool, usd_per_hour=pool.n_replicas * deployment.usd_per_hour)
     try:
         if isinstance(deployment, EngineDeployment):
-            ground = _ground(it, pool, recipe, deployment)
+            ground = _context(it, pool, recipe, deployment)
             station, more = counted_station(pool.station, ground)
             it.wrong.extend(one.below(("pools", str(number), "station")) for one in more)
         else:
             station = _account(it, pool, recipe)
-    except Refused as refused:
+    except Invalid as refused:
         it.wrong.append(refused.at(("recipes", str(pool.recipe))))
         return true
     return replace(true, station=replace(station, name=pool.name))
 
 
-def _account(it: Counting, pool: FleetPool, recipe: Recipe) -> Station:
+def _account(it: Counting, pool: FleetPool, recipe: RunConfig) -> Station:
     """The station of layouts, or of the row of a table, which is of requests of their lengths.
 
     Raises:
@@ -116,14 +116,14 @@ def _account(it: Counting, pool: FleetPool, recipe: Recipe) -> Station:
         classes = [one for one in it.says.request.classes if one.name in pool.classes]
         if [one.lengths.usual for one in classes] != [pool.usual] or _is_cut(pool):
             fact = "is of requests of other lengths than those of its class"
-            raise Refused(fact, path=("deployment", "line"), says=deployment.line)
+            raise Invalid(fact, path=("deployment", "line"), says=deployment.line)
         return table_station(*row_of(it.asked, deployment))
     assert isinstance(deployment, Deployment)
     cluster, standing = it.stand.cluster_of(recipe, wish)
     timed, longest = pool.station.decode, it.says.n_longest_tokens(pool)
     upto = timed.context_tokens[-1] if timed else 0.0
     if upto < longest:
-        raise Refused(f"has no passes up to {longest} tokens", path=("deployment",), says=upto)
+        raise Invalid(f"has no passes up to {longest} tokens", path=("deployment",), says=upto)
     request = layout_request(it.asked, wish, cluster)
     return layout_station(request, deployment, upto, ground=standing)
 
@@ -132,7 +132,9 @@ def _is_cut(pool: FleetPool) -> bool:
     return pool.above_tokens > 0.0 or not math.isinf(pool.upto_tokens)
 
 
-def _ground(it: Counting, pool: FleetPool, recipe: Recipe, deployment: EngineDeployment) -> Ground:
+def _context(
+    it: Counting, pool: FleetPool, recipe: RunConfig, deployment: EngineDeployment
+) -> StationContext:
     """What the station of a pool is of.
 
     Raises:
@@ -141,7 +143,7 @@ def _ground(it: Counting, pool: FleetPool, recipe: Recipe, deployment: EngineDep
     wish = it.wishes[pool.recipe]
     cluster, _ = it.stand.cluster_of(recipe, wish)
     _, given = asked_of(it.asked, wish, cluster, recipe.engine, deployment)
-    return Ground(
+    return StationContext(
         rank=rank_of(given),
         served=served_by(given),
         slower=deployment.planned_tpot_s / (deployment.tpot_s.value or 1.0),
@@ -152,7 +154,7 @@ def _ground(it: Counting, pool: FleetPool, recipe: Recipe, deployment: EngineDep
 
 
 def true_handover(
-    it: Counting, handover: FleetHandover, recipes: Sequence[Recipe]
+    it: Counting, handover: FleetHandover, recipes: Sequence[RunConfig]
 ) -> FleetHandover:
     """What a cache takes from one pool to another: the connector's word, and the links'."""
     connector = it.says.request.roles.connector

@@ -28,10 +28,10 @@ from planner.verifier.findings import TOLERANCE, Finding, Path, with_differences
 from planner.verifier.fleets.counting import (
     Counting,
     true_class,
+    true_config,
     true_handover,
     true_pool,
     true_provenance,
-    true_recipe,
     true_replicas,
     true_rounds,
 )
@@ -76,7 +76,7 @@ def recounted(says: FleetPlan) -> tuple[FleetPlan, list[Finding]]:
     if wrong:  # of which nothing can be counted
         return says, wrong
     wrong += misrouted(says)
-    request = _asked(says)
+    request = _placement_request(says)
     wishes = [_wish(says, pool) for pool in _pool_of_each_recipe(says)]
     it = Counting(says=says, asked=request, stand=stand_of(request), wishes=wishes, wrong=wrong)
     wrong += misplaced_devices(says, it.stand)
@@ -94,7 +94,7 @@ def recounted(says: FleetPlan) -> tuple[FleetPlan, list[Finding]]:
 def _true(it: Counting) -> FleetPlan:
     """The fleet that is true of its choice, but for what was simulated."""
     says, stand = it.says, it.stand
-    recipes = tuple(true_recipe(it, number) for number in range(len(says.recipes)))
+    recipes = tuple(true_config(it, number) for number in range(len(says.recipes)))
     pools = tuple(true_pool(it, i, recipes[one.recipe]) for i, one in enumerate(says.pools))
     rent = math.fsum(one.usd_per_hour for one in pools)
     kinds = stand.kinds(devices_used(says, stand))
@@ -147,7 +147,7 @@ def judge_staircase(says: FleetStaircase) -> tuple[FleetStaircase, list[Finding]
     return says, wrong
 
 
-def _asked(says: FleetPlan) -> PlacementRequest:
+def _placement_request(says: FleetPlan) -> PlacementRequest:
     """What a placement would be asked that has the same devices, engines and formats."""
     request, site = says.request, says.request.site
     offered = request.batches or tuple(sorted({*_batches(says)}))

@@ -19,7 +19,7 @@ def misrouted(plan: FleetPlan) -> Iterator[Finding]:
     """Requests that go nowhere, or to a pool that serves fewer or another model."""
     yield from _uncovered(plan)
     yield from _missent(plan)
-    yield from _handed(plan)
+    yield from _handover_rates(plan)
     for i, pool in enumerate(plan.pools):
         path: Path = ("pools", str(i))
         most = pool.replica_rate_per_s * pool.n_replicas
@@ -150,7 +150,7 @@ def _handed_to(
     }
 
 
-def _handed(plan: FleetPlan) -> Iterator[Finding]:
+def _handover_rates(plan: FleetPlan) -> Iterator[Finding]:
     """What is read is handed over, what is decoded was handed over; for the same requests."""
     numbers = {one.name: i for i, one in enumerate(plan.pools)}
     out: dict[str, list[float]] = {}

@@ -20,11 +20,11 @@ from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s
 from planner.verifier.serving.mixers import Tokens
 from planner.verifier.serving.passes import pass_of
 from planner.verifier.serving.ranks import Rank
-from planner.verifier.serving.rounds import Served
+from planner.verifier.serving.rounds import Demand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class StationContext:
     """What a station is of.
 
     Args:
@@ -37,7 +37,7 @@ class Ground:
     """
 
     rank: Rank
-    served: Served
+    served: Demand
     n_input_tokens: float
     n_longest_tokens: float
     slower: float = 1.0
@@ -61,7 +61,7 @@ class Ground:
         return self.n_past_tokens + prompt + self.served.n_yielded * (n - prompt)
 
 
-def counted_station(says: Station, ground: Ground) -> tuple[Station, list[Finding]]:
+def counted_station(says: Station, ground: StationContext) -> tuple[Station, list[Finding]]:
     """The station that is true of a deployment, and points that do not reach far enough."""
     engine, role = ground.served.engine, ground.served.role
     wrong = list(_short(says, ground))
@@ -108,7 +108,7 @@ def _timed_upto(says: Station) -> float:
     return says.reading.span_tokens[-1]
 
 
-def _short(says: Station, ground: Ground) -> Iterator[Finding]:
+def _short(says: Station, ground: StationContext) -> Iterator[Finding]:
     """Grids that do not ascend, or end before the longest request or the fullest pass."""
     ends: list[tuple[Path, tuple[float, ...], float]] = []
     longest = float(ground.n_longest_tokens)
@@ -125,7 +125,7 @@ def _short(says: Station, ground: Ground) -> Iterator[Finding]:
             yield Finding(path=path, says=len(points), fact=fact)
 
 
-def _room_bytes(ground: Ground) -> float:
+def _room_bytes(ground: StationContext) -> float:
     """Of the fullest device, what weights, buffers and the largest pass leave to caches."""
     rank, it = ground.rank, ground.served
     held = weights_bytes(rank) + it.engine.workspace_bytes
@@ -135,7 +135,7 @@ def _room_bytes(ground: Ground) -> float:
     return it.hbm_bytes * it.engine.memory_fraction - held
 
 
-def _cached(ground: Ground) -> tuple[float, float]:
+def _cached(ground: StationContext) -> tuple[float, float]:
     """Of a sequence, what it has cached whatever its length, and for each of its tokens.
 
     The line through whole blocks of a usual prompt and of the longest request.
@@ -153,7 +153,7 @@ def _cached(ground: Ground) -> tuple[float, float]:
     return first + each * (of_none - low), each * it.n_yielded
 
 
-def _decode(says: DecodeTimes, ground: Ground) -> DecodeTimes:
+def _decode(says: DecodeTimes, ground: StationContext) -> DecodeTimes:
     return replace(
         says,
         seconds=tuple(
@@ -163,7 +163,7 @@ def _decode(says: DecodeTimes, ground: Ground) -> DecodeTimes:
     )
 
 
-def _round_s(ground: Ground, n: int, context: float) -> float:
+def _round_s(ground: StationContext, n: int, context: float) -> float:
     """A pass that decodes, and those of what drafts before it."""
     tokens, draft, rank = _decoding(ground, n, context), ground.served.draft, ground.rank
     took = _pass_s(ground, tokens) + decode_beside_s(rank.model, ground.served.engine)
@@ -173,11 +173,11 @@ def _round_s(ground: Ground, n: int, context: float) -> float:
     return took
 
 
-def _reading(says: ReadingTimes, ground: Ground) -> ReadingTimes:
+def _reading(says: ReadingTimes, ground: StationContext) -> ReadingTimes:
     return replace(says, seconds=tuple(_beside(says, ground, n) for n in says.n_sequences))
 
 
-def _beside(says: ReadingTimes, ground: Ground, n: int) -> tuple[Row, ...]:
+def _beside(says: ReadingTimes, ground: StationContext, n: int) -> tuple[Row, ...]:
     """What prompts add to passes that decode for so many, in the middle of their contexts."""
     decodes = _decoding(ground, n, (ground.n_input_tokens + ground.n_longest_tokens) / 2.0)
     alone_s = _pass_s(ground, decodes) if n > 0 else 0.0
@@ -192,7 +192,7 @@ def _beside(says: ReadingTimes, ground: Ground, n: int) -> tuple[Row, ...]:
     )
 
 
-def _read_s(ground: Ground, decodes: Tokens, tokens: float, span: float) -> float:
+def _read_s(ground: StationContext, decodes: Tokens, tokens: float, span: float) -> float:
     """A pass with so many tokens of prompts, each attending to so many.
 
     The fewest prompts that have this span: one that has read so much before, or several short
@@ -206,7 +206,7 @@ def _read_s(ground: Ground, decodes: Tokens, tokens: float, span: float) -> floa
     return _pass_s(ground, decodes.beside(reading)) + beside_s
 
 
-def _decoding(ground: Ground, n: int, context: float) -> Tokens:
+def _decoding(ground: StationContext, n: int, context: float) -> Tokens:
     """What decodes in one of the passes that are under way, of n sequences in all."""
     return Tokens(
         decoding=n / max(1, min(ground.rank.n_stages, n)),
@@ -215,7 +215,7 @@ def _decoding(ground: Ground, n: int, context: float) -> Tokens:
     )
 
 
-def _pass_s(ground: Ground, tokens: Tokens) -> float:
+def _pass_s(ground: StationContext, tokens: Tokens) -> float:
     it = ground.served
     share = it.engine.message_share
     return pass_of(ground.rank, tokens, overlaps=it.overlaps, message_share=share).seconds

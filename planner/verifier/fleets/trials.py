@@ -52,7 +52,7 @@ def with_outcome(plan: FleetPlan, outcome: FleetOutcome) -> FleetPlan:
             replace(
                 pool,
                 utilisation=used[pool.name].value,
-                utilisation_half_width=_told(used[pool.name].half_width),
+                utilisation_half_width=_finite(used[pool.name].half_width),
             )
             for pool in plan.pools
         ),
@@ -94,7 +94,7 @@ def _width(half_width: float) -> float:
     return half_width if math.isfinite(half_width) else 0.0
 
 
-def _told(value: float) -> float:
+def _finite(value: float) -> float:
     """What nobody knows is written as what has no end is."""
     return math.inf if math.isnan(value) else value
 
@@ -103,7 +103,7 @@ def _with_outcome(outcome: ServedClass, traffic: TrafficClass, had: ClassOutcome
     """A class with its targets, then the usual percentiles, and its goodput if one is asked for."""
     goal, got = None, had.goodput
     if traffic.goodput is not None and got is not None:
-        value, half = _told(got.value), _told(got.half_width)
+        value, half = _finite(got.value), _finite(got.half_width)
         goal = Goodput(asked=traffic.goodput.share, simulated=value, half_width=half)
     limits = {(it.quantity, it.share): it.at_most_s for it in traffic.targets}
     return replace(
@@ -113,8 +113,8 @@ def _with_outcome(outcome: ServedClass, traffic: TrafficClass, had: ClassOutcome
                 quantity=quantity,
                 share=share,
                 at_most_s=limits.get((quantity, share)),
-                simulated_s=_told(estimate.value),
-                half_width_s=_told(estimate.half_width),
+                simulated_s=_finite(estimate.value),
+                half_width_s=_finite(estimate.half_width),
             )
             for quantity, share in dict.fromkeys([*limits, *product((TTFT, TPOT), USUAL)])
             for estimate in [had.of(quantity).percentiles_s[share]]
@@ -125,7 +125,7 @@ def _with_outcome(outcome: ServedClass, traffic: TrafficClass, had: ClassOutcome
 
 
 def _curve(had: ClassOutcome, quantity: str) -> tuple[float, ...]:
-    return tuple(_told(had.of(quantity).at_s(share)) for share in CURVE)
+    return tuple(_finite(had.of(quantity).at_s(share)) for share in CURVE)
 
 
 def _tried(plan: FleetPlan, seed: int) -> FleetOutcome:
@@ -152,7 +152,7 @@ def _groups(plan: FleetPlan) -> Iterator[list[TrafficClass]]:
     Nor do their ways: so what becomes of all is what becomes of each.
     """
     alike: dict[str, list[TrafficClass]] = {}
-    for traffic in _served(plan):
+    for traffic in _served_classes(plan):
         mine = [pool for pool in plan.pools if traffic.name in pool.classes]
         pools = [(pool.name, pool.share_of(traffic.name)) for pool in mine]
         is_random = traffic.arrivals.pattern == POISSON
@@ -167,7 +167,7 @@ def _shares(plan: FleetPlan) -> set[float]:
     return {it.share for one in plan.classes for it in one.percentiles}
 
 
-def _served(plan: FleetPlan) -> list[TrafficClass]:
+def _served_classes(plan: FleetPlan) -> list[TrafficClass]:
     """Classes that are served, in the order of the request, at the rates at which they are."""
     share = {one.name: one.served_fraction for one in plan.classes}
     names = {name for pool in plan.pools for name in pool.classes}

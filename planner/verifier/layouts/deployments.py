@@ -26,7 +26,7 @@ from planner.specs.ask.request import Request
 from planner.specs.ask.targets import Speculation
 from planner.specs.records.devices import Workload
 from planner.specs.validation.hints import from_fields
-from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, refused_in
+from planner.verifier.findings import TOLERANCE, Finding, Invalid, Path, refused_in
 from planner.verifier.layouts.meshes import Handing, Opening, mesh_of
 from planner.verifier.layouts.names import axes_text, layout_name, storage_of
 from planner.verifier.layouts.phases import (
@@ -45,7 +45,7 @@ from planner.verifier.scalar.shapes import Layout, ScalarMesh
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class Context:
     """What a deployment of a placement stands on, beside the cluster that its devices make.
 
     Args:
@@ -60,7 +60,7 @@ class Ground:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drafted:
+class CountedDraft:
     """The draft of a deployment, counted."""
 
     pass_: Counted
@@ -75,7 +75,7 @@ class _Both:
 
     prefill: Counted
     decode: Counted
-    draft: Drafted | None
+    draft: CountedDraft | None
 
     def token_s(self, n_drafted: int) -> float:
         """Mean time of an output token; with a draft, a round over what it yields."""
@@ -86,7 +86,7 @@ class _Both:
 
 
 def layout_deployment(
-    request: Request, chosen: LayoutChoice, *, ground: Ground | None = None
+    request: Request, chosen: LayoutChoice, *, ground: Context | None = None
 ) -> tuple[Deployment, list[Finding]]:
     """The account of a layout of both phases, and what is wrong with the choice.
 
@@ -109,17 +109,17 @@ def layout_deployment(
     return deployment, wrong
 
 
-def ground_mesh(request: Request, says: Mesh, ground: Ground | None) -> tuple[ScalarMesh, Mesh]:
+def ground_mesh(request: Request, says: Mesh, ground: Context | None) -> tuple[ScalarMesh, Mesh]:
     """The mesh that a deployment says, on what it stands on, and the record that is true of it.
 
     Raises:
         Refused: there is none.
     """
-    on = ground or Ground()
+    on = ground or Context()
     with refused_in("mesh"):
         mesh, record = mesh_of(request.cluster, says, opening=on.opening, handing=on.handing)
     if mesh.n_stages > request.model.n_layers:
-        raise Refused("are more than layers", path=("mesh", "n_stages"), says=mesh.n_stages)
+        raise Invalid("are more than layers", path=("mesh", "n_stages"), says=mesh.n_stages)
     return mesh, record if ground is None else replace(record, n_positions=ground.n_alike)
 
 
@@ -178,13 +178,13 @@ def drafted(
     plan: DraftChoice | DraftPlan,
     mesh: ScalarMesh,
     tokens: Tokens,
-) -> Drafted:
+) -> CountedDraft:
     """The draft on the devices of its target, one token of each sequence at a time."""
     speculation = request.speculation
     if speculation is None:
-        raise Refused("was not offered", path=("n_drafted",), says=plan.n_drafted)
+        raise Invalid("was not offered", path=("n_drafted",), says=plan.n_drafted)
     if plan.n_drafted not in speculation.lookaheads:
-        raise Refused("is none of what was offered", path=("n_drafted",), says=plan.n_drafted)
+        raise Invalid("is none of what was offered", path=("n_drafted",), says=plan.n_drafted)
     draft = speculation.draft
     has_format = chosen.weights_format in draft.published_weights
     weights = chosen.weights_format if has_format else draft.published_weights[0]
@@ -199,7 +199,7 @@ def drafted(
     # of which is reached if all before it were accepted
     n_scored = plan.n_drafted + (speculation.convention == "usual")
     n_yielded = sum(speculation.acceptance**n for n in range(n_scored))
-    return Drafted(
+    return CountedDraft(
         pass_=counted(rests, way, tokens, planned_over_predicted(request, "decode")),
         n_scored=n_scored,
         n_yielded=n_yielded,
@@ -274,7 +274,7 @@ def _memory(request: Request, both: _Both) -> Memory:
     )
 
 
-def _draft_plan(draft: Drafted, n_drafted: int) -> DraftPlan:
+def _draft_plan(draft: CountedDraft, n_drafted: int) -> DraftPlan:
     layout, pass_ = draft.pass_.layout, draft.pass_
     return DraftPlan(
         model=layout.model.name,

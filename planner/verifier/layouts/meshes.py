@@ -13,7 +13,7 @@ from math import gcd, prod
 
 from planner.results.deployments import Mesh
 from planner.specs.records.devices import ClusterSpec, LinkedFabric, NodesFabric, TorusFabric
-from planner.verifier.findings import Refused
+from planner.verifier.findings import Invalid
 from planner.verifier.layouts.linked import widest_group
 from planner.verifier.scalar.shapes import ScalarMesh
 
@@ -60,7 +60,7 @@ def mesh_of(
         Refused: the pool has no such mesh.
     """
     if min(chosen.axes) < 1 or chosen.n_stages < 1:
-        raise Refused("has an axis or stages of no device", path=("axes",), says=chosen.axes)
+        raise Invalid("has an axis or stages of no device", path=("axes",), says=chosen.axes)
     if isinstance(cluster.fabric, TorusFabric):
         return _slice(cluster.fabric, chosen, opening)
     if isinstance(cluster.fabric, NodesFabric):
@@ -85,9 +85,9 @@ def _slice(fabric: TorusFabric, chosen: Mesh, opening: Opening | None) -> tuple[
     shape = (x, y, z)
     fits = all(a <= b for a, b in zip(shape, sorted(fabric.shape), strict=True))
     if not fits or not {*shape} <= {*fabric.slice_dims}:
-        raise Refused("is no slice of the torus", path=("axes",), says=chosen.axes)
+        raise Invalid("is no slice of the torus", path=("axes",), says=chosen.axes)
     if chosen.n_stages != 1:
-        raise Refused("cannot be on a torus", path=("n_stages",), says=chosen.n_stages)
+        raise Invalid("cannot be on a torus", path=("n_stages",), says=chosen.n_stages)
     link = fabric.link_bytes_per_s
     lies = opening or Opening(closes=closing(fabric, shape), link_bytes_per_s=(link, link, link))
     (a, b, c), links = lies.closes, lies.link_bytes_per_s
@@ -167,7 +167,7 @@ def _in_nodes(
     ]
     if not meshes:
         fact = f"has no room in {fabric.n_nodes} nodes of {fabric.n_devices_per_node} devices"
-        raise Refused(fact, path=("axes",), says=(*chosen.axes, chosen.n_stages))
+        raise Invalid(fact, path=("axes",), says=(*chosen.axes, chosen.n_stages))
     return next((one for one in meshes if one[1].label == chosen.label), meshes[0])
 
 
@@ -250,7 +250,7 @@ def _linked(fabric: LinkedFabric, chosen: Mesh) -> tuple[ScalarMesh, Mesh]:
     size = prod(chosen.axes)
     link = widest_group(fabric, size) if chosen.axes == (size, 1, 1) else None
     if link is None or chosen.n_stages != 1:
-        raise Refused("is no group that the links connect", path=("axes",), says=chosen.axes)
+        raise Invalid("is no group that the links connect", path=("axes",), says=chosen.axes)
     width, wait = link
     mesh = ScalarMesh(
         axes=(size, 1, 1),

@@ -7,7 +7,7 @@ one device.
 from __future__ import annotations
 
 from planner.specs.records.devices import ModelSpec
-from planner.verifier.findings import Refused
+from planner.verifier.findings import Invalid
 from planner.verifier.scalar.experts import expert_ways, n_slices
 from planner.verifier.scalar.shapes import N_AXES, Layout, ScalarMesh
 
@@ -23,7 +23,7 @@ def mask_of(text: str, mesh: ScalarMesh) -> int:
     """
     mask = sum(1 << LETTERS.index(letter) for letter in LETTERS if letter in text)
     if text != axes_text(mask, mesh):
-        raise Refused("names no axes of the mesh in their order", says=text)
+        raise Invalid("names no axes of the mesh in their order", says=text)
     return mask
 
 
@@ -47,7 +47,7 @@ def stored_axes(storage: str, mesh: ScalarMesh) -> int:
     for mask in range(ALL + 1):
         if storage_of(mask, mesh) == storage:
             return mask
-    raise Refused("is no way to cut weights over the axes of the mesh", says=storage)
+    raise Invalid("is no way to cut weights over the axes of the mesh", says=storage)
 
 
 def layout_name(model: ModelSpec, layout: Layout) -> str:

@@ -15,9 +15,9 @@ from planner.results.phase_deployments import PhaseDeployment
 from planner.specs.ask.request import Request
 from planner.specs.records.roles import DECODE, PREFILL
 from planner.specs.validation.hints import from_fields
-from planner.verifier.findings import TOLERANCE, Finding, Refused, refused_in
+from planner.verifier.findings import TOLERANCE, Finding, Invalid, refused_in
 from planner.verifier.layouts.deployments import (
-    Ground,
+    Context,
     ground_mesh,
     tokens_of,
     unasked_layouts,
@@ -43,7 +43,7 @@ OWN_TARGETS = {PREFILL: ("ttft",), DECODE: ("tpot", "batch")}
 
 
 def phase_deployment(
-    request: Request, chosen: LayoutChoice, ground: Ground
+    request: Request, chosen: LayoutChoice, ground: Context
 ) -> tuple[PhaseDeployment, list[Finding]]:
     """The account of a replica of one phase, and what is wrong with the choice.
 
@@ -56,7 +56,7 @@ def phase_deployment(
     """
     ((role, way),) = chosen.phases.items()
     if role not in OWN_TARGETS:
-        raise Refused("does no phase by itself", path=("role",), says=role)
+        raise Invalid("does no phase by itself", path=("role",), says=role)
     mesh, record = ground_mesh(request, chosen.mesh, ground)
     formats = (chosen.weights_format, chosen.kv_format)
     rests = resting(request.model, request.cluster, mesh, formats, chosen)

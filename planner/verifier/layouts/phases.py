@@ -20,7 +20,7 @@ from planner.specs.records.devices import ClusterSpec, DeviceSpec, ModelSpec
 from planner.specs.records.roles import PREFILL
 from planner.specs.records.runtimes import ModelKind, judged_on
 from planner.specs.validation.hints import from_fields
-from planner.verifier.findings import Refused, refused_in
+from planner.verifier.findings import Invalid, refused_in
 from planner.verifier.layouts.names import axes_text, layout_name, mask_of, stored_axes
 from planner.verifier.model_errors import deviations, roofline_deviation
 from planner.verifier.scalar.experts import expert_ways
@@ -28,7 +28,7 @@ from planner.verifier.scalar.memory import ScalarBytes, held_bytes
 from planner.verifier.scalar.shapes import OVER_HEADS, Layout, ScalarMesh, cached_heads
 from planner.verifier.scalar.times import ScalarTime, step_time
 
-Way = PhaseChoice | PhasePlan
+AnyPhase = PhaseChoice | PhasePlan
 """How a phase uses weights at rest, as an answer says it."""
 
 OVER_BATCH = "batch"
@@ -75,7 +75,7 @@ class Counted:
     """A pass of a phase, counted."""
 
     layout: Layout
-    way: Way
+    way: AnyPhase
     tokens: Tokens
     time: ScalarTime
     held: ScalarBytes
@@ -117,12 +117,12 @@ def resting(
             masks.append(read(text, mesh))
     stored, data, cuts = masks
     if (data or cuts) and model.moe is None:
-        raise Refused(
+        raise Invalid(
             "are of models with experts only", path=("copied_axes",), says=kept.copied_axes
         )
     if stored & data or stored & cuts:
         fact = "says of an axis that it cuts weights in two ways"
-        raise Refused(fact, path=("storage",), says=kept.storage)
+        raise Invalid(fact, path=("storage",), says=kept.storage)
     return Resting(
         model=model,
         cluster=cluster,
@@ -135,7 +135,7 @@ def resting(
     )
 
 
-def counted(rests: Resting, way: Way, tokens: Tokens, planned: float = 1.0) -> Counted:
+def counted(rests: Resting, way: AnyPhase, tokens: Tokens, planned: float = 1.0) -> Counted:
     """A pass, counted in plain scalar arithmetic.
 
     Args:
@@ -148,7 +148,7 @@ def counted(rests: Resting, way: Way, tokens: Tokens, planned: float = 1.0) -> C
     with refused_in("gathered_axes"):
         gathered = mask_of(way.gathered_axes, mesh)
     for fact, name in _impossible(rests, way, gathered):
-        raise Refused(fact, path=(name,), says=getattr(way, name))
+        raise Invalid(fact, path=(name,), says=getattr(way, name))
     layout = from_fields(
         Layout, rests, gathered=gathered, attention=way.attention, n_microbatches=way.n_microbatches
     )
@@ -188,11 +188,11 @@ def planned_over_predicted(request: Request, phase: str) -> float:
     if share <= 0.5:
         return 1.0
     if error is None:
-        raise Refused("has no interval, as nothing was measured", says=share)
+        raise Invalid("has no interval, as nothing was measured", says=share)
     return 1.0 + deviations(2 * share - 1) * error
 
 
-def _impossible(rests: Resting, way: Way, gathered: int) -> Iterator[tuple[str, str]]:
+def _impossible(rests: Resting, way: AnyPhase, gathered: int) -> Iterator[tuple[str, str]]:
     """What of a way no layout does, and the field that says it."""
     mesh, parts = rests.mesh, way.n_microbatches
     if way.batch < 1:
@@ -240,7 +240,7 @@ def peak_flop_per_s(device: DeviceSpec, number_format: str) -> float:
     for name in (number_format, "bf16", "fp16"):
         if name in device.peak_flop_per_s:
             return device.peak_flop_per_s[name]
-    raise Refused("is no format that the device computes", says=number_format)
+    raise Invalid("is no format that the device computes", says=number_format)
 
 
 def _attention_cut(pass_: Counted) -> tuple[int, int]:

@@ -6,15 +6,15 @@ from dataclasses import replace
 from math import ceil
 
 from planner.results.deployments import Deployment
-from planner.results.erdil2025 import Way as ErdilWay
+from planner.results.erdil2025 import Split as ErdilWay
 from planner.results.layout_predictions import LayoutPrediction, ToyModel, Traffic
 from planner.results.plans import AnyPlan
 from planner.specs.ask.request import Request
 from planner.specs.records.economics import EconomicsRequest
-from planner.verifier.findings import Finding, Refused, with_differences
-from planner.verifier.layouts.deployments import Ground, ground_mesh, tokens_of
+from planner.verifier.findings import Finding, Invalid, with_differences
+from planner.verifier.layouts.deployments import Context, ground_mesh, tokens_of
 from planner.verifier.layouts.names import axes_text
-from planner.verifier.layouts.phases import Way, counted, resting
+from planner.verifier.layouts.phases import AnyPhase, counted, resting
 from planner.verifier.plans import judge_plan
 from planner.verifier.runtimes.erdil_passes import count_bytes
 from planner.verifier.scalar.memory import held_bytes
@@ -39,7 +39,7 @@ def judge_layout_prediction(answer: LayoutPrediction) -> tuple[LayoutPrediction,
     wrong = [one.below(("plan",)) for one in wrong]
     try:
         truth = layout_prediction(plan)
-    except Refused:
+    except Invalid:
         return answer, wrong  # which says of the plan why
     return truth, with_differences(wrong, answer, truth)
 
@@ -55,7 +55,7 @@ def layout_prediction(plan: AnyPlan) -> LayoutPrediction:
         return LayoutPrediction(plan=plan, toy=_toy(request))
     assert isinstance(request, Request)
     assert isinstance(deployment, Deployment)
-    mesh, _ = ground_mesh(request, deployment.mesh, Ground())
+    mesh, _ = ground_mesh(request, deployment.mesh, Context())
     formats = (deployment.weights_format, deployment.kv_format)
     rests = resting(request.model, request.cluster, mesh, formats, deployment.choice)
     traffic = {}
@@ -79,7 +79,7 @@ def layout_prediction(plan: AnyPlan) -> LayoutPrediction:
     )
 
 
-def _traffic(layout: Layout, way: Way, tokens: Tokens) -> tuple[Traffic, ...]:
+def _traffic(layout: Layout, way: AnyPhase, tokens: Tokens) -> tuple[Traffic, ...]:
     """Bytes that the busiest device receives in a pass, by the kind and the axes of what sends."""
     sums: dict[tuple[str, str], float] = {}
     for layers in stage_layers(layout):

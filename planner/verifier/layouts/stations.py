@@ -16,7 +16,7 @@ from planner.specs.ask.request import Request
 from planner.specs.records.economics import EconomicsRequest
 from planner.specs.records.roles import DECODE, DecodeTimes, ReadingTimes, Row, Station
 from planner.specs.records.runtimes import DeploymentRow
-from planner.verifier.layouts.deployments import Ground, drafted, ground_mesh, tokens_of
+from planner.verifier.layouts.deployments import Context, drafted, ground_mesh, tokens_of
 from planner.verifier.layouts.phases import (
     Resting,
     Tokens,
@@ -35,7 +35,7 @@ def layout_station(
     says: Deployment,
     n_longest_tokens: float | None = None,
     *,
-    ground: Ground | None = None,
+    ground: Context | None = None,
 ) -> Station:
     """A replica of layouts; contexts are in passes, of drafts too.
 

@@ -9,7 +9,7 @@ from functools import cache
 from itertools import chain
 from math import inf
 
-from planner.results.placements import Channel, KindUse, Rank, Recipe, Replica
+from planner.results.placements import Channel, KindUse, Rank, Replica, RunConfig
 from planner.specs.ask.placement import GroupCost, PlacementRequest, Serve
 from planner.specs.files.pools import PoolSpec
 from planner.specs.records.devices import (
@@ -22,10 +22,10 @@ from planner.specs.records.devices import (
 )
 from planner.specs.records.runtimes import ROOFLINE
 from planner.verifier.certificates import ON_NODES, RECOUNTED
-from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
-from planner.verifier.layouts.deployments import Ground as Standing
+from planner.verifier.findings import TOLERANCE, Finding, Invalid, Path
+from planner.verifier.layouts.deployments import Context as Standing
 from planner.verifier.layouts.meshes import Handing
-from planner.verifier.placing.grounds import POOL, Ground, Kind
+from planner.verifier.placing.grounds import POOL, Kind, SiteIndex
 from planner.verifier.placing.parts import (
     NODE,
     Group,
@@ -66,14 +66,14 @@ class FabricStand:
         # a function says what groups of devices cost, a table what nodes, leaves and the pool do
         self._asked = {one.devices: one for one in request.costs if one.devices}
         # which devices are a node or a leaf is read off the links, whoever says what these cost
-        self._ground = Ground(site, self._table(Ground(site)) if request.costs else None)
+        self._ground = SiteIndex(site, self._table(SiteIndex(site)) if request.costs else None)
         self._bases = {kind: self._base(kind) for kind in self._ground.kinds}
         self._widths = Widths(site.vertices, self._ground.fair_edges())
         self._wire = cache(self._read_wire)
         self.name = self._spec.name
         self.title = self._spec.title if isinstance(self._spec, PoolSpec) else self._spec.name
 
-    def _table(self, ground: Ground) -> dict[str, GroupCost]:
+    def _table(self, ground: SiteIndex) -> dict[str, GroupCost]:
         """Costs by node, leaf and pool: of a table, or of what a function said of their devices."""
         costs = {one.name: one for one in self._request.costs if one.name}
         domains: dict[str, list[str]] = {}
@@ -197,13 +197,13 @@ class FabricStand:
             for kind in ground.kinds
         )
 
-    def cluster_of(self, recipe: Recipe, demand: Serve) -> tuple[ClusterSpec, Standing]:
+    def cluster_of(self, recipe: RunConfig, demand: Serve) -> tuple[ClusterSpec, Standing]:
         """Nodes of the devices that lie together, as wide and as fast as the recipe counts on."""
         kind = next((kind for kind in self._bases if kind.name == recipe.kind), None)
         if kind is None:
-            raise Refused("is no kind of the cluster", path=("kind",), says=recipe.kind)
+            raise Invalid("is no kind of the cluster", path=("kind",), says=recipe.kind)
         if recipe.span not in SPANS:
-            raise Refused(f"is none of {', '.join(SPANS)}", path=("span",), says=recipe.span)
+            raise Invalid(f"is none of {', '.join(SPANS)}", path=("span",), says=recipe.span)
         counted = _counted(recipe)
         base, waits = self._bases[kind], self._ground.latencies(kind)
         fabric = base.fabric
@@ -228,7 +228,7 @@ class FabricStand:
         return replace(base, device=device, fabric=made), Standing(handing=handing)
 
     def replica(
-        self, says: Replica, recipe: Recipe, name: str, wrong: list[Finding], path: Path
+        self, says: Replica, recipe: RunConfig, name: str, wrong: list[Finding], path: Path
     ) -> Replica:
         """The replica with its nodes, leaves and channels read off the graph."""
         parts = parts_of(says, recipe)
@@ -259,7 +259,7 @@ class FabricStand:
         )
 
     def _misplaced(
-        self, says: Replica, recipe: Recipe, parts: Parts, path: Path
+        self, says: Replica, recipe: RunConfig, parts: Parts, path: Path
     ) -> Iterator[Finding]:
         """Devices that are less than counted on, and a replica that lies where it may not."""
         for j, rank in enumerate(says.ranks):
@@ -271,7 +271,7 @@ class FabricStand:
             fact = f"are more than the {MOST_DEVICES} that a replica may have"
             yield Finding(path=(*path, "ranks"), says=len(says.ranks), fact=fact)
 
-    def _short_of(self, name: str, recipe: Recipe) -> Iterator[str]:
+    def _short_of(self, name: str, recipe: RunConfig) -> Iterator[str]:
         """What a device lacks of what a recipe counts on: its kind, its speed, its links."""
         kind = self.kind_name(name)
         if kind != recipe.kind:
@@ -283,7 +283,7 @@ class FabricStand:
             if has < recipe.counted_bytes_per_s[what] * (1 - TOLERANCE):
                 yield f"sends {has!r} bytes/s over its {what}, less than is counted on"
 
-    def _scattered(self, recipe: Recipe, parts: Parts) -> Iterator[str]:
+    def _scattered(self, recipe: RunConfig, parts: Parts) -> Iterator[str]:
         """Devices that are not together where the span, or the engine, has them."""
         home = self._ground.home
         if any(map(self._leaves_node, parts.pieces)):
@@ -296,7 +296,7 @@ class FabricStand:
         if any(len({home[name].leaf for name in names}) > 1 for names in in_leaf):
             yield f"lies on several leaves, with a span of one {recipe.span}"
 
-    def _channels(self, says: Replica, recipe: Recipe, parts: Parts) -> Iterator[Channel]:
+    def _channels(self, says: Replica, recipe: RunConfig, parts: Parts) -> Iterator[Channel]:
         """Of each axis the group with the narrowest path between its devices."""
         counted = _counted(recipe)
         near, nic, spine = counted[SCALE_UP], counted[NIC], counted[UPLINK]
@@ -340,7 +340,7 @@ class FabricStand:
         if self._asked:
             said = self._asked.get(group)
             if said is None:
-                raise Refused("has a group whose cost was never asked for", says=group[0])
+                raise Invalid("has a group whose cost was never asked for", says=group[0])
             return said.bytes_per_s
         home, able = self._ground.home, [self._ground.ability(name) for name in group]
         if len({home[name].name for name in group}) == 1:
@@ -359,7 +359,7 @@ class FabricStand:
         return claim.link[0] in claim.devices and own == (width.bytes_per_s, claim.link)
 
 
-def _counted(recipe: Recipe) -> Mapping[str, float]:
+def _counted(recipe: RunConfig) -> Mapping[str, float]:
     """Bandwidths that a recipe counts on.
 
     Raises:
@@ -369,15 +369,15 @@ def _counted(recipe: Recipe) -> Mapping[str, float]:
     if tuple(recipe.counted_bytes_per_s) != names:
         fact = f"is not said of {', '.join(names)}"
         says = ", ".join(recipe.counted_bytes_per_s)
-        raise Refused(fact, path=("counted_bytes_per_s",), says=says)
+        raise Invalid(fact, path=("counted_bytes_per_s",), says=says)
     if not 0 < recipe.speed_fraction <= 1:
         fact = "is no share of a speed"
-        raise Refused(fact, path=("speed_fraction",), says=recipe.speed_fraction)
+        raise Invalid(fact, path=("speed_fraction",), says=recipe.speed_fraction)
     unused = {NODE: (NIC, UPLINK), LEAF: (UPLINK,), STAGE: (), WHOLE: (NIC,)}[recipe.span]
     for name, width in recipe.counted_bytes_per_s.items():
         if width < 0 or (name in unused and width):
             fact = "is below nothing" if width < 0 else f"is of no use to a span of {recipe.span}"
-            raise Refused(fact, path=("counted_bytes_per_s", name), says=width)
+            raise Invalid(fact, path=("counted_bytes_per_s", name), says=width)
     return recipe.counted_bytes_per_s
 
 

@@ -65,7 +65,7 @@ class Latencies:
     spine: float
 
 
-class Ground:
+class SiteIndex:
     """A site that is no torus, read once.
 
     Args:

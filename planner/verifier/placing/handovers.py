@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from planner.results.engines import EngineDeployment
-from planner.results.placements import Handover, Recipe, Replica
+from planner.results.placements import Handover, Replica, RunConfig
 from planner.specs.ask.placement import PlacementRequest, Serve
-from planner.specs.records.roles import DECODE, PREFILL, TOGETHER, AskedRoles
+from planner.specs.records.roles import DECODE, PREFILL, TOGETHER, RoleOptions
 from planner.verifier.findings import TOLERANCE, Finding, Path
 from planner.verifier.serving.evaluation import layers_of
 from planner.verifier.serving.starting import unpaired
@@ -43,13 +43,13 @@ class Ends:
     """
 
     replicas: Mapping[str, Replica]
-    recipes: Sequence[Recipe]
+    recipes: Sequence[RunConfig]
     handed_bytes: Sequence[float]
     wishes: Mapping[str, Serve]
     request: PlacementRequest
     wires: Wires
 
-    def recipe(self, name: str) -> Recipe:
+    def recipe(self, name: str) -> RunConfig:
         return self.recipes[self.replicas[name].recipe]
 
     def n_output(self, name: str) -> int:
@@ -110,7 +110,7 @@ def _strangers(handover: Handover, ends: Ends, path: Path) -> Iterator[Finding]:
         yield Finding(path=(*path, "target"), says=handover.target, fact=fact)
 
 
-def _unpaired(source: Recipe, target: Recipe, ends: Ends) -> Iterator[str]:
+def _unpaired(source: RunConfig, target: RunConfig, ends: Ends) -> Iterator[str]:
     """Rules of their engine that two replicas break together."""
     ours, theirs = source.deployment, target.deployment
     if isinstance(ours, EngineDeployment) and isinstance(theirs, EngineDeployment):
@@ -186,7 +186,7 @@ def _leaves(replica: Replica, wires: Wires) -> dict[str, float]:
 
 def _unasked(ends: Ends) -> Iterator[Finding]:
     """Roles that were not asked for, and devices that a role was not to have."""
-    roles: AskedRoles = ends.request.roles
+    roles: RoleOptions = ends.request.roles
     for i, recipe in enumerate(ends.recipes):
         path = ("recipes", str(i))
         if recipe.role not in roles.roles:

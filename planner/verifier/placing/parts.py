@@ -13,8 +13,8 @@ from math import inf
 from typing import NamedTuple
 
 from planner.results.phase_deployments import LayoutDeployment, TableDeployment
-from planner.results.placements import Channel, Recipe, Replica
-from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
+from planner.results.placements import Channel, Replica, RunConfig
+from planner.verifier.findings import TOLERANCE, Finding, Invalid, Path
 from planner.verifier.layouts.meshes import in_nodes
 from planner.verifier.placing.sites import Edge
 
@@ -71,7 +71,7 @@ class Parts:
                     yield stage, across, inside
 
 
-def sizes_of(recipe: Recipe) -> tuple[int, int, int]:
+def sizes_of(recipe: RunConfig) -> tuple[int, int, int]:
     """Devices of a row, rows of a stage, and stages.
 
     Raises:
@@ -80,20 +80,20 @@ def sizes_of(recipe: Recipe) -> tuple[int, int, int]:
     layout = recipe.deployment
     if isinstance(layout, TableDeployment):
         if layout.n_devices < 1:
-            raise Refused("has no device", path=("deployment", "n_devices"), says=layout.n_devices)
+            raise Invalid("has no device", path=("deployment", "n_devices"), says=layout.n_devices)
         return layout.n_devices, 1, 1
     if not isinstance(layout, LayoutDeployment):
         degrees = layout.n_tensor, layout.n_data, layout.n_stages
         if min(degrees) < 1:
-            raise Refused("has a degree below one", path=("deployment",), says=layout.label)
+            raise Invalid("has a degree below one", path=("deployment",), says=layout.label)
         return degrees
     t, m = in_nodes(layout.mesh)
     if layout.mesh.is_torus or t < 1 or m < 1 or layout.mesh.n_stages < 1:
-        raise Refused("is no mesh of servers", path=("deployment", "mesh"), says=layout.mesh.label)
+        raise Invalid("is no mesh of servers", path=("deployment", "mesh"), says=layout.mesh.label)
     return t, m, layout.mesh.n_stages
 
 
-def pieces_of(recipe: Recipe) -> tuple[int, ...]:
+def pieces_of(recipe: RunConfig) -> tuple[int, ...]:
     """Devices that lie in one node together, in the order of ranks.
 
     A layout inside a node is one piece, any other has one for each row. An engine has an equal
@@ -110,13 +110,13 @@ def pieces_of(recipe: Recipe) -> tuple[int, ...]:
         return (n_devices,)
     straddles = any(size % group and group % size for group in (t, t * m)) if size else True
     if straddles or size >= n_devices:
-        raise Refused("parts groups of devices", path=("pieces",), says=list(recipe.pieces))
+        raise Invalid("parts groups of devices", path=("pieces",), says=list(recipe.pieces))
     if n_devices % size:
-        raise Refused("are no equal shares", path=("pieces",), says=list(recipe.pieces))
+        raise Invalid("are no equal shares", path=("pieces",), says=list(recipe.pieces))
     return (size,) * (n_devices // size)
 
 
-def parts_of(says: Replica, recipe: Recipe) -> Parts:
+def parts_of(says: Replica, recipe: RunConfig) -> Parts:
     """The ranks stage by stage, row by row.
 
     Raises:
@@ -126,7 +126,7 @@ def parts_of(says: Replica, recipe: Recipe) -> Parts:
     names = [rank.device for rank in says.ranks]
     if len(names) != t * m * p:
         fact = f"are not the {t * m * p} of the recipe"
-        raise Refused(fact, path=("ranks",), says=len(names))
+        raise Invalid(fact, path=("ranks",), says=len(names))
     ends = [0, *accumulate(pieces_of(recipe))]
     is_layout = isinstance(recipe.deployment, LayoutDeployment)
     return Parts(

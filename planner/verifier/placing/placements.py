@@ -22,9 +22,9 @@ from planner.results.placements import (
     KindUse,
     Placed,
     Placement,
-    Recipe,
     Replica,
-    Served,
+    RunConfig,
+    ServedModel,
 )
 from planner.specs.ask.defaults import NEAR_SHARE
 from planner.specs.ask.placement import PlacementRequest, Serve, layout_request
@@ -37,8 +37,8 @@ from planner.specs.records.runtimes import ROOFLINE
 from planner.verifier.beliefs import judged_others
 from planner.verifier.certificates import RECOUNTED, STATUSES, Counts, certified
 from planner.verifier.engines import counted_engine, n_block_tokens
-from planner.verifier.findings import TOLERANCE, Finding, Path, Refused, with_differences
-from planner.verifier.layouts.deployments import Ground as Standing
+from planner.verifier.findings import TOLERANCE, Finding, Invalid, Path, with_differences
+from planner.verifier.layouts.deployments import Context as Standing
 from planner.verifier.model_errors import deviation
 from planner.verifier.placing.handovers import Ends, Wires, judged_handovers
 from planner.verifier.placing.parts import pieces_of
@@ -79,11 +79,11 @@ class Stand(Wires, Protocol):
     @property
     def provenance(self) -> tuple[Provenance, ...]: ...
 
-    def cluster_of(self, recipe: Recipe, demand: Serve) -> tuple[ClusterSpec, Standing]:
+    def cluster_of(self, recipe: RunConfig, demand: Serve) -> tuple[ClusterSpec, Standing]:
         """The cluster that a recipe's devices make; raises Refused where they cannot."""
 
     def replica(
-        self, says: Replica, recipe: Recipe, name: str, wrong: list[Finding], path: Path
+        self, says: Replica, recipe: RunConfig, name: str, wrong: list[Finding], path: Path
     ) -> Replica:
         """The replica that is true of its devices."""
 
@@ -114,14 +114,14 @@ def stand_of(request: PlacementRequest) -> Stand:
 def judge_placement(placement: Placement) -> tuple[Placement, list[Finding]]:
     """The placement that is true of its choice, and everything in this one that is not so."""
     stand, name = stand_of(placement.request), placement.request.objective
-    truth, wrong = judged(placement, stand)
+    truth, wrong = true_placement(placement, stand)
     truth, more = judged_others(
-        placement, truth, partial(judged, stand=stand), is_rate=name in RATES
+        placement, truth, partial(true_placement, stand=stand), is_rate=name in RATES
     )
     return truth, with_differences([*wrong, *more], placement, truth)
 
 
-def judged(
+def true_placement(
     placement: Placement, stand: Stand, *, is_repaired: bool = False
 ) -> tuple[Placement, list[Finding]]:
     """The placement that is true of its choice, and everything in it that is not so.
@@ -135,7 +135,7 @@ def judged(
     wrong: list[Finding] = []
     n_alike = Counter(replica.recipe for replica in placement.replicas)
     recipes = tuple(
-        counted_recipe(request, stand, wishes, recipe, n_alike[i], wrong, ("recipes", str(i)))
+        counted_config(request, stand, wishes, recipe, n_alike[i], wrong, ("recipes", str(i)))
         for i, recipe in enumerate(placement.recipes)
     )
     wrong += _orderly(placement)
@@ -152,7 +152,7 @@ def judged(
     )
     handovers, more = judged_handovers(placement.handovers, ends)
     wrong += more
-    served = tuple(_served(one, ends, handovers) for one in request.models)
+    served = tuple(_served_model(one, ends, handovers) for one in request.models)
     further = further_used(request, known, recipes, stand, wishes)
     wrong += _unserved(request, served)
     wrong += _above_limits(request, served, recipes, known, further)
@@ -204,7 +204,7 @@ def _provenance(request: PlacementRequest, stand: Stand) -> tuple[Provenance, ..
     return tuple(dict.fromkeys((*stand.provenance, *handing, *models)))
 
 
-def checks_of(checks: Sequence[str], recipes: Sequence[Recipe]) -> tuple[str, ...]:
+def checks_of(checks: Sequence[str], recipes: Sequence[RunConfig]) -> tuple[str, ...]:
     """The checks that were made: rows of tables say their seconds, and nobody recounts them."""
     listed = [isinstance(one.deployment, TableDeployment) for one in recipes]
     of_rows = ["each replica of a table is a row of it, word for word"] * any(listed)
@@ -212,15 +212,15 @@ def checks_of(checks: Sequence[str], recipes: Sequence[Recipe]) -> tuple[str, ..
     return (*others, *of_rows)
 
 
-def counted_recipe(
+def counted_config(
     request: PlacementRequest,
     stand: Stand,
     wishes: Mapping[str, Serve],
-    says: Recipe,
+    says: RunConfig,
     n_alike: int,
     wrong: list[Finding],
     path: Path,
-) -> Recipe:
+) -> RunConfig:
     """The recipe with the deployment that is true of its choice."""
     demand = wishes.get(says.model)
     if demand is None:
@@ -241,7 +241,7 @@ def counted_recipe(
             )
             wrong += [replace(it, path=(*here, *it.path)) for it in more]
             return replace(says, pieces=pieces_of(says), deployment=listed, role=_role(listed))
-    except Refused as refused:
+    except Invalid as refused:
         wrong.append(refused.at(path))
         return says
     if says.engine != ROOFLINE.name:
@@ -273,7 +273,9 @@ def _role(deployment: AnyDeployment) -> str:
     return getattr(deployment, "role", TOGETHER)
 
 
-def _handed_bytes(request: PlacementRequest, wishes: Mapping[str, Serve], recipe: Recipe) -> float:
+def _handed_bytes(
+    request: PlacementRequest, wishes: Mapping[str, Serve], recipe: RunConfig
+) -> float:
     """Of the cache that a replica of the recipe hands over, or takes; 0 where it does neither."""
     if recipe.role == TOGETHER or recipe.model not in wishes:
         return 0.0
@@ -286,7 +288,7 @@ def _handed_bytes(request: PlacementRequest, wishes: Mapping[str, Serve], recipe
     return handed_bytes(layers_of(wish.model), recipe.deployment.kv_format, n_input, block)
 
 
-def _runtime_name(recipe: Recipe) -> str:
+def _runtime_name(recipe: RunConfig) -> str:
     """Who timed a recipe: its engine, or the table that lists it."""
     deployment = recipe.deployment
     return deployment.table if isinstance(deployment, TableDeployment) else recipe.engine
@@ -327,7 +329,7 @@ def misplaced_devices(placed: Placed, stand: Stand) -> Iterator[Finding]:
 
 
 def _replicas(
-    placement: Placement, recipes: Sequence[Recipe], stand: Stand, wrong: list[Finding]
+    placement: Placement, recipes: Sequence[RunConfig], stand: Stand, wrong: list[Finding]
 ) -> Iterator[Replica]:
     """Each replica as its devices make it; names count the replicas of a model."""
     numbers: dict[str, int] = {}
@@ -341,12 +343,12 @@ def _replicas(
             continue
         try:
             yield stand.replica(says, recipes[says.recipe], name, wrong, path)
-        except Refused as refused:
+        except Invalid as refused:
             wrong.append(refused.at(path))
             yield replace(says, name=name)
 
 
-def _served(wish: Serve, ends: Ends, handed: Sequence[Handover]) -> Served:
+def _served_model(wish: Serve, ends: Ends, handed: Sequence[Handover]) -> ServedModel:
     """What a model gets, replica by replica; of those that do one phase, what is handed over."""
     name = wish.model.name
     of_it = [ends.recipes[one.recipe] for one in ends.replicas.values() if one.model == name]
@@ -357,7 +359,7 @@ def _served(wish: Serve, ends: Ends, handed: Sequence[Handover]) -> Served:
         for handover in handed
         if handover.source in ends.replicas and ends.replicas[handover.source].model == name
     ]
-    return Served(
+    return ServedModel(
         model=wish.model.name,
         demand_tokens_per_s=wish.demand_tokens_per_s,
         output_tokens_per_s=math.fsum(rates),
@@ -370,7 +372,7 @@ def _served(wish: Serve, ends: Ends, handed: Sequence[Handover]) -> Served:
 def further_used(
     request: PlacementRequest,
     replicas: Sequence[Replica],
-    recipes: Sequence[Recipe],
+    recipes: Sequence[RunConfig],
     stand: Stand,
     wishes: Mapping[str, Serve],
 ) -> dict[str, float]:
@@ -378,7 +380,7 @@ def further_used(
     used = dict.fromkeys((name for name in request.limits if not MEASURES[name].fields), 0.0)
     for replica in replicas if used else ():
         recipe = recipes[replica.recipe]
-        with suppress(Refused, KeyError):  # which is told of the recipe
+        with suppress(Invalid, KeyError):  # which is told of the recipe
             cluster, _ = stand.cluster_of(recipe, wishes[recipe.model])
             more = further_of(used, recipe.deployment, cluster.device)
             used = {name: value + more[name] for name, value in used.items()}
@@ -393,8 +395,8 @@ def devices_used(placed: Placed, stand: Stand) -> dict[str, int]:
 
 def _reached(
     request: PlacementRequest,
-    served: Sequence[Served],
-    recipes: Sequence[Recipe],
+    served: Sequence[ServedModel],
+    recipes: Sequence[RunConfig],
     replicas: Sequence[Replica],
 ) -> float:
     """What the replicas come to in the objective, SI."""
@@ -412,7 +414,7 @@ def _reached(
 def _error(
     request: PlacementRequest,
     wishes: Mapping[str, Serve],
-    recipes: Sequence[Recipe],
+    recipes: Sequence[RunConfig],
     replicas: Sequence[Replica],
 ) -> float:
     """What simpler replicas may lose of an objective: its relative standard deviation.
@@ -435,13 +437,13 @@ def _error(
     return sums[1] / sums[0] if sums[0] else 0.0
 
 
-def _usd_per_token(model: Served) -> float:
+def _usd_per_token(model: ServedModel) -> float:
     """Of an output token; of nothing served there is none."""
     rate = model.output_tokens_per_s
     return model.usd_per_hour / 3600.0 / rate if rate else math.inf
 
 
-def _unserved(request: PlacementRequest, served: Sequence[Served]) -> Iterator[Finding]:
+def _unserved(request: PlacementRequest, served: Sequence[ServedModel]) -> Iterator[Finding]:
     """Demands and numbers of replicas of models that the replicas do not keep."""
     for i, (wish, model) in enumerate(zip(request.models, served, strict=True)):
         path = ("served", str(i))
@@ -458,8 +460,8 @@ def _unserved(request: PlacementRequest, served: Sequence[Served]) -> Iterator[F
 
 def _above_limits(
     request: PlacementRequest,
-    served: Sequence[Served],
-    recipes: Sequence[Recipe],
+    served: Sequence[ServedModel],
+    recipes: Sequence[RunConfig],
     replicas: Sequence[Replica],
     further: Mapping[str, float],
 ) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from planner.results.phase_deployments import LayoutDeployment, TableDeployment
-from planner.results.placements import Placement, Recipe
+from planner.results.placements import Placement, RunConfig
 from planner.results.repairs import Change, Move, Repair, RepairPoint
 from planner.specs.ask.placement import inherited_and_changed
 from planner.specs.validation.hints import from_fields
@@ -23,8 +23,8 @@ from planner.verifier.placing.placements import (
     RATES,
     Stand,
     judge_placement,
-    judged,
     stand_of,
+    true_placement,
 )
 
 CLOSE = 1e-6
@@ -53,7 +53,7 @@ def judge_repair(repair: Repair) -> tuple[Repair, list[Finding]]:
         fact = "is not what was wanted of the repair"
         wrong.append(Finding(path=("placement", "request"), says=says.pool, fact=fact))
     stand = stand_of(says.request)
-    placed, findings = judged(says, stand, is_repaired=True)
+    placed, findings = true_placement(says, stand, is_repaired=True)
     wrong += [replace(one, path=("placement", *one.path)) for one in findings]
     loads, changes, dropped = _moved(request.before, placed)
     moves = _moves(repair.moves, loads, wrong)
@@ -87,7 +87,7 @@ def judge_repair_whole(repair: Repair) -> tuple[Repair, list[Finding]]:
     return replace(truth, request=replace(truth.request, before=before)), [*wrong, *inside]
 
 
-def _sharding(model: str, recipe: Recipe) -> Shard:
+def _sharding(model: str, recipe: RunConfig) -> Shard:
     layout = recipe.deployment
     if isinstance(layout, LayoutDeployment):
         cut = (layout.storage, layout.copied_axes, layout.sliced_axes)

@@ -8,11 +8,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from planner.results.phase_deployments import LayoutDeployment
-from planner.results.placements import Recipe
+from planner.results.placements import RunConfig
 from planner.specs.ask.targets import SolverOptions
 from planner.specs.records.certificates import CLOSER, NO_GAP, OPTIMAL, SIMPLER, Certificate
 from planner.verifier.certificates import CLOSE
-from planner.verifier.findings import Finding, Path, Refused
+from planner.verifier.findings import Finding, Invalid, Path
 from planner.verifier.placing.parts import sizes_of
 
 PATH: Path = ("certificate", "sorts")
@@ -20,7 +20,7 @@ PATH: Path = ("certificate", "sorts")
 
 def judged_sorts(
     says: Certificate,
-    recipes: Sequence[Recipe],
+    recipes: Sequence[RunConfig],
     options: SolverOptions,
     *,
     is_rate: bool,
@@ -70,9 +70,9 @@ def _misweighed(says: Certificate, n_used: int, sign: float) -> Iterator[Finding
         yield Finding(path=PATH, says=str(numbers), fact=fact)
 
 
-def _cut(recipe: Recipe) -> object:
+def _cut(recipe: RunConfig) -> object:
     layout = recipe.deployment
     is_torus = isinstance(layout, LayoutDeployment) and layout.mesh.is_torus
-    with suppress(Refused):
+    with suppress(Invalid):
         return layout.label if is_torus else sizes_of(recipe)
     return layout.label

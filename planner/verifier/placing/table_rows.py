@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from planner.results.phase_deployments import TableDeployment
-from planner.results.placements import Recipe
+from planner.results.placements import RunConfig
 from planner.specs.ask.placement import PlacementRequest, Serve
 from planner.specs.ask.targets import Targets
 from planner.specs.records.devices import AnyModel, ClusterSpec
 from planner.specs.records.roles import DECODE, PREFILL
 from planner.specs.records.runtimes import DeploymentRow
 from planner.specs.validation.hints import from_fields
-from planner.verifier.findings import TOLERANCE, Finding, Refused
+from planner.verifier.findings import TOLERANCE, Finding, Invalid
 from planner.verifier.quantities import offered_formats
 from planner.verifier.serving.kernels import stored_bytes
 
 
 def counted_row(
-    request: PlacementRequest, demand: Serve, cluster: ClusterSpec, recipe: Recipe
+    request: PlacementRequest, demand: Serve, cluster: ClusterSpec, recipe: RunConfig
 ) -> tuple[TableDeployment, list[Finding]]:
     """The deployment that is true of the row that it names, and what of it cannot be.
 
@@ -31,7 +31,7 @@ def counted_row(
     """
     says = recipe.deployment
     if not isinstance(says, TableDeployment):
-        raise Refused("is of no table", path=("deployment",), says=recipe.engine)
+        raise Invalid("is of no table", path=("deployment",), says=recipe.engine)
     _, row = row_of(request, says)
     return row_deployment(says.table, row, demand.model, cluster), [
         *_foreign(request, demand, recipe, row, cluster),
@@ -72,13 +72,13 @@ def row_of(
             if (row.line, row.role) == (says.line, says.role):
                 return table.rows, row
     fact = f"is no line of {says.table} that the request carries, for {says.role}"
-    raise Refused(fact, path=("deployment", "line"), says=says.line)
+    raise Invalid(fact, path=("deployment", "line"), says=says.line)
 
 
 def _foreign(
     request: PlacementRequest,
     demand: Serve,
-    recipe: Recipe,
+    recipe: RunConfig,
     row: DeploymentRow,
     cluster: ClusterSpec,
 ) -> Iterator[Finding]:

@@ -14,13 +14,13 @@ from math import gcd, prod
 
 from planner.results.deployments import Mesh
 from planner.results.phase_deployments import LayoutDeployment
-from planner.results.placements import Channel, KindUse, Rank, Recipe, Replica
+from planner.results.placements import Channel, KindUse, Rank, Replica, RunConfig
 from planner.specs.ask.placement import PlacementRequest, Serve
 from planner.specs.files.state import FREE
 from planner.specs.records.devices import ClusterSpec, Provenance, TorusFabric
 from planner.verifier.certificates import ON_A_TORUS, RECOUNTED
-from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
-from planner.verifier.layouts.deployments import Ground as Standing
+from planner.verifier.findings import TOLERANCE, Finding, Invalid, Path
+from planner.verifier.layouts.deployments import Context as Standing
 from planner.verifier.layouts.meshes import Opening, coordinates
 from planner.verifier.placing.fabrics import slowed
 from planner.verifier.placing.parts import GroupRead, channel_of, narrower_than_counted
@@ -115,35 +115,35 @@ class TorusStand:
             ),
         )
 
-    def cluster_of(self, recipe: Recipe, demand: Serve) -> tuple[ClusterSpec, Standing]:
+    def cluster_of(self, recipe: RunConfig, demand: Serve) -> tuple[ClusterSpec, Standing]:
         """The pool with devices as fast as the slice counts on, and the slice's links."""
         if not isinstance(recipe.deployment, LayoutDeployment):
-            raise Refused("is of no torus", path=("engine",), says=recipe.engine)
+            raise Invalid("is of no torus", path=("engine",), says=recipe.engine)
         for name, says, true in (
             ("kind", recipe.kind, self._cluster.device.name),
             ("span", recipe.span, SPAN),
             ("counted_bytes_per_s", tuple(recipe.counted_bytes_per_s), AXES),
         ):
             if says != true:
-                raise Refused(f"is not {true}", path=(name,), says=says)
+                raise Invalid(f"is not {true}", path=(name,), says=says)
         if not 0 < recipe.speed_fraction <= 1:
             fact = "is no share of a speed"
-            raise Refused(fact, path=("speed_fraction",), says=recipe.speed_fraction)
+            raise Invalid(fact, path=("speed_fraction",), says=recipe.speed_fraction)
         x, y, z = (recipe.counted_bytes_per_s[axis] for axis in AXES)
         if min(x, y, z) <= 0:
-            raise Refused("is no bandwidth", path=("counted_bytes_per_s",), says=min(x, y, z))
+            raise Invalid("is no bandwidth", path=("counted_bytes_per_s",), says=min(x, y, z))
         whole = self._fabric.link_bytes_per_s
         for axis, side, width in zip(AXES, recipe.deployment.mesh.axes, (x, y, z), strict=True):
             # an axis of one device has no link that could be slower
             if width > whole * (1 + TOLERANCE) or (side == 1 and width != whole):
                 fact = f"is not what a link has, {whole!r}"
-                raise Refused(fact, path=("counted_bytes_per_s", axis), says=width)
+                raise Invalid(fact, path=("counted_bytes_per_s", axis), says=width)
         opening = Opening(closes=recipe.deployment.mesh.axes_wrap, link_bytes_per_s=(x, y, z))
         device = slowed(self._cluster.device, recipe.speed_fraction)
         return replace(self._cluster, device=device), Standing(opening=opening)
 
     def replica(
-        self, says: Replica, recipe: Recipe, name: str, wrong: list[Finding], path: Path
+        self, says: Replica, recipe: RunConfig, name: str, wrong: list[Finding], path: Path
     ) -> Replica:
         """The replica with its channels walked link by link."""
         laid = self._laid(says, recipe)
@@ -168,7 +168,7 @@ class TorusStand:
             channels=channels,
         )
 
-    def _laid(self, says: Replica, recipe: Recipe) -> Laid:
+    def _laid(self, says: Replica, recipe: RunConfig) -> Laid:
         """The slice that the ranks make.
 
         Raises:
@@ -178,14 +178,14 @@ class TorusStand:
         names = tuple(rank.device for rank in says.ranks)
         if len(names) != prod(shape):
             fact = f"are not the {prod(shape)} of the recipe"
-            raise Refused(fact, path=("ranks",), says=len(names))
+            raise Invalid(fact, path=("ranks",), says=len(names))
         cells = tuple(cell_of(name) for name in names)
         along = axes_of_box(shape, cells)
         if along is None:
-            raise Refused("make no box along the axes of the torus", path=("ranks",), says=names[0])
+            raise Invalid("make no box along the axes of the torus", path=("ranks",), says=names[0])
         laid = Laid(shape=shape, names=names, cells=cells, along=along)
         if self._request.aligned and not self._is_aligned(laid):
-            raise Refused("start at no cube of the torus", path=("ranks",), says=names[0])
+            raise Invalid("start at no cube of the torus", path=("ranks",), says=names[0])
         return laid
 
     def _is_aligned(self, laid: Laid) -> bool:
@@ -202,7 +202,7 @@ class TorusStand:
                 return False
         return True
 
-    def _channels(self, says: Replica, recipe: Recipe, laid: Laid) -> Iterator[Channel]:
+    def _channels(self, says: Replica, recipe: RunConfig, laid: Laid) -> Iterator[Channel]:
         """Of each axis the line with the narrowest link."""
         wraps = _mesh(recipe).axes_wrap
         claims = {channel.axis: channel for channel in says.channels}
@@ -219,7 +219,7 @@ class TorusStand:
     def _width(self, link: tuple[str, str]) -> float:
         edge = self._site.links[link[0]].get(link[1])
         if edge is None:
-            raise Refused(f"talks over no link to `{link[1]}`", path=("ranks",), says=link[0])
+            raise Invalid(f"talks over no link to `{link[1]}`", path=("ranks",), says=link[0])
         return edge.bytes_per_s
 
     def _links(
@@ -247,7 +247,7 @@ class TorusStand:
         axes = [pool_axis] if self._fabric.wraps_each_axis else [0, 1, 2]
         a, b = ends
         if not all(self._fills_cubes(laid, one) for one in axes):
-            raise Refused(f"has no link to its neighbour `{b}`", path=("ranks",), says=a)
+            raise Invalid(f"has no link to its neighbour `{b}`", path=("ranks",), says=a)
         # what leads out of both faces is joined: an end inside the slice has no such link
         own = {cell_of(name)[pool_axis] for name in line}
         length = self._fabric.shape[pool_axis]
@@ -259,7 +259,7 @@ class TorusStand:
                 if beside[pool_axis] not in own:
                     faces.append((name, cell_name(tuple(beside))))
         if {name for name, _ in faces} != {a, b}:
-            raise Refused(f"is on no face of the cubes of `{b}`", path=("ranks",), says=a)
+            raise Invalid(f"is on no face of the cubes of `{b}`", path=("ranks",), says=a)
         return faces
 
     def _fills_cubes(self, laid: Laid, axis: int) -> bool:
@@ -274,12 +274,12 @@ def _joins(claim: Channel, read: GroupRead) -> bool:
     return {*claim.link} == {*read.link}
 
 
-def _mesh(recipe: Recipe) -> Mesh:
+def _mesh(recipe: RunConfig) -> Mesh:
     """The mesh of a recipe.
 
     Raises:
         Refused: it is of an engine, which has none.
     """
     if not isinstance(recipe.deployment, LayoutDeployment):
-        raise Refused("is of no torus", path=("recipe",), says=recipe.engine)
+        raise Invalid("is of no torus", path=("recipe",), says=recipe.engine)
     return recipe.deployment.mesh

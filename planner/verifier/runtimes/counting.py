@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
-from planner.results.plans import AnyDeployment, AnyRequest, Considered, runtime_name
+from planner.results.plans import AnyDeployment, AnyRequest, VariantReport, runtime_name
 from planner.specs.ask.engine import EngineRequest
 from planner.specs.ask.request import Request
 from planner.specs.files.tables import Provenance
@@ -29,7 +29,7 @@ class Counting(Protocol):
         """What every deployment passes before it goes out, in words."""
 
     @property
-    def considered(self) -> tuple[Considered, ...]:
+    def variants(self) -> tuple[VariantReport, ...]:
         """The variants that may be served in the model's place."""
 
     @property
@@ -101,9 +101,9 @@ class Countings:
         return counting.error(objective, best) if counting else 0.0
 
     @property
-    def considered(self) -> dict[str, Considered]:
+    def variants(self) -> dict[str, VariantReport]:
         """Variants of all runtimes, by name."""
-        return {one.name: one for part in self.by_name.values() for one in part.considered}
+        return {one.name: one for part in self.by_name.values() for one in part.variants}
 
     @property
     def may_lack(self) -> bool:

@@ -11,16 +11,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from planner.results.engines import EngineDeployment
-from planner.results.plans import Considered
+from planner.results.plans import VariantReport
 from planner.specs.ask.engine import EngineRequest, PredictionRequest
 from planner.specs.files.tables import Provenance
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.roles import TOGETHER
 from planner.specs.validation.hints import from_fields
-from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
+from planner.verifier.findings import TOLERANCE, Finding, Invalid, Path
 from planner.verifier.model_errors import deviation
 from planner.verifier.quantities import further_of, limits_of, quality_words
-from planner.verifier.runtimes.layouts import broken_targets, homeless
+from planner.verifier.runtimes.layouts import broken_targets, unplaceable
 from planner.verifier.serving.evaluation import Evaluation, evaluation
 from planner.verifier.serving.held import copies_of
 from planner.verifier.serving.passes import interval
@@ -50,8 +50,8 @@ class EngineCounting:
         self.runtime = request.engine
 
     @property
-    def considered(self) -> tuple[Considered, ...]:
-        return tuple(from_fields(Considered, one) for one in self._request.variants)
+    def variants(self) -> tuple[VariantReport, ...]:
+        return tuple(from_fields(VariantReport, one) for one in self._request.variants)
 
     def counted(self, says: EngineDeployment, path: Path) -> tuple[EngineDeployment, list[Finding]]:
         return counted_engine(self._request, says, path)
@@ -89,7 +89,7 @@ def counted_engine(
         model = model_of(request, says)
         given = replace(says, role=TOGETHER).alone(request, model)  # a plan's does it all
         counted = evaluation(given)
-    except Refused as refused:
+    except Invalid as refused:
         return says, [refused.at(path)]
     deployment = engine_deployment(request, given, counted, says.n_replicas)
     deployment = replace(deployment, command=says.command, launch=says.launch)
@@ -108,7 +108,7 @@ def counted_engine(
         *_undone(model, counted.rank, request),
         *_unoffered(request, says),
         *unfit(deployment, counted),
-        *homeless(request.targets, pool, deployment.n_replica_devices, deployment.n_replicas),
+        *unplaceable(request.targets, pool, deployment.n_replica_devices, deployment.n_replicas),
         *broken_targets(request.targets, deployment, tolerance=2 * TOLERANCE),
     ]
     return deployment, [one.below(path) for one in wrong]
@@ -178,7 +178,7 @@ def model_of(request: EngineRequest, says: EngineDeployment) -> Architecture:
     for model in request.records.models:
         if model.name == says.model:
             return model
-    raise Refused("is no model that may be served", path=("model",), says=says.model)
+    raise Invalid("is no model that may be served", path=("model",), says=says.model)
 
 
 def unfit(deployment: EngineDeployment, counted: Evaluation) -> Iterator[Finding]:

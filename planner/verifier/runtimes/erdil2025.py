@@ -12,15 +12,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
 
-from planner.results.erdil2025 import EconomicsChoice, EconomicsDeployment, EconomicsDraft, Way
-from planner.results.plans import Considered
+from planner.results.erdil2025 import EconomicsChoice, EconomicsDeployment, EconomicsDraft, Split
+from planner.results.plans import VariantReport
 from planner.specs.files.tables import Provenance
-from planner.specs.records.economics import DecodePass, EconomicsModel, EconomicsRequest, Served
+from planner.specs.records.economics import (
+    DecodePass,
+    EconomicsModel,
+    EconomicsRequest,
+    QuantizedModel,
+)
 from planner.specs.records.runtimes import ERDIL2025
-from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
+from planner.verifier.findings import TOLERANCE, Finding, Invalid, Path
 from planner.verifier.quantities import further_of, limits_of
 from planner.verifier.runtimes.erdil_passes import count_bytes, count_pass
-from planner.verifier.runtimes.layouts import CHECKS, broken_targets, homeless
+from planner.verifier.runtimes.layouts import CHECKS, broken_targets, unplaceable
 
 
 class ErdilCounting:
@@ -28,7 +33,7 @@ class ErdilCounting:
 
     runtime = ERDIL2025.name
     checks = CHECKS
-    considered: tuple[Considered, ...] = ()
+    variants: tuple[VariantReport, ...] = ()
     may_lack = False
 
     def __init__(self, request: EconomicsRequest) -> None:
@@ -39,7 +44,7 @@ class ErdilCounting:
     ) -> tuple[EconomicsDeployment, list[Finding]]:
         try:
             deployment, wrong = economics_deployment(self._request, says.choice)
-        except Refused as refused:
+        except Invalid as refused:
             return says, [refused.at(path)]
         return deployment, [one.below(path) for one in wrong]
 
@@ -61,7 +66,7 @@ def economics_deployment(
     Raises:
         Refused: the choice cannot be, so that nothing of it can be counted.
     """
-    served = _served(request, says)
+    served = _quantized(request, says)
     wrong = [*_uncut(served.target, request, says.layout, says.batch, ("layout",))]
     wrong += _undivided(request, says.layout)
     draft, n_yielded, target = None, 1.0, served.target
@@ -70,7 +75,7 @@ def economics_deployment(
         target, n_yielded = replace(target, n_scored_tokens=float(n_scored)), draft.n_yielded
     step = count_pass(target, says.layout, says.batch)
     round_s = step.total_s + (draft.n_drafted * draft.step.total_s if draft else 0.0)
-    weights, caches = _held(request, served.target, says.layout, says.batch)
+    weights, caches = _memory(request, served.target, says.layout, says.batch)
     drafted = draft.held_bytes if draft else 0.0
     # of one micro-batch each of the two meets the memory by itself
     is_joint = request.memory == "in-flight"
@@ -83,7 +88,7 @@ def economics_deployment(
     n_replicas = says.n_replicas if is_fleet else 1
     n_devices = says.layout.n_stages * says.layout.n_tensor
     of_pool = (request.n_devices, request.device.n_devices_per_node)
-    wrong += homeless(request.targets, of_pool, n_devices, n_replicas)
+    wrong += unplaceable(request.targets, of_pool, n_devices, n_replicas)
     rent = n_replicas * n_devices * request.usd_per_hour
     output = n_replicas * says.batch / token_s
     true = EconomicsDeployment(
@@ -107,7 +112,7 @@ def economics_deployment(
     return true, [*wrong, *broken_targets(request.targets, true, tolerance=2 * TOLERANCE)]
 
 
-def _undivided(request: EconomicsRequest, way: Way) -> Iterator[Finding]:
+def _undivided(request: EconomicsRequest, way: Split) -> Iterator[Finding]:
     """Degrees that the request fixes and the layout does not have."""
     degrees = {"tensor": "n_tensor", "pipeline": "n_stages", "expert": "n_expert"}
     for name, degree in request.targets.degrees.fixed().items():
@@ -118,25 +123,25 @@ def _undivided(request: EconomicsRequest, way: Way) -> Iterator[Finding]:
             yield Finding(path=("layout", field or "n_tensor"), says=says, fact=fact)
 
 
-def _served(request: EconomicsRequest, says: EconomicsChoice) -> Served:
+def _quantized(request: EconomicsRequest, says: EconomicsChoice) -> QuantizedModel:
     """The model in the format that was chosen.
 
     Raises:
         Refused: there is no such choice, or not of this batch.
     """
     if says.batch not in request.batches:
-        raise Refused("is not offered", path=("batch",), says=says.batch)
+        raise Invalid("is not offered", path=("batch",), says=says.batch)
     for one in request.served:
         if one.weights_format == says.weights_format:
             return one
-    raise Refused("is not offered", path=("weights_format",), says=says.weights_format)
+    raise Invalid("is not offered", path=("weights_format",), says=says.weights_format)
 
 
 def _drafted(
     request: EconomicsRequest,
-    served: Served,
+    served: QuantizedModel,
     says: EconomicsChoice,
-    layout: Way,
+    layout: Split,
     wrong: list[Finding],
 ) -> tuple[EconomicsDraft, int]:
     """The draft on the devices of its target, and how many tokens the target scores.
@@ -149,9 +154,9 @@ def _drafted(
     """
     drafting = request.drafting
     if served.draft is None:
-        raise Refused("was not offered", path=("draft", "model"), says=says.n_drafted)
+        raise Invalid("was not offered", path=("draft", "model"), says=says.n_drafted)
     if says.n_drafted not in drafting.lookaheads:
-        raise Refused("is not offered", path=("draft", "n_drafted"), says=says.n_drafted)
+        raise Invalid("is not offered", path=("draft", "n_drafted"), says=says.n_drafted)
     here: Path = ("draft", "layout")
     wrong += _uncut(served.draft, request, layout, says.batch, here)
     n_own = layout.n_stages * layout.n_tensor
@@ -166,13 +171,13 @@ def _drafted(
         step=count_pass(served.draft, layout, says.batch),
         n_drafted=says.n_drafted,
         n_yielded=sum(drafting.acceptance**n for n in range(n_scored)),
-        held_bytes=sum(_held(request, served.draft, layout, says.batch)),
+        held_bytes=sum(_memory(request, served.draft, layout, says.batch)),
     )
     return draft, n_scored
 
 
-def _held(
-    request: EconomicsRequest, decode: DecodePass, way: Way, batch: int
+def _memory(
+    request: EconomicsRequest, decode: DecodePass, way: Split, batch: int
 ) -> tuple[float, float]:
     """Weights and caches on the busiest device, by the rule that was asked for."""
     cached, rule = request.n_cached_tokens, request.memory
@@ -180,7 +185,7 @@ def _held(
 
 
 def _uncut(
-    decode: DecodePass, request: EconomicsRequest, way: Way, batch: int, path: Path
+    decode: DecodePass, request: EconomicsRequest, way: Split, batch: int, path: Path
 ) -> Iterator[Finding]:
     """Ways to cut a model that nobody can deploy.
 
@@ -209,12 +214,12 @@ def _uncut(
         yield wrong("n_attention", f"do not divide {tensor} devices and {model.n_heads:g} heads")
 
 
-def _refuse_uncountable(model: EconomicsModel, way: Way, batch: int, path: Path) -> None:
+def _refuse_uncountable(model: EconomicsModel, way: Split, batch: int, path: Path) -> None:
     for name in ("n_stages", "n_tensor", "n_expert", "n_attention"):
         if getattr(way, name) < 1:
-            raise Refused("is below one", path=(*path, name), says=getattr(way, name))
+            raise Invalid("is below one", path=(*path, name), says=getattr(way, name))
     if way.n_stages > min(model.n_layers, batch):
         fact = "are more than layers or requests"
-        raise Refused(fact, path=(*path, "n_stages"), says=way.n_stages)
+        raise Invalid(fact, path=(*path, "n_stages"), says=way.n_stages)
     if way.n_tensor % way.n_expert:
-        raise Refused("do not divide the stage", path=(*path, "n_expert"), says=way.n_expert)
+        raise Invalid("do not divide the stage", path=(*path, "n_expert"), says=way.n_expert)

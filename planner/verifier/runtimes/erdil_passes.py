@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from math import ceil, inf, log2, sqrt
 
-from planner.results.erdil2025 import PassCount, Way
+from planner.results.erdil2025 import PassCount, Split
 from planner.specs.records.economics import (
     DecodePass,
     EconomicsDevice,
@@ -19,7 +19,7 @@ from planner.specs.records.economics import (
 )
 
 
-def count_pass(decode: DecodePass, way: Way, batch: int) -> PassCount:
+def count_pass(decode: DecodePass, way: Split, batch: int) -> PassCount:
     """Time of one pass of `batch` requests, in the faster shape."""
     model, device = decode.model, decode.device
     n_layers = ceil(model.n_layers / way.n_stages) * way.n_stages
@@ -47,7 +47,7 @@ def count_pass(decode: DecodePass, way: Way, batch: int) -> PassCount:
 Timed = tuple[float, str]
 
 
-def _tensor_network(decode: DecodePass, way: Way, n_tokens: float) -> tuple[Timed, Timed]:
+def _tensor_network(decode: DecodePass, way: Split, n_tokens: float) -> tuple[Timed, Timed]:
     """All-reduces of one layer around attention and FFN, both in one dimension or both in two."""
     model = decode.model
     n_active, ranks = model.n_active_experts, way.n_tensor // way.n_expert
@@ -126,7 +126,7 @@ def _collective(
     )
 
 
-def _unevenness(model: EconomicsModel, way: Way) -> float:
+def _unevenness(model: EconomicsModel, way: Split) -> float:
     """The fullest device's columns of an expert and its experts, over even shares of both."""
     ranks = way.n_tensor // way.n_expert
     columns = ceil(model.d_ff / ranks) / (model.d_ff / ranks)
@@ -143,7 +143,7 @@ def _product_bytes(
     return m * k * model.weight_bytes + moved * model.activation_bytes
 
 
-def _memory_s(decode: DecodePass, way: Way, batch: int, n_layers: int) -> float:
+def _memory_s(decode: DecodePass, way: Split, batch: int, n_layers: int) -> float:
     """Every stage reads its weights and caches for every micro-batch."""
     model = decode.model
     micro = ceil(batch / way.n_stages)
@@ -172,7 +172,7 @@ def _memory_s(decode: DecodePass, way: Way, batch: int, n_layers: int) -> float:
     return read / (decode.device.peak_hbm_bytes_per_s * decode.device.hbm_fraction)
 
 
-def _compute_s(decode: DecodePass, way: Way, batch: int, n_layers: int) -> float:
+def _compute_s(decode: DecodePass, way: Split, batch: int, n_layers: int) -> float:
     """A multiply-add for each active parameter and token, and the scores."""
     model = decode.model
     n_tokens = ceil(batch / way.n_stages) * way.n_stages * decode.n_scored_tokens
@@ -199,7 +199,7 @@ def _attention_params(model: EconomicsModel) -> float:
 
 
 def count_bytes(
-    model: EconomicsModel, way: Way, batch: int, *, n_cached_tokens: float, rule: str
+    model: EconomicsModel, way: Split, batch: int, *, n_cached_tokens: float, rule: str
 ) -> tuple[float, float]:
     """Weights and caches on the busiest device; see `memory.held` for the rules [bytes]."""
     cached = 2 * model.n_heads / model.n_heads_per_group * model.d_head

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from planner.results.deployments import Deployment
 from planner.results.phase_deployments import PhaseDeployment
-from planner.results.plans import AnyDeployment, Considered
+from planner.results.plans import AnyDeployment, VariantReport
 from planner.specs.ask.request import Request
 from planner.specs.ask.targets import Targets
 from planner.specs.files.tables import Provenance
 from planner.specs.records.runtimes import ROOFLINE
 from planner.specs.validation.hints import from_fields
-from planner.verifier.findings import TOLERANCE, Finding, Path, Refused
-from planner.verifier.layouts.deployments import Ground, layout_deployment
+from planner.verifier.findings import TOLERANCE, Finding, Invalid, Path
+from planner.verifier.layouts.deployments import Context, layout_deployment
 from planner.verifier.layouts.meshes import is_counted_off_twice
 from planner.verifier.layouts.phase_deployments import phase_deployment
 from planner.verifier.quantities import broken_limits, served_requests
@@ -46,10 +46,10 @@ class LayoutCounting:
         return (CHECKS[0], *((OF_A_FLEET,) if is_fleet else ()), *CHECKS[1:])
 
     @property
-    def considered(self) -> tuple[Considered, ...]:
+    def variants(self) -> tuple[VariantReport, ...]:
         return tuple(
             from_fields(
-                Considered, each.model.variant, name=each.model.name, title=each.model.title
+                VariantReport, each.model.variant, name=each.model.name, title=each.model.title
             )
             for name, each in self._by_model.items()
             if name != self._request.model.name and each.model.variant is not None
@@ -97,23 +97,23 @@ class LayoutCounting:
 
 
 def counted_deployment(
-    request: Request, says: Deployment, path: Path, *, ground: Ground | None = None
+    request: Request, says: Deployment, path: Path, *, ground: Context | None = None
 ) -> tuple[Deployment, list[Finding]]:
     """A deployment that is true of its choice; itself where that cannot be."""
     try:
         deployment, wrong = layout_deployment(request, says.choice, ground=ground)
-    except Refused as refused:
+    except Invalid as refused:
         return says, [refused.at(path)]
     return replace(deployment, variant=says.variant), [one.below(path) for one in wrong]
 
 
 def counted_single_phase(
-    request: Request, says: PhaseDeployment, path: Path, *, ground: Ground
+    request: Request, says: PhaseDeployment, path: Path, *, ground: Context
 ) -> tuple[PhaseDeployment, list[Finding]]:
     """A replica of one phase that is true of its choice; itself where that cannot be."""
     try:
         phase, wrong = phase_deployment(request, says.choice, ground)
-    except Refused as refused:
+    except Invalid as refused:
         return says, [refused.at(path)]
     return phase, [one.below(path) for one in wrong]
 
@@ -132,7 +132,7 @@ Pool = tuple[int, int]
 """Devices of a pool, and of a node of it."""
 
 
-def homeless(targets: Targets, pool: Pool, n_devices: int, n_replicas: int) -> Iterator[Finding]:
+def unplaceable(targets: Targets, pool: Pool, n_devices: int, n_replicas: int) -> Iterator[Finding]:
     """Another number of replicas than was asked for, or more than have devices of their own.
 
     One that fits a node stays in it; a larger one begins with a node of its own.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from planner.specs.records.architecture import Architecture, FeedForward, LayerClass
-from planner.verifier.findings import Refused
+from planner.verifier.findings import Invalid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ def draft_of(
     if not drafter and not n_drafted:
         return None
     if n_drafted < 1 or not acceptance or not 0.0 <= min(acceptance) <= max(acceptance) < 1.0:
-        raise Refused("are drafted, which cannot be", path=("n_drafted",), says=n_drafted)
+        raise Invalid("are drafted, which cannot be", path=("n_drafted",), says=n_drafted)
     layer, n_layers, has_heads = _layer_of(model, drafter, n_drafted)
     small = replace(model, layers=(layer,), order=(0,), predictors=None, n_other_params=0)
     return Draft(
@@ -71,7 +71,7 @@ def _layer_of(model: Architecture, drafter: str, n_drafted: int) -> tuple[LayerC
     """The layer that drafts, how many of it there are, and whether each has a head."""
     if drafter == "mtp":
         if model.predictors is None:
-            raise Refused("predicts no further tokens", path=("drafter",), says=drafter)
+            raise Invalid("predicts no further tokens", path=("drafter",), says=drafter)
         return replace(model.predictors, n_layers=1), model.predictors.n_layers, False
     if drafter == "medusa":
         square = FeedForward(d_ff=model.d_model, n_matrices=2)
@@ -82,4 +82,4 @@ def _layer_of(model: Architecture, drafter: str, n_drafted: int) -> tuple[LayerC
         whole = [one.ffn for one in model.layers if isinstance(one.ffn, FeedForward)]
         ffn = whole[0] if whole else FeedForward(d_ff=4 * model.d_model, n_matrices=2)
         return replace((mixing or list(model.layers))[0], n_layers=1, ffn=ffn), 1, False
-    raise Refused("is no drafter that is known", path=("drafter",), says=drafter)
+    raise Invalid("is no drafter that is known", path=("drafter",), says=drafter)

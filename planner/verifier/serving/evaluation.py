@@ -10,11 +10,11 @@ from planner.specs.records.architecture import Architecture, Experts, FeedForwar
 from planner.specs.records.mixers import GroupedAttention, LatentAttention, Mixer
 from planner.specs.records.models import ModelSpec
 from planner.specs.validation.hints import from_fields
-from planner.verifier.findings import Refused
+from planner.verifier.findings import Invalid
 from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.kernels import STATIC, STORED, Kernels
 from planner.verifier.serving.ranks import Links, Rank, loaded
-from planner.verifier.serving.rounds import Felt, Held, Served, felt, held_by
+from planner.verifier.serving.rounds import Demand, MemoryUse, UserTimes, memory_use, user_times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,9 +22,9 @@ class Evaluation:
     """One attention rank of a deployment, with what it is to serve, and its bytes and seconds."""
 
     rank: Rank
-    served: Served
-    held: Held
-    times: Felt
+    served: Demand
+    held: MemoryUse
+    times: UserTimes
 
 
 def evaluation(given: PredictionRequest) -> Evaluation:
@@ -34,8 +34,8 @@ def evaluation(given: PredictionRequest) -> Evaluation:
         Refused: a degree, batch, chunk or format that nothing has, or drafts that cannot be.
     """
     rank, served = rank_of(given), served_by(given)
-    held = held_by(rank, served)
-    times = felt(rank, served, held.largest_batch)
+    held = memory_use(rank, served)
+    times = user_times(rank, served, held.largest_batch)
     return Evaluation(rank=rank, served=served, held=held, times=times)
 
 
@@ -48,13 +48,13 @@ def rank_of(given: PredictionRequest) -> Rank:
     degrees = ("n_tensor", "n_data", "n_stages", "n_expert_parallel", "n_expert_tensor")
     for name in (*degrees, "batch", "chunk_tokens"):
         if getattr(given, name) < 1:
-            raise Refused("is below one", path=(name,), says=getattr(given, name))
+            raise Invalid("is below one", path=(name,), says=getattr(given, name))
     if (copies := given.n_redundant_experts) < 0:
-        raise Refused("is below zero", path=("n_redundant_experts",), says=copies)
+        raise Invalid("is below zero", path=("n_redundant_experts",), says=copies)
     for name in ("weights", "experts", "cache"):
         number_format = getattr(given.formats, name)
         if number_format.removesuffix(STATIC) not in STORED:
-            raise Refused("is no number format", path=("formats", name), says=number_format)
+            raise Invalid("is no number format", path=("formats", name), says=number_format)
     records = given.records
     (model,) = records.models
     return from_fields(
@@ -69,7 +69,7 @@ def rank_of(given: PredictionRequest) -> Rank:
     )
 
 
-def served_by(given: PredictionRequest) -> Served:
+def served_by(given: PredictionRequest) -> Demand:
     """What a deployment is to serve.
 
     Raises:
@@ -77,7 +77,7 @@ def served_by(given: PredictionRequest) -> Served:
     """
     (model,) = given.records.models
     return from_fields(
-        Served,
+        Demand,
         given,
         engine=given.records.engine,
         hbm_bytes=given.records.cluster.device.hbm_bytes,

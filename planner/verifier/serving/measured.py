@@ -87,7 +87,7 @@ def _outside(
     known, unknown = _parted(rows, values, [(name,) for name in _SINGLE])
     pairs = [pair for pair in _TOGETHER if not {(name,) for name in pair} & {*unknown}]
     met, apart = _parted(rows, values, pairs)
-    load = _load(rows, [_alike(values, names) for names in (*known, *met)], in_flight, lengths)
+    load = _load(rows, [_common(values, names) for names in (*known, *met)], in_flight, lengths)
     names = filter(None, (lacking, *map(" × ".join, (*unknown, *apart)), load))
     errors = {it["property"]: float(it["deviation_fraction"]) for it in _rows("region_errors.csv")}
     return tuple(
@@ -117,7 +117,7 @@ def _load(
     return "" if all(_enough(_having(near, one, one)) for one in known) else "batch"
 
 
-def _alike(values: Row, names: Iterable[str]) -> Row:
+def _common(values: Row, names: Iterable[str]) -> Row:
     return {name: values[name] for name in names}
 
 

@@ -11,7 +11,7 @@ from planner.specs.records.devices import Fabric, NodesFabric, TorusFabric
 from planner.specs.records.kernels import EngineSpec
 from planner.specs.records.runtimes import ModelKind
 from planner.specs.records.served_formats import ServedFormats
-from planner.verifier.findings import Refused
+from planner.verifier.findings import Invalid
 from planner.verifier.scalar.tiers import fitted_s
 from planner.verifier.serving.kernels import STATIC, Kernels
 
@@ -141,7 +141,7 @@ class Links:
             self.n_per_node = fabric.n_devices
             self.near = self.far = (2.0 * fabric.link_bytes_per_s, fabric.hop_s)
         else:
-            raise Refused("is a fabric of listed links, which has no nodes")
+            raise Invalid("is a fabric of listed links, which has no nodes")
 
     def collective_s(self, kind: str, n_bytes: float, n_devices: float) -> float:
         """Over consecutive devices; in steps where they are in several nodes.

@@ -24,7 +24,7 @@ from planner.verifier.serving.turns import Turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
+class Demand:
     """What a deployment is to serve.
 
     Args:
@@ -84,7 +84,7 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class MemoryUse:
     """Bytes of one device of the fullest stage."""
 
     weights_bytes: float
@@ -111,7 +111,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Felt:
+class UserTimes:
     """Times, in seconds, and their relative standard deviations; 0 of a phase that is not run.
 
     Args:
@@ -137,7 +137,7 @@ class Felt:
     outside: tuple[Outside, ...] = ()
 
 
-def held_by(rank: Rank, served: Served) -> Held:
+def memory_use(rank: Rank, served: Demand) -> MemoryUse:
     """Of a deployment, its sequences as long as they get and as long as they are on average."""
     engine = served.engine
     # requests may have more tokens in common than one of them keeps
@@ -147,7 +147,7 @@ def held_by(rank: Rank, served: Served) -> Held:
         cached_bytes(rank, served.draft, engine, n_tokens, shared)
         for n_tokens in (served.n_kept_tokens, max(served.n_held_tokens, shared))
     )
-    return Held(
+    return MemoryUse(
         weights_bytes=weights_bytes(rank),
         drafter_bytes=draft_bytes(served.draft, rank) if served.draft else 0.0,
         activation_bytes=activation_bytes(rank, served.chunk_tokens, served.batch),
@@ -159,7 +159,7 @@ def held_by(rank: Rank, served: Served) -> Held:
     )
 
 
-def felt(rank: Rank, served: Served, largest_batch: float) -> Felt:
+def user_times(rank: Rank, served: Demand, largest_batch: float) -> UserTimes:
     """Of requests that come at random times."""
     # who finds no room waits in line, and makes no pass longer
     running = max(1.0, min(served.batch, largest_batch))
@@ -191,7 +191,7 @@ def felt(rank: Rank, served: Served, largest_batch: float) -> Felt:
     )
 
 
-def _decoding(rank: Rank, served: Served, running: float) -> Tokens:
+def _decoding(rank: Rank, served: Demand, running: float) -> Tokens:
     """The decode pass of a rank, whose stages work on as many parts of the batch."""
     # with fewer sequences than stages some stages have no pass
     # of n tokens the i-th attends to i of the answer, itself too: (n + 1) / 2 on average
@@ -202,7 +202,7 @@ def _decoding(rank: Rank, served: Served, running: float) -> Tokens:
     )
 
 
-def _felt_reading(rank: Rank, served: Served, running: float) -> Felt:
+def _felt_reading(rank: Rank, served: Demand, running: float) -> UserTimes:
     """Prompts only: as many at once as share the passes of all stages, each for its own passes.
 
     Of those that are in flight one ends after each of as many equal turns; who comes waits for
@@ -219,7 +219,7 @@ def _felt_reading(rank: Rank, served: Served, running: float) -> Felt:
     reads = _pass(rank, served, Tokens(prompts=running / turns, read=each, past=behind))
     own_s = n_chunks * (reads.seconds + prefill_beside_s(rank.model, engine))
     parts = {"request": served.received_s, "step": own_s / turns / 2, "reading": own_s}
-    return Felt(
+    return UserTimes(
         ttft_s=sum(parts.values()),
         queue_s=max(served.batch / running - 1, 0.0) * own_s,
         ttft_error=reads.error(prefill_beside_s(rank.model, engine)),
@@ -231,13 +231,13 @@ def _felt_reading(rank: Rank, served: Served, running: float) -> Felt:
     )
 
 
-def _felt_writing(rank: Rank, served: Served, running: float) -> Felt:
+def _felt_writing(rank: Rank, served: Demand, running: float) -> UserTimes:
     """Answers only, of prompts that are handed over: a pass for each token, fewer with drafts."""
     engine, decoding = served.engine, _decoding(rank, served, running)
     decode = _pass(rank, served, decoding)
     itl = decode.seconds + decode_beside_s(rank.model, engine) + _drafting_s(rank, served, decoding)
     error, place_s = decode.error(decode_beside_s(rank.model, engine)), served.n_output_tokens * itl
-    return Felt(
+    return UserTimes(
         tpot_s=itl / served.n_yielded,
         itl_s=itl,
         queue_s=max(served.batch / running - 1, 0.0) * place_s / served.n_yielded,
@@ -249,7 +249,7 @@ def _felt_writing(rank: Rank, served: Served, running: float) -> Felt:
     )
 
 
-def _felt_together(rank: Rank, served: Served, running: float) -> Felt:
+def _felt_together(rank: Rank, served: Demand, running: float) -> UserTimes:
     engine, n_out = served.engine, max(served.n_output_tokens, 1.0)
     beside_s, launched_s = decode_beside_s(rank.model, engine), prefill_beside_s(rank.model, engine)
     decoding = _decoding(rank, served, running)
@@ -290,7 +290,7 @@ def _felt_together(rank: Rank, served: Served, running: float) -> Felt:
         wave = served.received_s + turns.together_s(full, sharing, rank.n_stages)
         parts["wave"] = max(0.0, wave - sum(parts.values())) / served.n_waves
     ttft = sum(parts.values())
-    return Felt(
+    return UserTimes(
         tpot_s=tpot,
         ttft_s=ttft,
         itl_s=itl,
@@ -307,7 +307,7 @@ def _felt_together(rank: Rank, served: Served, running: float) -> Felt:
     )
 
 
-def _full_s(rank: Rank, served: Served, running: float, reading: Tokens) -> float:
+def _full_s(rank: Rank, served: Demand, running: float, reading: Tokens) -> float:
     """A pass of the first wave: full of prompts, beside half of the others where they mix."""
     engine = served.engine
     if engine.mixes_prefill:
@@ -317,14 +317,14 @@ def _full_s(rank: Rank, served: Served, running: float, reading: Tokens) -> floa
     return _pass(rank, served, reading).seconds + prefill_beside_s(rank.model, engine)
 
 
-def deviations_planned(confidence: float | None, times: Felt) -> float:
+def deviations_planned(confidence: float | None, times: UserTimes) -> float:
     """Standard deviations beyond what is predicted that are planned, of one side of all cases."""
     if confidence is None:
         confidence = OUTSIDE_CONFIDENCE if times.outside else 0.0
     return deviations(2 * confidence - 1) if confidence > 0.5 else 0.0
 
 
-def planned_place_s(times: Felt, served: Served, beyond: float) -> float:
+def planned_place_s(times: UserTimes, served: Demand, beyond: float) -> float:
     """How long a request has its place where times are so many standard deviations longer."""
     tpot, ttft = (
         value * (1 + beyond * error)
@@ -342,12 +342,12 @@ def stay_s(ttft_s: float, tpot_s: float, n_output_tokens: float) -> float:
     return ttft_s + (n_output_tokens - 1) * tpot_s
 
 
-def _pass(rank: Rank, served: Served, tokens: Tokens) -> Pass:
+def _pass(rank: Rank, served: Demand, tokens: Tokens) -> Pass:
     share = served.engine.message_share
     return pass_of(rank, tokens, overlaps=served.overlaps, message_share=share)
 
 
-def _drafting_s(rank: Rank, served: Served, decoding: Tokens) -> float:
+def _drafting_s(rank: Rank, served: Demand, decoding: Tokens) -> float:
     draft = served.draft
     if draft is None or not draft.n_passes:
         return 0.0
@@ -355,13 +355,13 @@ def _drafting_s(rank: Rank, served: Served, decoding: Tokens) -> float:
     return draft.n_passes * _pass(small, served, tokens).seconds
 
 
-def _begun(rank: Rank, served: Served, running: float, passes: float) -> float:
+def _begun(rank: Rank, served: Demand, running: float, passes: float) -> float:
     """Rounds over which a first wave begins to decode: none where its prompts are read first."""
     rides = served.engine.mixes_prefill
     return running * passes / min(rank.n_stages, running) if rides else 0.0
 
 
-def _reading(rank: Rank, served: Served, running: float) -> tuple[Tokens, float, float]:
+def _reading(rank: Rank, served: Demand, running: float) -> tuple[Tokens, float, float]:
     """The pass that reads prompts, how many of it a prompt takes, prompts that find room in one.
 
     What rides along is counted first against the chunk. A long prompt is read in equal parts, on

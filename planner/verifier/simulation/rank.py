@@ -189,7 +189,7 @@ class Rank:
         if n_running == 0:
             return True
         n_tokens, n_blocks = self._size(self._waiting[0][2])
-        n_known, n_idle = self._known(self._waiting[0][2], n_tokens)
+        n_known, n_idle = self._cached(self._waiting[0][2], n_tokens)
         needed = -(-n_tokens // station.block_tokens) - n_known + n_idle
         if self._reads is None and n_tokens % station.block_tokens == 0:
             needed += 1  # in the same pass
@@ -207,7 +207,7 @@ class Rank:
         upto += 0 if self._station.role == PREFILL else log.n_output[request]
         return n_tokens, -(-upto // self._station.block_tokens)
 
-    def _known(self, request: int, n_tokens: int) -> tuple[int, int]:
+    def _cached(self, request: int, n_tokens: int) -> tuple[int, int]:
         if not self._station.caches_prefixes or self._reads is None:
             return 0, 0
         most = (n_tokens - 1) // self._station.block_tokens
@@ -224,7 +224,7 @@ class Rank:
         """Give the first in line its place."""
         request = self._waiting[0][2]
         n_tokens, n_blocks = self._size(request)
-        n_known, _ = self._known(request, n_tokens)
+        n_known, _ = self._cached(request, n_tokens)
         heappop(self._waiting)
         self._promised += n_blocks
         self._blocks.n_sequences += 1

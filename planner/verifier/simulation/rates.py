@@ -63,7 +63,7 @@ def load_at(
         shares=SHARES,
         simulation=simulation,
     )
-    return _served(load, outcome, n_passes / max(1, n_output_tokens - 1), n_ranks)
+    return _load(load, outcome, n_passes / max(1, n_output_tokens - 1), n_ranks)
 
 
 def saturated_per_s(
@@ -96,7 +96,7 @@ def _class(source: Requests) -> ClassLoad:
     return ClassLoad(name=_NAME, source=source, routes=(Route(pool=_NAME),))
 
 
-def _served(load: Load, outcome: FleetOutcome, passes_a_token: float, n_ranks: int) -> Load:
+def _load(load: Load, outcome: FleetOutcome, passes_a_token: float, n_ranks: int) -> Load:
     had, factors = outcome.of(_NAME), {TTFT: 1.0, TPOT: passes_a_token}
     return replace(
         load,

@@ -14,7 +14,7 @@ from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.passes import parameter_bytes
 from planner.estimates.serving.popularity import imbalance, with_copies
-from planner.estimates.serving.rules import Ground, Run
+from planner.estimates.serving.rules import Context, Run
 from planner.estimates.serving.steps import pass_time
 from planner.specs.files.engines import load_engine
 from planner.specs.records.architecture import EXPONENT, Experts
@@ -160,7 +160,7 @@ def copies_of(name, engine, groups, weights="fp8", loads=None):
     spec = load_engine(engine)
     table = deployments(formats=BF16, n_data=groups, n_expert_parallel=groups)
     run = Run(role="decode", formats=ServedFormats(weights=weights, experts=weights, cache="bf16"))
-    return with_copies(served, table, spec, Ground(rules=spec.rules, run=run)).n_redundant.tolist()
+    return with_copies(served, table, spec, Context(rules=spec.rules, run=run)).n_redundant.tolist()
 
 
 def test_wide_groups_have_the_copies_that_their_engine_gives_them():

@@ -23,7 +23,7 @@ from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.evaluation import loaded
 from planner.verifier.serving.kernels import Kernels
 from planner.verifier.serving.ranks import Links, Rank
-from planner.verifier.serving.rounds import Felt, Held, Served, felt, held_by
+from planner.verifier.serving.rounds import Demand, MemoryUse, UserTimes, memory_use, user_times
 from tests.report.predictions import machines
 
 FOLDER = Path(__file__).parents[2] / "specs" / "huggingface" / "configs"
@@ -35,7 +35,7 @@ N_TRIES, N_MET = 400, 3
 machines_of = cache(machines)
 
 
-def both(model, draw, role) -> tuple[Prediction, Felt, Held] | None:
+def both(model, draw, role) -> tuple[Prediction, UserTimes, MemoryUse] | None:
     """A deployment at random by both accounts; None where the first refuses it."""
     weights, experts = draw.choice(("bf16", "fp8", "fp8_block", "int4")), draw.choice(("", "mxfp4"))
     formats = ServedFormats(
@@ -93,7 +93,7 @@ def both(model, draw, role) -> tuple[Prediction, Felt, Held] | None:
         n_expert_tensor=int(table.n_expert_tensor[0]),
         exchanges=bool(table.exchanges[0]),
     )
-    served = Served(
+    served = Demand(
         engine=on.engine,
         hbm_bytes=on.device.hbm_bytes,
         batch=int(table.batch[0]),
@@ -107,8 +107,8 @@ def both(model, draw, role) -> tuple[Prediction, Felt, Held] | None:
         role=role,
         n_waves=n_waves,
     )
-    held = held_by(rank, served)
-    return found, felt(rank, served, held.largest_batch), held
+    held = memory_use(rank, served)
+    return found, user_times(rank, served, held.largest_batch), held
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -16,7 +16,7 @@ from planner.specs.records.served_formats import ServedFormats
 from planner.verifier.serving import feeding, held, kernels, layers, passes, ranks, rounds, turns
 from planner.verifier.serving.kernels import Kernels
 from planner.verifier.serving.ranks import Links
-from planner.verifier.serving.rounds import Served
+from planner.verifier.serving.rounds import Demand
 from planner.verifier.serving.turns import Turns
 from tests.report.predictions import machines
 
@@ -70,8 +70,8 @@ COEFFICIENTS = [
     *((Turns, name) for name in ("rest_s", "queue_s", "met", "together_s")),
     (turns, "LENGTH_SPREAD"),
     *((feeding, name) for name in ("mean_highest", "levelled")),
-    *((Served, name) for name in ("n_new_tokens", "received_s", "n_kept_tokens", "n_held_tokens")),
-    *((Served, name) for name in ("n_positions", "n_yielded")),
+    *((Demand, name) for name in ("n_new_tokens", "received_s", "n_kept_tokens", "n_held_tokens")),
+    *((Demand, name) for name in ("n_positions", "n_yielded")),
 ]
 
 

@@ -11,14 +11,14 @@ from planner.errors import OutOfTimeError
 from planner.placing.fabrics.patterns import NodeConfiguration, Shape
 from planner.placing.fleets.choosing.searching import RENT, SHARE, Allowed, as_offered, settled
 from planner.placing.fleets.chosen import (
-    Chosen,
     PlannedFleet,
     PlannedPool,
+    Solution,
     n_devices,
     planned,
     usd_per_hour,
 )
-from planner.placing.fleets.market import Market
+from planner.placing.fleets.market import CandidateSet
 from planner.programs.layout import ceiling
 from planner.results.fleets import FleetAlternative
 from planner.running.deadlines import check
@@ -38,7 +38,7 @@ def alternatives_of(fleet: PlannedFleet) -> tuple[FleetAlternative, ...]:
     """
     alternatives: list[FleetAlternative] = []
     with suppress(OutOfTimeError):
-        parts = [(name, one, _fluid(fleet, one)) for name, one in _others(fleet)]
+        parts = [(name, one, _fluid(fleet, one)) for name, one in _restrictions(fleet)]
         for name, allowed, fluid in sorted(parts, key=lambda entry: _bound(entry[2])):
             if len(alternatives) >= N_TOLD and _bound(fluid) >= _rent(alternatives[N_TOLD - 1]):
                 break
@@ -48,16 +48,16 @@ def alternatives_of(fleet: PlannedFleet) -> tuple[FleetAlternative, ...]:
     return tuple(alternatives[:N_TOLD])
 
 
-def _fluid(fleet: PlannedFleet, allowed: Allowed) -> Chosen:
+def _fluid(fleet: PlannedFleet, allowed: Allowed) -> Solution:
     return settled(fleet.chosen.market, allowed=allowed, now=as_offered)
 
 
-def _soon(fluid: Chosen, allowed: Allowed) -> Chosen:
+def _soon(fluid: Solution, allowed: Allowed) -> Solution:
     """The cheapest of what is known to carry something, and of few more where that is nothing."""
     market, book = fluid.market, fluid.market.book
     some = [it for it in market.offered.configurations if allowed(it) and book.sure(it) is None]
     some.sort(key=lambda it: it.usd_per_hour / it.output_tokens_per_s)
-    ranked = _alike(fluid, some)
+    ranked = _of_roles(fluid, some)
     chosen = settled(market, allowed=allowed, now=book.sure)
     for k in range(0, N_TIMES * N_LOOKED, N_LOOKED):
         if chosen.is_found:
@@ -71,13 +71,13 @@ def _soon(fluid: Chosen, allowed: Allowed) -> Chosen:
     return chosen
 
 
-def _alike(fluid: Chosen, some: Sequence[NodeConfiguration]) -> list[list[NodeConfiguration]]:
+def _of_roles(fluid: Solution, some: Sequence[NodeConfiguration]) -> list[list[NodeConfiguration]]:
     """Those of each stream and role that a solution uses."""
     keys = {(one.model, one.role) for one, _ in fluid.replicas}
     return [[it for it in some if (it.model, it.role) == key] for key in keys]
 
 
-def _bound(fluid: Chosen) -> float:
+def _bound(fluid: Solution) -> float:
     return fluid.solution.objective if fluid.is_found else math.inf
 
 
@@ -85,7 +85,7 @@ def _rent(alternative: FleetAlternative) -> float:
     return math.inf if alternative.usd_per_hour is None else alternative.usd_per_hour
 
 
-def _priced(name: str, chosen: Chosen) -> FleetAlternative:
+def _priced(name: str, chosen: Solution) -> FleetAlternative:
     if not chosen.is_found:
         return FleetAlternative(name=name, usd_per_hour=None, n_devices=None)
     pools = planned(chosen).pools
@@ -115,7 +115,7 @@ def label_of(config: NodeConfiguration) -> str:
     return f"{config.pattern.kind_name} {deployment.label}".rstrip()
 
 
-def _others(fleet: PlannedFleet) -> Iterator[tuple[str, Allowed]]:
+def _restrictions(fleet: PlannedFleet) -> Iterator[tuple[str, Allowed]]:
     """Names of alternatives, and the configurations that each may use."""
     used = [one.configuration for one in fleet.pools]
     offered = fleet.chosen.market.offered.configurations
@@ -134,15 +134,19 @@ def _kinds(used: Sequence[NodeConfiguration]) -> Iterator[tuple[str, Allowed]]:
         yield f"without {kind}", partial(_is_other, by=_kind, left=kind)
 
 
-def _shapes(used: Sequence[NodeConfiguration], market: Market) -> Iterator[tuple[str, Allowed]]:
-    for sort in dict.fromkeys(map(_sort, used)):
+def _shapes(
+    used: Sequence[NodeConfiguration], market: CandidateSet
+) -> Iterator[tuple[str, Allowed]]:
+    for sort in dict.fromkeys(map(_key, used)):
         model, kind, (n_inside, n_across, n_stages) = sort
         words = f"TP {n_inside * n_across}" + (f" PP {n_stages}" if n_stages > 1 else "")
         whose = f" for {market.streams[model].name}" if len(market.streams) > 1 else ""
-        yield f"without {words} on {kind}{whose}", partial(_is_other, by=_sort, left=sort)
+        yield f"without {words} on {kind}{whose}", partial(_is_other, by=_key, left=sort)
 
 
-def _sharing(used: Sequence[NodeConfiguration], market: Market) -> Iterator[tuple[str, Allowed]]:
+def _sharing(
+    used: Sequence[NodeConfiguration], market: CandidateSet
+) -> Iterator[tuple[str, Allowed]]:
     for model in dict.fromkeys(map(_model, used)):
         if len(market.streams[model].classes) > 1:
             name = f"without sharing by {market.streams[model].name}"
@@ -160,7 +164,7 @@ def _kind(config: NodeConfiguration) -> str:
     return config.pattern.kind_name
 
 
-def _sort(config: NodeConfiguration) -> tuple[int, str, Shape]:
+def _key(config: NodeConfiguration) -> tuple[int, str, Shape]:
     return config.model, config.pattern.kind_name, config.pattern.shape
 
 
@@ -198,7 +202,7 @@ def _room(fleet: PlannedFleet) -> float:
     )
 
 
-def largest_factor(market: Market, rent: float) -> float | None:
+def largest_factor(market: CandidateSet, rent: float) -> float | None:
     """The same of any rent, as proved."""
     limits = dict(market.request.limits)
     limits[RENT] = min(ceiling(rent), limits.get(RENT, math.inf))
@@ -208,6 +212,6 @@ def largest_factor(market: Market, rent: float) -> float | None:
     return -chosen.solution.objective
 
 
-def at_factor(market: Market, factor: float) -> Chosen:
+def at_factor(market: CandidateSet, factor: float) -> Solution:
     """The cheapest fleet for so many times the traffic of all classes."""
     return settled(market, factors={one.name: factor for one in market.request.classes})

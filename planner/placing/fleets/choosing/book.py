@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.placing.fabrics.patterns import NodeConfiguration
-from planner.placing.fleets.capacity import MOST_POOLED, Capacities, Judged
+from planner.placing.fleets.capacity import MOST_POOLED, Capacities, PoolLoad
 from planner.placing.fleets.choosing.program import Pools
 from planner.placing.fleets.offering import is_measured, source_of
 from planner.placing.fleets.targets import HandedOver, held_to, link_rate
@@ -34,7 +34,7 @@ _AS_MUCH = 1.0 - 1e-12
 
 
 @dataclass(slots=True, kw_only=True)
-class Looked:
+class RateEstimate:
     """What is known of the ways of one configuration: its largest rate is between two.
 
     Args:
@@ -55,7 +55,7 @@ class Looked:
 
 
 @dataclass(slots=True, kw_only=True)
-class Book:
+class RateCache:
     """What is known of each configuration, as it was offered.
 
     Args:
@@ -74,7 +74,7 @@ class Book:
     router: str | None = None
     n_free: Mapping[str, int] = field(default_factory=dict)
     pools: Pools = field(default_factory=Pools)
-    looked: dict[tuple[int, int], Looked] = field(default_factory=dict)
+    looked: dict[tuple[int, int], RateEstimate] = field(default_factory=dict)
     lowered: set[int] = field(default_factory=set)
     _wide: dict[tuple[str, int], int] = field(default_factory=dict)
 
@@ -91,7 +91,7 @@ class Book:
             self._wide[key] = max(1, min(MOST_POOLED, n_free // key[1]))
         return self._wide[key]
 
-    def anew(self, pairs: Iterable[tuple[NodeConfiguration, NodeConfiguration]]) -> Book:
+    def anew(self, pairs: Iterable[tuple[NodeConfiguration, NodeConfiguration]]) -> RateCache:
         """What is still known where other ways, or times, of configurations are believed.
 
         Args:
@@ -110,7 +110,7 @@ class Book:
                 is_same = (before[at] == ways.rows) & is_measured(config, ways.rows)
                 rates = np.where(is_same, rates[at], ways.bounds)
                 lows = np.where(is_same, lows[at], 0.0)
-            book.looked[id(other), self._widest(config)] = Looked(rates=rates, lows=lows)
+            book.looked[id(other), self._widest(config)] = RateEstimate(rates=rates, lows=lows)
         return book
 
     def now(self, config: NodeConfiguration) -> NodeConfiguration:
@@ -159,10 +159,12 @@ class Book:
         if known.lows.max() > rate_per_s * _NEAR:
             self.look_at(config)
 
-    def _try(self, config: NodeConfiguration, known: Looked, way: int, rate_per_s: float) -> None:
+    def _try(
+        self, config: NodeConfiguration, known: RateEstimate, way: int, rate_per_s: float
+    ) -> None:
         """See whether a way carries a rate; nothing is learnt out of time."""
         self.capacities.n_asked += 1
-        carried = self.capacities.carries(self._judged(config, way), rate_per_s)
+        carried = self.capacities.carries(self._pool_load(config, way), rate_per_s)
         if carried:
             known.lows[way] = rate_per_s
         elif carried is not None:
@@ -178,17 +180,19 @@ class Book:
             if known.rates[way] > least:
                 self._find(config, known, way)
 
-    def _find(self, config: NodeConfiguration, known: Looked, way: int) -> None:
+    def _find(self, config: NodeConfiguration, known: RateEstimate, way: int) -> None:
         """The most that a way serves."""
         self.capacities.n_asked += 1
         most, least = float(known.rates[way]), float(known.lows[way])
-        rate = self.capacities.largest(self._judged(config, way), most, least)
+        rate = self.capacities.largest(self._pool_load(config, way), most, least)
         if rate is not None:
             known.rates[way] = known.lows[way] = rate
 
-    def _judged(self, config: NodeConfiguration, way: int, n_most: int | None = None) -> Judged:
+    def _pool_load(
+        self, config: NodeConfiguration, way: int, n_most: int | None = None
+    ) -> PoolLoad:
         source = source_of(config)
-        return Judged(
+        return PoolLoad(
             stream=source.stream,
             station=source.ways.stations[way],
             goals=held_to(source.stream, config.role, self.handed(config)) or (),
@@ -196,7 +200,7 @@ class Book:
             n_most=n_most or self._key(config)[1],
         )
 
-    def _opened(self, config: NodeConfiguration) -> Looked:
+    def _opened(self, config: NodeConfiguration) -> RateEstimate:
         """What is known of it, bounds at first."""
         if self._key(config) not in self.looked:
             source, handed = source_of(config), self.handed(config)
@@ -207,7 +211,7 @@ class Book:
                 rates = np.minimum(rates, link_rate(source.stream, handed))
             wide = self.looked.get((id(config), self._widest(config)))
             rates = rates if wide is None else wide.rates.copy()
-            self.looked[self._key(config)] = Looked(rates=rates, lows=np.zeros(len(rates)))
+            self.looked[self._key(config)] = RateEstimate(rates=rates, lows=np.zeros(len(rates)))
         return self.looked[self._key(config)]
 
     def most_per_s(
@@ -217,10 +221,10 @@ class Book:
 
         Out of time that is all that is known.
         """
-        known, way = self._opened(config), _way(config, row)
+        known, way = self._opened(config), _index(config, row)
         n_most = min(n_replicas, self._widest(config))
         most = float(known.rates[way])
-        rate = self.capacities.largest(self._judged(config, way, n_most), most, min(least, most))
+        rate = self.capacities.largest(self._pool_load(config, way, n_most), most, min(least, most))
         return max(rate or 0.0, least)
 
     def in_pools_of(self, config: NodeConfiguration, n_replicas: int, rate_per_s: float) -> float:
@@ -233,7 +237,7 @@ class Book:
 
     def take_down(self, config: NodeConfiguration, row: int, rate_per_s: float) -> None:
         """Take replicas of a way for no more than this each."""
-        known, way = self._opened(config), _way(config, row)
+        known, way = self._opened(config), _index(config, row)
         known.rates[way] = min(rate_per_s, known.rates[way])
         known.lows[way] = min(rate_per_s, known.lows[way])
         self.lowered.add(id(config))
@@ -242,11 +246,11 @@ class Book:
         self, config: NodeConfiguration, row: int, n_replicas: int, some: float = 1.0
     ) -> list[float]:
         """Of each goal the share of its requests that is late in a pool, as in `Capacities`."""
-        return self.capacities.late(self._judged(config, _way(config, row), n_replicas), some)
+        return self.capacities.late(self._pool_load(config, _index(config, row), n_replicas), some)
 
     def saw(self, config: NodeConfiguration, row: int, rate_per_s: float) -> None:
         """Know what replicas of a way carry at least."""
-        known, way = self._opened(config), _way(config, row)
+        known, way = self._opened(config), _index(config, row)
         known.lows[way] = rate_per_s
         known.rates[way] = max(rate_per_s, known.rates[way])
 
@@ -259,7 +263,7 @@ class Book:
         return HandedOver(seconds=config.handover_s, link_s=link_s)
 
 
-def _way(config: NodeConfiguration, row: int) -> int:
+def _index(config: NodeConfiguration, row: int) -> int:
     """The number of a way, by the row of its choice."""
     return int(np.flatnonzero(source_of(config).ways.rows == row)[0])
 

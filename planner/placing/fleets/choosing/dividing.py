@@ -15,7 +15,7 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.placing.fabrics.patterns import NodeConfiguration
-from planner.placing.fleets.market import Market
+from planner.placing.fleets.market import CandidateSet
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.outcomes import Goal
 from planner.placing.fleets.streams import WHOLE
@@ -177,7 +177,7 @@ class PoolTrials:
         sorts: of each sort of replicas its configurations, by stream.
     """
 
-    market: Market
+    market: CandidateSet
     streams: Sequence[int]
     units: Sequence[int]
     sorts: Sequence[Mapping[int, NodeConfiguration]]

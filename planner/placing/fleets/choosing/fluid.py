@@ -27,9 +27,9 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
 from planner.estimates.queues.rates import Load, done_per_s
-from planner.placing.fleets.market import Market
+from planner.placing.fleets.market import CandidateSet
 from planner.placing.fleets.offering import sort_key, source_of
-from planner.placing.fleets.streams import WHOLE, Stream
+from planner.placing.fleets.streams import WHOLE, RequestClass
 from planner.programs.mixed import MixedBuilder, MixedProgram
 from planner.running.deadlines import is_over
 from planner.solvers.mixed import solve_mixed
@@ -53,7 +53,7 @@ _NONE = 1e-9
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Sort:
+class _Group:
     """Replicas that are alike, whatever they serve.
 
     Args:
@@ -72,7 +72,7 @@ class _Sort:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Wanted:
+class _Unit:
     """One unit: its requests a second, and what each takes of the four."""
 
     rate_per_s: float
@@ -81,13 +81,13 @@ class _Wanted:
     longest: float
 
 
-def fluid_bound(market: Market, rent: float) -> float:
+def fluid_bound(market: CandidateSet, rent: float) -> float:
     """The least rent, if no percentile counted [USD/h]; 0 where there is no time to say it.
 
     Args:
         rent: of a fleet, which the bound is not above.
     """
-    wanted = dict(_wanted(market.streams))
+    wanted = dict(_unit_demands(market.streams))
     sorts = [one for one in _sorts(market).values() if one.usd_per_hour <= rent * BROKEN]
     for group in sorts:
         if is_over():
@@ -106,9 +106,9 @@ def fluid_bound(market: Market, rent: float) -> float:
 
 
 def _bounded(
-    market: Market,
-    sorts: Sequence[_Sort],
-    wanted: Mapping[int, _Wanted],
+    market: CandidateSet,
+    sorts: Sequence[_Group],
+    wanted: Mapping[int, _Unit],
     by: Sequence[str],
     best: float = 0.0,
 ) -> float:
@@ -125,14 +125,14 @@ def _bounded(
     return best
 
 
-def _sorts(market: Market) -> dict[Hashable, _Sort]:
-    groups: dict[Hashable, _Sort] = {}
+def _sorts(market: CandidateSet) -> dict[Hashable, _Group]:
+    groups: dict[Hashable, _Group] = {}
     for config in market.offered.configurations:
         source, stream = source_of(config), market.streams[config.model]
         key = sort_key(config, stream)
         if key not in groups:
             kind, usd = config.pattern.kind_name, config.usd_per_hour
-            groups[key] = _Sort(
+            groups[key] = _Group(
                 usd_per_hour=usd, n_devices=config.n_devices, kind=kind, role=config.role
             )
         mine = groups[key]
@@ -141,7 +141,7 @@ def _sorts(market: Market) -> dict[Hashable, _Sort]:
     return groups
 
 
-def _wanted(streams: Sequence[Stream]) -> Iterator[tuple[int, _Wanted]]:
+def _unit_demands(streams: Sequence[RequestClass]) -> Iterator[tuple[int, _Unit]]:
     """Each unit by itself."""
     for stream in streams:
         if stream.parts == (WHOLE,):
@@ -155,7 +155,7 @@ def _wanted(streams: Sequence[Stream]) -> Iterator[tuple[int, _Wanted]]:
             ]
             yield (
                 stream.units[0],
-                _Wanted(
+                _Unit(
                     rate_per_s=stream.rate_per_s,
                     each=np.array(each),
                     shortest=float(load.n_input.min()),
@@ -164,15 +164,15 @@ def _wanted(streams: Sequence[Stream]) -> Iterator[tuple[int, _Wanted]]:
             )
 
 
-def _first_rows(group: _Sort, wanted: Sequence[_Wanted]) -> list[FloatArray]:
+def _first_rows(group: _Group, wanted: Sequence[_Unit]) -> list[FloatArray]:
     """Prices of what is done one by one, and of all in several mixtures."""
-    total = np.sum([it.rate_per_s * _asked(group, it) for it in wanted], axis=0)
+    total = np.sum([it.rate_per_s * _work_of(group, it) for it in wanted], axis=0)
     parts = [[a, 1.0 - a, a * w, (1.0 - a) * w] for a in _PARTS for w in _WORK]
     prices = np.array([*np.eye(4), *parts]) / np.where(total > 0.0, total, np.inf)
     return _rows_at(group, prices)
 
 
-def _rows_at(group: _Sort, prices: FloatArray) -> list[FloatArray]:
+def _rows_at(group: _Group, prices: FloatArray) -> list[FloatArray]:
     """Prices (Q, 4) at which a replica does no more than one in a second."""
     most = (group.done @ prices.T).max(axis=0)
     return [row / value for row, value in zip(prices, most.tolist(), strict=True) if value > 0.0]
@@ -183,7 +183,7 @@ Solved = tuple[float, FloatArray, Mapping[tuple[int, int], float]]
 
 
 def _solved(
-    market: Market, sorts: Sequence[_Sort], wanted: Mapping[int, _Wanted], by: Sequence[str]
+    market: CandidateSet, sorts: Sequence[_Group], wanted: Mapping[int, _Unit], by: Sequence[str]
 ) -> Solved | None:
     """The least rent within the rows so far, inf of none; None where nobody knows."""
     is_whole = by != RELAXED
@@ -199,7 +199,7 @@ def _solved(
 
 
 def _program(
-    market: Market, sorts: Sequence[_Sort], wanted: Mapping[int, _Wanted], *, is_whole: bool
+    market: CandidateSet, sorts: Sequence[_Group], wanted: Mapping[int, _Unit], *, is_whole: bool
 ) -> tuple[MixedProgram, list[int], dict[tuple[int, int], int]]:
     build, n_free = MixedBuilder(), market.book.n_free
     n_of = []
@@ -231,23 +231,23 @@ def on_devices(
 
 
 def _in_time(
-    build: MixedBuilder, number: int, group: _Sort, n_column: int, flows: Mapping[_Wanted, int]
+    build: MixedBuilder, number: int, group: _Group, n_column: int, flows: Mapping[_Unit, int]
 ) -> None:
     """Rows of what replicas of a sort do within their time."""
     for i, prices in enumerate(group.rows):
-        terms = {j: it.rate_per_s * float(prices @ _asked(group, it)) for it, j in flows.items()}
+        terms = {j: it.rate_per_s * float(prices @ _work_of(group, it)) for it, j in flows.items()}
         build.row(f"time{number}_{i}", {**terms, n_column: -1.0}, -np.inf, 0.0)
 
 
-def _asked(group: _Sort, wanted: _Wanted) -> FloatArray:
+def _work_of(group: _Group, wanted: _Unit) -> FloatArray:
     """Of the four what a replica of such a role has to do of a request."""
     does = {PREFILL: (0.0, 1.0, 0.0, 1.0), DECODE: (1.0, 0.0, 1.0, 0.0)}
     return np.asarray(wanted.each * np.array(does.get(group.role, (1.0, 1.0, 1.0, 1.0))))
 
 
 def _tightened(
-    sorts: Sequence[_Sort],
-    wanted: Mapping[int, _Wanted],
+    sorts: Sequence[_Group],
+    wanted: Mapping[int, _Unit],
     replicas: FloatArray,
     flows: Mapping[tuple[int, int], float],
 ) -> bool:
@@ -255,7 +255,7 @@ def _tightened(
     new = []
     for k, kin in enumerate(sorts):
         work = [
-            share * wanted[u].rate_per_s * _asked(kin, wanted[u])
+            share * wanted[u].rate_per_s * _work_of(kin, wanted[u])
             for (sort, u), share in flows.items()
             if sort == k
         ]
@@ -269,7 +269,7 @@ def _tightened(
     return bool(new)
 
 
-def _dearest(group: _Sort, work: FloatArray) -> FloatArray | None:
+def _dearest(group: _Group, work: FloatArray) -> FloatArray | None:
     """Prices at which what is asked comes to most, and no pass does more than one in a second.
 
     They are the multipliers of the least time that it takes, of few kinds of pass at first.

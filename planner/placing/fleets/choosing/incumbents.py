@@ -18,10 +18,10 @@ from planner.estimates.queues.rates import alike_stations
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fleets.choosing.book import at_way
 from planner.placing.fleets.choosing.searching import RENT, settled
-from planner.placing.fleets.chosen import Chosen
-from planner.placing.fleets.market import Market
+from planner.placing.fleets.chosen import Solution
+from planner.placing.fleets.market import CandidateSet
 from planner.placing.fleets.offering import source_of
-from planner.placing.fleets.streams import Stream
+from planner.placing.fleets.streams import RequestClass
 from planner.specs.records.roles import DECODE, Station
 from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT
 
@@ -29,7 +29,9 @@ MARGINS = (2.0, 3.0, 5.0, 10.0)
 """Times the traffic that rates have to serve: the next where the one before is refuted."""
 
 
-def roomy_fleet(market: Market, wider: Mapping[str, float], objective: str = RENT) -> Chosen:
+def roomy_fleet(
+    market: CandidateSet, wider: Mapping[str, float], objective: str = RENT
+) -> Solution:
     """The best fleet whose replicas serve so many times what they are taken for.
 
     Args:
@@ -47,7 +49,7 @@ def roomy_fleet(market: Market, wider: Mapping[str, float], objective: str = REN
     return settled(market, objective=objective, now=roomy)
 
 
-def _roomy_rates(market: Market) -> dict[int, FloatArray]:
+def _roomy_rates(market: CandidateSet) -> dict[int, FloatArray]:
     """What each way of configurations serves, by their identity; of all of a model at once."""
     of_model: dict[str, list[NodeConfiguration]] = {}
     for one in market.offered.configurations:
@@ -66,13 +68,13 @@ def _roomy_rates(market: Market) -> dict[int, FloatArray]:
     return rates
 
 
-def _least(stream: Stream, *quantities: str) -> float:
+def _least(stream: RequestClass, *quantities: str) -> float:
     """The least that a target allows of some quantities [s]; inf without any."""
     limits = (one.target for one in stream.targets if one.target.quantity in quantities)
     return min((one.at_most_s for one in limits), default=math.inf)
 
 
-def _decoded(stations: Sequence[Station], streams: Sequence[Stream]) -> FloatArray:
+def _decoded(stations: Sequence[Station], streams: Sequence[RequestClass]) -> FloatArray:
     """Requests a second that are decoded in passes within the targets of TPOT (K, G)."""
     loads, rates = [it.load for it in streams], np.full((len(stations), len(streams)), np.inf)
     most_s = np.array([_least(it, TPOT, ITL) for it in streams])
@@ -93,7 +95,7 @@ def _decoded(stations: Sequence[Station], streams: Sequence[Stream]) -> FloatArr
     return rates
 
 
-def _unread(stations: Sequence[Station], streams: Sequence[Stream]) -> FloatArray:
+def _unread(stations: Sequence[Station], streams: Sequence[RequestClass]) -> FloatArray:
     """What is left of the target of TTFT once a prompt is read, as a share of it (K, G)."""
     shares = np.ones((len(stations), len(streams)))
     most_s = np.array([_least(it, TTFT, E2E) for it in streams])

@@ -29,14 +29,14 @@ from planner.placing.fleets.choosing.fluid import on_devices
 from planner.placing.fleets.choosing.program import Pools
 from planner.placing.fleets.choosing.searching import Allowed
 from planner.placing.fleets.chosen import (
-    Chosen,
     PlannedFleet,
     PlannedPool,
+    Solution,
     numbered,
     planned,
     usd_per_hour,
 )
-from planner.placing.fleets.market import Market, for_stream
+from planner.placing.fleets.market import CandidateSet, for_stream
 from planner.placing.fleets.offering import sort_key, source_of
 from planner.placing.fleets.streams import MOST_SHARING, WHOLE
 from planner.programs.mixed import MixedBuilder
@@ -68,7 +68,7 @@ LESS = 1.0 - 1e-6
 """Of a rent, what is less for sure."""
 
 
-def in_mixtures(chosen: Chosen) -> Iterator[tuple[Market, Allowed]]:
+def in_mixtures(chosen: Solution) -> Iterator[tuple[CandidateSet, Allowed]]:
     """Markets with parts of classes that pools of a cheaper fleet carry, and what that is made of.
 
     Nothing promises that the whole fleet keeps its targets.
@@ -99,7 +99,7 @@ def _is_of(config: NodeConfiguration, mine: Collection[int]) -> bool:
     return id(config) in mine
 
 
-def _of_model(market: Market, name: str, rest: Sequence[PlannedPool]) -> _Mixing | None:
+def _of_model(market: CandidateSet, name: str, rest: Sequence[PlannedPool]) -> _Mixing | None:
     """Streams and sorts of replicas of a model; None where it has one class, or too many.
 
     Args:
@@ -120,7 +120,7 @@ def _of_model(market: Market, name: str, rest: Sequence[PlannedPool]) -> _Mixing
     return made if sorts else None
 
 
-def _sorts(market: Market, streams: Sequence[int]) -> list[dict[int, NodeConfiguration]]:
+def _sorts(market: CandidateSet, streams: Sequence[int]) -> list[dict[int, NodeConfiguration]]:
     """Of each sort of replicas that serve all streams its configurations, the cheapest first."""
     by_sort: dict[object, dict[int, NodeConfiguration]] = {}
     for config in market.offered.configurations:
@@ -146,7 +146,7 @@ def _beyond(build: MixedBuilder, name: str, n_of: Sequence[int], counts: IntArra
     build.row(name, dict.fromkeys(more, 1.0), 1.0, np.inf)
 
 
-def _replicas(market: Market, config: NodeConfiguration) -> float:
+def _replicas(market: CandidateSet, config: NodeConfiguration) -> float:
     """That carry all of a stream, as they are known."""
     rate = market.book.now(config).output_tokens_per_s
     return market.streams[config.model].tokens_per_s({}) / rate if rate > 0.0 else np.inf
@@ -164,7 +164,7 @@ class _Mixing(PoolTrials):
     n_free: Mapping[str, int]
     failed: list[IntArray] = field(default_factory=list)
 
-    def cheaper(self, rent: float) -> Iterator[Market]:
+    def cheaper(self, rent: float) -> Iterator[CandidateSet]:
         """Markets with streams that pools of less rent carry."""
         for _ in range(MOST_COUNTS):
             counts = self._counts(rent) if not is_over() else None
@@ -253,7 +253,7 @@ class _Mixing(PoolTrials):
         alone = [next(i for i in self.streams if self.members(i) == [u]) for u in numbers]
         return np.array([[_replicas(self.market, it[i]) for i in alone] for it in self.sorts])
 
-    def _with(self, pools: Sequence[Part]) -> Market:
+    def _with(self, pools: Sequence[Part]) -> CandidateSet:
         """The market with a stream for each pool, whose replicas are known to carry it."""
         market, made = self.market, [self.configuration(it) for it in pools]
         names = numbered([source_of(one).stream.name for one, _ in made])

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.placing.fleets.streams import WHOLE, Stream
+from planner.placing.fleets.streams import WHOLE, RequestClass
 from planner.programs.handover import TOGETHER, Handover
 from planner.programs.placement import Cut, PlacementLimit, PlacementProgram, Uses
 
@@ -25,7 +25,7 @@ from planner.programs.placement import Cut, PlacementLimit, PlacementProgram, Us
 def with_choice_of_streams(
     program: PlacementProgram,
     network: Handover | None,
-    streams: Sequence[Stream],
+    streams: Sequence[RequestClass],
     serves: FloatArray,
     n_parts: int,
 ) -> tuple[PlacementProgram, Handover | None]:
@@ -79,7 +79,7 @@ class Choice:
     aside: list[int]
 
 
-def choice_of(streams: Sequence[Stream]) -> Choice:
+def choice_of(streams: Sequence[RequestClass]) -> Choice:
     """Units of several streams, and these."""
     counted = Counter(unit for one in streams for unit in one.units)
     several = {unit: 0 for unit, n in counted.items() if n > 1}
@@ -91,7 +91,9 @@ def choice_of(streams: Sequence[Stream]) -> Choice:
     return Choice(parts=several, aside=aside)
 
 
-def _with_choice(program: PlacementProgram, choice: Choice, streams: Sequence[Stream]) -> Uses:
+def _with_choice(
+    program: PlacementProgram, choice: Choice, streams: Sequence[RequestClass]
+) -> Uses:
     """What columns use, and whoever stands aside of its units."""
     uses = program.uses
     row = {unit: program.n_resources + k for k, unit in enumerate(choice.parts)}

@@ -10,9 +10,9 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.placing.configurations import Pattern
-from planner.placing.fabrics.locating import PosedOnNodes
+from planner.placing.fabrics.locating import NodesProgram
 from planner.placing.fabrics.patterns import NodeConfiguration, NodePattern
-from planner.placing.fleets.choosing.book import Book
+from planner.placing.fleets.choosing.book import RateCache
 from planner.placing.fleets.choosing.program import (
     Pools,
     with_choice_of_streams,
@@ -20,9 +20,9 @@ from planner.placing.fleets.choosing.program import (
     with_pools,
     within_places,
 )
-from planner.placing.fleets.chosen import N_PARTS, Chosen, PlannedPool, planned, usd_per_hour
-from planner.placing.fleets.market import Market
-from planner.placing.program import KTOKEN, Aim, Columns, Wanted
+from planner.placing.fleets.chosen import N_PARTS, PlannedPool, Solution, planned, usd_per_hour
+from planner.placing.fleets.market import CandidateSet
+from planner.placing.program import KTOKEN, Columns, ModelDemand, Objective
 from planner.placing.searching import mastered
 from planner.programs.handover import Handover
 from planner.programs.placement import PlacementProgram
@@ -58,7 +58,7 @@ def everything(config: NodeConfiguration) -> bool:
 
 
 def settled(
-    market: Market,
+    market: CandidateSet,
     *,
     objective: str = RENT,
     factors: Mapping[str, float] | None = None,
@@ -66,7 +66,7 @@ def settled(
     allowed: Allowed = everything,
     now: Now | None = None,
     most_sorts: int | None = None,
-) -> Chosen:
+) -> Solution:
     """The best fleet, at rates of which each that it rests on is known.
 
     What is not known is taken at its bounds, which no queue exceeds: so an optimum in which all is
@@ -85,7 +85,7 @@ def settled(
     """
     posing = _Posing(
         market=market,
-        aim=_aim(market, objective, factors or {}, limits),
+        aim=_objective(market, objective, factors or {}, limits),
         allowed=allowed,
         now=now or market.book.now,
         pools=market.book.pools,
@@ -110,7 +110,7 @@ def settled(
         n_beside *= MORE_BESIDE
 
 
-def _looked_closer(chosen: Chosen, n_beside: int, *, is_for_share: bool) -> bool:
+def _looked_closer(chosen: Solution, n_beside: int, *, is_for_share: bool) -> bool:
     """Learn more of what a solution rests on; whether that changes anything.
 
     Whether pools carry what they get is all that is asked, and where they do not, of few that seem
@@ -126,7 +126,7 @@ def _looked_closer(chosen: Chosen, n_beside: int, *, is_for_share: bool) -> bool
     return bool(new)
 
 
-def _is_news(book: Book, chosen: Chosen, pool: PlannedPool, *, is_for_share: bool) -> bool:
+def _is_news(book: RateCache, chosen: Solution, pool: PlannedPool, *, is_for_share: bool) -> bool:
     """Whether a pool carries less than it was chosen for, or does so in another way."""
     origin = chosen.origin(pool.configuration)
     if not is_for_share:
@@ -139,7 +139,7 @@ def _is_news(book: Book, chosen: Chosen, pool: PlannedPool, *, is_for_share: boo
 
 
 def _look_beside(
-    chosen: Chosen, pools: Sequence[PlannedPool], n_most: int, *, is_for_share: bool
+    chosen: Solution, pools: Sequence[PlannedPool], n_most: int, *, is_for_share: bool
 ) -> None:
     """See what else could do what pools of a stream and role do: few, the cheapest first.
 
@@ -148,7 +148,7 @@ def _look_beside(
     book, first = chosen.market.book, pools[0]
     key, offered = (first.configuration.model, first.role), chosen.market.offered.configurations
     alike = [it for it in offered if (it.model, it.role) == key]
-    rates = _asked(chosen, pools, np.array([it.usd_per_hour for it in alike]), is_for_share)
+    rates = _rates(chosen, pools, np.array([it.usd_per_hour for it in alike]), is_for_share)
     for i in np.argsort([_price(book.now(it)) for it in alike], kind="stable").tolist():
         if not n_most or is_over():
             break
@@ -157,8 +157,8 @@ def _look_beside(
             n_most -= 1
 
 
-def _asked(
-    chosen: Chosen,
+def _rates(
+    chosen: Solution,
     pools: Sequence[PlannedPool],
     usd: FloatArray,
     is_for_share: bool,  # as said above
@@ -172,12 +172,15 @@ def _asked(
         return np.asarray(sum(it.rate_per_s for it in pools) / n_replicas)
 
 
-def _aim(
-    market: Market, objective: str, factors: Mapping[str, float], limits: dict[str, float] | None
-) -> Aim:
-    return Aim(
+def _objective(
+    market: CandidateSet,
+    objective: str,
+    factors: Mapping[str, float],
+    limits: dict[str, float] | None,
+) -> Objective:
+    return Objective(
         wanted=tuple(
-            Wanted(
+            ModelDemand(
                 name=stream.name,
                 demand_tokens_per_s=stream.tokens_per_s(factors),
                 n_output_tokens=stream.n_output_tokens,
@@ -200,8 +203,8 @@ class _Posing:
         origins: of what is posed, as it was offered, by identity.
     """
 
-    market: Market
-    aim: Aim
+    market: CandidateSet
+    aim: Objective
     allowed: Allowed
     now: Now
     pools: Pools
@@ -215,7 +218,7 @@ def as_offered(config: NodeConfiguration) -> NodeConfiguration:
     return config
 
 
-def _solved(posing: _Posing, options: SolverOptions, *, tied: bool) -> Chosen:
+def _solved(posing: _Posing, options: SolverOptions, *, tied: bool) -> Solution:
     """One program, solved.
 
     Raises:
@@ -237,7 +240,7 @@ def _solved(posing: _Posing, options: SolverOptions, *, tied: bool) -> Chosen:
     solution, flows = mastered(program, network, options, most_direct=MOST_DIRECT)
     if solution.status is Status.UNKNOWN:
         raise solution.unsettled()
-    return Chosen(
+    return Solution(
         market=market,
         offered=offered,
         posed=posed,
@@ -251,7 +254,7 @@ def _solved(posing: _Posing, options: SolverOptions, *, tied: bool) -> Chosen:
 
 
 def _program(
-    posing: _Posing, posed: PosedOnNodes, *, tied: bool
+    posing: _Posing, posed: NodesProgram, *, tied: bool
 ) -> tuple[PlacementProgram, Handover | None]:
     """What was posed, with counts of kinds and the choice of streams; fewest stages tie first."""
     columns, market = posed.columns, posing.market

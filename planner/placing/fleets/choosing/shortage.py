@@ -11,8 +11,8 @@ from planner.errors import NoPlanError, OutOfTimeError
 from planner.placing.fabrics.patterns import NodeConfiguration
 from planner.placing.fleets.choosing.incumbents import roomy_fleet
 from planner.placing.fleets.choosing.searching import SHARE, as_offered, settled
-from planner.placing.fleets.chosen import Chosen
-from planner.placing.fleets.market import Market, asked_again
+from planner.placing.fleets.chosen import Solution
+from planner.placing.fleets.market import CandidateSet, for_less_traffic
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.streams import targets_of
 from planner.quantities.units import show
@@ -36,7 +36,7 @@ _LEAST = 2.0**-30
 """Share of a class below which it is taken for none."""
 
 
-def unreachable(market: Market) -> None:
+def unreachable(market: CandidateSet) -> None:
     """Refuse classes that no replica can serve, however little comes.
 
     Raises:
@@ -58,7 +58,7 @@ def unreachable(market: Market) -> None:
         raise NoPlanError(_conflict(market, obstacles))
 
 
-def _conflict(market: Market, obstacles: Sequence[Obstacle]) -> PlacementConflict:
+def _conflict(market: CandidateSet, obstacles: Sequence[Obstacle]) -> PlacementConflict:
     return PlacementConflict(
         pool=market.site.name,
         n_free=market.site.n_free,
@@ -68,7 +68,7 @@ def _conflict(market: Market, obstacles: Sequence[Obstacle]) -> PlacementConflic
     )
 
 
-def _is_served(market: Market, mine: Sequence[NodeConfiguration]) -> bool:
+def _is_served(market: CandidateSet, mine: Sequence[NodeConfiguration]) -> bool:
     """Whether some replica does both phases for a class, or some each of them."""
     roles = {
         role
@@ -78,12 +78,12 @@ def _is_served(market: Market, mine: Sequence[NodeConfiguration]) -> bool:
     return TOGETHER in roles or {PREFILL, DECODE} <= roles
 
 
-def _serves(market: Market, offer: NodeConfiguration) -> bool:
+def _serves(market: CandidateSet, offer: NodeConfiguration) -> bool:
     market.book.look_at(offer)
     return market.book.now(offer).output_tokens_per_s > 0.0
 
 
-def _no_room(market: Market, traffic: TrafficClass) -> Obstacle:
+def _no_room(market: CandidateSet, traffic: TrafficClass) -> Obstacle:
     n_tokens = sum(traffic.lengths.longest)
     return Obstacle(
         name=f"model of {traffic.name}",
@@ -97,7 +97,7 @@ def _no_room(market: Market, traffic: TrafficClass) -> Obstacle:
     )
 
 
-def _too_few(market: Market, traffic: TrafficClass) -> Obstacle:
+def _too_few(market: CandidateSet, traffic: TrafficClass) -> Obstacle:
     return Obstacle(
         name=f"traffic of {traffic.name}",
         asked=traffic.rate_per_s,
@@ -108,7 +108,7 @@ def _too_few(market: Market, traffic: TrafficClass) -> Obstacle:
 
 
 def _missed(
-    market: Market, traffic: TrafficClass, mine: Sequence[NodeConfiguration]
+    market: CandidateSet, traffic: TrafficClass, mine: Sequence[NodeConfiguration]
 ) -> Iterator[Obstacle]:
     """Targets of a class that no replica meets by itself; all, if each is met by some."""
     best = [(target, *_least(market, target, mine)) for target in targets_of(traffic)]
@@ -137,7 +137,7 @@ def _missed(
 
 
 def _least(
-    market: Market, target: PercentileTarget, mine: Sequence[NodeConfiguration]
+    market: CandidateSet, target: PercentileTarget, mine: Sequence[NodeConfiguration]
 ) -> tuple[float, NodeConfiguration]:
     """The least of a quantity that any replica has for requests by themselves, and which one."""
     rates = []
@@ -154,7 +154,7 @@ def _least(
     return min(rates, key=lambda each: (each[0], each[1].usd_per_hour), default=nobody)
 
 
-def shared_out(market: Market, most: float = 1.0) -> tuple[Market, dict[str, float]]:
+def shared_out(market: CandidateSet, most: float = 1.0) -> tuple[CandidateSet, dict[str, float]]:
     """The most of every class that the devices serve, the highest priority first.
 
     Of classes of one priority each is served to the same share, within `_PRECISION`.
@@ -182,12 +182,12 @@ def shared_out(market: Market, most: float = 1.0) -> tuple[Market, dict[str, flo
     )
     if not kept:
         raise NoPlanError(_conflict(market, [_too_few(market, one) for one in classes]))
-    return asked_again(market, replace(market.request, classes=kept)), served
+    return for_less_traffic(market, replace(market.request, classes=kept)), served
 
 
 def roomy(
-    market: Market, wider: Mapping[str, float], fluid: Chosen, served: Mapping[str, float]
-) -> tuple[Chosen, Chosen, Mapping[str, float]]:
+    market: CandidateSet, wider: Mapping[str, float], fluid: Solution, served: Mapping[str, float]
+) -> tuple[Solution, Solution, Mapping[str, float]]:
     """A fleet with room to spare, the cheapest at fluid rates, and what is served: less if need."""
     chosen, part = roomy_fleet(market, wider), None
     if not chosen.is_found and {*served.values()} == {1.0}:
@@ -197,8 +197,8 @@ def roomy(
 
 
 def _roomy_part(
-    market: Market, wider: Mapping[str, float]
-) -> tuple[Chosen, Chosen, dict[str, float]] | None:
+    market: CandidateSet, wider: Mapping[str, float]
+) -> tuple[Solution, Solution, dict[str, float]] | None:
     """A fleet with so much room for as much as can be served; None where that is nothing.
 
     Classes of several priorities are left to `shared_out`.
@@ -217,19 +217,19 @@ def _roomy_part(
     if part <= _LEAST:
         return None
     less = tuple(replace(one, rate_per_s=one.rate_per_s * part) for one in classes)
-    again = asked_again(market, replace(market.request, classes=less))
+    again = for_less_traffic(market, replace(market.request, classes=less))
     fluid = settled(again, now=as_offered)
     return roomy_fleet(again, wider), fluid, {one.name: part for one in classes}
 
 
-def _apart(market: Market) -> Market:
+def _apart(market: CandidateSet) -> CandidateSet:
     """What there is where no class shares replicas, as formulas have it."""
     if any(len(one.classes) > 1 for one in market.streams):
-        return asked_again(market, replace(market.request, sharing=False))
+        return for_less_traffic(market, replace(market.request, sharing=False))
     return market
 
 
-def _share(market: Market, served: Mapping[str, float], level: Sequence[str]) -> float:
+def _share(market: CandidateSet, served: Mapping[str, float], level: Sequence[str]) -> float:
     """The largest share of some classes that can be served beside what is served of others."""
     if len(level) == len(market.request.classes):  # of all alike one program says it
         most = settled(market, objective=SHARE)

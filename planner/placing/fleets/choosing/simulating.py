@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from planner.estimates.serving.memory import handed_bytes
 from planner.placing.fabrics.wires import wire_of
-from planner.placing.fleets.chosen import PlannedFleet, PlannedPool, Way
-from planner.placing.fleets.market import Market, asked_requests
+from planner.placing.fleets.chosen import PlannedFleet, PlannedPool, PoolRoute
+from planner.placing.fleets.market import CandidateSet, asked_requests
 from planner.placing.fleets.offering import source_of
 from planner.results.fleets import CURVE, Refuted
 from planner.runtimes.simulation import simulate
@@ -69,7 +69,7 @@ def _routes(
             )
 
 
-def handover_of(fleet: PlannedFleet, way: Way) -> Handover | None:
+def handover_of(fleet: PlannedFleet, way: PoolRoute) -> Handover | None:
     """What hands caches from one pool to the other; None where one does both phases."""
     if way.then is None:
         return None
@@ -154,7 +154,7 @@ def in_such_pools(fleet: PlannedFleet, pool: PlannedPool) -> float:
     return book.in_pools_of(origin, pool.n_replicas, pool.replica_rate_per_s)
 
 
-def divided(fleet: PlannedFleet, refuted: Sequence[Refuted]) -> list[Market]:
+def divided(fleet: PlannedFleet, refuted: Sequence[Refuted]) -> list[CandidateSet]:
     """What there is to choose from with no larger a pool, at what that serves, and with larger.
 
     Of the refuted pools that one counts which serves least of what it was taken for. Nothing where

@@ -15,8 +15,8 @@ from itertools import pairwise
 
 from planner.errors import OutOfTimeError, Problem, RequestError
 from planner.placing.fleets.choosing.alternatives import at_factor, largest_factor, words_of
-from planner.placing.fleets.chosen import Chosen, n_devices, planned, usd_per_hour
-from planner.placing.fleets.market import Market, with_alike
+from planner.placing.fleets.chosen import Solution, n_devices, planned, usd_per_hour
+from planner.placing.fleets.market import CandidateSet, with_joint
 from planner.placing.fleets.planning import opened
 from planner.programs.layout import RELATIVE_TOLERANCE
 from planner.results.fleets import FleetStaircase, Step
@@ -92,14 +92,14 @@ def _part(request: FleetRequest, low: float, high: float) -> list[Step]:
     return [*_steps(_opened(request), low, high)]
 
 
-def _opened(request: FleetRequest) -> Market:
+def _opened(request: FleetRequest) -> CandidateSet:
     """What there is to choose from, each replica as if it were alone: of any traffic."""
-    market = opened(replace(request, classes=with_alike(request.classes, sharing=request.sharing)))
+    market = opened(replace(request, classes=with_joint(request.classes, sharing=request.sharing)))
     market.book.router = None
     return market
 
 
-def _steps(market: Market, low: float, high: float) -> Iterator[Step]:
+def _steps(market: CandidateSet, low: float, high: float) -> Iterator[Step]:
     """Steps of a stretch; none from where devices do not suffice."""
     at = low
     while at <= high:
@@ -126,7 +126,7 @@ def _steps(market: Market, low: float, high: float) -> Iterator[Step]:
         at = upto * _NEXT
 
 
-def _bound(chosen: Chosen) -> float:
+def _bound(chosen: Solution) -> float:
     return chosen.solution.vouched.bound
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from planner.errors import OutOfTimeError
 from planner.placing.fabrics.patterns import NodeConfiguration
-from planner.placing.fleets.choosing.book import Book
+from planner.placing.fleets.choosing.book import RateCache
 from planner.placing.fleets.choosing.incumbents import MARGINS
 from planner.placing.fleets.choosing.mixtures import in_mixtures
 from planner.placing.fleets.choosing.searching import settled
@@ -26,14 +26,14 @@ from planner.placing.fleets.choosing.simulating import (
     tried,
 )
 from planner.placing.fleets.chosen import (
-    Chosen,
     PlannedFleet,
     PlannedPool,
+    Solution,
     n_devices,
     planned,
     usd_per_hour,
 )
-from planner.placing.fleets.market import Market
+from planner.placing.fleets.market import CandidateSet
 from planner.placing.fleets.offering import source_of
 from planner.placing.sorting import Weighed, with_few_sorts, without_proof
 from planner.programs.layout import exceeds
@@ -70,7 +70,7 @@ class Confirmed:
         served: share of each class, by name.
     """
 
-    fluid: Chosen
+    fluid: Solution
     fleet: PlannedFleet
     outcome: FleetOutcome
     rounds: tuple[Round, ...]
@@ -87,7 +87,7 @@ class Confirmed:
         return self.is_whole and self.fleet.chosen.solution.status is Status.OPTIMAL
 
 
-def unproved(chosen: Chosen, fluid: Chosen) -> Chosen:
+def unproved(chosen: Solution, fluid: Solution) -> Solution:
     """A fleet held against the bound of others, at rates that are no lower than theirs."""
     bound, solution = fluid.solution.vouched, chosen.solution
     is_best = is_closed(solution.objective, bound.bound, chosen.market.request.options.gap)
@@ -95,7 +95,7 @@ def unproved(chosen: Chosen, fluid: Chosen) -> Chosen:
     return replace(chosen, solution=replace(solution, status=status, vouched=bound))
 
 
-def weighed(market: Market) -> Chosen:
+def weighed(market: CandidateSet) -> Solution:
     """The best fleet, each further sort of replica counted; its rates are known as in `settled`."""
     classes, options = market.request.classes, market.request.options
     n_least = 1
@@ -103,7 +103,7 @@ def weighed(market: Market) -> Chosen:
         n_least = len({model.name for one in classes for model in one.models})
     n_least *= 2 if market.request.roles.name == APART else 1
 
-    def has(solution: Chosen) -> Weighed:
+    def has(solution: Solution) -> Weighed:
         counts = solution.solution.answer
         return solution.solution, n_sorts(solution.program, counts) if counts else 0
 
@@ -120,14 +120,14 @@ def _as_sent(fleet: PlannedFleet, pool: PlannedPool) -> float:
     return pool.replica_rate_per_s
 
 
-def _streams_of(chosen: Chosen, misses: Sequence[Refuted]) -> set[str]:
+def _streams_of(chosen: Solution, misses: Sequence[Refuted]) -> set[str]:
     """Those of the pools that were refuted."""
     of_pool = {it.name: it.stream.name for it in planned(chosen).pools}
     return {of_pool[one.pool] for one in misses}
 
 
 def _sure(
-    book: Book, slower: Mapping[str, float], config: NodeConfiguration
+    book: RateCache, slower: Mapping[str, float], config: NodeConfiguration
 ) -> NodeConfiguration | None:
     """What a configuration was seen to carry, or a part of it where that was too much together."""
     known = book.sure(config)
@@ -151,7 +151,7 @@ class Tries:
     simulated_s: float = 0.0
 
     def find_first(
-        self, market: Market, fluid: Chosen, served: Mapping[str, float]
+        self, market: CandidateSet, fluid: Solution, served: Mapping[str, float]
     ) -> Confirmed | None:
         """Where time may end, find a first fleet, with room to spare; of less traffic if need be.
 
@@ -173,7 +173,9 @@ class Tries:
             wider |= {name: _NEXT[margin] for name, margin in again.items()}
         return None
 
-    def cheaper(self, market: Market, fluid: Chosen, served: Mapping[str, float]) -> Confirmed:
+    def cheaper(
+        self, market: CandidateSet, fluid: Solution, served: Mapping[str, float]
+    ) -> Confirmed:
         """The cheapest of all that is known by now, where there is time to try it.
 
         It is held against what no fleet is cheaper than, as far as rates are known.
@@ -204,7 +206,7 @@ class Tries:
         fleet = replace(first.fleet, chosen=unproved(first.fleet.chosen, bounding))
         return replace(first, fleet=fleet)
 
-    def refuted(self, chosen: Chosen, *, left: Left) -> tuple[Refuted, ...]:
+    def refuted(self, chosen: Solution, *, left: Left) -> tuple[Refuted, ...]:
         """What the simulation refutes of a fleet.
 
         Args:
@@ -224,7 +226,7 @@ class Tries:
         self.on_round(self.rounds[-1])
         return misses
 
-    def confirmed(self, chosen: Chosen) -> Chosen | None:
+    def confirmed(self, chosen: Solution) -> Solution | None:
         """The cheapest fleet that is not refuted, of sets of classes and of what pools mix of them.
 
         None where what is left does not serve all.
@@ -232,7 +234,7 @@ class Tries:
         solution = self._confirmed(chosen)
         return solution and self._in_mixtures(solution)
 
-    def _in_mixtures(self, chosen: Chosen) -> Chosen:
+    def _in_mixtures(self, chosen: Solution) -> Solution:
         """A fleet, or a cheaper one whose pools have mixtures of their own."""
         last, bound = self.last, chosen.solution.vouched.bound
         with suppress(OutOfTimeError):  # the fleet stands, whatever else there is time for
@@ -248,7 +250,7 @@ class Tries:
         self.last = last
         return chosen
 
-    def _confirmed(self, chosen: Chosen) -> Chosen | None:
+    def _confirmed(self, chosen: Solution) -> Solution | None:
         """The cheapest fleet that is not refuted; None where what is left does not serve all.
 
         A fleet that is refuted parts all others in those whose pool of one configuration is no
@@ -256,8 +258,8 @@ class Tries:
         both is tried next. Where no pool carries less by itself, replicas are taken for less, and
         fleets that share in other ways are left open: the bound stays where it was.
         """
-        parts: list[Chosen] = [chosen] if chosen.is_found else []
-        open_at: Chosen | None = None
+        parts: list[Solution] = [chosen] if chosen.is_found else []
+        open_at: Solution | None = None
         while parts:
             best = min(parts, key=lambda solution: solution.solution.objective)
             parts.remove(best)
@@ -271,7 +273,7 @@ class Tries:
             parts += [part for part in map(weighed, markets) if part.is_found]
         return None
 
-    def divided(self, misses: Sequence[Refuted]) -> list[Market]:
+    def divided(self, misses: Sequence[Refuted]) -> list[CandidateSet]:
         """What there is to choose from beside the fleet that was refuted, in two parts or one."""
         assert self.last is not None
         fleet = self.last[0]
@@ -283,7 +285,7 @@ class Tries:
                 taken_down(fleet, pool)
         return [fleet.chosen.market]
 
-    def answer(self, fluid: Chosen, chosen: Chosen, served: Mapping[str, float]) -> Confirmed:
+    def answer(self, fluid: Solution, chosen: Solution, served: Mapping[str, float]) -> Confirmed:
         """What was tried last, and its solution."""
         assert self.last is not None
         fleet, outcome = self.last

@@ -58,7 +58,7 @@ def set_by() -> Mapping[str, str]:
     Fields of `SolverOptions` and of roles are arguments of some functions by themselves.
     """
     rows = [row for rows in HEADINGS.values() for row in rows if row.sets]
-    alone = ("SolverOptions.", "AskedRoles.")
+    alone = ("SolverOptions.", "RoleOptions.")
     by_themselves = {
         row.sets.rpartition(".")[2]: row.name for row in rows if row.sets.startswith(alone)
     }

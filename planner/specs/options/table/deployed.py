@@ -163,7 +163,7 @@ ROLES = (
         "together: each replica does both phases; apart: prefill or decode, and KV caches are "
         "handed over; free: the program chooses, and may mix. [together]",
         read.word_of("choice of roles", "specs.records.roles.ASKED_ROLES"),
-        sets="AskedRoles.roles",
+        sets="RoleOptions.roles",
     ),
     Option(
         "--roles HOW,…",
@@ -171,7 +171,7 @@ ROLES = (
         "apart, prefill or decode, and KV caches are handed over; free, the program chooses.",
         read.roles,
         of=("compare",),
-        sets="AskedRoles.roles",
+        sets="RoleOptions.roles",
     ),
     Option(
         "--connector NAME|FILE",
@@ -181,13 +181,13 @@ ROLES = (
         "--prefill-devices N",
         "Devices of each replica that only reads prompts, exactly.",
         counts.count,
-        sets="AskedRoles.prefill_devices",
+        sets="RoleOptions.prefill_devices",
     ),
     Option(
         "--decode-devices N",
         "Devices of each replica that only writes answers, exactly.",
         counts.count,
-        sets="AskedRoles.decode_devices",
+        sets="RoleOptions.decode_devices",
     ),
 )
 

@@ -62,10 +62,10 @@ def placed_within(
     program = PatternProgram(items, n_ranks=n_ranks, n_slots=n_slots)
     if program.decide(until_s=until_s) is not Verdict.OPEN:
         return None
-    return _chosen(program.pool, (n_ranks, n_slots), seed=seed, until_s=until_s)
+    return _slots(program.pool, (n_ranks, n_slots), seed=seed, until_s=until_s)
 
 
-def _chosen(pool: Pool, shape: tuple[int, int], *, seed: int, until_s: float) -> Slots | None:
+def _slots(pool: Pool, shape: tuple[int, int], *, seed: int, until_s: float) -> Slots | None:
     """Whole numbers of the pool's columns, as slots."""
     items, n_ranks = pool.items, shape[0]
     hints = {"cp_model_presolve": True, "max_deterministic_time": EFFORT}

@@ -19,7 +19,7 @@ import numpy as np
 from planner.equations.arrays import FloatArray, IntArray
 from planner.equations.routing import place, replicate
 from planner.solvers.solution import Status, Word
-from planner.specs.ask.targets import Wanted
+from planner.specs.ask.targets import Provers
 from planner.specs.records.certificates import Proof
 from planner.tools.experts.program import ExpertProgram, copies_bound, mean_bound
 from planner.tools.experts.solvers.choosing import placed_within
@@ -63,7 +63,7 @@ class Race:
     gap: float
     seed: int
     until_s: float
-    wanted: Wanted = "two"
+    wanted: Provers = "two"
     words: list[Proof] = field(default_factory=list)
 
     @property
@@ -94,7 +94,7 @@ def race(
     seed: int = 0,
     until_s: float = math.inf,
     starts: tuple[Slots, ...] = (),
-    wanted: Wanted = "two",
+    wanted: Provers = "two",
 ) -> Race:
     """Find a placement on ranks that are all alike, and a bound.
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.equations.arrays import IntArray
-from planner.specs.ask.targets import Wanted
+from planner.specs.ask.targets import Provers
 from planner.specs.records.certificates import Proof
 from planner.tools.experts.program import ExpertProgram, simple_bound
 from planner.tools.experts.solvers.flat import Race, deal_groups, race
@@ -37,11 +37,11 @@ class Divided:
     """
 
     def __init__(
-        self, program: ExpertProgram, *, gap: float, seed: int, until_s: float, wanted: Wanted
+        self, program: ExpertProgram, *, gap: float, seed: int, until_s: float, wanted: Provers
     ) -> None:
         assert program.group is not None
         self.program, self.gap, self.seed, self.until_s = program, gap, seed, until_s
-        self.wanted: Wanted = wanted
+        self.wanted: Provers = wanted
         self.n_groups = int(program.group.max()) + 1
         self.solved: dict[int, Race] = {}
         self._bounds: dict[int, float] = {}
@@ -121,7 +121,7 @@ def grouped(
     gap: float,
     seed: int = 0,
     until_s: float = math.inf,
-    wanted: Wanted = "two",
+    wanted: Provers = "two",
 ) -> tuple[Slots, float, str, list[Proof]]:
     """Place experts whose groups stay on nodes.
 

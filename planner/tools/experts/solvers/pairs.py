@@ -25,7 +25,7 @@ from planner.programs.mixed import MixedProgram
 from planner.solvers.mixed import cpsat, solver_of
 from planner.solvers.proving import Proved, prove
 from planner.solvers.solution import Effort, Word
-from planner.specs.ask.targets import Wanted
+from planner.specs.ask.targets import Provers
 from planner.tools.experts.program import least_copies
 from planner.tools.experts.solvers.slots import EMPTY, Slots
 
@@ -109,7 +109,7 @@ def pairs_within(posed: PairRows, *, seed: int = 0, until_s: float = math.inf) -
 
 
 def pairs_refuted(
-    posed: PairRows, word: Word[FloatArray], *, wanted: Wanted, until_s: float = math.inf
+    posed: PairRows, word: Word[FloatArray], *, wanted: Provers, until_s: float = math.inf
 ) -> Proved[FloatArray]:
     """Whether others than CP-SAT say so too, that there are no pairs within the load.
 

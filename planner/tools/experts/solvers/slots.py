@@ -61,7 +61,7 @@ def slots_of(copies: IntArray, program: ExpertProgram) -> Slots:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Found:
+class Result:
     """A placement and what is known of it.
 
     Args:

@@ -15,7 +15,7 @@ from planner.programs.proofs import Vouched, claim, vouched
 from planner.solvers.mixed import Formulation
 from planner.solvers.proving import Proved, Prover, in_hand, prove
 from planner.solvers.solution import Effort, Status, Word
-from planner.specs.ask.targets import Wanted
+from planner.specs.ask.targets import Provers
 from planner.specs.records.certificates import Proof
 from planner.tools.experts.program import (
     ExpertProgram,
@@ -32,7 +32,7 @@ from planner.tools.experts.solvers.flat import greedy, race, simple_bound
 from planner.tools.experts.solvers.grouped import grouped
 from planner.tools.experts.solvers.joint import formulation, n_unknowns, split
 from planner.tools.experts.solvers.polish import polish
-from planner.tools.experts.solvers.slots import Found
+from planner.tools.experts.solvers.slots import Result
 from planner.tools.experts.solvers.weighted import improve
 
 MOST_JOINTLY = {"equal": 800, "weighted": 300}
@@ -69,8 +69,8 @@ def solve_experts(
     slack: float = 0.0,
     seed: int = 0,
     time_limit_s: float | None = None,
-    proof: Wanted = "two",
-) -> Found:
+    proof: Provers = "two",
+) -> Result:
     """Place experts: least objective, then least traffic, then fewest moves.
 
     Effort is counted in steps, so that the same program and seed give the same placement,
@@ -112,7 +112,7 @@ class _Limits:
     gap: float
     seed: int
     until_s: float
-    wanted: Wanted
+    wanted: Provers
 
 
 def _balanced(program: ExpertProgram, limits: _Limits) -> _State:
@@ -233,7 +233,7 @@ def _stays_bound(program: ExpertProgram, stays: Placement) -> float:
     return 0.0
 
 
-def _verified(program: ExpertProgram, state: _State, limits: _Limits, *, is_cut: bool) -> Found:
+def _verified(program: ExpertProgram, state: _State, limits: _Limits, *, is_cut: bool) -> Result:
     """The placement with what is proved of it.
 
     Raises:
@@ -255,7 +255,7 @@ def _verified(program: ExpertProgram, state: _State, limits: _Limits, *, is_cut:
         n_nodes=0,
         stopped_by="time limit" if is_cut else "",
     )
-    return Found(placement=state.placement, proved=proved, proof=state.proof, is_cut_short=is_cut)
+    return Result(placement=state.placement, proved=proved, proof=state.proof, is_cut_short=is_cut)
 
 
 def _is_sure(state: _State, limits: _Limits) -> bool:

@@ -22,7 +22,7 @@ from planner.programs.mixed import MixedProgram
 from planner.programs.proofs import claim, enumeration, refusal, vouched
 from planner.solvers.proving import Proved, Prover, prove
 from planner.solvers.solution import Effort, Status, Word
-from planner.specs.ask.targets import Wanted
+from planner.specs.ask.targets import Provers
 from planner.specs.records.certificates import Proof
 from planner.tools.staging.cuts.program import (
     RELATIVE_TOLERANCE,
@@ -67,7 +67,7 @@ def cut(
     *,
     solver: str = "highs",
     effort: Effort | None = None,
-    proof: Wanted = "two",
+    proof: Provers = "two",
 ) -> CutSolution:
     """Cut the chain at the least latency, or the least bottleneck, with proof.
 
@@ -89,7 +89,7 @@ def cut(
 class _Search:
     """Solves of one program that share one time limit."""
 
-    def __init__(self, program: StageProgram, solver: str, effort: Effort, wanted: Wanted) -> None:
+    def __init__(self, program: StageProgram, solver: str, effort: Effort, wanted: Provers) -> None:
         self.program, self.solver, self.effort, self.wanted = program, solver, effort, wanted
         self.began_s = time.perf_counter()
         self.n_solves = self.n_columns = 0

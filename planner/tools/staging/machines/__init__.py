@@ -18,11 +18,11 @@ import numpy as np
 from planner.equations.arrays import FloatArray, IntArray
 from planner.solvers.proving import Proved
 from planner.tools.staging.machines.enumeration import dive, enumerate_all, improve, lower_bound
-from planner.tools.staging.machines.known import Known, Tries
+from planner.tools.staging.machines.known import Incumbent, Tries
 from planner.tools.staging.machines.layer_prices import priced_bound
 from planner.tools.staging.machines.program import (
     Classes,
-    Held,
+    MachineSpan,
     Placement,
     Pool,
     classes,
@@ -89,7 +89,7 @@ class PlacementSolution:
 
 def place(pool: Pool, tries: Tries) -> PlacementSolution:
     """The best placement that the searches find, and the least bound that is proven on all."""
-    known, some = Known(pool=pool, tries=tries), spans(pool)
+    known, some = Incumbent(pool=pool, tries=tries), spans(pool)
     is_tiny, is_small, is_medium = (
         len(pool.names) <= most for most in (MOST_AT_ONCE, MOST_SEARCHED, MOST_NEAR)
     )
@@ -115,7 +115,7 @@ def place(pool: Pool, tries: Tries) -> PlacementSolution:
     )
 
 
-def _price(known: Known, some: Spans) -> None:
+def _price(known: Incumbent, some: Spans) -> None:
     """The first bound, which every pool has."""
     pool = known.pool
     through = min(float(pool.from_coordinator.sum()), float(pool.to_coordinator.sum()))
@@ -126,14 +126,14 @@ def _price(known: Known, some: Spans) -> None:
     known.prove(prover, priced.bound, known.began_s)
 
 
-def _whole(known: Known, some: Spans) -> None:
+def _whole(known: Incumbent, some: Spans) -> None:
     """Search all placements, from good ones on, as far as that is soon done."""
     for step in (dive, partial(improve, cells=NEAR), partial(enumerate_all, cells=AT_FIRST)):
         if not known.is_closed and not known.is_late:
             step(known, some)
 
 
-def _rows(known: Known, some: Spans, region: np.ndarray) -> None:
+def _rows(known: Incumbent, some: Spans, region: np.ndarray) -> None:
     """Rows of stages, and between them the bound by covers."""
     from planner.tools.staging.machines.rows import best_row
 
@@ -149,7 +149,7 @@ def _rows(known: Known, some: Spans, region: np.ndarray) -> None:
         known.attempt(ROWS, lambda: best_row(known, hoped, deadline_s=deadline_s, hopes=True))
 
 
-def _cover(known: Known, some: Spans) -> None:
+def _cover(known: Incumbent, some: Spans) -> None:
     """The bound by layer covers."""
     from planner.tools.staging.machines.covers import CoverSearch
 
@@ -164,7 +164,7 @@ def _cover(known: Known, some: Spans) -> None:
         known.prove(COVERS, least, began_s)
 
 
-def _flow(known: Known, some: Spans) -> None:
+def _flow(known: Incumbent, some: Spans) -> None:
     """The flow program, if it is small enough, by two solvers."""
     from planner.tools.staging.machines.flow import prove_flow
 
@@ -187,7 +187,7 @@ TARGETS = 24
 """Rates that are tried, each between one that has a chain and one that seems to have none."""
 
 
-def chain(known: Known) -> None:
+def chain(known: Incumbent) -> None:
     """Bisect the rate at which a chain is found; the best is offered."""
     low, high = known.rate, known.bound
     for _ in range(TARGETS):
@@ -208,7 +208,7 @@ def best_chain(pool: Pool, rate: float) -> Placement | None:
     Each holds as many layers as it serves at the rate. Depth first, those with the most layers
     first, and of them those that can send to the most others.
     """
-    held, after = _held(pool, rate), pool.links >= rate
+    held, after = _most_layers(pool, rate), pool.links >= rate
     last = pool.to_coordinator >= rate
     worth = held * (1.0 + after.sum(axis=1) / (1.0 + len(held)))
     order = np.argsort(-worth, kind="stable")
@@ -236,7 +236,7 @@ def best_chain(pool: Pool, rate: float) -> Placement | None:
     return None
 
 
-def _held(pool: Pool, rate: float) -> IntArray:
+def _most_layers(pool: Pool, rate: float) -> IntArray:
     """The most layers of each machine at which it serves the rate (M,)."""
     table: FloatArray = rate_table(pool)[pool.type_of]
     return np.asarray(np.where(table >= rate, np.arange(1, table.shape[1] + 1), 0).max(axis=1))
@@ -253,6 +253,6 @@ def _placed(path: list[int], held: IntArray, n_layers: int) -> Placement:
     placed, first = [], 0
     for machine in path:
         most = min(int(held[machine]), n_layers - first)
-        placed.append(Held(machine=machine, first=first, n_layers=most))
+        placed.append(MachineSpan(machine=machine, first=first, n_layers=most))
         first += most
     return tuple(placed)

@@ -9,7 +9,7 @@ from collections.abc import Collection
 import numpy as np
 
 from planner.programs.proofs import ENUMERATION
-from planner.tools.staging.machines.known import LEAST_RATE, Known
+from planner.tools.staging.machines.known import LEAST_RATE, Incumbent
 from planner.tools.staging.machines.program import RELATIVE_TOLERANCE, Placement
 from planner.tools.staging.machines.spans import Spans, fixed
 from planner.tools.staging.machines.tree import AT_ONCE, Tree
@@ -33,7 +33,7 @@ STEPS = 5
 """Rates at which it is tried whether there are better placements, where not all can be tried."""
 
 
-def dive(known: Known, some: Spans) -> None:
+def dive(known: Incumbent, some: Spans) -> None:
     """A first placement, if there is none: at the highest share of the bound that one soon has."""
     if known.placement is not None:
         return
@@ -48,13 +48,13 @@ def dive(known: Known, some: Spans) -> None:
             return
 
 
-def enumerate_all(known: Known, some: Spans, cells: int) -> bool:
+def enumerate_all(known: Incumbent, some: Spans, cells: int) -> bool:
     """Try all placements that are better than the best; whether that came to its end."""
     above = max(known.rate * (1.0 + RELATIVE_TOLERANCE), LEAST_RATE / 2)
     return _search(known, some, above, cells)
 
 
-def lower_bound(known: Known, some: Spans, cells: int) -> None:
+def lower_bound(known: Incumbent, some: Spans, cells: int) -> None:
     """Bisect the rate above which all placements can be tried with so much work each."""
     low, high = max(known.rate, LEAST_RATE), known.bound
     for _ in range(STEPS):
@@ -68,7 +68,7 @@ def lower_bound(known: Known, some: Spans, cells: int) -> None:
             low = max(middle, known.rate)
 
 
-def improve(known: Known, some: Spans, cells: int) -> None:
+def improve(known: Incumbent, some: Spans, cells: int) -> None:
     """Better placements near the best one, until none is found or the work is done."""
     n = len(some.first)
     rng = np.random.default_rng(known.tries.seed)
@@ -109,7 +109,9 @@ def _related(
     return frozenset(rng.choice(near, size, replace=False).tolist())
 
 
-def _search(known: Known, some: Spans, above: float, cells: int, *, at_once: int = AT_ONCE) -> bool:
+def _search(
+    known: Incumbent, some: Spans, above: float, cells: int, *, at_once: int = AT_ONCE
+) -> bool:
     """Look for placements above a rate; prove what the search excludes, if it came to its end."""
     began_s = time.perf_counter()
     tree = Tree(

@@ -16,8 +16,13 @@ from planner.programs.mixed import MixedBuilder, MixedProgram
 from planner.solvers.mixed import solve_mixed
 from planner.solvers.solution import Effort
 from planner.specs.records.certificates import Proof
-from planner.tools.staging.machines.known import Known
-from planner.tools.staging.machines.program import RELATIVE_TOLERANCE, Held, Placement, regions
+from planner.tools.staging.machines.known import Incumbent
+from planner.tools.staging.machines.program import (
+    RELATIVE_TOLERANCE,
+    MachineSpan,
+    Placement,
+    regions,
+)
 from planner.tools.staging.machines.spans import Spans
 
 Terms = dict[int, float]
@@ -57,7 +62,7 @@ class FlowProgram:
         for group, spans in zip(self.members, self.spans, strict=True):
             counted = [one for one in spans for _ in range(round(float(values[one.column])))]
             placed += [
-                Held(machine=machine, first=span.first, n_layers=span.end - span.first)
+                MachineSpan(machine=machine, first=span.first, n_layers=span.end - span.first)
                 for machine, span in zip(group, counted, strict=False)
             ]
         return tuple(placed)
@@ -230,7 +235,7 @@ USUAL_S = 10.0
 """For all solvers together, where no time limit is given."""
 
 
-def prove_flow(known: Known, some: Spans) -> None:
+def prove_flow(known: Incumbent, some: Spans) -> None:
     """Ask solvers for a better placement, and note what they prove.
 
     Raises:
@@ -253,7 +258,7 @@ def prove_flow(known: Known, some: Spans) -> None:
     known.proofs += [_of_all(proof, program, known, least) for proof in solution.vouched.proofs]
 
 
-def _of_all(proof: Proof, program: FlowProgram, known: Known, least: float) -> Proof:
+def _of_all(proof: Proof, program: FlowProgram, known: Incumbent, least: float) -> Proof:
     """What a solver says of the program, said of all placements.
 
     The program has those of `least` and more: that it has none bounds all by `least`.

@@ -15,9 +15,9 @@ from planner.errors import SolverError
 from planner.programs.proofs import Vouched, refusal, vouched
 from planner.solvers.proving import Proved
 from planner.solvers.solution import Status
-from planner.specs.ask.targets import Wanted
+from planner.specs.ask.targets import Provers
 from planner.specs.records.certificates import Proof
-from planner.tools.staging.machines.program import Held, Placement, Pool, violations
+from planner.tools.staging.machines.program import MachineSpan, Placement, Pool, violations
 
 LEAST_RATE = 1e-6
 """Tokens/s: a replay counts no less."""
@@ -38,11 +38,11 @@ class Tries:
     time_limit_s: float | None = None
     n_visits: int = 2
     seed: int = 0
-    proof: Wanted = "two"
+    proof: Provers = "two"
 
 
 @dataclass(slots=True, kw_only=True)
-class Known:
+class Incumbent:
     """The best placement, replayed, and the proofs of bounds.
 
     Args:
@@ -69,7 +69,7 @@ class Known:
     def is_late(self) -> bool:
         return time.perf_counter() > self.deadline_s
 
-    def offer(self, placement: Sequence[Held] | None) -> float:
+    def offer(self, placement: Sequence[MachineSpan] | None) -> float:
         """Replay a placement, and keep it if it is the best; what it serves, 0 if it is none."""
         if placement is None or violations(self.pool, placement):
             return 0.0
@@ -151,7 +151,7 @@ UNITS = 10**6
 """Whole numbers a token/s: a maximum flow of integers ends and is exact."""
 
 
-def replayed_rate(pool: Pool, placement: Sequence[Held]) -> float:
+def replayed_rate(pool: Pool, placement: Sequence[MachineSpan]) -> float:
     """Tokens/s that the placement serves: the maximum flow, rounded down to 1e-6.
 
     It shares nothing with what found the placement but the pool: no classes, no regions, no stages.
@@ -172,7 +172,7 @@ def replayed_rate(pool: Pool, placement: Sequence[Held]) -> float:
     return int(value) / UNITS
 
 
-def _edges(pool: Pool, placement: Sequence[Held]) -> Iterator[tuple[object, object, float]]:
+def _edges(pool: Pool, placement: Sequence[MachineSpan]) -> Iterator[tuple[object, object, float]]:
     holders: dict[int, list[int]] = {}
     for held in placement:
         span = held.n_layers if pool.enters_within else 1

@@ -69,7 +69,7 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class MachineSpan:
     """A machine and the layers that it holds: first to first + n_layers − 1."""
 
     machine: int
@@ -77,7 +77,7 @@ class Held:
     n_layers: int
 
 
-Placement = tuple[Held, ...]
+Placement = tuple[MachineSpan, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -174,7 +174,7 @@ def classes(pool: Pool, region: IntArray, *, hopes: bool = False) -> Classes:
     )
 
 
-def violations(pool: Pool, placement: Sequence[Held]) -> dict[str, float]:
+def violations(pool: Pool, placement: Sequence[MachineSpan]) -> dict[str, float]:
     """Rows that a placement breaks, by how much; written without the solvers' models.
 
     Returns:

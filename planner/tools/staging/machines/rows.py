@@ -12,10 +12,10 @@ from planner.equations.arrays import FloatArray
 from planner.programs.mixed import MixedBuilder
 from planner.solvers.mixed import highs
 from planner.solvers.solution import Effort
-from planner.tools.staging.machines.known import Known
+from planner.tools.staging.machines.known import Incumbent
 from planner.tools.staging.machines.patterns import Patterns, patterns
-from planner.tools.staging.machines.program import Classes, Held, Placement, Pool
-from planner.tools.staging.machines.stages import Refused, stage_row
+from planner.tools.staging.machines.program import Classes, MachineSpan, Placement, Pool
+from planner.tools.staging.machines.stages import Clashes, stage_row
 
 NOTHING = 1e-6
 """Share of the first bound below which a rate is none."""
@@ -32,7 +32,7 @@ MOST_ROWS = 30
 
 
 def best_row(
-    known: Known, alike: Classes, *, deadline_s: float, quick: bool = False, hopes: bool = False
+    known: Incumbent, alike: Classes, *, deadline_s: float, quick: bool = False, hopes: bool = False
 ) -> None:
     """Bisect the rate between what is reached and the bound; each row that is found is offered.
 
@@ -61,14 +61,14 @@ def best_row(
         trying = (low + high) / 2
 
 
-def _tried(known: Known, alike: Classes, rate: float, *, hopes: bool) -> float:
+def _tried(known: Incumbent, alike: Classes, rate: float, *, hopes: bool) -> float:
     """Look for a row of stages that reaches a rate; what the best that was found serves.
 
     With hopes the best of a few rows, which may be below the rate.
     """
     pool, tries = known.pool, known.tries
     some = patterns(alike, rate)
-    refused, best = Refused(), 0.0
+    refused, best = Clashes(), 0.0
     for _ in range(MOST_ROWS if hopes else 1):
         row = stage_row(alike, some, n_visits=tries.n_visits, seed=tries.seed, refused=refused)
         if row is None:
@@ -83,7 +83,7 @@ def _tried(known: Known, alike: Classes, rate: float, *, hopes: bool) -> float:
 
 
 def _refuse(
-    pool: Pool, alike: Classes, some: Patterns, stages: tuple[int, ...], refused: Refused
+    pool: Pool, alike: Classes, some: Patterns, stages: tuple[int, ...], refused: Clashes
 ) -> bool:
     """Find what of a row carries too little by itself, or what to do without; whether any."""
 
@@ -115,13 +115,13 @@ def _refuse(
 def _placed(alike: Classes, some: Patterns, stages: tuple[int, ...]) -> Placement:
     """Machines, class by class in their order, to the stages; layers from the first on."""
     free = [list(members) for members in alike.members]
-    placed: list[Held] = []
+    placed: list[MachineSpan] = []
     first = 0
     for p in stages:
         n_layers = int(some.n_layers[p])
         for c, n in enumerate(some.counts[p].tolist()):
             taken, free[c] = free[c][:n], free[c][n:]
-            placed += [Held(machine=m, first=first, n_layers=n_layers) for m in taken]
+            placed += [MachineSpan(machine=m, first=first, n_layers=n_layers) for m in taken]
         first += n_layers
     return tuple(placed)
 
@@ -255,7 +255,7 @@ def _placement(
     """Those with a seat where links count; all others in their order."""
     taken = {machine for _, machine in chosen}
     free = [[m for m in members if m not in taken] for members in alike.members]
-    placed: list[Held] = []
+    placed: list[MachineSpan] = []
     first = 0
     for s, p in enumerate(stages):
         n_layers = int(some.n_layers[p])
@@ -264,6 +264,6 @@ def _placement(
             for c, n in enumerate(some.counts[p].tolist()):
                 machines += free[c][:n]
                 free[c] = free[c][n:]
-        placed += [Held(machine=m, first=first, n_layers=n_layers) for m in machines]
+        placed += [MachineSpan(machine=m, first=first, n_layers=n_layers) for m in machines]
         first += n_layers
     return tuple(placed)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
-from planner.tools.staging.machines.program import Held, Pool
+from planner.tools.staging.machines.program import MachineSpan, Pool
 
 Number = TypeVar("Number", np.int64, np.float64)
 
@@ -49,10 +49,10 @@ class Spans:
     links: FloatArray
     groups: tuple[tuple[int, ...], ...]
 
-    def placement(self, chosen: IntArray) -> tuple[Held, ...]:
+    def placement(self, chosen: IntArray) -> tuple[MachineSpan, ...]:
         """The placement of one span a machine, by index (M,)."""
         return tuple(
-            Held(machine=m, first=int(self.first[m][i]), n_layers=int(held))
+            MachineSpan(machine=m, first=int(self.first[m][i]), n_layers=int(held))
             for m, i in enumerate(chosen.tolist())
             if (held := self.end[m][i] - self.first[m][i])
         )
@@ -115,7 +115,7 @@ def _all(pool: Pool, kind: int) -> tuple[IntArray, IntArray, FloatArray]:
     )
 
 
-def fixed(some: Spans, placement: Sequence[Held], free: Collection[int]) -> Spans:
+def fixed(some: Spans, placement: Sequence[MachineSpan], free: Collection[int]) -> Spans:
     """The spans of free machines; of all others only what a placement has them hold."""
     held = {one.machine: (one.first, one.first + one.n_layers) for one in placement}
     first, end, rate = list(some.first), list(some.end), list(some.rate)

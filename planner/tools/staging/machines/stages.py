@@ -22,7 +22,7 @@ MOST_DETERMINISTIC = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class Clashes:
     """What was found not to carry the rate, whichever machines stand there.
 
     Args:
@@ -41,7 +41,7 @@ def stage_row(
     *,
     n_visits: int = 1,
     seed: int = 0,
-    refused: Refused | None = None,
+    refused: Clashes | None = None,
 ) -> tuple[int, ...] | None:
     """Patterns along the layers, by index, that hold every layer once, in an order that links
     allow; None if none was found, which proves nothing.
@@ -63,7 +63,7 @@ def stage_row(
         used = [(v.n[p], int(some.counts[p, c])) for v in posed for p in v.patterns]
         model.add(sum(y * k for y, k in used if k) <= n)
     if not is_plain:
-        _route(model, pool, some, posed, refused or Refused())
+        _route(model, pool, some, posed, refused or Clashes())
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = seed
@@ -127,7 +127,7 @@ def _most(pool: Classes, some: Patterns, pattern: int) -> int:
 
 
 def _route(
-    model: cp_model.CpModel, pool: Classes, some: Patterns, posed: list[_Visit], refused: Refused
+    model: cp_model.CpModel, pool: Classes, some: Patterns, posed: list[_Visit], refused: Clashes
 ) -> None:
     """A circuit from the coordinator through the visits, those that are not used left out."""
     arcs = []
