@@ -30,7 +30,7 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.estimates.queues.rates import Load
 from planner.placing.fleets.choosing.program import with_choice_of_streams
-from planner.placing.fleets.streams import WHOLE, RequestClass
+from planner.placing.fleets.request_classes import WHOLE, RequestClass
 from planner.placing.program import KTOKEN
 from planner.programs.placement import UNLIMITED, PlacementLimit, PlacementProgram, Uses
 from planner.solvers.placement import PlacementSolution, solve_placement

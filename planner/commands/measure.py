@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from planner.specs.records.architecture import Architecture
     from planner.specs.records.devices import DeviceSpec
     from planner.tools.calibration.calibrating import Calibration
+    from planner.tools.measuring.kernel_cases import Catalogue, KernelCase
     from planner.tools.measuring.programs import Bench
     from planner.tools.measuring.timing import Measurements
-    from planner.tools.measuring.wanted import Catalogue, KernelCase
 
 
 CPU_NAME = "cpu"
@@ -32,8 +32,8 @@ def measure(said: Said) -> Answer:
     """Times of this machine's kernels, for `plan calibrate` to fit."""
     from planner.specs.files.reading import load_architecture
     from planner.tools.measuring import collectives, pytorch
+    from planner.tools.measuring.kernel_cases import wanted_kernels
     from planner.tools.measuring.timing import joined
-    from planner.tools.measuring.wanted import wanted_kernels
 
     device = _device(said)
     loaded = (said.collect(partial(load_architecture, name)) for name in said.model)
@@ -122,7 +122,7 @@ def _is_shipped(name: str) -> bool:
 
 def _refuse_indivisible(said: Said, models: list[Architecture]) -> None:
     """Degrees by which no model can be cut."""
-    from planner.tools.measuring.wanted import possible_degrees
+    from planner.tools.measuring.kernel_cases import possible_degrees
 
     for degree in said.tp:
         if models and not any(possible_degrees(model, (degree,)) for model in models):

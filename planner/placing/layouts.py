@@ -22,10 +22,10 @@ from planner.estimates.candidates import CandidateTable, table_of
 from planner.estimates.steps import Machine
 from planner.placing.configurations import Offers
 from planner.programs import deployment as slots
+from planner.programs.blocks import BlockProgram, Objective, joined
 from planner.programs.contexts import SHARED, best_of_contexts
 from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment, LayoutProgram, ceiling
-from planner.programs.posed import BlockProgram, Objective, joined
 from planner.programs.rows import alike_rows, dominated
 from planner.results.phase_deployments import LayoutDeployment
 from planner.running.deadlines import is_over

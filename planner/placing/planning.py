@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from planner.errors import NoPlanError, Problem, RequestError
 from planner.estimates.serving.usual_engines import engines_of
-from planner.placing.alike import beside, preferred
 from planner.placing.asking import placement_request, site_of, wish_problems
 from planner.placing.conflicts import conflict_of
 from planner.placing.describing import LAID, PLACED, groups_of, placement_choice, placement_of
 from planner.placing.engines import serving_engine
+from planner.placing.homogeneous import beside, preferred
 from planner.placing.roles import asked_roles
 from planner.placing.runtimes import Roofline, Runtime
 from planner.placing.searching import Search, Task, chosen_first, searched, unsettled

@@ -19,7 +19,7 @@ from planner.estimates.candidates import machine_of
 from planner.estimates.networks import network_table
 from planner.estimates.observed import Observed, impossible
 from planner.estimates.steps import Machine, peak_of
-from planner.programs.posed import Objective
+from planner.programs.blocks import Objective
 from planner.quantities.table import USD_PER_MTOKEN
 from planner.results.audits import Audit, AuditedChange, Observation
 from planner.results.deployments import Deployment

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from planner.errors import OutOfTimeError
 from planner.planning.obstacles import POLICY, as_predicted, doubt, policy_obstacle, reason_of
-from planner.programs.posed import Objective
+from planner.programs.blocks import Objective
 from planner.quantities.table import GIB, MEMORY, MS, QUANTITIES
 from planner.results.deployments import Deployment
 from planner.results.obstacles import Obstacle

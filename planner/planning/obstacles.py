@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from planner.programs.posed import Objective
+from planner.programs.blocks import Objective
 from planner.quantities.table import QUANTITIES
 from planner.quantities.units import show
 from planner.results.deployments import Deployment

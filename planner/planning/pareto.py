@@ -13,8 +13,8 @@ import numpy as np
 from planner.errors import NoPlanError, Problem, RequestError, SolverError
 from planner.planning.explain import explain
 from planner.planning.plans import before_search, plan
+from planner.programs.blocks import BlockProgram, Objective, joined
 from planner.programs.layout import Assignment, ceiling
-from planner.programs.posed import BlockProgram, Objective, joined
 from planner.programs.tradeoff import tradeoff_of
 from planner.quantities.table import objective_of
 from planner.results.plans import AnyDeployment

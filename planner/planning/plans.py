@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from planner.errors import NoPlanError, SolverError
 from planner.planning.explain import explain
-from planner.planning.gains import reliefs_of, rule_costs, shadow_prices
+from planner.planning.shadow_prices import reliefs_of, rule_costs, shadow_prices
 from planner.planning.ties import beliefs_of, rivals_of, ties_of
-from planner.programs.posed import BlockProgram, Objective
+from planner.programs.blocks import BlockProgram, Objective
 from planner.quantities.table import QUANTITIES, objective_of
 from planner.results.plans import AnyDeployment, AnyPlan, LimitUse, Plan
 from planner.running.deadlines import out_of_time, timed

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.equations.tails import undecided
+from planner.programs.blocks import BlockProgram, Objective
 from planner.programs.layout import Assignment, ceiling, keeping
-from planner.programs.posed import BlockProgram, Objective
 from planner.programs.rows import least_by_group
 from planner.programs.targets import SIMPLICITY
 from planner.results.engines import EngineDeployment

@@ -27,9 +27,9 @@ from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.grids import BatchSpans, Look
 from planner.estimates.serving.timer import Timer
 from planner.estimates.serving.traffic import Drafts
+from planner.programs.blocks import BlockProgram, LeftOut
 from planner.programs.incumbents import Incumbents
 from planner.programs.layout import LayoutProgram, ceiling
-from planner.programs.posed import BlockProgram, LeftOut
 from planner.programs.rows import rest_of_context, rows_of
 from planner.programs.screens import Field, Sieve
 from planner.running.deadlines import is_over

@@ -8,9 +8,9 @@ import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.programs.amounts import PREFILLED
+from planner.programs.blocks import BlockProgram, ProgramBlocks, joined
 from planner.programs.deployment import DECODE, PREFILL
 from planner.programs.layout import Assignment, LayoutProgram, ceiling
-from planner.programs.posed import BlockProgram, ProgramBlocks, joined
 from planner.programs.rows import first_least, least_by_group, rows_of
 from planner.running.deadlines import is_over
 

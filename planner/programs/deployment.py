@@ -24,8 +24,8 @@ from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.candidates import Block, CandidateTable, alone_bytes, usable_bytes
 from planner.estimates.phases import PHASES
 from planner.programs.amounts import PREFILLED, Fleet, Priced, Replica, ways_of, with_replicas
+from planner.programs.blocks import NO_RELIEFS, BlockProgram, Objective, stated
 from planner.programs.layout import LayoutProgram
-from planner.programs.posed import NO_RELIEFS, BlockProgram, Objective, stated
 from planner.programs.targets import (
     SIMPLICITY,
     Coefficients,

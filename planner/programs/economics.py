@@ -11,7 +11,7 @@ import numpy as np
 
 from planner.estimates.economics.choices import Choices
 from planner.programs.amounts import Fleet, Priced, counted, timed_facts, timed_replica, ways_of
-from planner.programs.posed import BlockProgram, Objective, stated
+from planner.programs.blocks import BlockProgram, Objective, stated
 from planner.programs.targets import SIMPLICITY, Quantities, simplicity
 from planner.quantities.table import GIB
 from planner.specs.records.economics import EconomicsRequest

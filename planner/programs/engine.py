@@ -18,7 +18,7 @@ from planner.errors import Problem, RequestError
 from planner.estimates.serving.choices import EngineChoices
 from planner.estimates.serving.deployments import DeploymentTable, deployments
 from planner.programs.amounts import Fleet, Priced, counted, timed_facts, timed_replica, ways_of
-from planner.programs.posed import BlockProgram, Objective, stated
+from planner.programs.blocks import BlockProgram, Objective, stated
 from planner.programs.rows import alike_rows
 from planner.programs.targets import SIMPLICITY, Coefficients, Facts, Quantities, simplicity
 from planner.quantities.table import GIB

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
+from planner.programs.blocks import BlockProgram, ProgramBlocks, joined
 from planner.programs.layout import LayoutProgram
-from planner.programs.posed import BlockProgram, ProgramBlocks, joined
 from planner.programs.rows import Row, Stairs, merged, rows_of
 from planner.programs.screens import Field, is_idle, reject_over
 from planner.programs.tradeoff import (

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.programs.amounts import PREFILLED
+from planner.programs.blocks import NO_RELIEFS, BlockProgram, LeftOut, ProgramBlocks, joined
 from planner.programs.incumbents import Incumbents
 from planner.programs.layout import Assignment, restrict
-from planner.programs.posed import NO_RELIEFS, BlockProgram, LeftOut, ProgramBlocks, joined
 from planner.programs.screens import Field, Screening, Sieve, screen
 from planner.running.deadlines import is_over
 

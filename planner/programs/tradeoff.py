@@ -15,8 +15,8 @@ from math import prod
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
+from planner.programs.blocks import BlockProgram
 from planner.programs.layout import RELATIVE_TOLERANCE, Assignment, LayoutProgram, Limit, objective
-from planner.programs.posed import BlockProgram
 from planner.programs.rows import (
     Row,
     Stairs,

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from planner.programs.blocks import BlockProgram, Objective, ProgramBlocks, ProgramUnion
 from planner.programs.layout import Assignment
-from planner.programs.posed import BlockProgram, Objective, ProgramBlocks, ProgramUnion
 from planner.quantities.table import MEMORY
 from planner.results.plans import AnyDeployment, AnyRequest, VariantReport
 from planner.specs.ask.engine import EngineRequest

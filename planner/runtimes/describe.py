@@ -15,9 +15,9 @@ from planner.estimates.steps import Machine
 from planner.layouts import degrees
 from planner.layouts.geometry import LayoutTable
 from planner.programs.amounts import PREFILLED
+from planner.programs.blocks import BlockProgram
 from planner.programs.deployment import DECODE, PREFILL, REPLICAS
 from planner.programs.layout import Assignment
-from planner.programs.posed import BlockProgram
 from planner.quantities.table import GIB, QUANTITIES
 from planner.results.deployments import Deployment, DraftChoice, LayoutChoice, Mesh, PhaseChoice
 from planner.results.phase_deployments import PhaseDeployment

@@ -13,9 +13,9 @@ from planner.equations.arrays import BoolArray, IntArray
 from planner.estimates.serving.choices import EngineChoices
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.timer import Timer
+from planner.programs.blocks import NO_RELIEFS, NOTHING, BlockProgram, Objective
 from planner.programs.bounding import Belief, Beliefs, Bounding, RequiredChoices
 from planner.programs.engine import OF_A_CUT, cuts_of, numbers_of, pose_engine
-from planner.programs.posed import NO_RELIEFS, NOTHING, BlockProgram, Objective
 from planner.programs.reduction import MOST_WHOLE, loosened
 from planner.quantities.table import MEMORY, QUANTITIES
 from planner.running.deadlines import is_over, out_of_time

@@ -15,9 +15,9 @@ from planner.estimates.serving.deployments import has_experts
 from planner.estimates.serving.grids import nearest, thinned
 from planner.estimates.serving.rules import is_valid
 from planner.estimates.serving.timer import Timer
+from planner.programs.blocks import BlockProgram, Objective
 from planner.programs.engine import OF_A_CUT, cuts_of, row_of
 from planner.programs.layout import Assignment
-from planner.programs.posed import BlockProgram, Objective
 from planner.report.launch.telling import with_commands
 from planner.results.engines import EngineDeployment
 from planner.results.plans import AnyDeployment, VariantReport

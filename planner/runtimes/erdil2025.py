@@ -12,9 +12,9 @@ import numpy as np
 from planner.errors import SolverError
 from planner.estimates.economics.choices import Choices, Tables, choices, joined_choices, tables_of
 from planner.estimates.economics.passes import LayoutRows
+from planner.programs.blocks import BlockProgram, InMemory, Objective
 from planner.programs.economics import pose_economics
 from planner.programs.layout import Assignment, keeping
-from planner.programs.posed import BlockProgram, InMemory, Objective
 from planner.quantities.table import GIB
 from planner.results.erdil2025 import EconomicsChoice, EconomicsDeployment, Split
 from planner.runtimes.candidates import Candidates

@@ -13,9 +13,9 @@ from planner.estimates.candidates import CandidateTable, machine_of, table_of
 from planner.estimates.degrees import check_degrees, degree_problems
 from planner.estimates.serving.usual_engines import engines_of
 from planner.estimates.steps import Machine
+from planner.programs.blocks import BlockProgram, Objective
 from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment
-from planner.programs.posed import BlockProgram, Objective
 from planner.results.deployments import Deployment
 from planner.results.plans import AnyDeployment, VariantReport
 from planner.runtimes.candidates import Candidates

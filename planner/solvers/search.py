@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from planner.errors import SolverError
+from planner.programs.blocks import NO_RELIEFS, BlockProgram, ProgramBlocks
 from planner.programs.layout import (
     Assignment,
     LayoutProgram,
@@ -23,7 +24,6 @@ from planner.programs.layout import (
     restrict,
     violations,
 )
-from planner.programs.posed import NO_RELIEFS, BlockProgram, ProgramBlocks
 from planner.programs.proofs import claim
 from planner.programs.reduction import Reduced, reduced
 from planner.programs.screens import Screening, screen

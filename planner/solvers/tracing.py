@@ -26,9 +26,9 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
+from planner.programs.blocks import ProgramBlocks
 from planner.programs.layout import RELATIVE_TOLERANCE, Assignment, ceiling, violations
 from planner.programs.narrowing import Narrowed, narrow
-from planner.programs.posed import ProgramBlocks
 from planner.programs.proofs import Vouched
 from planner.programs.rows import Stairs, merged, stairs
 from planner.programs.screens import screen

@@ -27,7 +27,7 @@ from planner.solvers.mixed import solver_of
 from planner.solvers.solution import Effort, Status
 from planner.specs.files.layer_files import load_layers
 from planner.tools.staging.machines import PlacementSolution, place
-from planner.tools.staging.machines.known import Tries, replayed_rate
+from planner.tools.staging.machines.incumbents import Tries, replayed_rate
 from planner.tools.staging.machines.program import MachineSpan, Pool, violations
 from planner.tools.staging.placing import pool_of
 from tests.benchmarks.plain_flow import placement_of, plain_flow

@@ -15,9 +15,9 @@ from planner.errors import RequestError
 from planner.specs.files.places import shipped_file
 from planner.specs.files.reading import load_architecture, load_cluster, load_device
 from planner.tools.measuring import collectives, pytorch
+from planner.tools.measuring.kernel_cases import KernelCase, wanted_collectives, wanted_kernels
 from planner.tools.measuring.machines import formats_of, unlike
 from planner.tools.measuring.timing import STEADY, measure, timed
-from planner.tools.measuring.wanted import KernelCase, wanted_collectives, wanted_kernels
 from tests.calibration.synthetic_bench import COLD_S, RATES, TRUE, SyntheticBench
 
 DENSE, MIXTURE, LATENT = "llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v3"

@@ -12,8 +12,8 @@ from planner import RequestError, Targets, load_architecture, load_cluster, plan
 from planner.commands.options.parsing import parse
 from planner.commands.options.reading import read_request
 from planner.errors import NoPlanError
+from planner.programs.blocks import Objective
 from planner.programs.engine import pose_engine
-from planner.programs.posed import Objective
 from planner.runtimes.registry import candidates_of
 from planner.specs.records.devices import Workload
 from planner.topology.packing import n_node_places

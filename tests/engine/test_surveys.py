@@ -15,8 +15,8 @@ from planner.planning.comparing import compare, frontiers
 from planner.planning.engine_audit import audit_engine
 from planner.planning.pareto import frontier
 from planner.planning.plans import plan
+from planner.programs.blocks import Objective
 from planner.programs.engine import pose_engine
-from planner.programs.posed import Objective
 from planner.results.engines import EngineAudit
 from planner.runtimes.engines import engine_candidates
 from planner.specs.ask.targets import Degrees, SolverOptions, Targets

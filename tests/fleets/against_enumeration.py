@@ -24,13 +24,13 @@ from unittest.mock import patch
 import numpy as np
 
 from planner.equations.arrays import FloatArray
+from planner.placing.fleets.candidate_sets import CandidateSet
 from planner.placing.fleets.capacity import PRECISION, PoolLoad
 from planner.placing.fleets.choosing import searching
-from planner.placing.fleets.choosing.book import RateEstimate
+from planner.placing.fleets.choosing.rate_cache import RateEstimate
 from planner.placing.fleets.choosing.searching import as_offered, settled
-from planner.placing.fleets.chosen import Solution
-from planner.placing.fleets.market import CandidateSet
-from planner.placing.fleets.streams import RequestClass, streams_of
+from planner.placing.fleets.request_classes import RequestClass, streams_of
+from planner.placing.fleets.solutions import Solution
 from planner.placing.fleets.targets import held_to
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.files.reading import load_model

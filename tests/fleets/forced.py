@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.placing.fleets.candidate_sets import with_joint
+from planner.placing.fleets.choosing.confirming import Tries, weighed
 from planner.placing.fleets.choosing.fluid import fluid_bound
 from planner.placing.fleets.choosing.searching import as_offered, settled
-from planner.placing.fleets.choosing.trying import Tries, weighed
-from planner.placing.fleets.chosen import PlannedFleet, planned, usd_per_hour
-from planner.placing.fleets.market import with_joint
+from planner.placing.fleets.solutions import PlannedFleet, planned, usd_per_hour
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.ask.targets import SolverOptions
 from planner.specs.records.roles import Station

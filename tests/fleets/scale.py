@@ -16,11 +16,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from planner.placing.fleets.candidate_sets import CandidateSet
 from planner.placing.fleets.capacity import Capacities, PoolLoad
 from planner.placing.fleets.choosing.alternatives import at_factor, largest_factor
 from planner.placing.fleets.choosing.searching import settled
-from planner.placing.fleets.chosen import Solution
-from planner.placing.fleets.market import CandidateSet
+from planner.placing.fleets.solutions import Solution
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.ask.targets import SolverOptions
 from planner.specs.files.reading import load_model

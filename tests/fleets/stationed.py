@@ -14,10 +14,10 @@ from planner.placing.configurations import Configuration
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import NODE, NodeConfiguration, NodePattern
 from planner.placing.fabrics.site import Fabric, graph_in
-from planner.placing.fleets.market import CandidateSet, candidates_among
+from planner.placing.fleets.candidate_sets import CandidateSet, candidates_among
 from planner.placing.fleets.offering import QueuedOffers
-from planner.placing.fleets.streams import RequestClass, streams_of
-from planner.placing.fleets.ways import ShapeOffers
+from planner.placing.fleets.request_classes import RequestClass, streams_of
+from planner.placing.fleets.shape_offers import ShapeOffers
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.files.pools import GroupSpec, PoolSpec
 from planner.specs.files.reading import load_cluster

@@ -10,7 +10,7 @@ import pytest
 
 from planner.placing.fleets.capacity import Capacities, PoolLoad
 from planner.placing.fleets.choosing.alternatives import at_factor, largest_factor
-from planner.placing.fleets.streams import streams_of
+from planner.placing.fleets.request_classes import streams_of
 from tests.fleets.against_enumeration import Enumeration, compared, small_fleet
 from tests.fleets.scale import given_rates
 from tests.fleets.stationed import fluid_rate

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from planner.placing.fleets.candidate_sets import CandidateSet, with_joint
 from planner.placing.fleets.capacity import Capacities
 from planner.placing.fleets.choosing.fluid import fluid_bound
-from planner.placing.fleets.market import CandidateSet, with_joint
 from planner.specs.traffic.records import TrafficClass
 from tests.fleets.against_enumeration import Enumeration, SmallFleet, small_fleet
 from tests.fleets.scale import given_rates

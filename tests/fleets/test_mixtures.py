@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from planner.equations.arrays import FloatArray, IntArray
-from planner.placing.fleets.choosing import trying
+from planner.placing.fleets.choosing import confirming
 from planner.placing.fleets.choosing.dividing import divisions, rounded, sizes_of
-from planner.placing.fleets.chosen import Solution
-from planner.placing.fleets.streams import WHOLE
+from planner.placing.fleets.request_classes import WHOLE
+from planner.placing.fleets.solutions import Solution
 from planner.running.deadlines import out_of_time
 from planner.solvers.solution import Status
 from tests.fleets.forced import plan, small_market
@@ -31,7 +31,7 @@ def test_parts_of_classes_are_as_cheap_as_by_force(monkeypatch: pytest.MonkeyPat
     assert found.fleet is not None
     assert any({*it.parts} != {WHOLE} for it in found.fleet.streams)
     assert found.fleet.chosen.solution.status is Status.FEASIBLE  # nobody proves mixtures
-    monkeypatch.setattr(trying, "in_mixtures", lambda chosen: iter(()))
+    monkeypatch.setattr(confirming, "in_mixtures", lambda chosen: iter(()))
     assert plan(fleet).rent > found.rent * 1.05
 
 
@@ -41,7 +41,7 @@ def test_a_fleet_stands_where_time_ends_beside_it(monkeypatch: pytest.MonkeyPatc
         yield chosen
 
     fleet = small_market(UNEQUAL)
-    monkeypatch.setattr(trying, "in_mixtures", ended)
+    monkeypatch.setattr(confirming, "in_mixtures", ended)
     found = plan(fleet)
     assert found.rent < math.inf
     assert found.fleet is not None

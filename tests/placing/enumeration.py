@@ -20,8 +20,8 @@ import numpy as np
 from planner.estimates.candidates import machine_of, table_of
 from planner.estimates.networks import network_table
 from planner.estimates.steps import Machine
+from planner.programs.blocks import Objective, joined
 from planner.programs.deployment import Posing
-from planner.programs.posed import Objective, joined
 from planner.solvers import solve
 from planner.specs.ask.defaults import make_request
 from planner.specs.ask.targets import SolverOptions, Targets

@@ -9,7 +9,7 @@ import pytest
 
 from planner import Serve, SolverOptions, Targets, Workload, load_architecture, place, verify
 from planner.errors import RequestError
-from planner.placing import alike
+from planner.placing import homogeneous
 from planner.placing.asking import placement_request
 from planner.placing.planning import task_of
 from planner.placing.searching import searched
@@ -47,8 +47,8 @@ def simplest_by_hand(busy, **keywords):
     problem = task_of(request, None)
     search = searched(problem)
     program, columns, best = search.posed.program, search.posed.columns, search.solution.answer
-    error = alike._error(problem, columns, best)
-    cuts = alike._cuts(columns)
+    error = homogeneous._error(problem, columns, best)
+    cuts = homogeneous._cuts(columns)
     most = [min(int(n), 8) for n in program.column_most]
     found = []
     for copies in itertools.product(*(range(n + 1) for n in most)):

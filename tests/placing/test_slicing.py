@@ -19,9 +19,9 @@ from planner.placing.tori.slices import (
     torus_state,
     without_tiled,
 )
-from planner.programs import posed as programs
+from planner.programs import blocks as programs
+from planner.programs.blocks import InMemory
 from planner.programs.deployment import Posing
-from planner.programs.posed import InMemory
 from planner.solvers.placement import solve_placement
 from planner.solvers.search import optimum
 from planner.specs.ask.placement import PlacementRequest, Serve, layout_request

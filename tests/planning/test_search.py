@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from planner.programs import reduction
+from planner.programs.blocks import InMemory
 from planner.programs.layout import objective, restrict
-from planner.programs.posed import InMemory
 from planner.programs.reduction import reduced
 from planner.programs.screens import screen
 from planner.solvers import enumerated, provers_of, search, solve

@@ -23,7 +23,7 @@ from planner.specs.files.reading import load_architecture
 from planner.specs.records.devices import Workload
 from planner.tools.staging.asking import cut_stages, read_groups, served_formats
 from planner.tools.staging.groups import clock_of, unit_table
-from planner.tools.staging.machines.known import Tries
+from planner.tools.staging.machines.incumbents import Tries
 from planner.tools.staging.placing import place_layers, pool_of
 from tests.clocks import spent_s
 from tests.report.rendering import report_line

@@ -92,7 +92,7 @@ def test_a_plan_without_time_for_gains_has_none_and_says_so(clock, monkeypatch):
     """The proof is there; what a little more of each limit would gain is not."""
     found = planned(ENOUGH, targets=Targets(tpot_s=0.02))
     assert all(use.gain_fraction is not None for use in found.limits)
-    monkeypatch.setattr("planner.planning.gains.is_over", lambda: True)
+    monkeypatch.setattr("planner.planning.shadow_prices.is_over", lambda: True)
     late = planned(ENOUGH, targets=Targets(tpot_s=0.02))
     assert late.certificate.status == "optimal"
     assert [use.gain_fraction for use in late.limits] == [None, None]

@@ -11,8 +11,8 @@ import pytest
 from planner.errors import NoPlanError, RequestError
 from planner.estimates.candidates import machine_of, table_of
 from planner.planning.plans import plan
+from planner.programs.blocks import Objective, ProgramUnion, joined
 from planner.programs.deployment import Posing
-from planner.programs.posed import Objective, ProgramUnion, joined
 from planner.results.plans import Plan, served_by
 from planner.solvers.search import search
 from planner.specs.ask.defaults import DEFAULT_WORKLOAD, make_request

@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 from hypothesis import strategies as st
 
+from planner.programs.blocks import BlockProgram, InMemory, joined
 from planner.programs.layout import LayoutProgram, Limit
-from planner.programs.posed import BlockProgram, InMemory, joined
 from planner.programs.targets import Facts, Quantities
 
 INFINITE = float("inf")

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from planner.estimates.candidates import machine_of, table_of
+from planner.programs.blocks import Objective, joined
 from planner.programs.contexts import optima
 from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment, restrict, violations
-from planner.programs.posed import Objective, joined
 from planner.solvers import solve
 from planner.specs.ask.defaults import make_request
 from planner.specs.ask.targets import SolverOptions, Targets

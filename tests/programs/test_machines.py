@@ -13,7 +13,7 @@ from planner.tools.staging.machines.covers import (
     cover_program,
     covered_layers_bound,
 )
-from planner.tools.staging.machines.known import replayed_rate
+from planner.tools.staging.machines.incumbents import replayed_rate
 from planner.tools.staging.machines.patterns import crossing_flow, crossings, patterns
 from planner.tools.staging.machines.program import (
     MachineSpan,

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import planner.programs.reduction
+from planner.programs.blocks import InMemory, joined
 from planner.programs.layout import Assignment, objective, violations
-from planner.programs.posed import InMemory, joined
 from planner.programs.reduction import loosened, reduced
 from planner.programs.screens import screen
 from planner.programs.targets import Facts

@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+from planner.programs.blocks import InMemory
 from planner.programs.layout import objective
-from planner.programs.posed import InMemory
 from planner.solvers import search, solve
 from planner.solvers.placement import solve_placement
 from planner.solvers.solution import Status

@@ -16,7 +16,7 @@ from planner.tools.staging import machines
 from planner.tools.staging.machines import EVEN_PRICES, PlacementSolution, enumeration, place
 from planner.tools.staging.machines.covers import CoverSearch
 from planner.tools.staging.machines.flow import flow_program
-from planner.tools.staging.machines.known import Incumbent, Tries
+from planner.tools.staging.machines.incumbents import Incumbent, Tries
 from planner.tools.staging.machines.layer_prices import priced_bound
 from planner.tools.staging.machines.patterns import patterns
 from planner.tools.staging.machines.program import classes, regions

@@ -9,7 +9,7 @@ import pytest
 
 from planner import solvers
 from planner.errors import OutOfTimeError, UnsettledError
-from planner.programs.posed import InMemory
+from planner.programs.blocks import InMemory
 from planner.report.messages import solver_text
 from planner.running.deadlines import within
 from planner.solvers import search

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from planner.results.staging import MachineLine
 from planner.specs.ask.stages import LayersRequest
 from planner.tools.staging.layers_verifier import Network, judge_layers
-from planner.tools.staging.machines.known import replayed_rate
+from planner.tools.staging.machines.incumbents import replayed_rate
 from planner.tools.staging.machines.program import MachineSpan
 from planner.tools.staging.placing import place_layers, pool_of
 from tests.verifier.answers import machines

@@ -11,8 +11,8 @@ import numpy as np
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import STAGE, Beaten, NodeConfiguration
 from planner.placing.fleets.offering import Listed, QueuedOffers
-from planner.placing.fleets.streams import RequestClass
-from planner.placing.fleets.ways import N_BEYOND, ways_of
+from planner.placing.fleets.request_classes import RequestClass
+from planner.placing.fleets.shape_offers import N_BEYOND, ways_of
 from planner.placing.runtimes import Roofline, Runtime
 from planner.placing.sites import Site
 from planner.placing.tables import Table, table_runtime

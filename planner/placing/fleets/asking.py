@@ -12,7 +12,7 @@ from planner.placing.asking import AnySite, named_engines, site_spec
 from planner.placing.fabrics.site import Fabric, graph_in
 from planner.placing.fleets.classes import traffic_problems
 from planner.placing.fleets.fitting import Fitting, unserved, usual_engines
-from planner.placing.fleets.supply import MergedInventory, merged
+from planner.placing.fleets.inventories import MergedInventory, merged
 from planner.placing.roles import asked_roles
 from planner.placing.table_rows import asked_rows
 from planner.quantities.table import lacking

@@ -22,7 +22,7 @@ from planner.estimates.simulation.arrays import PoolOfReplicas, Routes, Sent, Si
 from planner.estimates.simulation.core import NOBODY
 from planner.estimates.simulation.drawing import merged, seeds_of
 from planner.placing.fleets.outcomes import Goal, Run, Sample, edges_of
-from planner.placing.fleets.streams import RequestClass
+from planner.placing.fleets.request_classes import RequestClass
 from planner.running.deadlines import is_over
 from planner.specs.records.roles import AT_RANDOM, DECODE, Station
 from planner.specs.traffic.percentiles import ITL

@@ -8,13 +8,13 @@ from dataclasses import replace
 from planner.placing.describing import Outcome as Placed
 from planner.placing.describing import certificate_of, replica_of, run_config
 from planner.placing.fabrics.locating import LocatedOnNodes
+from planner.placing.fleets.candidate_sets import joint_names
+from planner.placing.fleets.choosing.confirming import Confirmed
 from planner.placing.fleets.choosing.searching import RENT
 from planner.placing.fleets.choosing.simulating import handover_of
-from planner.placing.fleets.choosing.trying import Confirmed
-from planner.placing.fleets.chosen import PlannedFleet
-from planner.placing.fleets.market import joint_names
 from planner.placing.fleets.offering import source_of
-from planner.placing.fleets.streams import RequestClass
+from planner.placing.fleets.request_classes import RequestClass
+from planner.placing.fleets.solutions import PlannedFleet
 from planner.results.fleets import (
     FleetHandover,
     FleetPlan,

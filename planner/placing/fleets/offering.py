@@ -24,8 +24,8 @@ from planner.placing.configurations import Offers
 from planner.placing.engines import EngineOffers, ServingEngine
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import STAGE, Beaten, NodeConfiguration
-from planner.placing.fleets.streams import RequestClass
-from planner.placing.fleets.ways import Key, ShapeOffers, Stationed
+from planner.placing.fleets.request_classes import RequestClass
+from planner.placing.fleets.shape_offers import Key, ShapeOffers, Stationed
 from planner.placing.runtimes import Runtime
 from planner.results.placements import AnyDeployment
 from planner.specs.records.devices import DeviceSpec, Workload

@@ -13,21 +13,21 @@ from planner.placing.configurations import ConfigKey, config_key
 from planner.placing.describing import LAID
 from planner.placing.engines import EngineOffers
 from planner.placing.fabrics.site import Fabric, graph_in
-from planner.placing.fleets.choosing.alternatives import alternatives_of, most_factor
-from planner.placing.fleets.choosing.fluid import fluid_bound
-from planner.placing.fleets.choosing.searching import RENT, as_offered, settled
-from planner.placing.fleets.choosing.shortage import shared_out, unreachable
-from planner.placing.fleets.choosing.trying import LESS, Confirmed, OnRound, Tries, weighed
-from planner.placing.fleets.chosen import PlannedFleet, usd_per_hour
-from planner.placing.fleets.describing import fleet_plan
-from planner.placing.fleets.market import (
+from planner.placing.fleets.candidate_sets import (
     CandidateSet,
     candidate_set,
     candidates_believing,
     with_joint,
 )
+from planner.placing.fleets.choosing.alternatives import alternatives_of, most_factor
+from planner.placing.fleets.choosing.confirming import LESS, Confirmed, OnRound, Tries, weighed
+from planner.placing.fleets.choosing.fluid import fluid_bound
+from planner.placing.fleets.choosing.searching import RENT, as_offered, settled
+from planner.placing.fleets.choosing.shortage import shared_out, unreachable
+from planner.placing.fleets.describing import fleet_plan
 from planner.placing.fleets.offering import is_measured, source_of
-from planner.placing.fleets.streams import streams_of
+from planner.placing.fleets.request_classes import streams_of
+from planner.placing.fleets.solutions import PlannedFleet, usd_per_hour
 from planner.report.launch.telling import with_commands_of
 from planner.results.fleets import FleetPlan, OtherFleet, Round
 from planner.running.deadlines import out_of_time, share, timed

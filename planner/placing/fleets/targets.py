@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass, replace
 
 from planner.placing.fleets.outcomes import Goal
-from planner.placing.fleets.streams import RequestClass
+from planner.placing.fleets.request_classes import RequestClass
 from planner.specs.records.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.traffic.percentiles import ITL, TPOT, TTFT, PercentileTarget
 

@@ -47,8 +47,8 @@ Subset = tuple[str, Targets, AnyDeployment]
 
 def plan_again(says: AnyPlan) -> Again:
     """Among all runtimes that were asked, in the order in which their rivals stand."""
-    from planner.planning.asked_again import among_again, prefer_of
     from planner.planning.plans import decide
+    from planner.planning.repeated_requests import among_again, prefer_of
 
     requests = (says.request, *says.other_requests)
     asked_s = says.request.options.time_limit_s
@@ -112,8 +112,8 @@ def _tightened(targets: Targets, best: AnyDeployment) -> Targets:
 
 def _of_subset(says: AnyPlan, requests: Sequence[AnyRequest], subset: Subset) -> Iterator[Finding]:
     """What the best of a part, sought from another seed, shows of the answer."""
-    from planner.planning.asked_again import among_again, prefer_of
     from planner.planning.plans import decide
+    from planner.planning.repeated_requests import among_again, prefer_of
 
     name, targets, deployment = subset
     options = says.request.options

@@ -64,9 +64,9 @@ def _joined(parts: Sequence[Again], name: str) -> Again:
 
 def _denied(case: Row | Curve, field: str) -> Again:
     """A case without an answer: its request has to have none, for the reason that is told."""
-    from planner.planning.asked_again import among_again, prefer_of
     from planner.planning.comparing import reason_of
     from planner.planning.plans import decide
+    from planner.planning.repeated_requests import among_again, prefer_of
 
     if not case.requests:  # it could not be read, or time ended
         return Again(findings=(), proofs=(), taken=(f"no answer, {case.reason}",))
@@ -90,8 +90,8 @@ def _denied(case: Row | Curve, field: str) -> Again:
 
 
 def _frontier_again(says: Frontier) -> Again:
-    from planner.planning.asked_again import traced_again
     from planner.planning.pareto import traced_out
+    from planner.planning.repeated_requests import traced_again
 
     limit_s = says.request.options.time_limit_s
     try:
@@ -114,8 +114,8 @@ def _frontier_again(says: Frontier) -> Again:
 
 def _points(says: Frontier) -> Iterator[Finding]:
     """The ends and the preferred point as plans within their x, none better than its bound."""
-    from planner.planning.asked_again import prefer_of, traced_again
     from planner.planning.plans import decide
+    from planner.planning.repeated_requests import prefer_of, traced_again
 
     of_x, of_y = measure_of(says.x_name), measure_of(says.y_name)
     among = traced_again(says)
@@ -177,7 +177,7 @@ def _changes(says: Audit, audit: Audit) -> Iterator[Finding]:
 
 def engine_audit_again(says: EngineAudit) -> Again:
     """Each deployment beside what runs is as good as the best in what it is best in."""
-    from planner.planning.asked_again import audited_again
+    from planner.planning.repeated_requests import audited_again
 
     best_in = {
         "same_devices": "planned_tpot_s",

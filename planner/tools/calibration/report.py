@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from planner.tools.calibration.calibrating import Calibration
     from planner.tools.calibration.fitting import Errors, Fitted
     from planner.tools.calibration.tables import RejectedRow
+    from planner.tools.measuring.kernel_cases import KernelCase
     from planner.tools.measuring.programs import Bench
     from planner.tools.measuring.timing import KernelTime, Measurements
-    from planner.tools.measuring.wanted import KernelCase
 
 
 _MOST_NAMED = 8

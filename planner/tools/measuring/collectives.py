@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 from planner.equations.collectives import KINDS
 from planner.errors import Problem, RequestError
+from planner.tools.measuring.kernel_cases import KernelCase, wanted_collectives
 from planner.tools.measuring.programs import Call, Tensor, Torch, UntimedError
 from planner.tools.measuring.timing import Measurements, measure
-from planner.tools.measuring.wanted import KernelCase, wanted_collectives
 
 LIBRARY = {"cuda": "nccl", "cpu": "gloo"}
 """What sends, by PyTorch's name of the devices; on AMD's GPUs `nccl` is RCCL."""

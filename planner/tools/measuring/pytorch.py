@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from planner.errors import Problem, RequestError
+from planner.tools.measuring.kernel_cases import KernelCase
 from planner.tools.measuring.programs import Call, Programs, Torch, UntimedError
-from planner.tools.measuring.wanted import KernelCase
 
 CUDA, CPU = "cuda", "cpu"
 BACKENDS = (CUDA, CPU)

@@ -18,8 +18,8 @@ import numpy as np
 
 from planner.equations.collectives import KINDS
 from planner.tools.calibration.silicon_rows import slower_than_larger
+from planner.tools.measuring.kernel_cases import KernelCase
 from planner.tools.measuring.programs import Bench, Prepared, UntimedError
-from planner.tools.measuring.wanted import KernelCase
 
 N_REPEATS, N_REPEATS_OF_LONG = 9, 5
 REPEAT_S = 3e-3

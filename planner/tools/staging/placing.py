@@ -17,7 +17,7 @@ from planner.specs.files.layer_files import LayersSpec, layers_problems
 from planner.specs.validation.arguments import arguments_checked
 from planner.tools.staging.layers_verifier import judge_layers
 from planner.tools.staging.machines import PlacementSolution, place
-from planner.tools.staging.machines.known import Tries
+from planner.tools.staging.machines.incumbents import Tries
 from planner.tools.staging.machines.program import Pool
 from planner.verifier.findings import accounted
 

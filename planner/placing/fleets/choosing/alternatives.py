@@ -9,8 +9,9 @@ from functools import partial
 
 from planner.errors import OutOfTimeError
 from planner.placing.fabrics.patterns import NodeConfiguration, Shape
+from planner.placing.fleets.candidate_sets import CandidateSet
 from planner.placing.fleets.choosing.searching import RENT, SHARE, Allowed, as_offered, settled
-from planner.placing.fleets.chosen import (
+from planner.placing.fleets.solutions import (
     PlannedFleet,
     PlannedPool,
     Solution,
@@ -18,7 +19,6 @@ from planner.placing.fleets.chosen import (
     planned,
     usd_per_hour,
 )
-from planner.placing.fleets.market import CandidateSet
 from planner.programs.layout import ceiling
 from planner.results.fleets import FleetAlternative
 from planner.running.deadlines import check

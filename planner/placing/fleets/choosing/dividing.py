@@ -15,10 +15,10 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.placing.fabrics.patterns import NodeConfiguration
-from planner.placing.fleets.market import CandidateSet
+from planner.placing.fleets.candidate_sets import CandidateSet
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.outcomes import Goal
-from planner.placing.fleets.streams import WHOLE
+from planner.placing.fleets.request_classes import WHOLE
 from planner.placing.fleets.targets import held_to
 from planner.specs.records.roles import TOGETHER
 

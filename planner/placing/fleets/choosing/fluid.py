@@ -27,9 +27,9 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
 from planner.estimates.queues.rates import Load, done_per_s
-from planner.placing.fleets.market import CandidateSet
+from planner.placing.fleets.candidate_sets import CandidateSet
 from planner.placing.fleets.offering import sort_key, source_of
-from planner.placing.fleets.streams import WHOLE, RequestClass
+from planner.placing.fleets.request_classes import WHOLE, RequestClass
 from planner.programs.mixed import MixedBuilder, MixedProgram
 from planner.running.deadlines import is_over
 from planner.solvers.mixed import solve_mixed

@@ -16,12 +16,12 @@ from planner.equations.arrays import FloatArray
 from planner.estimates.queues.passes import PassTimes
 from planner.estimates.queues.rates import alike_stations
 from planner.placing.fabrics.patterns import NodeConfiguration
-from planner.placing.fleets.choosing.book import at_way
+from planner.placing.fleets.candidate_sets import CandidateSet
+from planner.placing.fleets.choosing.rate_cache import at_way
 from planner.placing.fleets.choosing.searching import RENT, settled
-from planner.placing.fleets.chosen import Solution
-from planner.placing.fleets.market import CandidateSet
 from planner.placing.fleets.offering import source_of
-from planner.placing.fleets.streams import RequestClass
+from planner.placing.fleets.request_classes import RequestClass
+from planner.placing.fleets.solutions import Solution
 from planner.specs.records.roles import DECODE, Station
 from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT
 

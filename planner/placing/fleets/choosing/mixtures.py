@@ -24,11 +24,14 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.placing.fabrics.patterns import NodeConfiguration
+from planner.placing.fleets.candidate_sets import CandidateSet, for_stream
 from planner.placing.fleets.choosing.dividing import Part, PoolTrials, divisions, parted, sizes_of
 from planner.placing.fleets.choosing.fluid import on_devices
 from planner.placing.fleets.choosing.program import Pools
 from planner.placing.fleets.choosing.searching import Allowed
-from planner.placing.fleets.chosen import (
+from planner.placing.fleets.offering import sort_key, source_of
+from planner.placing.fleets.request_classes import MOST_SHARING, WHOLE
+from planner.placing.fleets.solutions import (
     PlannedFleet,
     PlannedPool,
     Solution,
@@ -36,9 +39,6 @@ from planner.placing.fleets.chosen import (
     planned,
     usd_per_hour,
 )
-from planner.placing.fleets.market import CandidateSet, for_stream
-from planner.placing.fleets.offering import sort_key, source_of
-from planner.placing.fleets.streams import MOST_SHARING, WHOLE
 from planner.programs.mixed import MixedBuilder
 from planner.running.deadlines import is_over
 from planner.solvers.mixed import solve_mixed

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.placing.fleets.streams import WHOLE, RequestClass
+from planner.placing.fleets.request_classes import WHOLE, RequestClass
 from planner.programs.handover import TOGETHER, Handover
 from planner.programs.placement import Cut, PlacementLimit, PlacementProgram, Uses
 

@@ -12,7 +12,7 @@ from planner.equations.arrays import FloatArray
 from planner.placing.configurations import Pattern
 from planner.placing.fabrics.locating import NodesProgram
 from planner.placing.fabrics.patterns import NodeConfiguration, NodePattern
-from planner.placing.fleets.choosing.book import RateCache
+from planner.placing.fleets.candidate_sets import CandidateSet
 from planner.placing.fleets.choosing.program import (
     Pools,
     with_choice_of_streams,
@@ -20,8 +20,8 @@ from planner.placing.fleets.choosing.program import (
     with_pools,
     within_places,
 )
-from planner.placing.fleets.chosen import N_PARTS, PlannedPool, Solution, planned, usd_per_hour
-from planner.placing.fleets.market import CandidateSet
+from planner.placing.fleets.choosing.rate_cache import RateCache
+from planner.placing.fleets.solutions import N_PARTS, PlannedPool, Solution, planned, usd_per_hour
 from planner.placing.program import KTOKEN, Columns, ModelDemand, Objective
 from planner.placing.searching import mastered
 from planner.programs.handover import Handover

@@ -9,12 +9,12 @@ from dataclasses import replace
 
 from planner.errors import NoPlanError, OutOfTimeError
 from planner.placing.fabrics.patterns import NodeConfiguration
+from planner.placing.fleets.candidate_sets import CandidateSet, for_less_traffic
 from planner.placing.fleets.choosing.incumbents import roomy_fleet
 from planner.placing.fleets.choosing.searching import SHARE, as_offered, settled
-from planner.placing.fleets.chosen import Solution
-from planner.placing.fleets.market import CandidateSet, for_less_traffic
 from planner.placing.fleets.offering import source_of
-from planner.placing.fleets.streams import targets_of
+from planner.placing.fleets.request_classes import targets_of
+from planner.placing.fleets.solutions import Solution
 from planner.quantities.units import show
 from planner.results.engines import EngineDeployment
 from planner.results.obstacles import Obstacle, PlacementConflict, beyond_text

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from planner.estimates.serving.memory import handed_bytes
 from planner.placing.fabrics.wires import wire_of
-from planner.placing.fleets.chosen import PlannedFleet, PlannedPool, PoolRoute
-from planner.placing.fleets.market import CandidateSet, asked_requests
+from planner.placing.fleets.candidate_sets import CandidateSet, asked_requests
 from planner.placing.fleets.offering import source_of
+from planner.placing.fleets.solutions import PlannedFleet, PlannedPool, PoolRoute
 from planner.results.fleets import CURVE, Refuted
 from planner.runtimes.simulation import simulate
 from planner.specs.records.roles import DECODE, PREFILL, TOGETHER

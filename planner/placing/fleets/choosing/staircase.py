@@ -14,10 +14,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 from planner.errors import OutOfTimeError, Problem, RequestError
+from planner.placing.fleets.candidate_sets import CandidateSet, with_joint
 from planner.placing.fleets.choosing.alternatives import at_factor, largest_factor, words_of
-from planner.placing.fleets.chosen import Solution, n_devices, planned, usd_per_hour
-from planner.placing.fleets.market import CandidateSet, with_joint
 from planner.placing.fleets.planning import opened
+from planner.placing.fleets.solutions import Solution, n_devices, planned, usd_per_hour
 from planner.programs.layout import RELATIVE_TOLERANCE
 from planner.results.fleets import FleetStaircase, Step
 from planner.running.deadlines import check, timed

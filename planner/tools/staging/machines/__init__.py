@@ -18,7 +18,7 @@ import numpy as np
 from planner.equations.arrays import FloatArray, IntArray
 from planner.solvers.proving import Proved
 from planner.tools.staging.machines.enumeration import dive, enumerate_all, improve, lower_bound
-from planner.tools.staging.machines.known import Incumbent, Tries
+from planner.tools.staging.machines.incumbents import Incumbent, Tries
 from planner.tools.staging.machines.layer_prices import priced_bound
 from planner.tools.staging.machines.program import (
     Classes,

@@ -21,7 +21,7 @@ from planner.equations.arrays import FloatArray, IntArray
 from planner.errors import SolverError
 from planner.solvers.highs_run import options_of, run_highs, set_options
 from planner.solvers.solution import Effort
-from planner.tools.staging.machines.known import LEAST_RATE
+from planner.tools.staging.machines.incumbents import LEAST_RATE
 
 MOST_ROUNDS = 400
 COLUMNS_A_ROUND = 12

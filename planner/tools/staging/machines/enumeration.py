@@ -9,7 +9,7 @@ from collections.abc import Collection
 import numpy as np
 
 from planner.programs.proofs import ENUMERATION
-from planner.tools.staging.machines.known import LEAST_RATE, Incumbent
+from planner.tools.staging.machines.incumbents import LEAST_RATE, Incumbent
 from planner.tools.staging.machines.program import RELATIVE_TOLERANCE, Placement
 from planner.tools.staging.machines.spans import Spans, fixed
 from planner.tools.staging.machines.tree import AT_ONCE, Tree

@@ -16,7 +16,7 @@ from planner.programs.mixed import MixedBuilder, MixedProgram
 from planner.solvers.mixed import solve_mixed
 from planner.solvers.solution import Effort
 from planner.specs.records.certificates import Proof
-from planner.tools.staging.machines.known import Incumbent
+from planner.tools.staging.machines.incumbents import Incumbent
 from planner.tools.staging.machines.program import (
     RELATIVE_TOLERANCE,
     MachineSpan,

@@ -12,7 +12,7 @@ from planner.equations.arrays import FloatArray
 from planner.programs.mixed import MixedBuilder
 from planner.solvers.mixed import highs
 from planner.solvers.solution import Effort
-from planner.tools.staging.machines.known import Incumbent
+from planner.tools.staging.machines.incumbents import Incumbent
 from planner.tools.staging.machines.patterns import Patterns, patterns
 from planner.tools.staging.machines.program import Classes, MachineSpan, Placement, Pool
 from planner.tools.staging.machines.stages import Clashes, stage_row

@@ -13,7 +13,7 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.running.deadlines import is_over
-from planner.tools.staging.machines.known import LEAST_RATE, Incumbent
+from planner.tools.staging.machines.incumbents import LEAST_RATE, Incumbent
 from planner.tools.staging.machines.program import Classes, classes, regions
 from planner.tools.staging.machines.spans import Spans
 from planner.tools.staging.machines.sweep_program import SweepProgram, sweep_program

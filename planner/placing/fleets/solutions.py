@@ -10,10 +10,10 @@ from planner.placing.configurations import AnyConfiguration
 from planner.placing.fabrics.locating import NodesProgram
 from planner.placing.fabrics.patterns import NodeConfiguration, NodePattern
 from planner.placing.fabrics.site import NodesOffers
+from planner.placing.fleets.candidate_sets import CandidateSet
 from planner.placing.fleets.choosing.program import choice_of
-from planner.placing.fleets.market import CandidateSet
 from planner.placing.fleets.offering import source_of
-from planner.placing.fleets.streams import RequestClass
+from planner.placing.fleets.request_classes import RequestClass
 from planner.placing.program import KTOKEN
 from planner.placing.sorting import Step
 from planner.programs.handover import Handover

@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import chain
 
 from planner.errors import OutOfTimeError, UnsettledError
+from planner.programs.blocks import InMemory, Objective, ProgramBlocks
 from planner.programs.layout import Assignment
-from planner.programs.posed import InMemory, Objective, ProgramBlocks
 from planner.programs.reduction import reduced
 from planner.quantities.table import MEMORY, QUANTITIES
 from planner.results.engines import EngineDeployment

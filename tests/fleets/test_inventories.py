@@ -8,7 +8,7 @@ import pytest
 
 from planner.errors import RequestError
 from planner.placing.fabrics.site import graph_in
-from planner.placing.fleets.supply import merged
+from planner.placing.fleets.inventories import merged
 from planner.specs.files.pools import PoolSpec, load_pool, load_site
 from planner.specs.files.reading import load_cluster
 from planner.specs.files.state import LinkState, SlowDevices, State

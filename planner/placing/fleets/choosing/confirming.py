@@ -12,9 +12,10 @@ from itertools import pairwise
 
 from planner.errors import OutOfTimeError
 from planner.placing.fabrics.patterns import NodeConfiguration
-from planner.placing.fleets.choosing.book import RateCache
+from planner.placing.fleets.candidate_sets import CandidateSet
 from planner.placing.fleets.choosing.incumbents import MARGINS
 from planner.placing.fleets.choosing.mixtures import in_mixtures
+from planner.placing.fleets.choosing.rate_cache import RateCache
 from planner.placing.fleets.choosing.searching import settled
 from planner.placing.fleets.choosing.shortage import roomy
 from planner.placing.fleets.choosing.simulating import (
@@ -25,7 +26,8 @@ from planner.placing.fleets.choosing.simulating import (
     taken_down,
     tried,
 )
-from planner.placing.fleets.chosen import (
+from planner.placing.fleets.offering import source_of
+from planner.placing.fleets.solutions import (
     PlannedFleet,
     PlannedPool,
     Solution,
@@ -33,8 +35,6 @@ from planner.placing.fleets.chosen import (
     planned,
     usd_per_hour,
 )
-from planner.placing.fleets.market import CandidateSet
-from planner.placing.fleets.offering import source_of
 from planner.placing.sorting import Weighed, with_few_sorts, without_proof
 from planner.programs.layout import exceeds
 from planner.programs.placement import n_sorts

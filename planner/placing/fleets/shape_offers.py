@@ -15,7 +15,7 @@ from planner.estimates.serving.stations import RequestShape, stations
 from planner.placing.engines import EngineOffers, configurations_of
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import NodeConfiguration
-from planner.placing.fleets.streams import RequestClass
+from planner.placing.fleets.request_classes import RequestClass
 from planner.specs.records.roles import PREFILL, TOGETHER, Station
 from planner.specs.region import MEDIAN
 from planner.specs.traffic.percentiles import ITL, TPOT

@@ -15,7 +15,7 @@ from planner.placing.fabrics.site import Fabric, NodesOffers
 from planner.placing.fabrics.wires import wire_of
 from planner.placing.fleets.accounts import accounts_of
 from planner.placing.fleets.capacity import Capacities
-from planner.placing.fleets.choosing.book import RateCache
+from planner.placing.fleets.choosing.rate_cache import RateCache
 from planner.placing.fleets.offering import (
     BATCHES,
     CHUNKS,
@@ -24,8 +24,8 @@ from planner.placing.fleets.offering import (
     believing,
     source_of,
 )
-from planner.placing.fleets.streams import RequestClass, streams_of
-from planner.placing.fleets.ways import ways_of
+from planner.placing.fleets.request_classes import RequestClass, streams_of
+from planner.placing.fleets.shape_offers import ways_of
 from planner.placing.handing import handing_over
 from planner.placing.runtimes import Runtime
 from planner.placing.sites import SiteModel
