@@ -272,9 +272,8 @@ def _pool(arrays: _Arrays, pool: PoolOfReplicas, first_rank: int, first_replica:
     numbers = (first_rank, pool.n_replicas, station.n_ranks, router, first_replica, *counted)
     chances = arrays.of(pool.chances if pool.router == AT_RANDOM else np.zeros(0))
     counts = _integers(pool.n_replicas * station.n_ranks), _integers(pool.n_replicas)
-    return core.Pool(
-        numbers, (*_bytes(station), station.request_s, station.request_token_s), *counts, chances
-    )
+    costs = (*_bytes(station), station.request_s, station.request_token_s)
+    return core.Pool(numbers, costs, *counts, chances)
 
 
 def _links(scales: Sequence[float], n_replicas: int) -> object:

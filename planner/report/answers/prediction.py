@@ -37,13 +37,12 @@ _BAR = 16
 _DEGREES = {"tensor": "TP", "data": "DP", "pipeline": "PP", "expert": "EP"}
 
 
-def document(prediction: Prediction, *, explains: bool = False) -> Document:
+def document(answer: Prediction, *, explains: bool = False) -> Document:
     """What users feel, where the time goes, what fits, what would balance.
 
     Args:
         explains: whether each operation is traced to its formula, constants and source.
     """
-    answer = prediction
     line = line_of(answer)
     traces = [
         section(f"{each.name}, explained", *_traces(each)) for each in answer.passes if explains
@@ -70,8 +69,7 @@ def document(prediction: Prediction, *, explains: bool = False) -> Document:
     )
 
 
-def line_of(prediction: Prediction) -> str:
-    answer = prediction
+def line_of(answer: Prediction) -> str:
     degrees = " ".join(f"{_DEGREES[k]} {n}" for k, n in answer.degrees.items() if n > 1)
     layout = f", {degrees}" if degrees else ""
     times = (
@@ -103,16 +101,12 @@ def _user_rows(answer: Prediction) -> list[tuple[str, str]]:
     backend = answer.request.records.kernels.experts_backend
     experts += f", experts by {backend}" if backend else ""
     hit = f", {percent(answer.hit_fraction)} of the input cached" if answer.hit_fraction else ""
+    drafts = f"{answer.tokens_per_step:.3g} tokens a pass"
+    copies = f"{answer.n_copies} of the model, which share nothing"
     return [
         *_time_rows(answer),
-        (
-            "drafts",
-            f"{answer.tokens_per_step:.3g} tokens a pass" if answer.tokens_per_step > 1 else "",
-        ),
-        (
-            "copies",
-            f"{answer.n_copies} of the model, which share nothing" if answer.n_copies > 1 else "",
-        ),
+        ("drafts", drafts if answer.tokens_per_step > 1 else ""),
+        ("copies", copies if answer.n_copies > 1 else ""),
         (
             "requested",
             f"{answer.n_input_tokens} tokens in, {answer.n_output_tokens} out{hit}; "

@@ -89,12 +89,11 @@ class _Costs:
         stage, request = stages[index], self.asked
         group, is_last = request.groups[stage.kind], index == len(stages) - 1
         parts = [self.layer(stage.kind, i) for i in range(stage.first, stage.last)]
-        names = [
-            request.model.layers[k].name for k in request.model.order[stage.first : stage.last]
-        ]
+        model = request.model
+        names = [model.layers[k].name for k in model.order[stage.first : stage.last]]
         ends = self.ends_s(stage.kind)
         n_matrices = (index == 0) + is_last
-        if n_matrices == 2 and request.model.tied_embeddings:
+        if n_matrices == 2 and model.tied_embeddings:
             n_matrices = 1
         run = math.fsum(seconds for seconds, _, _ in parts)
         run += ends[0] * (index == 0) + ends[1] * is_last
@@ -153,10 +152,8 @@ def judge_stages(plan: StagePlan) -> tuple[StagePlan, list[Finding]]:
         tokens_per_s=tokens_of(request).n / each_s,
         even_s=_even_s(costs),
         groups=tuple(
-            GroupUse(
-                kind=group.name, kernels=group.kernels.version, n_groups=group.n_groups, n_used=n
-            )
-            for group, n in zip(request.groups, used, strict=True)
+            GroupUse(kind=it.name, kernels=it.kernels.version, n_groups=it.n_groups, n_used=n)
+            for it, n in zip(request.groups, used, strict=True)
         ),
         certificate=certificate,
         provenance=request.engine.provenance,
