@@ -20,6 +20,9 @@
 * deletion filters: functions with a loop that takes a name out of a list and tests what is left.
 * conflicts: classes whose name ends in `Conflict`.
 * mixed tuples as parameters: parameters annotated with a tuple of several types, of fixed length.
+* process words as variables: places that bind `one`, `found` or `asked`: a parameter, also of a
+  lambda, a field or an attribute of `self`, a name assigned, caught or imported; and the target of
+  a loop, a comprehension or a `with` of more than three lines. Each assignment is a place.
 """
 
 from __future__ import annotations
@@ -41,6 +44,8 @@ from networkx import DiGraph
 ROOT = Path(__file__).parents[1]
 MANY_BRANCHES = 10
 MANY_LINES = 300
+PROCESS_WORDS = ("one", "found", "asked")
+FEW_LINES = 3
 
 LIMITS: Mapping[str, tuple[str, str, str]] = {
     "tpot": ("tpot", "--latency-target", "tpot_s"),
@@ -133,6 +138,7 @@ def measures(root: Path) -> dict[str, int]:
             module.n_lines > MANY_LINES for module in modules
         ),
         "mixed tuples as parameters": len(tuples),
+        "process words as variables": sum(len(process_words(module.tree)) for module in modules),
     }
 
 
@@ -365,6 +371,47 @@ def imports(root: Path) -> DiGraph[str]:
                 within = {f"{node.module}.{alias.name}" for alias in node.names} & modules.keys()
                 graph.add_edges_from((name, other) for other in within or {node.module})
     return graph
+
+
+def process_words(tree: ast.Module) -> list[str]:
+    """Words of a process that name variables, once for each place that binds them."""
+    brief = {
+        name
+        for node in _nodes(tree)
+        if _n_lines(node) <= FEW_LINES
+        for target in _targets(node)
+        for name in ast.walk(target)
+    }
+    bound = [_bound(node) for node in _nodes(tree) if node not in brief]
+    return [name for name in bound if name in PROCESS_WORDS]
+
+
+def _bound(node: ast.AST) -> str:
+    """The name that a place binds, empty if it binds none."""
+    if isinstance(node, ast.arg):
+        return node.arg
+    if isinstance(node, ast.alias):
+        return node.asname or node.name
+    if isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
+        return node.name or ""
+    if not isinstance(getattr(node, "ctx", None), ast.Store):
+        return ""
+    is_own = not isinstance(node, ast.Attribute) or _last_name(node.value) == "self"
+    return _last_name(node) if is_own else ""
+
+
+def _targets(node: ast.AST) -> list[ast.expr]:
+    """What a loop, a comprehension or a `with` binds."""
+    if isinstance(node, ast.For | ast.AsyncFor):
+        return [node.target]
+    if isinstance(node, ast.With | ast.AsyncWith):
+        return [item.optional_vars for item in node.items if item.optional_vars]
+    return [generator.target for generator in getattr(node, "generators", ())]
+
+
+def _n_lines(node: ast.AST) -> int:
+    """Lines that a statement or an expression takes."""
+    return int(getattr(node, "end_lineno", 1)) - int(getattr(node, "lineno", 1)) + 1
 
 
 def at(revision: str) -> dict[str, int]:

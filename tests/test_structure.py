@@ -19,6 +19,7 @@ from tests.structure import (
     measures,
     mixed_tuples,
     plain_name,
+    process_words,
     spellings,
     table,
 )
@@ -39,6 +40,7 @@ CEILINGS = {
     "deletion filters": 1,
     "records of a conflict": 3,
     "mixed tuples as parameters": 32,
+    "process words as variables": 16,
 }
 """As many as there were; whoever has fewer lowers the number."""
 
@@ -155,6 +157,25 @@ def test_a_builder_returns_a_certificate():
 def test_a_mixed_tuple_has_several_types_and_a_length():
     one = "def f(a: tuple[int, str], b: tuple[int, ...], *, c: dict[str, tuple[A, B]]): ..."
     assert mixed_tuples(function(one)) == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "n_places"),
+    [
+        ("def f(one, *found, **asked): ...", 3),
+        ("f(lambda one: one.x)", 1),
+        ("class A:\n  found: int\n  def f(self):\n    self.found = 1", 2),
+        ("found = 1\nfound, other = 2, found\nother.found = 3", 2),
+        ("for one in xs:\n  f(\n   one)", 0),
+        ("for one in xs:\n  f(one)\n\n  g(one)", 1),
+        ("total = [\n  one\n  for one in xs\n]", 1),
+        ("total = {one: found for one, found in xs if (asked := one)}", 1),
+        ("with a() as found:\n  f(found)", 0),
+        ("from a import one, b as found", 2),
+    ],
+)
+def test_a_process_word_names_a_variable_where_it_is_bound(text, n_places):
+    assert len(process_words(ast.parse(text))) == n_places
 
 
 def test_revisions_stand_side_by_side():
