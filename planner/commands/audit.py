@@ -42,7 +42,7 @@ def audit(said: Said) -> Answer:
     for pool in said.priced([cluster] if cluster else []):
         cluster = pool
     if is_layouts:
-        _refuse_without_engine(said, model, cluster)
+        _refuse_without_one(said, model, cluster)
     else:
         model = with_expert_loads(model, said)
         collect_machines([cluster] if cluster else [], (engine,), said)
@@ -93,9 +93,7 @@ def _only(said: Said, name: str, values: tuple[Any, ...] | None) -> Any:  # noqa
     return values[0] if values else None
 
 
-def _refuse_without_engine(
-    said: Said, model: ModelSpec | None, cluster: ClusterSpec | None
-) -> None:
+def _refuse_without_one(said: Said, model: ModelSpec | None, cluster: ClusterSpec | None) -> None:
     """What runs was started by one engine, and where there are several nobody else knows which."""
     from planner.estimates.serving.usual_engines import engines_of
 

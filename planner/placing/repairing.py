@@ -203,7 +203,7 @@ def _repaired(task: Task, request: RepairRequest, began_s: float) -> Repair:
     solution = replace(
         search.of_best, answer=search.chosen.counts, objective=search.chosen.objective
     )
-    placed = _placed(task, posed, solution, began_s)
+    placed = _place(task, posed, solution, began_s)
     chosen, best = search.chosen.objective, search.best.objective
     if not math.isclose(chosen, best, rel_tol=1e-7, abs_tol=CLOSE):
         is_proved = Status.OPTIMAL is search.of_best.status is search.of_bytes.status
@@ -258,9 +258,7 @@ def _pointed(task: Task, posed: SiteRepair, request: RepairRequest) -> _RepairFr
     )
 
 
-def _placed(
-    task: Task, posed: SiteRepair, solution: PlacementSolution, began_s: float
-) -> Placement:
+def _place(task: Task, posed: SiteRepair, solution: PlacementSolution, began_s: float) -> Placement:
     """The repaired placement, described.
 
     Raises:

@@ -197,11 +197,9 @@ def _believed(
 def _simplest(among: CandidatePool, aim: Objective, at_most: float) -> SearchResult:
     """The simplest of the ties, and the best objective of these: a program of its own."""
     tie = (aim.objective, at_most)
-    simpler = Objective(
-        objective=SIMPLICITY, at_most=(*aim.at_most, tie), tie_breaker=aim.objective
-    )
+    simple = Objective(objective=SIMPLICITY, at_most=(*aim.at_most, tie), tie_breaker=aim.objective)
     options = replace(among.request.options, gap=0.0)
-    return search(among.source(simpler), options, n_alternatives=0)
+    return search(among.source(simple), options, n_alternatives=0)
 
 
 def _objective(posed: BlockProgram, objective: str, assignment: Assignment) -> float:

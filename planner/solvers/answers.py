@@ -134,15 +134,13 @@ def _smallest(
         if depth + 1 < program.n_slots:
             stack += [(*chosen, int(j)) for j in reach[::-1]]
             continue
-        fits = reach[_last_fits(program, k, chosen, reach)]
+        fits = reach[_fitting(program, k, chosen, reach)]
         if len(fits):
             return Assignment(context=k, columns=(*chosen, int(fits[0]))), budget
     return None, budget
 
 
-def _last_fits(
-    program: LayoutProgram, k: int, chosen: tuple[int, ...], last: IntArray
-) -> BoolArray:
+def _fitting(program: LayoutProgram, k: int, chosen: tuple[int, ...], last: IntArray) -> BoolArray:
     """Which of the last slot's columns complete a choice within every row."""
     rows = [(program.context_bytes[k], program.column_bytes, float(program.capacity_bytes[k]))]
     rows += [(limit.context[k], limit.column, limit.at_most) for limit in program.limits]

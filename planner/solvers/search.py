@@ -91,22 +91,20 @@ def search(
         _check_unscreened(source, posed, [] if best is None else [best])
         return SearchResult(solution=solution, assignment=best, alternatives=(), reduced=left)
     _verify(posed.program, best)
-    others = _alternatives(posed.program, screened, best, options, n_alternatives)
-    if any(exceeds(solution.objective, value) for _, value in others):  # a gap lets this happen
-        ranked = sorted([(best, solution.objective), *others], key=lambda pair: pair[1])
-        (best, value), *others = ranked
+    after = _alternatives(posed.program, screened, best, options, n_alternatives)
+    if any(exceeds(solution.objective, value) for _, value in after):  # a gap lets this happen
+        ranked = sorted([(best, solution.objective), *after], key=lambda pair: pair[1])
+        (best, value), *after = ranked
         solution = replace(solution, answer=best, objective=value)
     if posed.tie_breakers:
         first, best = best, break_ties(posed, best, options)
         # the best of the ties may use the pool as a runner-up does, which what it was then beats
-        others = [
+        after = [
             (first, solution.objective) if pair.context == best.context else (pair, value)
-            for pair, value in others
+            for pair, value in after
         ]
-    _check_unscreened(source, posed, [best, *(other for other, _ in others)])
-    return SearchResult(
-        solution=solution, assignment=best, alternatives=tuple(others), reduced=left
-    )
+    _check_unscreened(source, posed, [best, *(other for other, _ in after)])
+    return SearchResult(solution=solution, assignment=best, alternatives=tuple(after), reduced=left)
 
 
 MOST_UNSCREENED = 200_000

@@ -394,14 +394,12 @@ def locate_slices(posed: TorusProgram, counts: Counts) -> tuple[LocatedSlice, ..
     placed = posed.openings.take(posed.opening[chosen])
     order = placed.axis_order()
     return tuple(
-        _located(posed.configurations[posed.which[j]], placed, row, order[row])
+        _locate(posed.configurations[posed.which[j]], placed, row, order[row])
         for row, j in enumerate(chosen)
     )
 
 
-def _located(
-    config: SliceConfiguration, placed: Openings, row: int, axes: IntArray
-) -> LocatedSlice:
+def _locate(config: SliceConfiguration, placed: Openings, row: int, axes: IntArray) -> LocatedSlice:
     inside = np.stack(
         np.meshgrid(*(np.arange(n) for n in config.pattern.dimensions), indexing="ij"), axis=-1
     ).reshape(-1, 3)

@@ -188,7 +188,7 @@ def load_pool(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec:
         name=file.name,
         title=fill(file.title, {"n_devices": n_devices}),
         groups=groups,
-        provenance=tuple(_provenance(file, table, groups)),
+        provenance=tuple(_sources(file, table, groups)),
     )
 
 
@@ -256,9 +256,7 @@ def _duplicates(file: FabricFile, shown: str) -> Iterator[Problem]:
             yield Problem(where=shown, key=key, value=name, fact=fact, remedy=remedy)
 
 
-def _provenance(
-    file: FabricFile, table: Table, groups: Sequence[GroupSpec]
-) -> Iterator[Provenance]:
+def _sources(file: FabricFile, table: Table, groups: Sequence[GroupSpec]) -> Iterator[Provenance]:
     for group, entry, spec in zip(file.group, table["group"], groups, strict=True):
         yield from provenance(GroupEntry, entry, f"group.{group.name}.")
         yield from spec.cluster.provenance

@@ -70,7 +70,7 @@ def _strata(
         return (Stratum(weight=1.0, mean_tokens=float(distribution.n_tokens)),)
     stratums = []
     low_share, low_tokens = 0.0, 0.0
-    for edge in _edges(distribution, n_strata, cuts):
+    for edge in _ends(distribution, n_strata, cuts):
         share, tokens = distribution.share_upto(edge), distribution.moment_upto(edge)
         weight = share - low_share
         if weight > 0.0:
@@ -79,9 +79,7 @@ def _strata(
     return tuple(stratums)
 
 
-def _edges(
-    distribution: TokenDistribution, n_strata: int, cuts: Sequence[float]
-) -> Iterator[float]:
+def _ends(distribution: TokenDistribution, n_strata: int, cuts: Sequence[float]) -> Iterator[float]:
     """Upper ends, in ascending order, the last that of everything."""
     mean, most = distribution.mean_tokens, float(distribution.most_tokens)
 

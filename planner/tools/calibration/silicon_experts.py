@@ -123,7 +123,7 @@ def routed(
         law: `balanced`, or `power_law_` and the exponent.
     """
     counts = [
-        _counted(*(int(one) for one in row[:4]), str(row[4]))
+        _counts(*(int(one) for one in row[:4]), str(row[4]))
         for row in zip(tokens, n_experts, n_active, ways, law, strict=True)
     ]
     rows, hit = np.array(counts, dtype=float).reshape(-1, 2).T
@@ -131,9 +131,7 @@ def routed(
 
 
 @cache
-def _counted(
-    tokens: int, n_experts: int, n_active: int, ways: int, law: str
-) -> tuple[float, float]:
+def _counts(tokens: int, n_experts: int, n_active: int, ways: int, law: str) -> tuple[float, float]:
     held = n_experts // ways
     if law == "balanced":
         counts = balanced(tokens, n_experts, n_active)[None, :held]

@@ -50,7 +50,7 @@ def with_choice_of_streams(
         program,
         resources=(*program.resources, *(f"streams of {unit}" for unit in choice.parts)),
         free=np.append(program.free, [n_parts * (n - WHOLE) for n in choice.parts.values()]),
-        uses=_with_choice(program, choice, streams),
+        uses=_of_choice(program, choice, streams),
         column_model=np.append(program.column_model, choice.aside),
         objective=longer(program.objective),
         rate=np.append(program.rate, serves[choice.aside] / n_parts),
@@ -91,9 +91,7 @@ def choice_of(streams: Sequence[RequestClass]) -> Choice:
     return Choice(parts=several, aside=aside)
 
 
-def _with_choice(
-    program: PlacementProgram, choice: Choice, streams: Sequence[RequestClass]
-) -> Uses:
+def _of_choice(program: PlacementProgram, choice: Choice, streams: Sequence[RequestClass]) -> Uses:
     """What columns use, and whoever stands aside of its units."""
     uses = program.uses
     row = {unit: program.n_resources + k for k, unit in enumerate(choice.parts)}
