@@ -1,8 +1,10 @@
 """What publishers say of the models whose configs are kept here.
 
 `configs/NAME_config.json` have the fields of the files on Hugging Face: copies as NVIDIA's
-aiconfigurator carries them where it does, else put together from public copies. Each row
-names what its figure counts and where it stands. Vision towers are counted in none.
+aiconfigurator carries them where it does, else put together from public copies, or written down
+from what is published of the model where no copy was at hand. `test_transformers.py` holds all of
+them against the classes of transformers, whose counts are those of the config. Each row names what
+its figure counts and where it stands. Vision towers are counted in none.
 """
 
 from __future__ import annotations
