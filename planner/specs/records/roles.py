@@ -65,7 +65,7 @@ class RoleOptions:
         connector: that hands caches over; None where every replica does both phases.
         prefill_devices, decode_devices: of each replica of that role, exactly; None leaves it open.
 
-    >>> AskedRoles(name="apart").roles
+    >>> RoleOptions(name="apart").roles
     ('prefill', 'decode')
     """
 

@@ -17,6 +17,9 @@ from planner.specs.records.architecture import Architecture
 
 CONFIGS = Path(__file__).parent / "configs"
 
+UNTIMED = ("LFM2-1.2B", "Zamba2-1.2B", "Zamba2-7B", "v6-Finch-1B6-HF")
+"""Configs of what no engine's time is known of: `engines/rules/cuts.toml` refuses them."""
+
 CARD, SAVED, GGUF = "model card", "safetensors total on Hugging Face", "llama-bench of the GGUF"
 
 

@@ -25,9 +25,14 @@ from planner.verifier.serving.kernels import Kernels
 from planner.verifier.serving.ranks import Links, Rank
 from planner.verifier.serving.rounds import Demand, MemoryUse, UserTimes, memory_use, user_times
 from tests.report.predictions import machines
+from tests.specs.huggingface.published import UNTIMED
 
 FOLDER = Path(__file__).parents[2] / "specs" / "huggingface" / "configs"
-CONFIGS = [path for path in sorted(FOLDER.glob("*_config.json")) if "quant" not in path.name]
+CONFIGS = [
+    path
+    for path in sorted(FOLDER.glob("*_config.json"))
+    if "quant" not in path.name and path.stem.removesuffix("_config") not in UNTIMED
+]
 POOLS = ("h100-nvl8-x8", "h200-nvl8-x8", "b200-nvl8-x8", "h20-nvl8-x8")
 ENGINES = ("vllm", "sglang", "trtllm")
 N_TRIES, N_MET = 400, 3

@@ -8,6 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from planner.commands.cli import main
 from planner.specs.ask.stages import StagesRequest, StageWork
 from planner.specs.files.engines import load_engine
 from planner.specs.files.reading import load_architecture
@@ -22,9 +23,14 @@ from planner.tools.staging.stages_verifier import (
 )
 from planner.verifier.serving.layers import embedding_s, head_s, layer_s
 from planner.verifier.serving.ranks import Links, handing_s
+from tests.specs.huggingface.published import UNTIMED
 
 FOLDER = Path(__file__).parents[2] / "specs" / "huggingface" / "configs"
-CONFIGS = [path for path in sorted(FOLDER.glob("*_config.json")) if "quant" not in path.name]
+CONFIGS = [
+    path
+    for path in sorted(FOLDER.glob("*_config.json"))
+    if "quant" not in path.name and path.stem.removesuffix("_config") not in UNTIMED
+]
 GROUPS = (
     "h100-sxm:tp8",
     "h100-sxm:tp2",
@@ -56,6 +62,16 @@ def _drawn(model, draw):
         work=work,
         formats=served_formats(model, weights, experts, draw.choice(["bf16", "fp8"])),
     )
+
+
+@pytest.mark.parametrize("name", UNTIMED)
+def test_what_nothing_times_is_refused_with_the_reason(name, capsys):
+    path = str(FOLDER / f"{name}_config.json")
+    words = ("--engine", "vllm", "--topology", "h100-nvl8-x1", "--tp", "1", "--batch", "1")
+    assert main(["predict", "--model", path, *words]) == 2
+    assert "nothing here times what layers of this family do" in capsys.readouterr().err
+    request = _drawn(load_architecture(path), Random(name))
+    assert all(unfit(group, request) for group in request.groups)
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
