@@ -9,9 +9,11 @@ from types import SimpleNamespace
 import pytest
 
 from planner.commands.cli import main
+from planner.commands.fleet import _name
 from planner.report import answer_kinds, as_json
 from planner.report.documents.blocks import Document, Note
 from planner.results.fleets import Round, Step
+from planner.specs.traffic.trace_files import TracePart
 
 CLASS = ["--model", "llama-3.1-8b", "--rate", "8req/s", "--input", "1500", "--output", "300"]
 BASE = [*CLASS, "--topology", "h100-nvl8-x1", "--engine", "vllm"]
@@ -185,3 +187,14 @@ def test_help_says_what_percentiles_are_of(capsys):
         "over all tokens of all",
     ):
         assert words in page
+
+
+def test_a_class_of_two_models_is_called_by_its_model_too():
+    parts = [TracePart(of_class="chat", model="a"), TracePart(of_class="chat", model="b")]
+    alone = TracePart(of_class="batch", model="a")
+    assert [_name(part, [*parts, alone]) for part in (*parts, alone)] == [
+        "chat a",
+        "chat b",
+        "batch",
+    ]
+    assert _name(TracePart(), [TracePart()]) == "requests"

@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import combinations, count
 from math import prod
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from planner.topology.meshes import mesh_table
-from planner.topology.packing import n_places
+from planner.topology.packing import n_node_places, n_places
 from tests.topology import pools
 from tests.topology.cuts import Slice, positions, slice_coordinates
 
@@ -59,6 +60,13 @@ def test_servers_hold_shares_of_nodes_and_runs_of_nodes():
     assert found["TP 2 × PP 5"] == 2
     assert found["TP 16"] == 1
     assert found["TP 8 × PP 3"] == 1
+
+
+def test_devices_beyond_whole_nodes_hold_groups_too():
+    """Fourteen devices of nodes of eight: groups of 4 in a node and in six more, 2 + 1; of 6 one in
+    each; of 8 and of 12 one, of 16 none."""
+    sizes = np.array([4, 6, 8, 12, 16])
+    assert n_node_places(14, 8, sizes).tolist() == [3, 2, 1, 1, 0]
 
 
 @settings(max_examples=40, deadline=None)
