@@ -150,7 +150,7 @@ def _stray(word: str, said: Said, *, is_first: bool) -> Problem:
     if not is_first:
         return Problem(where=word, fact="belongs to no option")
     near = _meant(word, (*COMMANDS, "help"))
-    meant = "plan --help" if near == "help" else f"plan {near}"
+    meant = {"help": "plan --help", "plan": "plan"}.get(near, f"plan {near}")
     if not near:
         said.hints.append("`plan --help` shows what `plan` understands")
     remedy = f"did you mean `{meant}`?" if near else ""
