@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.programs.mixed import (
+    MixedBuilder,
     MixedProgram,
     mixed_objective,
     mixed_violations,
@@ -106,6 +109,51 @@ def test_cpsat_takes_whole_numbers_only():
     by_highs, by_cpsat = (solver_of(name)(whole, Effort()).proof for name in ("highs", "cpsat"))
     assert by_cpsat.value == pytest.approx(by_highs.value)
     assert by_cpsat.bound == pytest.approx(by_cpsat.value)
+
+
+def minimax(seed, n=7, n_ranks=3):
+    """The least fullest rank: switches with loads that are no whole numbers, and the most of them.
+
+    The last column is any number, which its rows hold from below and the objective draws there.
+    """
+    rng = np.random.default_rng(seed)
+    loads, cost = rng.uniform(0.1, 9.0, (n_ranks, n)), rng.uniform(0.0, 0.3, n)
+    build = MixedBuilder(rounding=1e-9)
+    for j in range(n):
+        build.column(f"take[{j}]", 1.0, cost=float(cost[j]), is_whole=True)
+    fullest = build.column("fullest", float(loads.sum()), cost=1.0)
+    for r in range(n_ranks):
+        build.row(f"rank[{r}]", {**dict(enumerate(loads[r])), fullest: -1.0}, -math.inf, 0.0)
+    build.row("enough", dict(enumerate(rng.uniform(1.0, 2.0, n))), 4.7, math.inf)
+    build.row("room", dict(enumerate(rng.uniform(1.0, 2.0, n))), -math.inf, 8.3)
+    return build.program("minimax"), loads, cost
+
+
+def fewest(program, loads, cost):
+    """The exact optimum of `minimax`, in fractions, by looking at every choice."""
+    n, values = len(cost), []
+    rows = [program.row == r for r in (len(loads), len(loads) + 1)]
+    enough, room = ([Fraction(a) for a in program.value[row].tolist()] for row in rows)
+    for taken in product((0, 1), repeat=n):
+        held, used = (
+            sum(a * x for a, x in zip(each, taken, strict=True)) for each in (enough, room)
+        )
+        if held >= Fraction(4.7) and used <= Fraction(8.3):
+            ranks = ([Fraction(a) * x for a, x in zip(row, taken, strict=True)] for row in loads)
+            costs = sum(Fraction(c) * x for c, x in zip(cost, taken, strict=True))
+            values.append(max(map(sum, ranks)) + costs)
+    return min(values)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_cpsat_bounds_from_below_what_numbers_that_are_not_whole_come_to(seed):
+    """Not by a rounding above: its coefficients and costs are rounded to the safe side."""
+    program, loads, cost = minimax(seed)
+    best, proof = fewest(program, loads, cost), solver_of("cpsat")(program, Effort()).proof
+    assert proof.outcome == "optimal"
+    assert Fraction(proof.bound) <= best
+    assert proof.bound == pytest.approx(float(best), rel=1e-9)
+    assert proof.value == pytest.approx(float(best), rel=1e-9)
 
 
 @pytest.mark.parametrize("solver", ["highs", "scip", "multipliers"])

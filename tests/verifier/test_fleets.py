@@ -7,9 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from planner.errors import SolverError
 from planner.planning.verification import verify
 from planner.report.as_json import Json, answer_json
 from planner.specs.ask.targets import SolverOptions
+from planner.verifier.findings import accounted, differences
+from planner.verifier.fleets.counting import true_class
 from planner.verifier.fleets.judging import judge_staircase, recounted
 from planner.verifier.fleets.trials import missed_elsewhere
 from tests.report.fleets import APART, FLEET, STAIRCASE
@@ -184,3 +187,26 @@ def test_a_staircase_that_falls_or_has_gaps_is_refused(changes, name, fact):
     found = judge_staircase(replace(STAIRCASE, steps=steps))[1]
     assert (("steps", "1", name), fact) in [(one.path, one.fact) for one in found]
     assert judge_staircase(STAIRCASE)[1] == []
+
+
+def test_a_class_pays_for_its_requests_of_what_a_pool_gets(monkeypatch):
+    """3 of 4 requests of a pool at $8/h, and a pool at $2/h alone: $6 and $2."""
+    sent = ({"chat": 3.0, "batch": 1.0}, {"chat": 5.0})
+    monkeypatch.setattr("planner.verifier.fleets.counting.sent_per_s", lambda says: sent)
+    pools = [replace(FLEET.pools[0], usd_per_hour=rent) for rent in (8.0, 2.0)]
+    chat = next(it for it in FLEET.classes if it.name == "chat")
+    assert true_class(FLEET, chat, pools).usd_per_hour == pytest.approx(8.0)
+
+
+def test_an_account_fills_what_is_left_to_it_and_refuses_what_it_counts_otherwise():
+    first, *others = FLEET.classes
+    cheap = replace(FLEET, classes=(replace(first, usd_per_hour=1e-3), *others))
+    left_out = ("classes.usd_per_hour",)
+    assert accounted(cheap, (FLEET, list(differences(cheap, FLEET))), left_out) == FLEET
+    quick = (replace(first.percentiles[0], simulated_s=1e-3), *first.percentiles[1:])
+    hasty = replace(FLEET, classes=(replace(first, percentiles=quick), *others))
+    pool, *rest = FLEET.pools
+    free = replace(FLEET, pools=(replace(pool, usd_per_hour=1e-3), *rest))
+    for draft in (hasty, free):
+        with pytest.raises(SolverError, match="disagrees"):
+            accounted(draft, (FLEET, list(differences(draft, FLEET))), left_out)

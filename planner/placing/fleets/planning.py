@@ -87,7 +87,7 @@ def fleet(request: FleetRequest, *, on_round: OnRound | None = None) -> FleetPla
         if it is not None
     }
     plan = replace(plan, inside=beside.get(INSIDE), anywhere=beside.get(MEDIAN))
-    left_out = ("title", "kinds", "classes", "provenance", "verified", *LAID)
+    left_out = ("title", "kinds", "classes.usd_per_hour", "provenance", "verified", *LAID)
     plan = accounted(plan, recounted(plan), left_out)
     started = with_commands_of(plan)
     assert isinstance(started, FleetPlan)
