@@ -125,16 +125,14 @@ def accounted(
     Args:
         draft: what was chosen and proved, and what a search has besides.
         counted: the answer that is true of it, and what in the draft is not so.
-        left_out: fields that the draft leaves to the account, wherever they stand, or
-            `within.field` where only what stands within another is.
+        left_out: fields that the draft leaves to the account, or `within.field` of another.
 
     Raises:
         SolverError: something of the choice cannot be, or search and account do not agree.
     """
     truth, wrong = counted
-    names = [{*name.split(".")} for name in left_out]
-    differ = (one.path for one in differences(draft, truth))
-    filled = {path for path in differ if any(name.issubset(path) for name in names)}
+    names, differ = [{*it.split(".")} for it in left_out], differences(draft, truth)
+    filled = {one.path for one in differ if any(name.issubset(one.path) for name in names)}
     refuse([one for one in wrong if one.path not in filled or (one.fact and one.found is None)])
     return truth
 

@@ -90,6 +90,12 @@ def test_a_loader_names_its_argument_where_it_is_no_name(name, value):
     assert (problem.where, problem.value) == (argument, repr(value))
 
 
+@pytest.mark.parametrize("name", planner.__all__)
+def test_a_name_of_the_library_is_had_from_where_it_is_made(name):
+    home = planner._HOMES[planner._ALIASES.get(name, name)]
+    assert getattr(planner, name).__module__ == home
+
+
 def test_every_loader_of_the_library_is_among_them():
     assert {name for name in dir(planner) if name.startswith("load_")} <= LOADERS.keys()
 

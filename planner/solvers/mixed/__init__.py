@@ -1,4 +1,4 @@
-"""Mixed programs solved, and proved by two: HiGHS in this process, SCIP in one of its own.
+"""Mixed programs solved, and proved by two: HiGHS and CP-SAT here, SCIP in a process of its own.
 
 Multipliers of the linear relaxation, recounted, may be a third: they bound and never answer.
 

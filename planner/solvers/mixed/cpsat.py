@@ -16,8 +16,8 @@ nothing themselves:
 What no row leaves room for keeps a coefficient that cannot overflow: twice what there is room for.
 Likewise what meets a row by itself is taken to meet it just so.
 
-Presolve is off: with coefficients of both signs it has returned wrong optima
-(`tests/solvers/test_cpsat_counterexample.py`), and what passed the screens is small.
+Presolve is off unless a program hints at it: with coefficients of both signs it has returned wrong
+optima (`tests/solvers/test_cpsat_counterexample.py`), and what passed the screens is small.
 """
 
 from __future__ import annotations
