@@ -32,6 +32,7 @@ class Row:
     context: str
     ffn: str
     attention: str
+    prefill_attention: str
     weights_format: str
     time_ms: float | None
     judged_ms: float | None
@@ -85,6 +86,7 @@ def _row(line: int, raw: dict[str, str]) -> Row:
         context=raw["context_len"],
         ffn=raw["layout_ffn"],
         attention=raw["layout_attn"],
+        prefill_attention=raw["prefill_attn"] or raw["layout_attn"],
         weights_format=raw["weights_format"],
         time_ms=_time(raw["time_ms"]),
         judged_ms=_time(raw["time_ms_corrected"]),

@@ -65,13 +65,13 @@ def predicted_s(row: Row, physics: Physics = as_loaded) -> float:
     if row.batch is None or row.phase not in ("prefill", "generate", "generate-step", "total"):
         raise UntimedError(f"{row}: nothing to time")
     if row.phase == "prefill":
-        return _fastest(row, row.ffn, row.attention, _prefill(row), physics)
+        return _fastest(row, row.ffn, row.prefill_attention, _prefill(row), physics)
     if row.phase == "generate-step":
         return _fastest(row, row.ffn, row.attention, _decode(row), physics)
     steps_s = row.n_output * _fastest(row, row.ffn, row.attention, _decode(row), physics)
     if row.phase == "generate":
         return steps_s
-    return _fastest(row, row.ffn, "heads", _prefill(row), physics) + steps_s
+    return _fastest(row, row.ffn, row.prefill_attention, _prefill(row), physics) + steps_s
 
 
 def _prefill(row: Row) -> Step:
