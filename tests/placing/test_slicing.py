@@ -19,13 +19,14 @@ from planner.placing.tori.slices import (
     torus_state,
     without_tiled,
 )
+from planner.planning.plans import plan
 from planner.programs import blocks as programs
 from planner.programs.blocks import InMemory
 from planner.programs.deployment import Posing
 from planner.solvers.placement import solve_placement
 from planner.solvers.search import optimum
 from planner.specs.ask.placement import PlacementRequest, Serve, layout_request
-from planner.specs.ask.targets import SolverOptions
+from planner.specs.ask.targets import ANY_LAYOUTS, Degrees, SolverOptions, Targets, layouts_of
 from planner.specs.files.reading import load_cluster, load_model
 from planner.specs.files.state import LinkState, SlowDevices, State
 from planner.topology.graph import build_graph
@@ -155,6 +156,32 @@ def test_one_replica_of_least_latency_is_the_best_opening():
     least = min(offered.configurations[w].tpot_s for w in offered.which)
     assert found.certificate.objective == pytest.approx(least)
     assert found.certificate.gap == pytest.approx(0, abs=1e-12)
+
+
+def test_replicas_have_the_layouts_that_are_asked_for():
+    """The best of these: as fast as `plan` on the same slice, and never faster than the freest."""
+    pool = _pool(24.0, name="tpu-v4-4x4x4")
+    least = {}
+    for text in ("", "decode=WS1D", "decode=WS2D/batch"):
+        targets = Targets(layouts=layouts_of(text) if text else ANY_LAYOUTS)
+        wish = _serve(replicas=1)
+        placed = place(
+            *(pool, wish), targets=targets, objective="latency", batches=(8,), options=OPTIONS
+        )
+        (recipe,) = placed.recipes
+        alone = plan(
+            *(wish.model, pool),
+            objective="latency",
+            weights_formats=["int8"],
+            batches=(8,),
+            targets=replace(targets, degrees=Degrees(tensor=recipe.deployment.n_devices)),
+        )
+        assert recipe.deployment.decode.layout == alone.deployment.decode.layout
+        least[text] = recipe.deployment.tpot_s
+        assert least[text] == pytest.approx(alone.deployment.tpot_s, rel=1e-9)
+        named = text.removeprefix("decode=").partition("/")[0]
+        assert recipe.deployment.decode.layout.replace(" ", "").startswith(named)
+    assert least[""] == min(least.values())
 
 
 def test_nothing_free_and_nothing_possible_are_told_apart():

@@ -138,7 +138,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             module="placements",
             usage="--model NAME [OPTIONS]",
             words="Choose replicas, layouts and devices together, on a cluster as it is.",
-            names=(*_OF_PLACEMENTS, "--prefer"),
+            names=(*_OF_PLACEMENTS, *named(DEGREES), "--prefer"),
         ),
         "repair": Command(
             module="placements",
