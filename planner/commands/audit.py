@@ -59,7 +59,8 @@ def audit(said: Said) -> Answer:
     if not is_layouts:
         return _of_engine(said, named, model, cluster, degrees=options["targets"].degrees, **runs)
     runs.pop("engine", None)
-    return _of_layouts(said, named, model, cluster, speculation=options["speculation"], **runs)
+    runs |= {"speculation": options["speculation"], "layouts": options["targets"].layouts}
+    return _of_layouts(said, named, model, cluster, **runs)
 
 
 def _of_layouts(said: Said, named: Named, *pool: Any, **runs: Any) -> Answer:  # noqa: ANN401

@@ -28,7 +28,7 @@ from planner.runtimes.roofline import RooflineCandidates, layout_command
 from planner.solvers.search import search
 from planner.specs.ask.defaults import DEFAULT_WORKLOAD, among_formats, make_request
 from planner.specs.ask.request import Request
-from planner.specs.ask.targets import SolverOptions, Speculation, Targets
+from planner.specs.ask.targets import ANY_LAYOUTS, Layouts, SolverOptions, Speculation, Targets
 from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.records.devices import ClusterSpec, ModelSpec, Workload
 from planner.specs.validation.arguments import arguments_checked, raise_if_any
@@ -56,6 +56,7 @@ def audit(
     kv_format: str | None = None,
     allowed_formats: Sequence[str] | None = None,
     n_devices: int | None = None,
+    layouts: Layouts = ANY_LAYOUTS,
     workload: Workload = DEFAULT_WORKLOAD,
     speculation: Speculation | None = None,
     options: SolverOptions = DEFAULT_OPTIONS,
@@ -73,6 +74,7 @@ def audit(
         allowed_formats: that weights and cache may change to, as far as the model is served in
             them; as it is published where left out.
         n_devices: devices in use; the whole pool.
+        layouts: of decode, which runs; the fastest where it is left open.
         workload: tokens of a request; they set the context that decode reads.
         speculation: a draft model to consider as a change.
         options: how to solve.
@@ -83,6 +85,9 @@ def audit(
     used = cluster.n_devices if n_devices is None else n_devices
     weights = weights_format or next(iter(model.published_weights), "")
     problems = _problems(speed_tokens_per_s, batch, utilization_fraction, used, cluster)
+    if layouts.prefill != ANY_LAYOUTS.prefill:
+        fact, remedy = "an audit is of decode", "write `--layout decode=…` alone"
+        problems.append(Problem(where="--layout", value=layouts.text, fact=fact, remedy=remedy))
     if workload.n_decode_steps < 1:
         value, fact = str(workload.n_output_tokens), "leaves nothing to decode"
         problems.append(
@@ -94,7 +99,7 @@ def audit(
             model,
             cluster,
             workload=workload,
-            targets=Targets(),
+            targets=Targets(layouts=layouts),
             weights_formats=(weights,),
             kv_formats=(kv_format or model.kv_format,),
             batches=DEFAULT_BATCHES,
@@ -181,8 +186,13 @@ def audited(
     """Own layout, equal speed, equal cost, and each change by itself."""
     pool = machine_of(request.cluster, request.model)
     own_devices = _only(pool, request, seen.n_devices)
-    at_batch = replace(request, batches=(seen.batch,))
-    possible = _fastest(at_batch, own_devices)
+    possible = _fastest(replace(request, batches=(seen.batch,)), own_devices)
+    layouts = request.targets.layouts
+    if possible is None and layouts.fixed():
+        fact = f"cannot decode {seen.batch} sequences on {seen.n_devices} devices"
+        remedy = "leave it out: the fastest that does is taken"
+        raise_if_any([Problem(where="--layout", value=layouts.text, fact=fact, remedy=remedy)])
+    request, runs = replace(request, targets=Targets()), request
     equal_speed = _cheapest(request, pool, seen.tpot_s)
     equal_cost = _fastest(request, pool, usd_per_token=seen.usd_per_token)
     changes, untried = [], []
@@ -206,7 +216,7 @@ def audited(
             )
         )
     return Audit(
-        request=request,
+        request=runs,
         observed=seen,
         possible=possible,
         equal_speed=equal_speed,

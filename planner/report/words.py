@@ -108,7 +108,7 @@ def target_texts(targets: Targets) -> list[str]:
         ),
         *(() if loss is None else (f"quality loss ≤ {show(100 * loss, '1')} %",)),
         *(f"{DEGREE_OPTIONS[name].lstrip('-').upper()} {degree}" for name, degree in degrees),
-        *(f"{phase} {_layout_text(one)}" for phase, one in targets.layouts.fixed().items()),
+        *(f"{phase} {layout_text(one)}" for phase, one in targets.layouts.fixed().items()),
     ]
 
 
@@ -119,7 +119,7 @@ def _queue_text(targets: Targets) -> str:
     return f"busy ≤ {show(100 * targets.max_utilisation, '1')} % of the time"
 
 
-def _layout_text(layout: PhaseLayout) -> str:
+def layout_text(layout: PhaseLayout) -> str:
     """`WS 2D over batch`, `WS 1D over heads in 4 parts`."""
     over = layout.attention and f"over {layout.attention}"
     parts = f"in {plural(layout.n_microbatches, 'part')}" if layout.n_microbatches else None

@@ -31,7 +31,7 @@ def judge_audit(says: Audit) -> tuple[Audit, list[Finding]]:
     for name, request in (
         ("possible", own),
         ("equal_speed", at_speed),
-        ("equal_cost", says.request),
+        ("equal_cost", replace(says.request, targets=Targets())),
     ):
         deployment: Deployment | None = getattr(says, name)
         if deployment is not None:

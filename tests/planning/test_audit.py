@@ -16,8 +16,9 @@ from planner.commands.cli import main
 from planner.planning.audit import audit
 from planner.planning.audit_curves import audit_curves
 from planner.specs.ask.request import Workload
-from planner.specs.ask.targets import Speculation
+from planner.specs.ask.targets import Speculation, layouts_of
 from planner.specs.files.reading import load_cluster, load_model
+from planner.verifier.audits import judge_audit
 from tests.report.rendering import report_line, report_page, report_text
 
 WORKLOAD = Workload(n_input_tokens=1024, n_output_tokens=256)
@@ -81,6 +82,26 @@ def test_the_time_that_runs_is_split_into_what_is_possible_and_what_is_not_expla
     parts = dict(slow_and_small.excess)
     assert sum(parts.values()) == pytest.approx(slow_and_small.observed.tpot_s)
     assert parts["unexplained"] > 0
+
+
+def test_a_layout_that_runs_explains_its_own_time_and_the_best_one_is_a_change():
+    """The time is compared with the layout that is said, and changes are free to leave it."""
+    palm, slices = load_model("palm-540b"), load_cluster("tpu-v4-4x4x4")
+    runs = {"speed_tokens_per_s": 20.0, "batch": 64, "weights_format": "bf16"}
+    free = audit(palm, slices, **runs)
+    stated = audit(palm, slices, **runs, layouts=layouts_of("decode=WS1D/batch"))
+    assert free.possible.decode.layout == "WS 2D"
+    assert (stated.possible.decode.layout, stated.possible.decode.attention) == ("WS 1D", "batch")
+    assert stated.possible.tpot_s > free.possible.tpot_s
+    assert dict(stated.excess)["unexplained"] == 1 / 20 - stated.possible.tpot_s
+    assert (stated.equal_speed, stated.equal_cost) == (free.equal_speed, free.equal_cost)
+    assert stated.changes == free.changes
+    assert judge_audit(stated)[1] == []
+    assert judge_audit(replace(stated, possible=free.possible))[1]  # of another layout
+    with pytest.raises(RequestError, match="cannot decode 64 sequences on 64 devices"):
+        audit(palm, slices, **runs, layouts=layouts_of("decode=WS1D/heads/4"))
+    with pytest.raises(RequestError, match="an audit is of decode"):
+        audit(palm, slices, **runs, layouts=layouts_of("prefill=WS1D"))
 
 
 def test_a_draft_model_is_a_change_like_others():

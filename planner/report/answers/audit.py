@@ -25,7 +25,7 @@ from planner.report.documents.blocks import (
 )
 from planner.report.drawings.chart import Line, Mark, frontiers_drawing
 from planner.report.times import times_notes
-from planner.report.words import percent, plural, user_speed
+from planner.report.words import layout_text, percent, plural, user_speed
 from planner.results.audits import Audit
 from planner.results.deployments import Deployment
 from planner.results.surveys import Curve
@@ -127,6 +127,7 @@ def _observed_rows(audit: Audit) -> list[tuple[str, str]]:
             f"{workload.n_output_tokens} out; `--input` and `--output` say otherwise",
         ),
         ("cost", f"{show(seen.usd_per_token, 'USD/token')} of decoding, prefill left out"),
+        *(("layout", layout_text(one)) for one in audit.request.targets.layouts.fixed().values()),
     ]
 
 
@@ -145,10 +146,16 @@ def _distances(audit: Audit) -> Table:
             audit.equal_cost,
             "" if speed is None else _change_text(1.0 - speed, "faster", "slower"),
         ),
-        _distance_row("same devices, same batch", audit.possible, ""),
+        _distance_row(_as_it_runs(audit), audit.possible, ""),
     ]
     heads = ("", "speed per user", "output token", "", "")
     return Table(heads=heads, rows=rows, align="<>><<")
+
+
+def _as_it_runs(audit: Audit) -> str:
+    """What the deployment that explains the time has in common with the one that runs."""
+    is_laid_out = audit.request.targets.layouts.fixed()
+    return f"same devices, same batch{', as laid out' if is_laid_out else ''}"
 
 
 def _distance_row(label: str, deployment: Deployment | None, words: str) -> tuple[str, ...]:

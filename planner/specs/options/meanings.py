@@ -71,7 +71,7 @@ REFUSALS = (
     ),
     Refusal(
         options=(
-            *("--layout", "--objective", "--prefill", "--prefill-batch", "--gap", "--memory"),
+            *("--objective", "--prefill", "--prefill-batch", "--gap", "--memory"),
             *("--variants", "--overlap", "--confidence", "--prefer"),
         ),
         commands=("audit",),
