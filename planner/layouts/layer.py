@@ -132,7 +132,8 @@ def resident_weight_bytes(
     """Weights at rest on the busiest device, (N, 1) [bytes].
 
     A pipeline's first or last stage holds one embedding matrix, a single stage all. Along
-    the axes of `data` attention, dense FFNs and shared experts have copies.
+    the axes of `data` attention, dense FFNs and shared experts have copies. Encoders of images and
+    sound are in 16 bits, whatever the rest is in.
     """
     own_ways = shape.n_tensor / shape.n_data
     params = np.zeros_like(shape.n_tensor)
@@ -145,7 +146,8 @@ def resident_weight_bytes(
         params = params + kind.n_layers * layer
     one_matrix = model.vocab_size * model.d_model
     embeddings = np.where(shape.n_stages > 1, one_matrix, model.embedding_params)
-    return (params + embeddings / shape.n_tensor) * weight_bytes_per_number
+    encoders = 2.0 * model.n_encoder_params / shape.n_tensor
+    return (params + embeddings / shape.n_tensor) * weight_bytes_per_number + encoders
 
 
 def residence(

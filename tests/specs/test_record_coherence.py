@@ -50,7 +50,8 @@ def altered(record, *names):
 
 
 SPARE = {
-    *("n_shared_experts", "n_dense_layers", "reserve_bytes", "layer_overhead_s"),
+    *("n_shared_experts", "n_dense_layers", "n_encoder_params"),
+    *("reserve_bytes", "layer_overhead_s"),
     *("scale_up_latency_s", "scale_out_latency_s"),
 }
 """Numbers that may be 0."""

@@ -157,15 +157,16 @@ def parameter_bytes(
     """Weights that the fullest device holds, (N,) [bytes].
 
     Stages hold equal numbers of layers, rounded up; the last one holds the head besides,
-    the first the embedding. Routers and norms stay in 16 bits.
+    the first the embedding and what sees or hears, cut over its ranks (vLLM,
+    `--mm-encoder-tp-mode weights`). These, routers and norms stay in 16 bits.
     """
     total: FloatArray = np.zeros(len(table))
     for layer in model.layers:
         total = total + layer.n_layers * layer_bytes(layer, model.d_model, table, formats)
     staged = np.ceil(model.n_layers / table.n_stages) / model.n_layers
     ends = np.where((table.n_stages == 1) & (not model.tied_embeddings), 2.0, 1.0)
-    embedding = ends * model.vocab_size * model.d_model * 2.0 / table.n_tensor
-    return total * staged + embedding
+    words = ends * model.vocab_size * model.d_model
+    return total * staged + (words + model.n_encoder_params) * 2.0 / table.n_tensor
 
 
 def layer_bytes(

@@ -189,6 +189,9 @@ def _size(architecture: Architecture) -> Iterator[tuple[str, str]]:
     met = _active(architecture)
     yield "parameters", f"{amount(architecture.n_params)}, of which a token meets {met}"
     yield "embeddings", f"{architecture.vocab_size} × {architecture.d_model}{tied}"
+    encoders = architecture.n_encoder_params
+    if encoders:
+        yield "encoders", f"{amount(encoders)} besides, of images or sound, in 16 bits"
     yield "weights", _weights(architecture)
     cached = architecture.cached_numbers_per_token()
     if cached:

@@ -1,7 +1,7 @@
 """A `config.json` of Hugging Face as an `Architecture`: plain JSON, offline.
 
 A key that is not understood and could change the shape is an error, never a guess.
-Parts that see or hear are left out: the decoder of `text_config` is what is read.
+Of parts that see or hear only the size is read; the decoder is that of `text_config`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from planner.errors import Problem, SpecError
 from planner.specs.files.ledger import Use
 from planner.specs.files.texts import UnreadError, json_of, read_text
+from planner.specs.huggingface.encoders import encoder_params
 from planner.specs.huggingface.families import FAMILIES
 from planner.specs.huggingface.fields import Fields
 from planner.specs.huggingface.formats import Quantised, format_of_dtype, quantised, together
@@ -167,6 +168,7 @@ def _architecture(
         n_context_tokens=n_context,
         predictors=predictor,
         n_other_params=body.n_other_params + n_biases,
+        n_encoder_params=encoder_params(table, d_model, config.shown),
         variant=variant,
         provenance=tuple(fields.provenance(f"config.json of {config.name}")),
         is_parallel_block=body.is_parallel_block,

@@ -144,18 +144,17 @@ class Architecture:
         activation_format: what activations and 16-bit multiplications are in.
         n_context_tokens: longest context that it was made for; None if unknown.
         n_other_params: learned positions, the final norm, what belongs to no layer.
+        n_encoder_params: of what sees or hears beside the decoder, in no other count.
         n_params_published: where known.
         weights_formats: that weights may take where asked for; the published alone if left out.
         kv_format: of the cache as published; that of activations where left out.
         kv_formats: formats that it may take, `kv_format` among them.
-        quality_losses: of weights formats, the share of a benchmark's score that is lost against
-            the published one, where that is known [1].
+        quality_losses: of weights formats, the share of a benchmark's score lost, if known [1].
         kv_quality_losses: likewise of formats of the cache, against `kv_format`.
         is_parallel_block: attention and FFN read the same input and share a collective.
-        repository: `org/name` on Hugging Face, or the folder of its `config.json`: what engines
-            are started with; empty if it was never published.
+        repository: `org/name` on Hugging Face, or a folder: what engines start; may be empty.
         family: `model_type` of that; empty if nobody says.
-        expert_loads: how loads of experts were said, a file or an exponent; empty if they were not.
+        expert_loads: how loads of experts were said, a file or an exponent; may be empty.
     """
 
     name: str
@@ -170,6 +169,7 @@ class Architecture:
     n_context_tokens: int | None = None
     predictors: LayerClass | None = None
     n_other_params: int = 0
+    n_encoder_params: int = 0
     n_params_published: float | None = None
     variant: Variant | None = None
     provenance: tuple[Provenance, ...] = ()

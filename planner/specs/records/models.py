@@ -122,12 +122,11 @@ class ModelSpec:
             against the published one, where that is known [1].
         kv_quality_losses: likewise of formats of the KV cache, against `kv_format`.
         variant: what it was made from, if it stands in for another model.
-        n_context_tokens: most tokens of one sequence, read and written together; None where
-            nothing is known to limit them.
+        n_context_tokens: most tokens of one sequence, read and written; None if not limited.
+        n_encoder_params: of what sees or hears beside the decoder, in no other count.
         norms_heads: queries and keys are normed before they are rotated.
         checkpoints: what is known to be in those of a weights format.
-        repository: `org/name` on Hugging Face, or the folder of its `config.json`; empty if it
-            was never published.
+        repository: `org/name` on Hugging Face, or the folder of its `config.json`; may be empty.
         family: `model_type` of that; empty if nobody says.
     """
 
@@ -163,6 +162,7 @@ class ModelSpec:
     repository: str = ""
     family: str = ""
     norms_heads: bool = False
+    n_encoder_params: int = 0
     checkpoints: tuple[Checkpoint, ...] = ()
 
     def __post_init__(self) -> None:

@@ -70,7 +70,8 @@ def held_bytes(
 def _weights_at_rest(layout: Layout) -> float:
     """Layers of a stage, and its embeddings: one matrix of a pipeline's end, or all.
 
-    All but routed experts and embeddings have copies along the axes of `data`.
+    All but routed experts and embeddings have copies along the axes of `data`. What sees or hears
+    is in 16 bits.
     """
     model, mesh = layout.model, layout.mesh
     n_holders = mesh.n_devices / mesh.size(layout.data)
@@ -83,7 +84,7 @@ def _weights_at_rest(layout: Layout) -> float:
         params += layers.n_layers * one_layer
     n_matrices = 1 if mesh.n_stages > 1 or model.tied_embeddings else 2
     params += n_matrices * model.vocab_size * model.d_model / mesh.n_devices
-    return params * layout.weight_bytes
+    return params * layout.weight_bytes + 2.0 * model.n_encoder_params / mesh.n_devices
 
 
 def kv_layer_bytes(layout: Layout, n_sequences: int, n_tokens: float, *, cut: int) -> float:

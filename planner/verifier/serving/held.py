@@ -21,11 +21,15 @@ MOST_SCORED = 1024.0
 
 
 def weights_bytes(rank: Rank) -> float:
-    """Layers of the fullest stage; embedding and head in 16 bits, both where there is one stage."""
+    """Layers of the fullest stage; embedding and head in 16 bits, both where there is one stage.
+
+    Encoders of images and sound are in 16 bits too, beside the embedding.
+    """
     model = rank.model
     layers = sum(one.n_layers * layer_weights_bytes(one, rank) for one in model.layers)
     both = rank.n_stages == 1 and not model.tied_embeddings
-    return layers * _fullest(rank) + (2 if both else 1) * word_bytes(rank)
+    encoders = 2.0 * model.n_encoder_params / rank.n_tensor
+    return layers * _fullest(rank) + (2 if both else 1) * word_bytes(rank) + encoders
 
 
 def copies_of(rank: Rank) -> RedundantExperts | None:
