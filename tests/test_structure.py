@@ -25,11 +25,11 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 114_216,
-    "lines of code": 77_109,
+    "lines": 113_808,
+    "lines of code": 76_699,
     "modules": 616,
     "entries of the largest folder below": 25,
-    "modules of more than 300 lines": 35,
+    "modules of more than 300 lines": 34,
     "files that options touch": 99,
     "… the widest of them": 30,
     "… on average, in tenths": 52,

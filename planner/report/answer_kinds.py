@@ -200,7 +200,8 @@ def _unverified(kind: AnswerKind) -> tuple[str, ...]:
 
 def _paths(annotation: Any, path: Path, above: tuple[type, ...]) -> Iterator[Path]:  # noqa: ANN401
     """Ways to fields that cannot be recounted, in a type and all within it."""
-    from planner.report.json_records import UNVERIFIED, record_hints
+    from planner.report.json_records import record_hints
+    from planner.verifier.rules import UNVERIFIED, rule_of
 
     inner = get_args(annotation)
     if get_origin(annotation) in (Union, UnionType):
@@ -215,7 +216,7 @@ def _paths(annotation: Any, path: Path, above: tuple[type, ...]) -> Iterator[Pat
         hints = record_hints(annotation)
         for field in dataclasses.fields(annotation):
             here = (*path, field.name)
-            if field.name in UNVERIFIED.get(annotation, ()):
+            if rule_of(annotation, field.name) == UNVERIFIED:
                 yield here
             else:
                 yield from _paths(hints[field.name], here, (*above, annotation))

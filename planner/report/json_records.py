@@ -41,7 +41,6 @@ from planner.specs.traffic.distributions import (
 )
 from planner.specs.traffic.lengths import DividedLengths, IndependentLengths, TraceLengths
 from planner.specs.validation.hints import Computed
-from planner.verifier.rules import FIELDS
 
 KINDS: Mapping[type, tuple[str, str]] = {
     ClusterSpec: ("site", "cluster"),
@@ -90,12 +89,6 @@ JOINT = "/"
 def computed_of(record: type) -> tuple[str, ...]:
     """Names of what a record computes from its fields and a reader should not have to."""
     return tuple(name for name, what in vars(record).items() if isinstance(what, Computed))
-
-
-UNVERIFIED: Mapping[type, tuple[str, ...]] = {
-    record: judged.names("unverified") for record, judged in FIELDS.items()
-}
-"""What nobody can recount: seconds of solvers, and their versions."""
 
 
 _LATE: Mapping[str, type] = {

@@ -92,8 +92,8 @@ def test_a_loader_names_its_argument_where_it_is_no_name(name, value):
 
 @pytest.mark.parametrize("name", planner.__all__)
 def test_a_name_of_the_library_is_had_from_where_it_is_made(name):
-    home = planner._HOMES[planner._ALIASES.get(name, name)]
-    assert getattr(planner, name).__module__ == home
+    home, called = planner._homes()[name]
+    assert (getattr(planner, name).__module__, called) == (home, getattr(planner, name).__name__)
 
 
 def test_every_loader_of_the_library_is_among_them():
