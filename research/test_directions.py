@@ -15,6 +15,7 @@ from planner import Targets, plan
 from planner.planning.audit_curves import decoding_frontier
 from planner.results.surveys import Frontier
 from planner.specs.ask.defaults import make_request
+from planner.specs.ask.engine import PlanOptions
 from planner.specs.ask.request import repriced
 from planner.specs.ask.targets import SolverOptions, Speculation
 from planner.specs.files.reading import load_cluster, load_model
@@ -37,16 +38,18 @@ def curve(model: str, pool: str, weights_format: str = "bf16", draft: str = "") 
     request = make_request(
         load_model(model),
         repriced(load_cluster(pool), H100_USD_PER_HOUR),
-        workload=NO_CONTEXT,
-        targets=Targets(),
-        weights_formats=(weights_format,),
-        batches=BATCHES,
-        prefill_batches=(1,),
-        prefill="latency",
-        objective="cost",
-        confidence=0.0,
-        options=SolverOptions(),
-        speculation=Speculation(draft=load_model(draft)) if draft else None,
+        PlanOptions(
+            workload=NO_CONTEXT,
+            targets=Targets(),
+            weights_formats=(weights_format,),
+            batches=BATCHES,
+            prefill_batches=(1,),
+            prefill="latency",
+            objective="cost",
+            confidence=0.0,
+            options=SolverOptions(),
+            speculation=Speculation(draft=load_model(draft)) if draft else None,
+        ),
     )
     return decoding_frontier(request)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.specs.ask.defaults import make_request
+from planner.specs.ask.engine import PlanOptions
 from planner.specs.ask.request import Request, Workload
 from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.records.devices import (
@@ -114,10 +115,7 @@ def request(
     return make_request(
         model,
         cluster,
-        workload=workload,
-        targets=targets or Targets(),
-        objective=objective,
-        **filled,  # type: ignore[arg-type]
+        PlanOptions(workload=workload, targets=targets or Targets(), objective=objective, **filled),  # type: ignore[arg-type]
     )
 
 

@@ -25,15 +25,15 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 113_808,
-    "lines of code": 76_699,
+    "lines": 113_761,
+    "lines of code": 76_655,
     "modules": 616,
     "entries of the largest folder below": 25,
     "modules of more than 300 lines": 34,
-    "files that options touch": 99,
+    "files that options touch": 98,
     "… the widest of them": 30,
     "… on average, in tenths": 52,
-    "files that limits touch": 110,
+    "files that limits touch": 108,
     "entries at the top": 20,
     "functions of more than 10 branches": 66,
     "builders of certificates": 3,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from planner.specs.records.devices import ClusterSpec, ModelSpec
 
     Model = ModelSpec | Architecture
-
-OF_SURVEYS = ("by", "x", "y", "alpha", "allowed_formats", "variants", "memory", "kv_formats")
-"""Arguments that no layout request has, or that are of a case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,20 +148,21 @@ def _layout_problems(
 ) -> list[Problem]:
     """What is wrong with the request whatever the case, each problem once."""
     from planner.specs.ask.defaults import make_request
+    from planner.specs.ask.engine import PlanOptions
     from planner.specs.ask.quality import variant_problems
     from planner.specs.ask.targets import OF_ONE_MODEL
 
-    options = {name: value for name, value in keywords.items() if name not in OF_SURVEYS}
-    options.setdefault("objective", "cost")
+    known = {one.name for one in fields(PlanOptions)} & keywords.keys()
+    choices = PlanOptions(**{name: keywords[name] for name in known})
     is_alone = len(models) * len(clusters) == 1 and not keywords.get("by")
     problems: list[Problem] = []
     for model, cluster in product(models, clusters):
         try:
-            make_request(model, cluster, kv_formats=keywords.get("kv_formats"), **options)
+            make_request(model, cluster, choices)
         except RequestError as error:
             problems += [p for p in error.problems if is_alone or p.where not in OF_ONE_MODEL]
         if not is_survey:
-            problems += variant_problems(model, keywords["variants"], options["workload"])
+            problems += variant_problems(model, keywords["variants"], choices.workload)
     return list(dict.fromkeys(problems))
 
 

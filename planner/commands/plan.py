@@ -57,12 +57,13 @@ def read_plan(said: Said) -> tuple[dict[str, Any], ParsedOptions]:
 def _replicas(said: Said, options: ParsedOptions, roles: dict[str, Any]) -> Answer:
     """Replicas that have roles, or that a table lists: what `plan place` answers."""
     from planner.planning.mixing import replicas_of, unasked_of_replicas
+    from planner.specs.ask.engine import PlanOptions
 
-    keywords = _keywords(options)
-    if problems := unasked_of_replicas(keywords, roles):
+    choices = PlanOptions(**_keywords(options))
+    if problems := unasked_of_replicas(choices, roles):
         raise RequestError(problems)
     (model,), (cluster,) = options.models, options.clusters
-    return reported(said, replicas_of(model, cluster, options.runtimes or None, keywords, **roles))
+    return reported(said, replicas_of(model, cluster, options.runtimes or None, choices, **roles))
 
 
 def _keywords(options: ParsedOptions) -> dict[str, Any]:

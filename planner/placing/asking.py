@@ -12,10 +12,9 @@ from planner.placing.sites import Site
 from planner.placing.tori.site import Torus
 from planner.quantities.table import lacking, placed
 from planner.runtimes.engines import WITHOUT_ERROR
-from planner.specs.ask.defaults import DEFAULT_WORKLOAD
 from planner.specs.ask.engine import SIMPLEST
 from planner.specs.ask.placement import GroupCost, PlacementRequest, Serve, tidied
-from planner.specs.ask.targets import Targets
+from planner.specs.ask.targets import DEFAULT_WORKLOAD, Targets
 from planner.specs.files.places import Kind as FileKind
 from planner.specs.files.places import files
 from planner.specs.files.pools import PoolSpec, SiteSpec, pool_of

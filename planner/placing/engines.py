@@ -31,7 +31,7 @@ from planner.runtimes.engine_requests import engine_request, machines_of
 from planner.runtimes.engines import describe_choice
 from planner.runtimes.predicting import Machines, given_deployment
 from planner.runtimes.registry import layers_of
-from planner.specs.ask.engine import EngineRequest
+from planner.specs.ask.engine import EngineRequest, PlanOptions
 from planner.specs.ask.placement import PlacementRequest, Serve
 from planner.specs.files.ledger import remark
 from planner.specs.records.architecture import Architecture
@@ -143,21 +143,17 @@ def _engine_request(
     Raises:
         RequestError: it cannot be; all problems are listed.
     """
-    return from_fields(
-        engine_request,
+    choices = from_fields(
+        PlanOptions,
         request,
-        model=model,
-        cluster=cluster,
-        machines=machines,
         workload=demand.workload or request.workload,
-        hit_fraction=0.0,
         targets=demand.targets or request.targets,
         weights_formats=demand.weights_formats,
         kv_formats=demand.kv_formats,
-        chunks=None,
         objective="latency" if request.objective == "latency" else "throughput",
         prefer="objective",
     )
+    return engine_request(model, cluster, machines, choices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

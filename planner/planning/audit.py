@@ -26,9 +26,17 @@ from planner.results.deployments import Deployment
 from planner.running.deadlines import check, timed
 from planner.runtimes.roofline import RooflineCandidates, layout_command
 from planner.solvers.search import search
-from planner.specs.ask.defaults import DEFAULT_WORKLOAD, among_formats, make_request
+from planner.specs.ask.defaults import among_formats, make_request
+from planner.specs.ask.engine import PlanOptions
 from planner.specs.ask.request import Request
-from planner.specs.ask.targets import ANY_LAYOUTS, Layouts, SolverOptions, Speculation, Targets
+from planner.specs.ask.targets import (
+    ANY_LAYOUTS,
+    DEFAULT_WORKLOAD,
+    Layouts,
+    SolverOptions,
+    Speculation,
+    Targets,
+)
 from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.records.devices import ClusterSpec, ModelSpec, Workload
 from planner.specs.validation.arguments import arguments_checked, raise_if_any
@@ -95,9 +103,7 @@ def audit(
         )
     request = None
     try:
-        request = make_request(
-            model,
-            cluster,
+        choices = PlanOptions(
             workload=workload,
             targets=Targets(layouts=layouts),
             weights_formats=(weights,),
@@ -105,11 +111,11 @@ def audit(
             batches=DEFAULT_BATCHES,
             prefill_batches=(1,),
             prefill="latency",
-            objective="cost",
             options=options,
             speculation=speculation,
             confidence=0.0,
         )
+        request = make_request(model, cluster, choices)
     except RequestError as error:
         problems += error.problems
     raise_if_any(problems)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
@@ -17,8 +17,9 @@ from planner.results.obstacles import Obstacle
 from planner.results.plans import AnyPlan, Conflict, Plan
 from planner.results.surveys import Case, Comparison, Curve, Row
 from planner.running.deadlines import check, timed
-from planner.runtimes.registry import USUAL, layers_of, named_runtimes
+from planner.runtimes.registry import layers_of, named_runtimes
 from planner.specs.ask.defaults import among_formats
+from planner.specs.ask.engine import PlanOptions
 from planner.specs.ask.placement import shape_of
 from planner.specs.ask.quality import usual_formats
 from planner.specs.ask.targets import OF_ONE_MODEL, Targets
@@ -56,7 +57,7 @@ def compare(
     prefill_devices: int | None = None,
     decode_devices: int | None = None,
     on_case: Callable[[Case], None] = lambda case: None,
-    **choices: Any,  # noqa: ANN401
+    **keywords: Any,  # noqa: ANN401
 ) -> Comparison:
     """The best plan of every model on every pool under every engine, for the same targets.
 
@@ -74,17 +75,17 @@ def compare(
             rows then have placements.
         connector, prefill_devices, decode_devices: as `place` has them.
         on_case: called with each case before its plan is sought.
-        choices: the other arguments of `planning.plan`, the same for all.
+        keywords: the other arguments of `planning.plan`, the same for all.
 
     Raises:
         RequestError: no case can be read.
         NoPlanError: there is one case, and it has no plan.
         SolverError: an answer failed its verification.
     """
-    choices = conformed(choices, plan, without=(*OF_CASES, "objective"))
+    keywords = conformed(keywords, PlanOptions, without=(*OF_CASES, "objective"))
+    choices = PlanOptions(**keywords, objective=objective)
     formats = _Formats(weights_formats, kv_formats, allowed_formats)
     cases = list(_cases((models, clusters, engines), by, formats, choices))
-    choices["objective"] = objective
     said = {
         "connector": connector,
         "prefill_devices": prefill_devices,
@@ -97,14 +98,15 @@ def compare(
         cases = [(replace(one[0], roles=name), *one[1:]) for one in cases for name in names]
         ask = _asker(cases, choices, said)
         return compared(cases, answers_of(cases, on_case, ask, of_case=of_case), objective)
+    known = {**keywords, "objective": objective}
     answers = answers_of(
-        cases, on_case, lambda case: plan(*case[1], **{**choices, **case[2]}), of_case=of_case
+        cases, on_case, lambda case: plan(*case[1], **{**known, **case[2]}), of_case=of_case
     )
     return compared(cases, answers, objective)
 
 
 def _asker(
-    cases: Sequence[AskedCase], choices: _Keywords, said: _Keywords
+    cases: Sequence[AskedCase], choices: PlanOptions, said: _Keywords
 ) -> Callable[[AskedCase], Placement]:
     """What finds the replicas of a case, of however many sorts, that serve the demand.
 
@@ -116,7 +118,6 @@ def _asker(
     """
     from planner.planning.mixing import replicas_of, unasked_of_replicas  # placements are heavy
 
-    choices = {**USUAL, **choices}
     if problems := unasked_of_replicas(choices, ("roles", *said)):
         raise RequestError(problems)
     hands_over = any(one[0].roles != TOGETHER for one in cases)
@@ -125,8 +126,8 @@ def _asker(
         roles = case[0].roles
         apart = {} if hands_over and roles == TOGETHER else said
         model, cluster, engine = case[1]
-        keywords = {**choices, **case[2]}
-        return replicas_of(model, cluster, engine, keywords, roles=roles, **apart)
+        of_case = replace(choices, **case[2])
+        return replicas_of(model, cluster, engine, of_case, roles=roles, **apart)
 
     return ask
 
@@ -179,16 +180,19 @@ def frontiers(
     kv_formats: Sequence[str] | None = None,
     allowed_formats: Sequence[str] | None = None,
     on_case: Callable[[Case], None] = lambda case: None,
-    **choices: Any,  # noqa: ANN401
+    **keywords: Any,  # noqa: ANN401
 ) -> tuple[Curve, ...]:
     """The frontier of every case; see `compare` and `pareto.frontier`."""
-    choices = conformed(choices, frontier, plan, without=(*OF_CASES, "objective", "asked"))
+    without = (*OF_CASES, "objective", "keywords")
+    keywords = conformed(keywords, frontier, PlanOptions, without=without)
+    known = {one.name for one in fields(PlanOptions)}
+    choices = PlanOptions(**{name: keywords[name] for name in known & keywords.keys()})
     formats = _Formats(weights_formats, kv_formats, allowed_formats)
     cases = list(_cases((models, clusters, engines), by, formats, choices))
     answers = answers_of(
         cases,
         on_case,
-        lambda case: frontier(*case[1], **{**choices, **case[2]}),
+        lambda case: frontier(*case[1], **{**keywords, **case[2]}),
         of_case=OF_ENGINES if engines else OF_ONE_MODEL,
     )
     return tuple(
@@ -243,13 +247,14 @@ def allowed_formats(
 _Served = tuple[Sequence[ModelSpec | Architecture], Sequence[ClusterSpec], Sequence[str]]
 
 
-def _cases(served: _Served, by: str, formats: _Formats, choices: _Keywords) -> Iterator[AskedCase]:
+def _cases(
+    served: _Served, by: str, formats: _Formats, choices: PlanOptions
+) -> Iterator[AskedCase]:
     is_free = not by and not formats.are_named  # each request then takes those it may
     models, clusters, engines = served
-    targets = choices.get("targets") or Targets()
     for engine, model, cluster in product(engines or (None,), models, clusters):
         runtime = named_runtimes(engine, model, cluster)[0]
-        weights, caches = formats.of(model, runtime, targets)
+        weights, caches = formats.of(model, runtime, choices.targets)
         parts = [(name,) for name in weights] if by else [weights]
         halves = [(name,) for name in caches] if by == "formats" else [caches]
         for chosen, kept in product(parts, halves):
@@ -261,8 +266,8 @@ def _cases(served: _Served, by: str, formats: _Formats, choices: _Keywords) -> I
                 engine=engine or "",
             )
             given: _Keywords = {"weights_formats": None if is_free else chosen, "kv_formats": kept}
-            if choices.get("variants"):
-                given["variants"] = [one for one in choices["variants"] if _is_of(one, model)]
+            if choices.variants:
+                given["variants"] = [one for one in choices.variants if _is_of(one, model)]
             yield case, (model, cluster, engine), given
 
 

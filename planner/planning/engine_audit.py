@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from planner.errors import NoPlanError, Problem, RequestError
 from planner.planning.audit import rounded_up
@@ -13,8 +12,8 @@ from planner.running.deadlines import out_of_time, timed
 from planner.runtimes.candidates import CandidatePool
 from planner.runtimes.engine_requests import command_of
 from planner.runtimes.engines import EngineCandidates, engine_candidates
-from planner.specs.ask.defaults import DEFAULT_WORKLOAD
-from planner.specs.ask.targets import Degrees, SolverOptions, Targets
+from planner.specs.ask.engine import PlanOptions
+from planner.specs.ask.targets import DEFAULT_WORKLOAD, Degrees, SolverOptions, Targets
 from planner.specs.files.engines import load_engine
 from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.records.architecture import Architecture, Experts
@@ -61,41 +60,31 @@ def audit_engine(
         SolverError: an answer failed its verification.
     """
     raise_if_any(())
-    keywords: dict[str, Any] = {
-        "workload": workload,
-        "hit_fraction": hit_fraction,
-        "experts_backend": experts_backend,
-        "weights_formats": weights_format and (weights_format,),
-        "kv_formats": kv_format and (kv_format,),
-        "confidence": 0.0,
-        "prefer": "objective",
-        "options": options,
-    }
+    own = PlanOptions(
+        workload=workload,
+        hit_fraction=hit_fraction,
+        experts_backend=experts_backend,
+        weights_formats=(weights_format,) if weights_format else None,
+        kv_formats=(kv_format,) if kv_format else None,
+        confidence=0.0,
+        prefer="objective",
+        options=options,
+    )
     chunk = chunk_tokens or int(load_engine(engine).n_chunk_tokens)
-    (runs,) = engine_candidates(
-        model,
-        cluster,
-        engine,
-        **keywords,
+    given = replace(
+        own,
         objective="latency",
         targets=Targets(degrees=_whole(model, degrees)),
         batches=(batch,),
         chunks=(chunk,),
     )
+    (runs,) = engine_candidates(model, cluster, engine, given)
     predicted = _predicted(runs)
     tpot, n_output = 1.0 / speed_tokens_per_s, workload.n_output_tokens
     each_s = (predicted.planned_ttft_s + (n_output - 1) * tpot) / n_output
     cost = predicted.usd_per_hour / 3600.0 * each_s / (batch * predicted.n_data)
-    (free,) = engine_candidates(
-        model,
-        cluster,
-        engine,
-        **keywords,
-        objective="cost",
-        targets=Targets(),
-        batches=tuple(sorted({*DEFAULT_BATCHES, batch})),
-        chunks=None,
-    )
+    offered = replace(own, batches=tuple(sorted({*DEFAULT_BATCHES, batch})))
+    (free,) = engine_candidates(model, cluster, engine, offered)
     beside = set_beside(free, predicted, tpot, cost)
     as_fast = replace(free.request, objective="cost", targets=Targets(tpot_s=rounded_up(tpot)))
     audit = EngineAudit(

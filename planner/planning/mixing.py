@@ -8,7 +8,7 @@ replicas do, or finds others that serve the demand for less.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,12 +18,12 @@ from planner.quantities.table import QUANTITIES, placed
 from planner.results.placements import Placement
 from planner.results.plans import AnyPlan, runtime_name
 from planner.running.deadlines import is_over
-from planner.runtimes.registry import USUAL
+from planner.runtimes.registry import options_said
+from planner.specs.ask.engine import PREFERENCES, PlanOptions
 from planner.specs.ask.placement import Serve
-from planner.specs.ask.targets import SolverOptions, Targets
+from planner.specs.ask.targets import Targets
 from planner.specs.files.ledger import remark
 from planner.specs.options.meanings import LEAVE_OUT
-from planner.specs.options.table import set_by
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec, ModelSpec
 from planner.specs.records.runtimes import ERDIL2025
@@ -46,20 +46,19 @@ SEARCH_S = 10.0
 _SAME = ("workload", "batches", "confidence", "options")
 """Arguments that a placement has by the same name."""
 
-_LEFT = ("memory", "on_progress", "objective", "targets", *PASSED, *_SAME)
+_LEFT = ("memory", "objective", "targets", "variants", *PASSED, *_SAME)
 """Arguments that change nothing of what replicas there are, or that are passed otherwise."""
 
 
-def unasked_of_replicas(given: Mapping[str, Any], said: Collection[str] = ()) -> list[Problem]:
+def unasked_of_replicas(choices: PlanOptions, said: Collection[str] = ()) -> list[Problem]:
     """What is asked of a plan and cannot be of replicas that need not be alike.
 
     Args:
-        given: arguments of `planning.plan`, by name.
         said: arguments of `place` that only such replicas have.
     """
-    targets: Targets = given["targets"]
+    targets = choices.targets
     problems, objectives = [], _objectives(targets)
-    if targets.demand_tokens_per_s is None and given["objective"] != MOST:
+    if targets.demand_tokens_per_s is None and choices.objective != MOST:
         fact = "is of replicas that serve a demand, or as much as they can"
         remedy = f"say how much: `--rate 8req/s`; or write `--objective {MOST}`"
         named = [f"--{one.replace('_', '-')}" for one in said]
@@ -73,21 +72,19 @@ def unasked_of_replicas(given: Mapping[str, Any], said: Collection[str] = ()) ->
         for name in targets.limits()
         if name not in kept
     ]
-    if given["objective"] not in objectives:
+    if choices.objective not in objectives:
         fact, remedy = "is not of several replicas", f"one of {', '.join(objectives)}"
-        where, value = "--objective", given["objective"]
+        where, value = "--objective", choices.objective
         problems.append(Problem(where=where, value=value, fact=fact, remedy=remedy))
-    return [*problems, *_of_alike_replicas(given)]
+    return [*problems, *_of_alike_replicas(choices)]
 
 
-def _of_alike_replicas(given: Mapping[str, Any]) -> Iterator[Problem]:
+def _of_alike_replicas(choices: PlanOptions) -> Iterator[Problem]:
     """Arguments that only replicas that are all alike have."""
-    options = {**set_by(), "speculation": "--draft", "drafting": "--draft"}
-    for key in USUAL:
-        if key not in _LEFT and given.get(key, USUAL[key]) != USUAL[key]:
-            fact, where = "is of replicas that are all alike", options.get(key, f"--{key}")
-            yield Problem(where=where, fact=fact, remedy=LEAVE_OUT)
-    if given.get("variants"):
+    for name in options_said(choices, but=_LEFT):
+        where = "--draft" if name in ("speculation", "drafting") else name
+        yield Problem(where=where, fact="is of replicas that are all alike", remedy=LEAVE_OUT)
+    if choices.variants:
         fact = "are chosen among by replicas that are all alike"
         yield Problem(where="--variants", fact=fact, remedy=LEAVE_OUT)
 
@@ -101,7 +98,7 @@ def replicas_of(
     model: ModelSpec | Architecture,
     cluster: ClusterSpec,
     engine: str | Sequence[str] | None,
-    given: Mapping[str, Any],
+    choices: PlanOptions,
     **roles: Any,  # noqa: ANN401
 ) -> Placement:
     """The replicas that serve what is asked of a plan best, of however many sorts.
@@ -109,48 +106,48 @@ def replicas_of(
     Without a demand that is one replica; of roles that are said as many as the pool has room for.
 
     Args:
-        given: arguments of `planning.plan`, by name.
         roles: `roles`, `connector`, `prefill_devices`, `decode_devices`, as `place` has them.
 
     Raises:
         as `place`.
     """
-    targets: Targets = given["targets"]
+    targets = choices.targets
     together = [one.name for one in placed("all")]
     wish = Serve(
         model=model,
         demand_tokens_per_s=targets.demand_tokens_per_s,
         replicas=1 if targets.demand_tokens_per_s is None and not roles else None,
-        **{name: given[name] for name in PASSED if given.get(name) is not None},
+        weights_formats=choices.weights_formats,
+        kv_formats=choices.kv_formats,
     )
     return place(
         cluster,
         wish,
         engine=engine,
         targets=targets.without(*(one.name for one in placed("all", "model"))),
-        objective=_objectives(targets)[given["objective"]],
+        objective=_objectives(targets)[choices.objective],
         limits={name: most for name, most in targets.limits().items() if name in together},
-        **{name: given[name] for name in _SAME if given.get(name) is not None},
+        **{name: value for name in _SAME if (value := getattr(choices, name)) is not None},
         **roles,
     )
 
 
 def with_mix(
-    best: AnyPlan, model: ModelSpec | Architecture, cluster: ClusterSpec, given: Mapping[str, Any]
+    best: AnyPlan, model: ModelSpec | Architecture, cluster: ClusterSpec, choices: PlanOptions
 ) -> AnyPlan:
     """A plan of a demand beside the best replicas of several sorts, whose certificate bounds them.
 
     Where there are none, or none in time, or the placement program does not know what the plan
     is asked for, nothing is said of them: replicas that are all alike are an answer by themselves.
     """
-    alike = {**given, "prefer": USUAL["prefer"]}  # ties are of alike ones
+    alike = replace(choices, prefer=PREFERENCES[0])  # ties are of alike ones
     is_of_erdil = runtime_name(best.deployment) == ERDIL2025.name
     if is_of_erdil or is_over() or unasked_of_replicas(alike):
         return best
     named = tuple(dict.fromkeys(map(_runtime, (best.request, *best.other_requests))))
-    options: SolverOptions = given["options"]
+    options = choices.options
     limit_s = min(SEARCH_S, math.inf if options.time_limit_s is None else options.time_limit_s)
-    within = {**given, "options": replace(options, time_limit_s=limit_s)}
+    within = replace(choices, options=replace(options, time_limit_s=limit_s))
     try:
         return replace(best, mix=replicas_of(model, cluster, named, within))
     except (NoPlanError, RequestError):

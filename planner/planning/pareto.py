@@ -6,13 +6,13 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
 from planner.errors import NoPlanError, Problem, RequestError, SolverError
 from planner.planning.explain import explain
-from planner.planning.plans import before_search, plan
+from planner.planning.plans import before_search
 from planner.programs.blocks import BlockProgram, Objective, joined
 from planner.programs.layout import Assignment, ceiling
 from planner.programs.tradeoff import tradeoff_of
@@ -33,7 +33,7 @@ from planner.solvers.certify import in_si, screens_of
 from planner.solvers.search import break_ties
 from planner.solvers.solution import Status
 from planner.solvers.tracing import Step, Trace, trace
-from planner.specs.ask.targets import SolverOptions, Targets
+from planner.specs.ask.engine import PlanKeywords, PlanOptions
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec, ModelSpec
 from planner.specs.records.economics import EconomicsRequest
@@ -42,8 +42,6 @@ from planner.specs.validation.arguments import arguments_checked, conformed
 from planner.verifier.findings import accounted
 from planner.verifier.frontiers import judged_frontier
 
-NO_TARGETS = Targets()
-DEFAULT_OPTIONS = SolverOptions()
 TOLERANCE = 1e-9
 POINTS_SHARE = 0.7
 """Of the time that is left, that describing points may take: the rest is to recount them."""
@@ -59,10 +57,8 @@ def frontier(
     x: str = "latency",
     y: str = "cost",
     alpha: float = DEFAULT_ALPHA,
-    options: SolverOptions = DEFAULT_OPTIONS,
-    targets: Targets = NO_TARGETS,
     on_points: Callable[[int, int], None] | None = None,
-    **keywords: Any,  # noqa: ANN401
+    **keywords: Unpack[PlanKeywords],
 ) -> Frontier:
     """Every deployment that no other is as good as in two quantities, with one proof for all.
 
@@ -74,7 +70,7 @@ def frontier(
         y: what is set against it, `cost`, `rent`, `throughput` or `device-throughput`.
         alpha: worth of speed; the preferred point has the largest (1/x)^alpha / price.
         on_points: called with how many points are verified, of how many.
-        model, cluster, engine, targets, options, keywords: as `planning.plan` takes them, its
+        model, cluster, engine, keywords: as `planning.plan` takes them, its
             objective left out; the gap of the options is not used, nor the preference: each
             point is the best.
 
@@ -87,12 +83,11 @@ def frontier(
     Source: [Erdil2025] Eq. 45 for the preferred point.
     """
     began_s = time.perf_counter()
-    keywords = conformed(keywords, plan, without=(*OWN, "objective"))
     problems = _axis_problems((x, y, alpha), named_runtimes(engine, model, cluster))
-    objective = y if y in Y_AXES else "cost"
-    wanted = {**keywords, "options": options, "objective": objective}
+    choices = PlanOptions(**conformed(keywords, PlanOptions, without=("objective",)))
+    choices = replace(choices, objective=y if y in Y_AXES else choices.objective)
     try:
-        told = candidates_of(model, cluster, engine, targets=targets, **wanted)
+        told = candidates_of(model, cluster, engine, choices)
     except RequestError as error:
         raise RequestError([*problems, *error.problems], hint=error.hint) from None
     RequestError.raise_if_any(problems)
@@ -116,10 +111,6 @@ def traced_out(
     began_s = time.perf_counter() if began_s is None else began_s
     frontier = Tracing(told, x=x, began_s=began_s).frontier(alpha, on_points)
     return accounted(frontier, judged_frontier(frontier), ("provenance", "cost_model", "verified"))
-
-
-OWN = ("model", "cluster", "engine", "options", "targets")
-"""Arguments of `plan` that `frontier` names itself."""
 
 
 def _axis_problems(axes: tuple[str, str, float], runtimes: Sequence[str]) -> list[Problem]:

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Unpack
 
 from planner.errors import NoPlanError, SolverError
 from planner.planning.explain import explain
@@ -17,23 +18,17 @@ from planner.results.plans import AnyDeployment, AnyPlan, LimitUse, Plan
 from planner.running.deadlines import out_of_time, timed
 from planner.running.phases import begin
 from planner.runtimes.candidates import CandidatePool, variants_of
-from planner.runtimes.registry import USUAL, candidates_of
+from planner.runtimes.registry import candidates_of
 from planner.solvers.certify import certified, in_si, n_rejected, screens_of
 from planner.solvers.search import SearchResult, search
 from planner.solvers.solution import Progress, Status
-from planner.specs.ask.defaults import DEFAULT_WORKLOAD
-from planner.specs.ask.engine import OVERLAPS, PREFERENCES, DraftOptions
-from planner.specs.ask.targets import SolverOptions, Speculation, Targets
+from planner.specs.ask.engine import PREFERENCES, PlanKeywords, PlanOptions
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.certificates import Certificate
-from planner.specs.records.devices import ClusterSpec, ModelSpec, Workload
-from planner.specs.records.economics import MEMORY_RULES
-from planner.specs.validation.arguments import arguments_checked
+from planner.specs.records.devices import ClusterSpec, ModelSpec
+from planner.specs.validation.arguments import arguments_checked, conformed
 from planner.verifier.findings import accounted
 from planner.verifier.plans import judge_plan
-
-NO_TARGETS = Targets()
-DEFAULT_OPTIONS = SolverOptions()
 
 
 @arguments_checked(ranges="later")
@@ -43,26 +38,8 @@ def plan(
     cluster: ClusterSpec,
     engine: str | Sequence[str] | None = None,
     *,
-    workload: Workload = DEFAULT_WORKLOAD,
-    targets: Targets = NO_TARGETS,
-    weights_formats: Sequence[str] | None = None,
-    kv_formats: Sequence[str] | None = None,
-    batches: Sequence[int] | None = None,
-    prefill_batches: Sequence[int] | None = None,
-    prefill: str | None = None,
-    chunks: Sequence[int] | None = None,
-    overlaps: Sequence[str] = OVERLAPS[:1],
-    hit_fraction: float = 0.0,
-    experts_backend: str = "",
-    objective: str = "cost",
-    confidence: float | None = None,
-    prefer: str = PREFERENCES[0],
-    memory: str = MEMORY_RULES[0],
-    speculation: Speculation | None = None,
-    drafting: DraftOptions | None = None,
-    variants: Sequence[ModelSpec | Architecture] = (),
-    options: SolverOptions = DEFAULT_OPTIONS,
     on_progress: Callable[[Progress], None] | None = None,
+    **keywords: Unpack[PlanKeywords],
 ) -> AnyPlan:
     """Choose the deployment that is provably best, and prove it.
 
@@ -73,37 +50,8 @@ def plan(
             which the plan chooses; `roofline`, layouts on any device; `erdil2025`, decode only.
             Where none is named, all engines whose kernels were measured on the pool's device and
             that can start the model; `roofline` where there is none.
-        workload: tokens that a request reads and writes.
-        targets: what must hold; of an engine `min_batch` counts the sequences of all attention
-            ranks.
-        weights_formats: formats that the weights may take; as published, or all that a limit on
-            lost quality leaves.
-        kv_formats: formats that the KV cache may take; as published.
-        batches: decode batches to choose from; of an engine, of one attention rank.
-        prefill_batches: prefill batches to choose from, of `roofline`.
-        prefill: `latency` prefills each request alone, `cost` lets prefill batch; the
-            former with a target on the time per output token and none on that to the first,
-            else the latter.
-        chunks: most tokens of a pass of an engine to choose from.
-        overlaps: of an engine: `none`, `two-batch`: two micro-batches that hide each other's
-            messages, where tokens are exchanged between experts.
-        hit_fraction: share of the input that an engine's prefix cache already has.
-        experts_backend: of several programs that an engine has for routed experts, in its own
-            words; its own choice where empty.
-        objective: `cost`, `rent`, `latency`, `ttft`, `throughput` or `devices`; of an engine
-            `device-throughput` too.
-        confidence: share of cases in which what is planned holds; 0 plans what is predicted. Where
-            it is left out, what was measured is planned as predicted, and what was not so that it
-            holds in 90 % of cases, see `specs.region`.
-        prefer: `simplest`, or `objective`: of all plans that lose less of the objective than its
-            error, the one with fewest devices, then stages, ranks and groups of experts.
-        memory: the rule of `erdil2025` for what has to fit, of `MEMORY_RULES`.
-        speculation: a draft model that decode may use; none without it.
-        drafting: drafts that a deployment of an engine may use, or leave.
-        variants: models that may be served in the model's place, as their files say; those that
-            lose more quality than the targets allow are left out.
-        options: backend, time limit, gap, threads, seed.
         on_progress: called with incumbent and bound while the solver works.
+        keywords: fields of `PlanOptions`.
 
     Raises:
         RequestError: the request cannot be read; every problem is listed.
@@ -111,18 +59,18 @@ def plan(
         OutOfTimeError: the time limit ended before a first plan.
         SolverError: an answer failed its verification.
     """
-    keywords = {name: value for name, value in locals().items() if name in USUAL}
+    choices = PlanOptions(**conformed(keywords, PlanOptions))
     began_s = time.perf_counter()
-    among = candidates_of(model, cluster, engine, variants=variants, **keywords)
-    best = decide(among, prefer=prefer, on_progress=on_progress, began_s=began_s)
-    if targets.demand_tokens_per_s is None:
+    among = candidates_of(model, cluster, engine, choices)
+    best = decide(among, prefer=choices.prefer, on_progress=on_progress, began_s=began_s)
+    if choices.targets.demand_tokens_per_s is None:
         return best
     from planner.runtimes.loads import load_of_plan  # the simulator is heavy
 
     best = replace(best, load=load_of_plan(best.request, best.deployment))
     from planner.planning.mixing import with_mix  # placements are heavy
 
-    return with_mix(best, model, cluster, {**keywords, "variants": variants})
+    return with_mix(best, model, cluster, choices)
 
 
 @timed

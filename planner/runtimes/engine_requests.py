@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Annotated
 
 import numpy as np
 
@@ -20,26 +19,23 @@ from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.refusals import chunk_problems
 from planner.estimates.serving.rules import Run, faults
 from planner.programs.engine import KNOWN
-from planner.quantities.table import lacking, objective_of, uncountable
+from planner.quantities.table import lacking, uncountable
 from planner.runtimes.predicting import Machines, records_of
 from planner.specs.ask.checking import architecture_problems, cluster_problems, demand_problems
 from planner.specs.ask.defaults import (
     command_line,
-    confidence_text,
     default_batches,
     limit_options,
+    plain_options,
     served_options,
 )
 from planner.specs.ask.engine import (
     CHUNKS,
     OVERLAPS,
-    PREFERENCES,
-    DraftOptions,
     EngineRequest,
     ModelOption,
-    Overlap,
+    PlanOptions,
     PoolOptions,
-    Preference,
 )
 from planner.specs.ask.quality import (
     among_variants,
@@ -47,7 +43,7 @@ from planner.specs.ask.quality import (
     quality_problems,
     usual_formats,
 )
-from planner.specs.ask.targets import DEGREE_OPTIONS, OBJECTIVES, Confidence, SolverOptions, Targets
+from planner.specs.ask.targets import DEGREE_OPTIONS, Targets
 from planner.specs.files.acceptance import acceptance_text
 from planner.specs.files.engines import load_engine, memory_options
 from planner.specs.options.counts import batches_text, span_text
@@ -56,13 +52,10 @@ from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec, Workload
 from planner.specs.records.kernels import EngineSpec, KernelTable
 from planner.specs.records.roles import TOGETHER
-from planner.specs.records.served_formats import KNOWN_FORMATS, KnownFormat, ServedFormats, as_run
+from planner.specs.records.served_formats import KNOWN_FORMATS, ServedFormats, as_run
 from planner.specs.validation.arguments import arguments_checked, raise_if_any
 from planner.specs.validation.hints import from_fields
 from planner.specs.validation.problems import Problems
-from planner.specs.validation.values import one_of
-
-_OBJECTIVES = tuple(name for name in OBJECTIVES if objective_of(name).program in KNOWN)
 
 _WEIGHTS = ("gemm", "experts")
 """Families of kernels that read weights."""
@@ -101,27 +94,16 @@ def engine_request(
     model: Architecture,
     cluster: ClusterSpec,
     machines: Machines,
-    *,
-    workload: Workload,
-    hit_fraction: float,
-    targets: Targets,
-    weights_formats: Sequence[KnownFormat] | None,
-    kv_formats: Sequence[KnownFormat] | None,
-    batches: Sequence[int] | None,
-    chunks: Sequence[int] | None,
-    objective: Annotated[str, one_of("objective", _OBJECTIVES)],
-    confidence: Confidence | None,
-    prefer: Preference,
-    options: SolverOptions,
+    choices: PlanOptions,
     variants: Sequence[Architecture] = (),
-    overlaps: Sequence[Overlap] = OVERLAPS[:1],
-    drafting: DraftOptions | None = None,
 ) -> EngineRequest:
     """A request with its defaults filled in; variants that lose too much are left out.
 
     Raises:
         RequestError: with every problem, not only the first.
     """
+    targets = choices.targets
+    weights_formats, kv_formats = choices.weights_formats, choices.kv_formats
     served = [model, *among_variants(model, variants, targets)]
     models = [_asked_model(one, weights_formats, targets, machines.kernels) for one in served]
     models[0] = replace(models[0], quality_loss_fraction=0.0)  # against itself, a variant or not
@@ -129,27 +111,21 @@ def engine_request(
     caches = kv_formats or (model.kv_format,)
     left = {one.name for one in models}
     whole = [model, *(one for one in variants if one.name in left)]
-    request = EngineRequest(
+    request = from_fields(
+        EngineRequest,
+        choices,
         model=models[0],
         cluster=asked_pool(cluster, machines),
         engine=machines.engine.name,
-        workload=workload,
-        hit_fraction=hit_fraction,
-        targets=targets,
         formats=tuple(
             ServedFormats(weights=name, experts=name, cache=cache)
             for name in weights
             for cache in dict.fromkeys(caches)
         ),
-        batches=tuple(sorted({*(batches or default_batches(targets))})),
-        chunks=tuple(sorted({*(chunks or CHUNKS)})),
-        objective=objective,
-        confidence=confidence,
-        prefer=prefer,
-        options=options,
+        batches=tuple(sorted({*(choices.batches or default_batches(targets))})),
+        chunks=tuple(sorted({*(choices.chunks or CHUNKS)})),
         variants=tuple(models[1:]),
-        overlaps=tuple(dict.fromkeys(overlaps or OVERLAPS[:1])),
-        drafting=drafting,
+        overlaps=tuple(dict.fromkeys(choices.overlaps or OVERLAPS[:1])),
         measured_by=machines.kernels.measured_by,
         records=records_of(whole, machines),
     )
@@ -160,7 +136,7 @@ def engine_request(
         *_chunk_problems(served, request, machines.engine),
         *_variant_problems(model, variants),
         *quality_problems(model, targets, weights_formats or usual_formats(model, targets), caches),
-        *_context_problems(model, variants, workload),
+        *_context_problems(model, variants, choices.workload),
         *_unmeasured(machines.kernels, weights_formats, kv_formats),
         *_backend_problems(model, machines, weights),
     ]
@@ -349,13 +325,11 @@ def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str
     options = {
         "--engine": (request.engine, None),
         **served_options(request),
-        "--hit-rate": (f"{request.hit_fraction:.12g}", "0"),
         "--expert-loads": (model.expert_loads, ""),
         "--experts-backend": (request.records.kernels.experts_backend, ""),
         **{name: (value, None) for name, value in memory_options(request.records.engine).items()},
         "--weights": (",".join(weights), ",".join(usual)),
         "--variants": (",".join(one.name for one in request.variants), ""),
-        "--overlap": (",".join(request.overlaps), OVERLAPS[0]),
         "--draft": (drafting and drafting.kind, None),
         "--acceptance": (drafting and acceptance_text(drafting.acceptance), None),
         "--lookahead": (drafting and span_text(drafting.lookaheads), None),
@@ -363,9 +337,7 @@ def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str
         "--batch": (batches_text(request.batches), batches_text(default_batches(targets))),
         "--chunk": (span_text(request.chunks), span_text(CHUNKS)),
         **limit_options(targets),
-        "--objective": (request.objective, "cost"),
-        "--confidence": (confidence_text(request.confidence), ""),
-        "--prefer": (request.prefer, PREFERENCES[0]),
+        **plain_options(request),
         **{DEGREE_OPTIONS[name]: (n, None) for name, n in targets.degrees.fixed().items()},
     }
     return command_line(options, changes)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from planner.runtimes.describe import agree, larger_pools
 from planner.runtimes.engine_requests import asked_pool, command_of, engine_request, machines_of
 from planner.runtimes.engine_source import ChoiceCache, EngineBlocks, Forbidden
 from planner.runtimes.predicting import Machines, Speculating, account, given_deployment
-from planner.specs.ask.engine import EngineRequest
+from planner.specs.ask.engine import EngineRequest, PlanOptions
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec
 from planner.specs.records.model_errors import Quantity, kernels_share, model_error
@@ -42,18 +41,16 @@ def engine_candidates(
     model: Architecture,
     cluster: ClusterSpec,
     engine: str,
-    *,
-    experts_backend: str = "",
+    choices: PlanOptions,
     variants: Sequence[Architecture] = (),
-    **keywords: Any,  # noqa: ANN401
 ) -> tuple[EngineCandidates, ...]:
     """Of the model, and of each variant that can be served in its place.
 
     Raises:
         RequestError: the request cannot be read; all problems are listed.
     """
-    machines = machines_of(cluster, engine, experts_backend)
-    request = engine_request(model, cluster, machines, variants=variants, **keywords)
+    machines = machines_of(cluster, engine, choices.experts_backend)
+    request = engine_request(model, cluster, machines, choices, variants)
     names = {one.name for one in request.variants}
     served = (model, *(one for one in variants if one.name in names))
     return tuple(

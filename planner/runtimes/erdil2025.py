@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -23,8 +22,10 @@ from planner.runtimes.erdil_requests import economics_request
 from planner.solvers.search import optimum
 from planner.solvers.solution import Status
 from planner.specs.ask.defaults import command_of, make_request
+from planner.specs.ask.engine import PlanOptions
 from planner.specs.ask.request import Request
-from planner.specs.records.economics import MEMORY_RULES, EconomicsRequest
+from planner.specs.records.devices import ClusterSpec, ModelSpec
+from planner.specs.records.economics import EconomicsRequest
 from planner.specs.records.runtimes import ERDIL2025
 from planner.verifier.findings import Invalid
 from planner.verifier.runtimes.erdil2025 import economics_deployment
@@ -132,19 +133,16 @@ class ErdilCandidates(Candidates):
 
 
 def erdil_candidates(
-    keywords: Mapping[str, Any], *, memory: str = MEMORY_RULES[0]
+    model: ModelSpec, cluster: ClusterSpec, choices: PlanOptions
 ) -> tuple[ErdilCandidates, ...]:
     """Of the model that is asked for.
-
-    Args:
-        keywords: arguments of `make_request`.
-        memory: one of `MEMORY_RULES`.
 
     Raises:
         RequestError: the request cannot be read, or the reference model knows no such pool.
     """
-    request = make_request(**keywords)
-    return (ErdilCandidates(request=economics_request(request, memory=memory), asked=request),)
+    request = make_request(model, cluster, choices)
+    stated = economics_request(request, memory=choices.memory)
+    return (ErdilCandidates(request=stated, asked=request),)
 
 
 def describe_choice(

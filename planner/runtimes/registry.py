@@ -2,49 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Collection, Sequence
+from dataclasses import fields, replace
 
 from planner.errors import RequestError
 from planner.estimates.serving.usual_engines import engines_of
 from planner.runtimes.candidates import CandidatePool, Candidates
 from planner.specs.ask.checking import model_problems
-from planner.specs.ask.defaults import DEFAULT_WORKLOAD
-from planner.specs.ask.engine import OVERLAPS, PREFERENCES
+from planner.specs.ask.engine import PlanOptions
 from planner.specs.ask.placement import shape_of
-from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.ledger import remark
-from planner.specs.options.meanings import misplaced, refusal_under
+from planner.specs.options.meanings import misplaced
 from planner.specs.options.table import set_by
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.correspondence import architecture_of
 from planner.specs.records.devices import ClusterSpec, ModelSpec
-from planner.specs.records.economics import MEMORY_RULES
 from planner.specs.records.runtimes import ERDIL2025, ROOFLINE
 from planner.specs.validation.arguments import raise_if_any
-
-USUAL: dict[str, Any] = {
-    "workload": DEFAULT_WORKLOAD,
-    "targets": Targets(),
-    "weights_formats": None,
-    "kv_formats": None,
-    "batches": None,
-    "objective": "cost",
-    "options": SolverOptions(),
-    "prefill_batches": None,
-    "prefill": None,
-    "speculation": None,
-    "memory": MEMORY_RULES[0],
-    "chunks": None,
-    "overlaps": OVERLAPS[:1],
-    "hit_fraction": 0.0,
-    "experts_backend": "",
-    "confidence": None,
-    "prefer": PREFERENCES[0],
-    "drafting": None,
-}
-"""Arguments where nothing is said."""
 
 
 def named_runtimes(
@@ -56,13 +30,18 @@ def named_runtimes(
     return (engine,) if isinstance(engine, str) else tuple(dict.fromkeys(engine))
 
 
+def options_said(choices: PlanOptions, *, but: Collection[str] = ()) -> list[str]:
+    """Options, or arguments that none sets, of which something else than is usual is said."""
+    usual, names = PlanOptions(), [one.name for one in fields(PlanOptions) if one.name not in but]
+    said = [name for name in names if getattr(choices, name) != getattr(usual, name)]
+    return [set_by().get(name, "--" + name if name == "variants" else name) for name in said]
+
+
 def candidates_of(
     model: ModelSpec | Architecture,
     cluster: ClusterSpec,
-    engine: str | Sequence[str] | None = None,
-    *,
-    variants: Sequence[ModelSpec | Architecture] = (),
-    **keywords: Any,  # noqa: ANN401
+    engine: str | Sequence[str] | None,
+    choices: PlanOptions,
 ) -> CandidatePool:
     """The candidates of all runtimes that are named, for the model and for its variants.
 
@@ -71,15 +50,13 @@ def candidates_of(
     Raises:
         RequestError: the request cannot be read; all problems are listed.
     """
-    keywords = USUAL | keywords
     parts: list[Candidates] = []
-    said = [key for key in USUAL if keywords[key] != USUAL[key]] + ["--variants"] * bool(variants)
     refused: list[tuple[str, RequestError]] = []
     for name in named_runtimes(engine, model, cluster):
-        if problems := list(misplaced({set_by().get(key, key): "" for key in said}, (name,))):
+        if problems := list(misplaced(dict.fromkeys(options_said(choices), ""), (name,))):
             raise RequestError(problems)
         try:
-            parts += _candidates(name, model, cluster, variants, keywords)
+            parts += _candidates(name, model, cluster, choices)
         except RequestError as error:
             if engine:
                 raise
@@ -95,46 +72,30 @@ def candidates_of(
     )
 
 
-def _meant(runtime: str) -> list[str]:
-    """Arguments that mean something under a runtime."""
-    return [key for key in USUAL if refusal_under(runtime, set_by().get(key, key)) is None]
-
-
 def _candidates(
     name: str,
     model: ModelSpec | Architecture,
     cluster: ClusterSpec,
-    variants: Sequence[ModelSpec | Architecture],
-    keywords: dict[str, Any],
+    choices: PlanOptions,
 ) -> Sequence[Candidates]:
     """The candidates of one runtime.
 
     Raises:
         RequestError: it cannot be asked so; all problems are listed.
     """
-    wanted = {key: keywords[key] for key in _meant(name)}
     if name == ROOFLINE.name:
         from planner.runtimes.roofline import roofline_candidates
 
-        wanted = _of_layouts(model, cluster, wanted)
-        return roofline_candidates(wanted, variants=[shape_of(one) for one in variants])
+        shapes = [shape_of(one) for one in choices.variants]
+        return roofline_candidates(shape_of(model), cluster, choices, shapes)
     if name == ERDIL2025.name:
         from planner.runtimes.erdil2025 import erdil_candidates
 
-        memory = wanted.pop("memory")
-        return erdil_candidates(_of_layouts(model, cluster, wanted), memory=memory)
+        return erdil_candidates(shape_of(model), cluster, choices)
     from planner.runtimes.engines import engine_candidates
 
-    served = [layers_of(one) for one in variants]
-    return engine_candidates(layers_of(model), cluster, name, variants=served, **wanted)
-
-
-def _of_layouts(
-    model: ModelSpec | Architecture, cluster: ClusterSpec, wanted: dict[str, Any]
-) -> dict[str, Any]:
-    """Arguments of `make_request`, and what else the runtime takes."""
-    nothing = {key: USUAL[key] for key in ("prefill_batches", "prefill")}
-    return {"model": shape_of(model), "cluster": cluster, **nothing, **wanted}
+    variants = [layers_of(one) for one in choices.variants]
+    return engine_candidates(layers_of(model), cluster, name, choices, variants)
 
 
 def layers_of(model: ModelSpec | Architecture) -> Architecture:

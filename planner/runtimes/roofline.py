@@ -21,11 +21,12 @@ from planner.results.plans import AnyDeployment, VariantReport
 from planner.runtimes.candidates import Candidates
 from planner.runtimes.describe import describe, larger_pools
 from planner.specs.ask.defaults import command_of, default_prefill_batches, make_request
+from planner.specs.ask.engine import PlanOptions
 from planner.specs.ask.quality import variant_problems, weights_losses, with_variants
 from planner.specs.ask.request import Request
 from planner.specs.ask.targets import PREFILL_POLICIES
 from planner.specs.files.reading import cluster_examples
-from planner.specs.records.devices import FORMAT_BYTES, ModelSpec
+from planner.specs.records.devices import FORMAT_BYTES, ClusterSpec, ModelSpec
 from planner.specs.records.runtimes import ROOFLINE
 from planner.specs.validation.hints import from_fields
 
@@ -34,17 +35,16 @@ WITHIN = (0.0, 1.0)
 
 
 def roofline_candidates(
-    keywords: Mapping[str, Any], *, variants: Sequence[ModelSpec] = ()
+    model: ModelSpec, cluster: ClusterSpec, choices: PlanOptions, variants: Sequence[ModelSpec] = ()
 ) -> tuple[RooflineCandidates, ...]:
     """Of the model, and of each variant that can be served in its place.
-
-    Args:
-        keywords: arguments of `make_request`, the model among them.
 
     Raises:
         RequestError: the request cannot be read; every problem is listed.
     """
-    return candidates_of_request(replace(make_request(**keywords), variants=tuple(variants)))
+    return candidates_of_request(
+        replace(make_request(model, cluster, choices), variants=tuple(variants))
+    )
 
 
 def candidates_of_request(request: Request) -> tuple[RooflineCandidates, ...]:

@@ -11,7 +11,7 @@ from planner.estimates.simulation.core import is_compiled
 from planner.layouts.geometry import ATTENTION_NAMES, geometry
 from planner.layouts.layer import residence
 from planner.layouts.options import all_layouts
-from planner.specs.ask.defaults import DEFAULT_WORKLOAD
+from planner.specs.ask.targets import DEFAULT_WORKLOAD
 from planner.specs.files.reading import load_cluster, load_model
 from planner.verifier.scalar.memory import held_bytes
 from planner.verifier.scalar.shapes import Layout, ScalarMesh

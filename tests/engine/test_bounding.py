@@ -17,9 +17,8 @@ from planner.estimates.serving.traffic import Drafts
 from planner.programs.bounding import LOOKS
 from planner.runtimes import engine_source
 from planner.runtimes.engines import engine_candidates
-from planner.specs.ask.defaults import DEFAULT_WORKLOAD
-from planner.specs.ask.engine import DraftOptions
-from planner.specs.ask.targets import SolverOptions, Targets
+from planner.specs.ask.engine import DraftOptions, PlanOptions
+from planner.specs.ask.targets import DEFAULT_WORKLOAD, SolverOptions, Targets
 from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.records.devices import Workload
 
@@ -69,7 +68,7 @@ CASES = [
 @pytest.mark.parametrize(("model", "pool", "engine", "asked"), CASES)
 def test_no_deployment_goes_below_its_bounds(model, pool, engine, asked):
     (some,) = engine_candidates(
-        load_architecture(model), load_cluster(pool), engine, **{**ASKED, **asked}
+        load_architecture(model), load_cluster(pool), engine, PlanOptions(**{**ASKED, **asked})
     )
     timer = Timer(model=some.model, clock=some.machines.clock, request=some.request)
     cuts = degrees(some.model, some.request)

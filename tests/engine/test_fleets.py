@@ -15,6 +15,7 @@ from planner.errors import NoPlanError
 from planner.programs.blocks import Objective
 from planner.programs.engine import pose_engine
 from planner.runtimes.registry import candidates_of
+from planner.specs.ask.engine import PlanOptions
 from planner.specs.records.devices import Workload
 from planner.topology.packing import n_node_places
 
@@ -39,7 +40,7 @@ def solve(engine="vllm", pool=POOL, **targets):
 def enumerated(demand, **targets):
     """The least rent of a fleet of any choice, counted one choice after the other."""
     model, cluster = load_architecture("llama-3.1-70b"), load_cluster(POOL)
-    among = candidates_of(model, cluster, "vllm", targets=Targets(**targets), **ASKED)
+    among = candidates_of(model, cluster, "vllm", PlanOptions(targets=Targets(**targets), **ASKED))
     (part,) = among.parts
     found, best = part.choices, math.inf
     table = found.table
@@ -147,7 +148,7 @@ def test_the_program_has_a_slot_of_replicas_only_where_they_are_chosen():
         (Targets(n_replicas=2), ("serving", "replicas")),
         (Targets(demand_tokens_per_s=100.0), ("serving", "replicas")),
     ):
-        (part,) = candidates_of(model, cluster, "vllm", targets=targets, **ASKED).parts
+        (part,) = candidates_of(model, cluster, "vllm", PlanOptions(targets=targets, **ASKED)).parts
         assert (
             pose_engine(part.choices, part.request, Objective(objective="cost")).program.slots
             == slots

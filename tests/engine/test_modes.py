@@ -23,7 +23,7 @@ from planner.results.plans import EnginePlan
 from planner.runtimes.engine_requests import machines_of
 from planner.runtimes.engines import engine_candidates
 from planner.runtimes.predicting import Speculating, predict
-from planner.specs.ask.engine import DraftOptions
+from planner.specs.ask.engine import DraftOptions, PlanOptions
 from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.reading import load_architecture, load_cluster
 from planner.specs.records.architecture import Architecture
@@ -151,19 +151,21 @@ def test_a_hundred_thousand_deployments_with_drafts_and_overlap_take_five_second
         model("deepseek-v3"),
         spec,
         "sglang",
-        workload=WORK,
-        hit_fraction=0.0,
-        targets=Targets(),
-        weights_formats=None,
-        kv_formats=None,
-        batches=None,
-        chunks=(4096,),
-        objective="cost",
-        confidence=0.0,
-        prefer="objective",
-        options=SolverOptions(),
-        overlaps=BOTH,
-        drafting=EAGLE,
+        PlanOptions(
+            workload=WORK,
+            hit_fraction=0.0,
+            targets=Targets(),
+            weights_formats=None,
+            kv_formats=None,
+            batches=None,
+            chunks=(4096,),
+            objective="cost",
+            confidence=0.0,
+            prefer="objective",
+            options=SolverOptions(),
+            overlaps=BOTH,
+            drafting=EAGLE,
+        ),
     )
     timer = planner.offered.timer
     every: list[object] = []

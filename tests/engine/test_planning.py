@@ -27,7 +27,7 @@ from planner.report.words import percent
 from planner.results.plans import EnginePlan
 from planner.runtimes.engine_requests import engine_request, machines_of
 from planner.runtimes.predicting import predict
-from planner.specs.ask.engine import CHUNKS, DraftOptions
+from planner.specs.ask.engine import CHUNKS, DraftOptions, PlanOptions
 from planner.specs.ask.targets import Degrees, SolverOptions, Targets
 from planner.specs.files.reading import load_architecture, load_cluster
 from planner.specs.options.counts import DEFAULT_BATCHES
@@ -459,17 +459,19 @@ def test_a_hundred_thousand_deployments_take_five_seconds_of_one_core():
         model("deepseek-v3"),
         spec,
         machines,
-        workload=WORK,
-        hit_fraction=0.0,
-        targets=Targets(),
-        weights_formats=None,
-        kv_formats=None,
-        batches=None,
-        chunks=None,
-        objective="cost",
-        confidence=0.0,
-        prefer="objective",
-        options=SolverOptions(),
+        PlanOptions(
+            workload=WORK,
+            hit_fraction=0.0,
+            targets=Targets(),
+            weights_formats=None,
+            kv_formats=None,
+            batches=None,
+            chunks=None,
+            objective="cost",
+            confidence=0.0,
+            prefer="objective",
+            options=SolverOptions(),
+        ),
     )
     timer = Timer(model=model("deepseek-v3"), clock=machines.clock, request=request)
     found: list[object] = []

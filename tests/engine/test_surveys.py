@@ -19,6 +19,7 @@ from planner.programs.blocks import Objective
 from planner.programs.engine import pose_engine
 from planner.results.engines import EngineAudit
 from planner.runtimes.engines import engine_candidates
+from planner.specs.ask.engine import PlanOptions
 from planner.specs.ask.targets import Degrees, SolverOptions, Targets
 from planner.specs.files.reading import load_architecture, load_cluster
 from planner.specs.records.devices import Workload
@@ -36,15 +37,17 @@ def staircase(name: str, x: str, y: str, targets: Targets) -> list[tuple[float, 
         model(name),
         cluster(POOL),
         ENGINE,
-        **SMALL,
-        hit_fraction=0.0,
-        targets=targets,
-        weights_formats=None,
-        kv_formats=None,
-        objective=y,
-        confidence=0.9,
-        prefer="objective",
-        options=SolverOptions(),
+        PlanOptions(
+            **SMALL,
+            hit_fraction=0.0,
+            targets=targets,
+            weights_formats=None,
+            kv_formats=None,
+            objective=y,
+            confidence=0.9,
+            prefer="objective",
+            options=SolverOptions(),
+        ),
     )
     found = planner.choices
     posed = pose_engine(found, planner.request, Objective(objective=y))

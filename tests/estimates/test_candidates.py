@@ -15,6 +15,7 @@ from planner.planning.pareto import frontier
 from planner.planning.plans import plan
 from planner.programs import reduction
 from planner.specs.ask.defaults import make_request
+from planner.specs.ask.engine import PlanOptions
 from planner.specs.ask.request import Workload
 from planner.specs.ask.targets import SolverOptions, Speculation, Targets
 from planner.specs.files.reading import load_cluster, load_model
@@ -28,14 +29,16 @@ def request(model, pool, **asked):
     return make_request(
         load_model(model),
         load_cluster(pool),
-        workload=WORKLOAD,
-        targets=asked.get("targets", Targets()),
-        weights_formats=None,
-        prefill=None,
-        objective="cost",
-        options=SolverOptions(),
-        speculation=asked.get("speculation"),
-        **SMALL,
+        PlanOptions(
+            workload=WORKLOAD,
+            targets=asked.get("targets", Targets()),
+            weights_formats=None,
+            prefill=None,
+            objective="cost",
+            options=SolverOptions(),
+            speculation=asked.get("speculation"),
+            **SMALL,
+        ),
     )
 
 

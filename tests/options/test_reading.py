@@ -6,8 +6,7 @@ import pytest
 
 from planner.commands.options.parsing import parse
 from planner.commands.options.reading import read_engines, read_layouts
-from planner.specs.ask.defaults import DEFAULT_WORKLOAD
-from planner.specs.ask.targets import SolverOptions, Targets
+from planner.specs.ask.targets import DEFAULT_WORKLOAD, SolverOptions, Targets
 from planner.specs.options.counts import DEFAULT_BATCHES
 
 

@@ -24,6 +24,7 @@ from planner.programs.blocks import Objective, joined
 from planner.programs.deployment import Posing
 from planner.solvers import solve
 from planner.specs.ask.defaults import make_request
+from planner.specs.ask.engine import PlanOptions
 from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.pools import GroupSpec, PoolSpec
 from planner.specs.files.reading import load_cluster, load_model
@@ -244,14 +245,16 @@ def _layout_output(cluster: ClusterSpec, reach: Reach, targets: Targets) -> floa
     request = make_request(
         model,
         here,
-        workload=WORKLOAD,
-        targets=targets,
-        weights_formats=["bf16"],
-        batches=BATCHES,
-        prefill_batches=PREFILL_BATCHES,
-        prefill=None,
-        objective="throughput",
-        options=SolverOptions(),
+        PlanOptions(
+            workload=WORKLOAD,
+            targets=targets,
+            weights_formats=["bf16"],
+            batches=BATCHES,
+            prefill_batches=PREFILL_BATCHES,
+            prefill=None,
+            objective="throughput",
+            options=SolverOptions(),
+        ),
     )
     machine = machine_of(here, model)
     meshes = machine.meshes

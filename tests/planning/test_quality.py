@@ -8,6 +8,7 @@ import pytest
 
 from planner import NoPlanError, RequestError, Targets, compare, load_model, plan
 from planner.specs.ask.defaults import make_request
+from planner.specs.ask.engine import PlanOptions
 from planner.specs.files.listing import list_files
 from planner.specs.files.places import Kind
 from tests import requests
@@ -91,6 +92,6 @@ def test_shipped_models_say_what_every_format_loses(listing):
     asked = {"workload": WORKLOAD, "batches": None, "prefill_batches": None, "prefill": None}
     asked |= {"weights_formats": None, "objective": "cost", "options": requests.SolverOptions()}
     strict = make_request(
-        model, torus(1, 1, 1), targets=Targets(quality_loss_fraction=0.0), **asked
+        model, torus(1, 1, 1), PlanOptions(targets=Targets(quality_loss_fraction=0.0), **asked)
     )
     assert all(model.quality_losses[name] == 0 for name in strict.weights_formats)

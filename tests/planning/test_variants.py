@@ -15,8 +15,9 @@ from planner.programs.blocks import Objective, ProgramUnion, joined
 from planner.programs.deployment import Posing
 from planner.results.plans import Plan, served_by
 from planner.solvers.search import search
-from planner.specs.ask.defaults import DEFAULT_WORKLOAD, make_request
-from planner.specs.ask.targets import SolverOptions, Targets
+from planner.specs.ask.defaults import make_request
+from planner.specs.ask.engine import PlanOptions
+from planner.specs.ask.targets import DEFAULT_WORKLOAD, SolverOptions, Targets
 from planner.specs.files.reading import load_cluster, load_model
 from planner.specs.records.variants import Variant
 
@@ -122,13 +123,15 @@ def test_programs_of_several_models_side_by_side_keep_every_assignment():
         request = make_request(
             model(name),
             cluster(POOL),
-            workload=DEFAULT_WORKLOAD,
-            targets=Targets(tpot_s=0.02),
-            weights_formats=None,
-            prefill=None,
-            objective="cost",
-            options=SolverOptions(),
-            **SMALL,
+            PlanOptions(
+                workload=DEFAULT_WORKLOAD,
+                targets=Targets(tpot_s=0.02),
+                weights_formats=None,
+                prefill=None,
+                objective="cost",
+                options=SolverOptions(),
+                **SMALL,
+            ),
         )
         table = table_of(request, machine_of(request.cluster, request.model))
         parts.append(Posing(table, request, Objective(objective="cost"), model=number))

@@ -12,6 +12,7 @@ from planner.programs.deployment import Posing
 from planner.programs.layout import Assignment, restrict, violations
 from planner.solvers import solve
 from planner.specs.ask.defaults import make_request
+from planner.specs.ask.engine import PlanOptions
 from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.reading import load_cluster, load_model
 from planner.specs.records.devices import Workload
@@ -23,14 +24,16 @@ def test_each_contexts_optimum_is_the_exhaustive_one(targets: Targets, objective
     request = make_request(
         load_model("llama-3.1-70b"),
         load_cluster("h100-nvl8-x1"),
-        workload=Workload(n_input_tokens=2048, n_output_tokens=64),
-        targets=targets,
-        weights_formats=["bf16", "fp8"],
-        batches=(1, 4, 32, 128, 512),
-        prefill_batches=(1, 4, 16),
-        prefill=None,
-        objective=objective,
-        options=SolverOptions(),
+        PlanOptions(
+            workload=Workload(n_input_tokens=2048, n_output_tokens=64),
+            targets=targets,
+            weights_formats=["bf16", "fp8"],
+            batches=(1, 4, 32, 128, 512),
+            prefill_batches=(1, 4, 16),
+            prefill=None,
+            objective=objective,
+            options=SolverOptions(),
+        ),
     )
     machine = machine_of(request.cluster, request.model)
     posing = Posing(table_of(request, machine), request, Objective(objective=objective))

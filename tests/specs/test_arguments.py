@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from planner import RequestError, SolverOptions, Targets, Workload, compare, fro
 from planner.errors import Problem
 from planner.estimates.kernel_files import load_kernels
 from planner.specs.ask.defaults import default_batches
+from planner.specs.ask.engine import PlanKeywords, PlanOptions
 from planner.specs.ask.targets import Degrees
 from planner.specs.files.engines import load_engine
 from planner.specs.files.pools import load_site
@@ -94,6 +95,10 @@ def test_a_loader_names_its_argument_where_it_is_no_name(name, value):
 def test_a_name_of_the_library_is_had_from_where_it_is_made(name):
     home, called = planner._homes()[name]
     assert (getattr(planner, name).__module__, called) == (home, getattr(planner, name).__name__)
+
+
+def test_a_plan_takes_the_fields_of_its_options_by_name():
+    assert PlanKeywords.__annotations__.keys() == {one.name for one in fields(PlanOptions)}
 
 
 def test_every_loader_of_the_library_is_among_them():

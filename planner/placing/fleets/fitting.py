@@ -19,7 +19,7 @@ from planner.quantities.units import show
 from planner.runtimes.engine_requests import engine_request, machines_of
 from planner.runtimes.predicting import Machines
 from planner.runtimes.registry import layers_of
-from planner.specs.ask.engine import EngineRequest
+from planner.specs.ask.engine import EngineRequest, PlanOptions
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.ask.targets import Targets
 from planner.specs.files.ledger import remark
@@ -166,18 +166,15 @@ class Fitting:
         n_nodes = -(-self._most_devices // fabric.n_devices_per_node)
         cluster = replace(cluster, fabric=replace(fabric, n_nodes=n_nodes))
         machines = machines_of(cluster, engine)
-        request = from_fields(
-            engine_request,
+        choices = from_fields(
+            PlanOptions,
             whole,
-            model=model,
-            cluster=cluster,
-            machines=machines,
             workload=_SHORTEST,
-            hit_fraction=0.0,
             targets=Targets(quality_loss_fraction=whole.quality_loss_fraction),
             objective="throughput",
             prefer="objective",
         )
+        request = engine_request(model, cluster, machines, choices)
         return Askable(model=model, kind=kind, machines=machines, request=request)
 
     @property

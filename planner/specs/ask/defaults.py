@@ -4,37 +4,28 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
 
 from planner.quantities.table import QUANTITIES, limited
 from planner.specs.ask.checking import request_problems
+from planner.specs.ask.engine import EngineRequest, PlanOptions
 from planner.specs.ask.quality import usual_formats
 from planner.specs.ask.request import Request
 from planner.specs.ask.targets import (
+    DEFAULT_WORKLOAD,
     DEGREE_OPTIONS,
-    Confidence,
-    Objective,
-    PrefillPolicy,
-    SolverOptions,
     Speculation,
     Targets,
 )
 from planner.specs.options.counts import DEFAULT_BATCHES, N_LARGER_BATCHES, batches_text, span_text
-from planner.specs.options.table import usual
-from planner.specs.records.devices import ClusterSpec, ModelSpec, Workload
+from planner.specs.options.table import HEADINGS, usual
+from planner.specs.records.devices import ClusterSpec, ModelSpec
 from planner.specs.validation.arguments import arguments_checked, raise_if_any
-from planner.specs.validation.values import NOT_EMPTY, Sequences
-
-if TYPE_CHECKING:
-    from planner.specs.ask.engine import EngineRequest
+from planner.specs.validation.hints import from_fields
 
 DEFAULT_MODEL, DEFAULT_TOPOLOGY = usual("--model"), usual("--topology")
 USUAL_UTILISATION = 0.85
 """Share of their capacity that replicas serve of requests that come at a rate; `assumed`."""
 
-DEFAULT_WORKLOAD = Workload(
-    n_input_tokens=int(usual("--input")), n_output_tokens=int(usual("--output"))
-)
 NEAR_SHARE = 0.005
 """Of its objective that a placement gives up at most for replicas over fewer nodes and leaves, and
 for compact slices."""
@@ -97,10 +88,9 @@ def command_of(request: Request, changes: Mapping[str, str]) -> str:
         ),
         **limit_options(targets),
         "--prefill": (request.prefill, default_prefill(targets)),
-        "--objective": (request.objective, "cost"),
+        **plain_options(request),
         **{DEGREE_OPTIONS[name]: (n, None) for name, n in targets.degrees.fixed().items()},
         "--layout": (targets.layouts.text, ""),
-        "--confidence": (confidence_text(request.confidence), ""),
         **_speculation_options(request.speculation),
     }
     return command_line(options, changes)
@@ -124,9 +114,15 @@ def served_options(request: Request | EngineRequest) -> dict[str, tuple[object, 
     }
 
 
-def confidence_text(share: float | None) -> str:
-    """As it would be written; nothing where it is not asked for."""
-    return "" if share is None else f"{share:.12g}"
+def plain_options(request: Request | EngineRequest) -> dict[str, tuple[object, object]]:
+    """Options whose rows say how they are written, and what is usual; nothing of None."""
+    options: dict[str, tuple[object, object]] = {}
+    for row in (row for rows in HEADINGS.values() for row in rows):
+        if row.writes and hasattr(request, row.sets):
+            both = getattr(request, row.sets), getattr(PlanOptions(), row.sets)
+            written, left_out = ("" if value is None else row.writes(value) for value in both)
+            options[row.name] = written, left_out
+    return options
 
 
 def limit_options(targets: Targets) -> dict[str, tuple[object, object]]:
@@ -165,9 +161,6 @@ def _percent(share: float) -> str:
     return f"{share * 100.0:.12g}%"
 
 
-Batches = Annotated[Sequence[Sequences], NOT_EMPTY]
-
-
 def among_formats(
     model: ModelSpec, allowed: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -181,48 +174,30 @@ def among_formats(
 
 
 @arguments_checked(ranges="heeded")
-def make_request(
-    model: ModelSpec,
-    cluster: ClusterSpec,
-    *,
-    workload: Workload,
-    targets: Targets,
-    objective: Objective,
-    options: SolverOptions,
-    weights_formats: Sequence[str] | None = None,
-    kv_formats: Sequence[str] | None = None,
-    batches: Batches | None = None,
-    prefill_batches: Batches | None = None,
-    prefill: PrefillPolicy | None = None,
-    speculation: Speculation | None = None,
-    confidence: Confidence | None = None,
-) -> Request:
-    """A request with its defaults filled in.
+def make_request(model: ModelSpec, cluster: ClusterSpec, choices: PlanOptions) -> Request:
+    """A request of layouts with its defaults filled in; no variants yet.
 
     Raises:
         RequestError: with every problem of the request, not only the first.
     """
-    chosen_prefill = prefill or default_prefill(targets)
-    offered = DEFAULT_BATCHES if batches is None else tuple(batches)
+    targets, read = choices.targets, choices.prefill_batches
+    prefill = choices.prefill or default_prefill(targets)
+    offered = DEFAULT_BATCHES if choices.batches is None else tuple(choices.batches)
     offered = default_batches(targets) if offered == DEFAULT_BATCHES else offered
-    request = Request(
+    weights = choices.weights_formats or usual_formats(model, targets)
+    request = from_fields(
+        Request,
+        choices,
         model=model,
         cluster=cluster,
-        workload=workload,
-        targets=targets,
-        weights_formats=tuple(dict.fromkeys(weights_formats or usual_formats(model, targets))),
-        kv_formats=tuple(dict.fromkeys(kv_formats or (model.kv_format,))),
-        batches=tuple(sorted({int(batch) for batch in offered})),
+        weights_formats=tuple(dict.fromkeys(weights)),
+        kv_formats=tuple(dict.fromkeys(choices.kv_formats or (model.kv_format,))),
+        batches=tuple(sorted({*offered})),
         prefill_batches=tuple(
-            default_prefill_batches(chosen_prefill)
-            if prefill_batches is None
-            else sorted({int(batch) for batch in prefill_batches})
+            default_prefill_batches(prefill) if read is None else sorted({*read})
         ),
-        prefill=chosen_prefill,
-        objective=objective,
-        options=options,
-        speculation=speculation,
-        confidence=confidence,
+        prefill=prefill,
+        variants=(),
     )
     raise_if_any(request_problems(request))
     return request

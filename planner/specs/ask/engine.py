@@ -1,18 +1,29 @@
-"""A request for the best deployment of an engine, in its own words."""
+"""What `plan` is asked under any runtime, and what an engine is asked, in its own words."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, TypedDict
 
-from planner.specs.ask.targets import Lookahead, SolverOptions, Targets
+from planner.specs.ask.targets import (
+    DEFAULT_WORKLOAD,
+    Confidence,
+    Lookahead,
+    Objective,
+    PrefillPolicy,
+    SolverOptions,
+    Speculation,
+    Targets,
+)
 from planner.specs.records.architecture import Architecture
-from planner.specs.records.devices import ClusterSpec, Workload
+from planner.specs.records.devices import ClusterSpec, ModelSpec, Workload
+from planner.specs.records.economics import MEMORY_RULES
 from planner.specs.records.kernels import EngineSpec, KernelTable
 from planner.specs.records.roles import TOGETHER
 from planner.specs.records.runtimes import ModelKind
-from planner.specs.records.served_formats import ServedFormats
-from planner.specs.validation.values import NOT_EMPTY, one_of
+from planner.specs.records.served_formats import KnownFormat, ServedFormats
+from planner.specs.validation.values import NOT_EMPTY, Sequences, one_of
 
 PREFERENCES = SIMPLEST, BEST = "simplest", "objective"
 
@@ -71,6 +82,91 @@ class DraftOptions:
     kind: str
     acceptance: Annotated[tuple[float, ...], NOT_EMPTY]
     lookaheads: Annotated[tuple[Lookahead, ...], NOT_EMPTY]
+
+
+Batches = Annotated[Sequence[Sequences], NOT_EMPTY]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """What is asked of the best deployment, whichever runtime.
+
+    Args:
+        workload: tokens that a request reads and writes.
+        targets: what must hold; of an engine `min_batch` counts the sequences of all attention
+            ranks.
+        weights_formats: formats that the weights may take; as published, or all that a limit on
+            lost quality leaves.
+        kv_formats: formats that the KV cache may take; as published.
+        batches: decode batches to choose from; of an engine, of one attention rank.
+        prefill_batches: prefill batches to choose from, of `roofline`.
+        prefill: `latency` prefills each request alone, `cost` lets prefill batch; the
+            former with a target on the time per output token and none on that to the first,
+            else the latter.
+        chunks: most tokens of a pass of an engine to choose from.
+        overlaps: of an engine: `none`, `two-batch`: two micro-batches that hide each other's
+            messages, where tokens are exchanged between experts.
+        hit_fraction: share of the input that an engine's prefix cache already has.
+        experts_backend: of several programs that an engine has for routed experts, in its own
+            words; its own choice where empty.
+        objective: `cost`, `rent`, `latency`, `ttft`, `throughput` or `devices`; of an engine
+            `device-throughput` too.
+        confidence: share of cases in which what is planned holds; 0 plans what is predicted. Where
+            it is left out, what was measured is planned as predicted, and what was not so that it
+            holds in 90 % of cases, see `specs.region`.
+        prefer: `simplest`, or `objective`: of all plans that lose less of the objective than its
+            error, the one with fewest devices, then stages, ranks and groups of experts.
+        memory: the rule of `erdil2025` for what has to fit, of `MEMORY_RULES`.
+        speculation: a draft model that decode may use; none without it.
+        drafting: drafts that a deployment of an engine may use, or leave.
+        variants: models that may be served in the model's place, as their files say; those that
+            lose more quality than the targets allow are left out.
+        options: backend, time limit, gap, threads, seed.
+    """
+
+    workload: Workload = DEFAULT_WORKLOAD
+    targets: Targets = field(default_factory=Targets)
+    weights_formats: Sequence[KnownFormat] | None = None
+    kv_formats: Sequence[KnownFormat] | None = None
+    batches: Batches | None = None
+    prefill_batches: Batches | None = None
+    prefill: PrefillPolicy | None = None
+    chunks: Sequence[int] | None = None
+    overlaps: Sequence[Overlap] = OVERLAPS[:1]
+    hit_fraction: float = 0.0
+    experts_backend: str = ""
+    objective: Objective = "cost"
+    confidence: Confidence | None = None
+    prefer: Preference = PREFERENCES[0]
+    memory: str = MEMORY_RULES[0]
+    speculation: Speculation | None = None
+    drafting: DraftOptions | None = None
+    variants: Sequence[ModelSpec | Architecture] = ()
+    options: SolverOptions = field(default_factory=SolverOptions)
+
+
+class PlanKeywords(TypedDict, total=False):
+    """`PlanOptions` as arguments by name."""
+
+    workload: Workload
+    targets: Targets
+    weights_formats: Sequence[str] | None
+    kv_formats: Sequence[str] | None
+    batches: Sequence[int] | None
+    prefill_batches: Sequence[int] | None
+    prefill: str | None
+    chunks: Sequence[int] | None
+    overlaps: Sequence[str]
+    hit_fraction: float
+    experts_backend: str
+    objective: str
+    confidence: float | None
+    prefer: str
+    memory: str
+    speculation: Speculation | None
+    drafting: DraftOptions | None
+    variants: Sequence[ModelSpec | Architecture]
+    options: SolverOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

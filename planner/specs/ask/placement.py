@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from planner.quantities.table import placed
-from planner.specs.ask.defaults import DEFAULT_WORKLOAD, make_request
-from planner.specs.ask.engine import BEST
+from planner.specs.ask.defaults import make_request
+from planner.specs.ask.engine import BEST, PlanOptions
 from planner.specs.ask.request import Request
-from planner.specs.ask.targets import SolverOptions, Targets
+from planner.specs.ask.targets import DEFAULT_WORKLOAD, SolverOptions, Targets
 from planner.specs.files.pools import SiteSpec
 from planner.specs.files.state import State
 from planner.specs.options.counts import DEFAULT_BATCHES
@@ -137,17 +137,17 @@ def layout_request(request: PlacementRequest, demand: Serve, cluster: ClusterSpe
     Raises:
         RequestError: with every problem, not only the first.
     """
-    return from_fields(
-        make_request,
+    choices = from_fields(
+        PlanOptions,
         request,
-        model=shape_of(demand.model),
-        cluster=cluster,
         workload=demand.workload or request.workload,
         targets=demand.targets or request.targets,
         weights_formats=demand.weights_formats,
         kv_formats=demand.kv_formats,
         objective="latency" if request.objective == "latency" else "throughput",
+        prefer=BEST,
     )
+    return make_request(shape_of(demand.model), cluster, choices)
 
 
 def shape_of(model: AnyModel) -> ModelSpec:

@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 from planner.quantities.table import limited, objectives
 from planner.quantities.units import UnitError
 from planner.specs.options.counts import count
+from planner.specs.options.table import usual
+from planner.specs.records.devices import Workload
 from planner.specs.records.models import ModelSpec
 from planner.specs.validation.values import NOT_EMPTY, Check, Named, Sequences, between, one_of
 
@@ -21,6 +23,10 @@ MOST_LOOKAHEAD = 64
 MOST_THREADS = 1024
 USUAL_ACCEPTANCE = 0.8
 USUAL_LOOKAHEADS = (2, 3, 4, 5)
+
+DEFAULT_WORKLOAD = Workload(
+    n_input_tokens=int(usual("--input")), n_output_tokens=int(usual("--output"))
+)
 
 ATTENTIONS = ("heads", "batch")
 """What attention may be cut over."""

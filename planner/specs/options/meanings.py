@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from planner.errors import Problem
 from planner.quantities.table import QUANTITIES, limited
-from planner.specs.options.table import deployed, named, serving
+from planner.specs.options.table import deployed, named, search, serving
 from planner.specs.records.runtimes import ERDIL2025, LAYOUT_RUNTIMES, ROOFLINE, TABLE, is_table
 
 ENGINES = "engines"
@@ -21,8 +21,8 @@ ENGINES = "engines"
 LAYOUTS = (ROOFLINE.name, ERDIL2025.name)
 DEGREES = ("--tp", "--pp", "--ep", "--dp")
 OPTIONS_OF_ENGINES = (
-    *named(serving.ENGINES),
-    *("--chunk", "--overlap", "--hit-rate", "--prefer"),
+    *named(serving.ENGINES, search.OF_ENGINES),
+    *("--hit-rate", "--prefer"),
 )
 CONFIDENCE = "--confidence"
 OF_DRAFTS = ("--draft", "--acceptance", "--lookahead")
@@ -72,7 +72,8 @@ REFUSALS = (
     Refusal(
         options=(
             *("--objective", "--prefill", "--prefill-batch", "--gap", "--memory"),
-            *("--variants", "--overlap", "--confidence", "--prefer"),
+            *("--variants", "--confidence", "--prefer"),
+            *(name for name in named(search.OF_ENGINES) if name != "--chunk"),
         ),
         commands=("audit",),
         fact="means nothing to an audit",

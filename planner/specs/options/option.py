@@ -22,6 +22,11 @@ def as_written(text: str) -> str:
     return text
 
 
+def in_digits(number: float) -> str:
+    """A number without a unit, as the command line reads it."""
+    return f"{number:.12g}"
+
+
 def new_file(text: str) -> str:
     """The path of a file to write, which is looked at before anything is searched."""
     return text
@@ -44,6 +49,7 @@ class Option:
         required: what to write where it is left out and must not be.
         lack: what is said of a command without it.
         example: of a value, for messages.
+        writes: a value of a request to its text, where a command line of it says that as it is.
     """
 
     usage: str
@@ -58,6 +64,7 @@ class Option:
     required: str = ""
     lack: str = "is not given"
     example: str = ""
+    writes: Callable[[Any], str] | None = None
 
     @property
     def name(self) -> str:

@@ -36,6 +36,8 @@ MOST_ITEMS = 2_000_000
 _LIMITS = {one.name: one.option for one in limited()}
 FIELDS = {
     **set_by(),
+    **{f"PlanOptions.{name}": option for name, option in set_by().items() if "." not in name},
+    **{f"PlanOptions.{name}": name for name in ("speculation", "drafting")},
     "Targets.degrees": "degrees",
     **dict.fromkeys(("Layouts.prefill", "Layouts.decode"), "--layout"),
     **dict.fromkeys(

@@ -7,7 +7,17 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from numbers import Integral, Real
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    Unpack,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 _T = TypeVar("_T")
 
@@ -76,7 +86,7 @@ class _Anything(metaclass=_AnythingMeta):
 def kind_of(hint: Any) -> Any:  # noqa: ANN401
     """The type of a hint, whatever is inside; of an alias, as numpy 2.5 has them, its value."""
     kind: Any = get_origin(hint) or hint
-    kind = Any if kind is _Anything else kind
+    kind = Any if kind in (_Anything, Unpack) else kind
     return kind_of(kind.__value__) if type(kind).__name__ == "TypeAliasType" else kind
 
 

@@ -16,10 +16,9 @@ from planner.estimates.serving.rules import faults
 from planner.results.staging import StagePlan
 from planner.running.deadlines import timed
 from planner.specs.ask.checking import architecture_problems
-from planner.specs.ask.defaults import DEFAULT_WORKLOAD
 from planner.specs.ask.quality import context_problems, diffusion_problems
 from planner.specs.ask.stages import PHASES, StageGroup, StagesRequest, StageWork
-from planner.specs.ask.targets import Provers
+from planner.specs.ask.targets import DEFAULT_WORKLOAD, Provers
 from planner.specs.files.engines import load_engine
 from planner.specs.files.finding import patterns
 from planner.specs.files.places import Kind, files

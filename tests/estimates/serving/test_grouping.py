@@ -7,18 +7,17 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from planner import Targets, load_architecture, load_cluster
+from planner import load_architecture, load_cluster
 from planner.estimates.serving import passes, steps
 from planner.estimates.serving.operations import Operation
 from planner.programs.rows import alike_rows
 from planner.runtimes.engines import engine_candidates
-from planner.runtimes.registry import USUAL, _meant
+from planner.specs.ask.engine import PlanOptions
 
 
 def _choices(model: str, pool: str, engine: str):
-    asked = {**{key: USUAL[key] for key in _meant(engine)}, "batches": (1, 3, 7, 32, 200)}
-    asked["targets"] = Targets()
-    (found,) = engine_candidates(load_architecture(model), load_cluster(pool), engine, **asked)
+    asked = PlanOptions(batches=(1, 3, 7, 32, 200))
+    (found,) = engine_candidates(load_architecture(model), load_cluster(pool), engine, asked)
     return found.choices
 
 

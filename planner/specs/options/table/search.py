@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.quantities.table import objectives
 from planner.specs.options import counts, readers
 from planner.specs.options import readers as read
-from planner.specs.options.option import ON_SERVERS, Option
+from planner.specs.options.option import ON_SERVERS, Option, as_written
 from planner.specs.options.table import deployed
 from planner.specs.options.table.serving import LISTED
 
@@ -35,6 +35,7 @@ OBJECTIVES = (
         read.word_of("objective", "specs.ask.targets.OBJECTIVES"),
         usual="cost",
         sets="objective",
+        writes=as_written,
     ),
     Option(
         "--objective WHAT",
@@ -58,6 +59,7 @@ OBJECTIVES = (
         "objective, to the last percent. [simplest; of placements objective]",
         read.word_of("preference", "specs.ask.engine.PREFERENCES"),
         sets="prefer",
+        writes=as_written,
     ),
 )
 
@@ -143,6 +145,23 @@ DRAFTS = (
     ),
 )
 
+OF_ENGINES = (
+    Option(
+        "--chunk TOKENS",
+        "Most tokens of a pass to choose from, of an engine.",
+        counts.batches,
+        sets="chunks",
+    ),
+    Option(
+        "--overlap HOW",
+        "none,two-batch: an engine may hide messages behind another micro-batch. [none]",
+        gathers=readers.words_of("overlap", "specs.ask.engine.OVERLAPS"),
+        sets="overlaps",
+        writes=",".join,
+    ),
+)
+"""Passes of an engine."""
+
 PASSES = (
     Option(
         "--batch BATCHES",
@@ -178,18 +197,7 @@ PASSES = (
         read.word_of("policy", "specs.ask.targets.PREFILL_POLICIES"),
         sets="prefill",
     ),
-    Option(
-        "--chunk TOKENS",
-        "Most tokens of a pass to choose from, of an engine.",
-        counts.batches,
-        sets="chunks",
-    ),
-    Option(
-        "--overlap HOW",
-        "none,two-batch: an engine may hide messages behind another micro-batch. [none]",
-        gathers=readers.words_of("overlap", "specs.ask.engine.OVERLAPS"),
-        sets="overlaps",
-    ),
+    *OF_ENGINES,
     Option(
         "--memory RULE",
         "What has to fit, by erdil2025: in-flight, all requests. one-microbatch, as the paper.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.specs.options import counts, readers
 from planner.specs.options import readers as read
-from planner.specs.options.option import ON_SERVERS, Option
+from planner.specs.options.option import ON_SERVERS, Option, in_digits
 from planner.specs.records.runtimes import ENGINES as RUNNING
 
 SURVEYS = ("pareto", "compare")
@@ -172,6 +172,7 @@ REQUESTS = (
         "Share of the input that an engine's prefix cache already has.",
         read.most_cases,
         sets="hit_fraction",
+        writes=in_digits,
     ),
     Option(
         "--shared TOKENS",

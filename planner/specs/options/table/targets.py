@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.quantities.table import Quantity, limited
 from planner.specs.options import counts, readers
 from planner.specs.options import readers as read
-from planner.specs.options.option import ON_SERVERS, Option
+from planner.specs.options.option import ON_SERVERS, Option, in_digits
 from planner.specs.traffic.percentiles import USUAL_TARGETS
 
 
@@ -68,6 +68,7 @@ DEMANDS = (
         "inside the measured region, 90% outside.",
         read.most_cases,
         sets="confidence",
+        writes=in_digits,
     ),
 )
 
