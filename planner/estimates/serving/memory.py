@@ -213,9 +213,11 @@ def activation_bytes(model: Architecture, table: DeploymentTable) -> FloatArray:
 def _width(layer: LayerClass, d_model: int, table: DeploymentTable) -> FloatArray:
     """Numbers of the widest intermediate result of one token on one device (N,)."""
     width: FloatArray = np.zeros(len(table))
-    if layer.mixer is not None:
-        mixed = layer.mixer.n_heads * getattr(layer.mixer, "d_head", d_model)
-        width = width + 3.0 * mixed / table.n_tensor
+    mixer = layer.mixer
+    if isinstance(mixer, Recurrence):
+        width = width + (mixer.n_input_columns + mixer.n_output_rows) / table.n_tensor
+    elif mixer is not None:
+        width = width + 3.0 * mixer.n_heads * mixer.d_head / table.n_tensor
     if layer.ffn is not None:
         d_ff = getattr(layer.ffn, "d_ff", 0)
         if not d_ff:

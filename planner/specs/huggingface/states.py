@@ -136,9 +136,9 @@ def mamba1(f: Fields, *, has_inner_norms: bool) -> Recurrence:
     norms = rank + 2 * n_rows if has_inner_norms else 0
     return Recurrence(
         kind="mamba1",
-        n_heads=1,
+        n_heads=d_inner,  # each channel has a state of its own, and is cut over devices
         d_key=n_rows,
-        d_value=d_inner,
+        d_value=1,
         n_groups=1,
         n_conv_taps=n_taps,
         d_conv=d_inner,

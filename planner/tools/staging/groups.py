@@ -99,7 +99,7 @@ def unit_table(request: StagesRequest) -> UnitTable:
     order = np.array(model.order)
     rows = [_units(group, request) for group in groups]
     run, weights, cache, fixed = zip(*rows, strict=True)
-    tied = [model.tied_embeddings * row[0] for row in weights]
+    tied = [model.tied_embeddings * row[-1] for row in weights]
     n_tokens = float(np.max(shape_of(request.work, engine.n_chunk_tokens).n_tokens))
     limits = [group.cluster.device.hbm_bytes * engine.memory_fraction for group in groups]
     return UnitTable(
@@ -142,7 +142,8 @@ def _units(
     matrix = model.vocab_size * model.d_model * 2.0 / group.n_tensor
     order = np.array(model.order)
     run = np.concatenate([[ends[0]], np.array(inside)[order], [ends[1]]])
-    weights = np.concatenate([[matrix], np.array([w for w, _ in held])[order], [matrix]])
+    first = matrix + model.n_encoder_params * 2.0 / group.n_tensor
+    weights = np.concatenate([[first], np.array([w for w, _ in held])[order], [matrix]])
     cache = np.concatenate([[0.0], np.array([c for _, c in held])[order], [0.0]])
     fixed = float(activation_bytes(model, table)[0]) + engine.workspace_bytes
     return run, weights, cache, fixed
@@ -153,7 +154,8 @@ def _held_bytes(
 ) -> tuple[float, float]:
     """Weights and caches of one layer of a class on one device [bytes]."""
     formats, work = as_run(request.model, request.formats, request.engine), request.work
-    alone = replace(request.model, layers=(replace(layer, n_layers=1),), order=(0,), vocab_size=0)
+    layers = (replace(layer, n_layers=1),)
+    alone = replace(request.model, layers=layers, order=(0,), vocab_size=0, n_encoder_params=0)
     n_tokens = work.n_input_tokens + work.n_output_tokens
     each = cache_bytes(alone, table, formats, n_tokens, request.engine.n_block_tokens)
     each = each + state_bytes(alone, table)

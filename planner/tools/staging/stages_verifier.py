@@ -98,6 +98,8 @@ class _Costs:
         run = math.fsum(seconds for seconds, _, _ in parts)
         run += ends[0] * (index == 0) + ends[1] * is_last
         weights = math.fsum(n_bytes for _, n_bytes, _ in parts)
+        if index == 0:
+            weights += held.encoder_bytes(rank_of(group, request))
         return StageLine(
             kind=group.name,
             device=group.cluster.device.name,

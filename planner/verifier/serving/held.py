@@ -28,8 +28,7 @@ def weights_bytes(rank: Rank) -> float:
     model = rank.model
     layers = sum(one.n_layers * layer_weights_bytes(one, rank) for one in model.layers)
     both = rank.n_stages == 1 and not model.tied_embeddings
-    encoders = 2.0 * model.n_encoder_params / rank.n_tensor
-    return layers * _fullest(rank) + (2 if both else 1) * word_bytes(rank) + encoders
+    return layers * _fullest(rank) + (2 if both else 1) * word_bytes(rank) + encoder_bytes(rank)
 
 
 def copies_of(rank: Rank) -> RedundantExperts | None:
@@ -45,6 +44,11 @@ def copies_of(rank: Rank) -> RedundantExperts | None:
         ),
         copies_bytes=weights_bytes(rank) - weights_bytes(replace(rank, n_redundant=0)),
     )
+
+
+def encoder_bytes(rank: Rank) -> float:
+    """Towers of vision and sound, cut over a rank."""
+    return 2.0 * rank.model.n_encoder_params / rank.n_tensor
 
 
 def word_bytes(rank: Rank) -> float:
@@ -147,9 +151,10 @@ def activation_bytes(rank: Rank, chunk: float, batch: float) -> float:
 
 def _width(layer: LayerClass, model: Architecture, rank: Rank) -> float:
     mixer, ffn, widths = layer.mixer, layer.ffn, [0.0]
-    if mixer is not None:
-        d_head = model.d_model if isinstance(mixer, Recurrence) else mixer.d_head
-        widths.append(3.0 * mixer.n_heads * d_head / rank.n_tensor)
+    if isinstance(mixer, Recurrence):  # what enters its state and what leaves it
+        widths.append((mixer.n_input_columns + mixer.n_output_rows) / rank.n_tensor)
+    elif mixer is not None:
+        widths.append(3.0 * mixer.n_heads * mixer.d_head / rank.n_tensor)
     if isinstance(ffn, FeedForward):
         widths.append(ffn.n_matrices * ffn.d_ff / rank.n_tensor)
     elif ffn is not None:

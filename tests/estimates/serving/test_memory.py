@@ -10,6 +10,7 @@ import pytest
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.drafting import drafts_of, rounds_of
 from planner.estimates.serving.memory import (
+    activation_bytes,
     cache_bytes,
     drafter_bytes,
     handed_bytes,
@@ -41,6 +42,26 @@ def test_all_devices_together_hold_every_expert_once():
     each = parameter_bytes(spec, table, BF16)[0]
     experts = sum(c.n_layers * 128 * c.ffn.expert_params(spec.d_model) * 2 for c in spec.layers)
     assert each == pytest.approx(alone - experts * 7 / 8, rel=1e-6)
+
+
+def test_channels_of_a_state_are_cut_over_devices_as_engines_cut_them():
+    """Jamba 1.5 Mini: 28 layers of 8192 channels, 16 numbers of 4 bytes and 3 inputs of 2 each."""
+    spec = model(f"{CONFIGS}AI21-Jamba-1.5-Mini_config.json")
+    held = state_bytes(spec, deployments(formats=BF16, n_tensor=[1, 8]))
+    assert held.tolist() == [28 * 8192 * (16 * 4 + 3 * 2), 28 * 1024 * (16 * 4 + 3 * 2)]
+
+
+def test_what_enters_and_leaves_a_state_is_as_wide_as_its_projections():
+    """Qwen3-Next: 16 × 128 keys and queries, 32 × 128 values and gates, a decay and a write a head.
+
+    With 4096 numbers that leave it, and the residual of 2048 twice, for each of 8 tokens; scores of
+    151,936 words of one sequence.
+    """
+    spec = model(f"{CONFIGS}Qwen3-Next-80B-A3B_config.json")
+    delta = replace(spec, layers=(replace(spec.layers[0], ffn=None),), order=(0,))
+    table = deployments(formats=BF16, n_tensor=2, chunk_tokens=8.0, batch=1.0)
+    width = (2 * 16 * 128 + 2 * 32 * 128 + 2 * 32 + 32 * 128) / 2
+    assert activation_bytes(delta, table)[0] == 8 * 2 * (2 * 2048 + width) + 4 * 151936 / 2
 
 
 def test_a_cache_is_made_of_whole_blocks():

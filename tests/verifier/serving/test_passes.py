@@ -87,7 +87,8 @@ def test_seconds_and_bytes_are_those_of_who_cuts(path):
         run = [layer_s(layer, group, asked) for layer in layers]
         run = [embedding_s(group, asked), *run, head_s(group, asked)]
         end = embedding_bytes(group, asked)
-        weights = [end, *(layer_weights_bytes(one, group, asked) for one in layers), end]
+        first = end + 2 * model.n_encoder_params / group.n_tensor
+        weights = [first, *(layer_weights_bytes(one, group, asked) for one in layers), end]
         caches = [0.0, *(layer_cache_bytes(one, group, asked) for one in layers), 0.0]
         assert np.array(run) == pytest.approx(units.run_s[0], rel=1e-12)
         assert np.array(weights) == pytest.approx(units.weights_bytes[0], rel=1e-12)
