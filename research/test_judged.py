@@ -23,7 +23,8 @@ def test_the_figures_are_those_of_the_rows():
 
 
 def name(one):
-    return (one.runtime, one.device, one.kind, one.quantity, one.n_rows, one.rows, one.source)
+    said = (one.rows, one.source, one.n_most_devices, one.beyond)
+    return (one.runtime, one.device, one.kind, one.quantity, one.n_rows, *said)
 
 
 def test_every_figure_is_of_a_runtime_and_a_device_that_there_are():

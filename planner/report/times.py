@@ -208,7 +208,7 @@ def _of_request(request: AnyRequest, used: AnyDeployment | None = None) -> Itera
         return
     if isinstance(request, Request):
         device, why = request.cluster.device.name, why_no_engine(request.model, request.cluster)
-        yield _of(ROOFLINE.name, device, model_kind(request.model), why=why)
+        yield _of_layouts(device, model_kind(request.model), used, why=why)
         return
     outside = used.outside if isinstance(used, EngineDeployment) else ()
     for kind in dict.fromkeys(one.kind for one in request.models):
@@ -231,7 +231,7 @@ def _of_recipes(answer: Placement | FleetPlan, served: Iterable[AnyModel]) -> It
         if isinstance(recipe.deployment, TableDeployment):
             yield _of_table(recipe.deployment.table, made_by[recipe.deployment.table], device, kind)
         elif recipe.engine == ROOFLINE.name:
-            yield _of(ROOFLINE.name, device, kind)
+            yield _of_layouts(device, kind, recipe.deployment)
         else:
             used = recipe.deployment
             outside = used.outside if isinstance(used, EngineDeployment) else ()
@@ -260,6 +260,14 @@ def _of(
         why=why,
         outside=tuple(outside),
     )
+
+
+def _of_layouts(device: str, kind: ModelKind, used: object, *, why: str = "") -> Times:
+    """Of a roofline; replicas of more devices than any that was measured are outside."""
+    n_devices = getattr(getattr(used, "mesh", None), "n_devices", 0)
+    judged = judged_on(ROOFLINE.name, device, kind)
+    outside = filter(None, (one.unmeasured(n_devices) for one in judged))
+    return _of(ROOFLINE.name, device, kind, why=why, outside=outside)
 
 
 def _of_engine(

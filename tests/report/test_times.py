@@ -55,6 +55,19 @@ def test_every_report_says_whose_times_it_has_on_its_second_line(name):
     assert " ".join(rest.split()).startswith(said.removeprefix("times: "))
 
 
+def test_replicas_of_more_devices_than_any_that_was_measured_are_outside_and_it_is_said_how_far():
+    """64 chips are the most of [Pope2022]'s tables; of more its Figure 1 has one figure."""
+    slices = load_cluster("tpu-v4-4x8x8")
+    mesh, request = examples.DEPLOYMENT.mesh, replace(examples.PLAN.request, cluster=slices)
+    for n_devices, is_outside in ((64, False), (128, True)):
+        deployment = replace(examples.DEPLOYMENT, mesh=replace(mesh, n_devices=n_devices))
+        plan = replace(examples.PLAN, request=request, deployment=deployment)
+        (said, *_) = times_lines(plan)
+        beyond = "in use here: 128 devices (measured on 64 at most; the least step of [Pope2022] on"
+        assert (beyond in said) is is_outside
+        assert ("outside" in said) is is_outside
+
+
 def test_a_report_says_what_its_times_were_judged_on_and_no_more():
     plan = engines.ENGINE_PLAN
     known = judged_on("vllm", "h100-sxm", "dense")

@@ -130,6 +130,8 @@ class MeasuredErrors:
         bias_fraction: plain mean: below zero, predictions are too fast for times [1].
         rows: what was measured, and under which circumstances.
         source: where the rows are from.
+        n_most_devices: of a measurement; 0 where settings are compared one by one.
+        beyond: what is known of more devices.
     """
 
     runtime: str
@@ -141,6 +143,15 @@ class MeasuredErrors:
     bias_fraction: float
     rows: str
     source: str
+    n_most_devices: int = 0
+    beyond: str = ""
+
+    def unmeasured(self, n_devices: int) -> str:
+        """Why so many devices are outside of what was measured; empty where they are not."""
+        if not 0 < self.n_most_devices < n_devices:
+            return ""
+        known = f"; {self.beyond}" if self.beyond else ""
+        return f"{n_devices} devices: measured on {self.n_most_devices} at most{known}"
 
 
 @cache
