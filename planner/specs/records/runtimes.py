@@ -6,11 +6,11 @@ The schedule of a runtime says what its TPOT is and which caches are held togeth
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar, get_type_hints
 
 ScheduleName = Literal["turns", "interleaved", "stated"]
 PhaseName = Literal["prefill", "decode"]
@@ -177,9 +177,6 @@ def judged_on(runtime: str, device: str, kind: ModelKind) -> tuple[MeasuredError
 
 _Row = TypeVar("_Row")
 
-_READ: Mapping[str, Callable[[str], Any]] = {"int": int, "float": float}
-"""What reads a cell, by the hint of its field; any other is text."""
-
 
 def packaged_rows(file: str, record: type[_Row]) -> tuple[_Row, ...]:
     """All rows of a file beside the modules of `planner.specs`, in its order.
@@ -188,9 +185,9 @@ def packaged_rows(file: str, record: type[_Row]) -> tuple[_Row, ...]:
         record: a dataclass whose fields are the columns.
     """
     text = files("planner.specs").joinpath(file).read_text(encoding="utf-8")
-    read = {one.name: _READ.get(str(one.type), str) for one in fields(record)}  # type: ignore[arg-type]
+    read = {name: hint for name, hint in get_type_hints(record).items() if hint in (int, float)}
     return tuple(
-        record(**{name: of(row[name]) for name, of in read.items()})
+        record(**{name: read.get(name, str)(cell) for name, cell in row.items()})
         for row in csv.DictReader(text.splitlines())
     )
 
