@@ -21,8 +21,8 @@ from planner.specs.huggingface.fields import Fields
 from planner.specs.huggingface.formats import Quantised, format_of_dtype, quantised, together
 from planner.specs.huggingface.layers import Body, class_of, classes_of, name_of
 from planner.specs.huggingface.locating import HubConfig, locate, read_variant
+from planner.specs.huggingface.names import REFUSED
 from planner.specs.huggingface.parts import Traits
-from planner.specs.huggingface.refused import ENCODER_DECODER, REASONS
 from planner.specs.records.architecture import Architecture, Experts
 from planner.specs.records.models import FORMAT_BYTES
 from planner.specs.records.served_formats import UNSERVED
@@ -125,7 +125,7 @@ def _model_type(table: Table, inner: Table, inside: str, shown: str) -> str:
     remedy = f"did you mean `{close[0]}`?" if close else ""
     unknown = "is a family that is not understood", remedy
     is_encoder_decoder = inner.get("is_encoder_decoder") is True and not remedy
-    fact, remedy = REASONS.get(word, ENCODER_DECODER if is_encoder_decoder else unknown)
+    fact, remedy = REFUSED.get(word, REFUSED["t5"] if is_encoder_decoder else unknown)
     problem = Problem(where=shown, key=key, value=word[:60], fact=fact, remedy=remedy)
     raise SpecError([problem], hint=f"understood are {listed}")
 
