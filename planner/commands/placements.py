@@ -80,11 +80,11 @@ def loader(name: str, *, is_served: bool) -> Callable[[], AnyModel]:
 
 def runs_engines(named: Sequence[str] | None, pool: SiteSpec | None) -> bool:
     """Whether an engine may run what is placed: it is named, or none is and there are nodes."""
-    from planner.placing.asking import has_slices
+    from planner.placing.asking import is_torus
 
     if named:
         return any(one != ROOFLINE.name for one in named)
-    return pool is not None and not has_slices(pool)
+    return pool is not None and not is_torus(pool)
 
 
 def drawings(said: Said, answer: Placement, floorplan: FloorPlan) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ from planner.errors import Problem, RequestError
 from planner.placing.fabrics.site import Fabric, graph_in
 from planner.placing.roles import role_problems
 from planner.placing.sites import Site
+from planner.placing.tori.mixed import MixedPool
 from planner.placing.tori.site import Torus
 from planner.quantities.table import lacking, placed
 from planner.runtimes.engines import WITHOUT_ERROR
@@ -17,7 +18,7 @@ from planner.specs.ask.placement import GroupCost, PlacementRequest, Serve, tidi
 from planner.specs.ask.targets import DEFAULT_WORKLOAD, Targets
 from planner.specs.files.places import Kind as FileKind
 from planner.specs.files.places import files
-from planner.specs.files.pools import PoolSpec, SiteSpec, pool_of
+from planner.specs.files.pools import MixedPoolSpec, PoolSpec, SiteSpec, pool_of
 from planner.specs.files.reading import load_device
 from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.options.meanings import LEAVE_OUT, misplaced
@@ -36,7 +37,8 @@ from planner.specs.records.runtimes import DeploymentTable
 from planner.specs.validation.problems import did_you_mean
 from planner.topology.costs import CostTable, GroupCosts
 from planner.topology.faults import validate_graph
-from planner.topology.graph import device_names, spec_of
+from planner.topology.graph import build_graph, device_names, spec_of
+from planner.topology.pools import with_state
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -89,7 +91,12 @@ def placement_request(
 
 
 def has_slices(cluster: AnySite) -> bool:
-    """Whether replicas are slices of it: it is a torus."""
+    """Whether replicas may be slices of it: it is a torus, or has one."""
+    return is_torus(cluster) or isinstance(cluster, MixedPoolSpec)
+
+
+def is_torus(cluster: AnySite) -> bool:
+    """Whether all replicas are slices of it."""
     return isinstance(cluster, ClusterSpec) and isinstance(cluster.fabric, TorusFabric)
 
 
@@ -125,7 +132,7 @@ def site_spec(cluster: AnySite, devices: Mapping[str, DeviceSpec]) -> SiteSpec:
     """
     if isinstance(cluster, ClusterSpec):
         return cluster if isinstance(cluster.fabric, TorusFabric) else pool_of(cluster)
-    if isinstance(cluster, (PoolSpec, GraphSpec)):
+    if isinstance(cluster, (PoolSpec, GraphSpec, MixedPoolSpec)):
         return cluster
     if not hasattr(cluster, "is_directed"):
         fact = f"is a {type(cluster).__name__}, not a topology, a pool or a graph"
@@ -149,8 +156,13 @@ def site_of(request: PlacementRequest, costs: GroupCosts | CostTable | None = No
     """
     spec, state, most_devices = request.site, request.state, request.most_devices
     if isinstance(spec, ClusterSpec):
-        return Torus(spec, state, aligned=request.aligned, most_devices=most_devices)
-    return Fabric(spec, graph_in(spec, state), most_devices=most_devices, costs=costs)
+        graph = with_state(build_graph(spec), state)
+        return Torus(spec, graph, aligned=request.aligned, most_devices=most_devices)
+    graph = graph_in(spec, state)
+    if isinstance(spec, MixedPoolSpec):
+        aligned = request.aligned
+        return MixedPool(spec, graph, aligned=aligned, most_devices=most_devices, costs=costs)
+    return Fabric(spec, graph, most_devices=most_devices, costs=costs)
 
 
 def _known_devices(
@@ -195,9 +207,20 @@ def wish_problems(request: PlacementRequest, site: Site) -> list[Problem]:
         said["--prefer"] = SIMPLEST
         problems += _unpredicted(request)
     problems += misplaced(said, request.engines)
-    for cluster in site.clusters.values() or [site.cluster]:
-        problems += lacking(request.limits, cluster.device)
+    for part in site.parts:
+        for cluster in part.clusters.values() or [part.cluster]:
+            problems += lacking(request.limits, cluster.device)
+    if len(site.parts) > 1:
+        problems += _of_one_fabric(request)
     return list(dict.fromkeys(problems))
+
+
+def _of_one_fabric(request: PlacementRequest) -> Iterator[Problem]:
+    """What several fabrics side by side are not asked."""
+    if request.roles.name != TOGETHER:
+        fact = "hand caches over, and no link leads from one fabric to another"
+        remedy = "place on each by itself, or leave it out"
+        yield Problem(where="--roles", value=request.roles.name, fact=fact, remedy=remedy)
 
 
 def _unpredicted(request: PlacementRequest) -> Iterator[Problem]:

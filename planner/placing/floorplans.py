@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from planner.results.floorplans import Box, FloorPlan, Spot
-from planner.specs.files.pools import PoolSpec, pool_of
+from planner.specs.files.pools import MixedPoolSpec, PoolSpec, SiteSpec, pool_of
 from planner.specs.files.state import FREE, State
 from planner.specs.records.devices import ClusterSpec, TorusFabric
 from planner.specs.records.graphs import GraphSpec
 from planner.topology.graph import (
+    ICI,
     LINK,
     SCALE_OUT,
     SCALE_UP,
@@ -20,15 +21,13 @@ from planner.topology.graph import (
     parent_of,
 )
 from planner.topology.packing import domains_by_tier
-from planner.topology.pools import pool_graph, with_state
+from planner.topology.pools import mixed_graph, pool_graph, with_state
 
 if TYPE_CHECKING:
     import networkx as nx
 
 
-def floorplan_of(
-    cluster: ClusterSpec | PoolSpec | GraphSpec | nx.Graph[Any], state: State | None
-) -> FloorPlan:
+def floorplan_of(cluster: SiteSpec | nx.Graph[Any], state: State | None) -> FloorPlan:
     """What there is to draw of a cluster.
 
     Raises:
@@ -48,6 +47,8 @@ def floorplan_of(
     if isinstance(cluster, (ClusterSpec, PoolSpec)):
         pool = pool_of(cluster) if isinstance(cluster, ClusterSpec) else cluster
         before, title = pool_graph(pool), pool.title
+    elif isinstance(cluster, MixedPoolSpec):
+        before, title = mixed_graph(cluster), cluster.title
     elif isinstance(cluster, GraphSpec):
         before, title = graph_of(cluster), cluster.name
     else:
@@ -69,7 +70,7 @@ def _leaves(before: nx.Graph[Any], graph: nx.Graph[Any]) -> tuple[Box, ...]:
     """Boxes as the links were before some failed: what broke is still drawn in its place."""
     tiers = domains_by_tier(before)
     alone = tuple((name,) for name in device_names(before))
-    inner = [tiers[tier] for tier in (SCALE_UP, LINK) if tier in tiers]
+    inner = [tiers[tier] for tier in (SCALE_UP, ICI, LINK) if tier in tiers]
     nodes = inner[-1] if inner else alone
     leaves = tiers.get(SCALE_OUT, (device_names(before),))
     of_leaf = {name: i for i, leaf in enumerate(leaves) for name in leaf}

@@ -35,6 +35,7 @@ from planner.specs.ask.placement import (
     layout_request,
 )
 from planner.specs.ask.targets import SolverOptions, Targets
+from planner.specs.files.ledger import remark
 from planner.specs.files.pools import SiteSpec
 from planner.specs.files.state import State
 from planner.specs.records.devices import AnyModel, ClusterSpec, DeviceSpec, Workload
@@ -177,15 +178,20 @@ def task_of(request: PlacementRequest, costs: GroupCosts | CostTable | None) -> 
     is_named = bool(request.engines)
     if not is_named:
         request = replace(request, engines=usual_runtimes(request.models, site))
+    timed_by = timers_of_parts(request.engines, site)
     request = with_tables(request, site)
     problems = wish_problems(request, site)
     runtimes: list[tuple[Runtime, ...]] = []
     for demand in request.models:
-        refused, timed = Problems(), partial(runtime_of, request=request, demand=demand, site=site)
-        timers = refused.each(timed, request.engines)
+        refused = Problems()
+        timers = refused.each(partial(runtime_of, request=request, demand=demand), timed_by)
         runtimes.append(timers)
-        if is_named or not timers:  # of the usual ones another may serve it
+        # of the usual ones another may serve it, and another fabric
+        if not timers or (is_named and len(site.parts) == 1):
             problems += refused.problems
+        elif len(site.parts) > 1:
+            for problem in refused.problems:
+                remark(problem, once=f"{problem.where} {problem.fact}")
     RequestError.raise_if_any(problems)
     listed = {
         (tables.engine.name, tables.kernels.device): tables
@@ -208,15 +214,41 @@ def usual_runtimes(models: Sequence[Serve], site: Site) -> tuple[str, ...]:
         for demand in models
     ]
     named = {name for names in of_each for name in names}
-    return tuple(one for one in ENGINES if one in named) if all(of_each) else (ROOFLINE.name,)
+    engines = [one for one in ENGINES if one in named] if all(of_each) else []
+    has_tori = not all(part.clusters for part in site.parts)
+    return (*engines, *([ROOFLINE.name] if has_tori or not engines else []))
 
 
-def runtime_of(name: str, request: PlacementRequest, demand: Serve, site: Site) -> Runtime:
-    """Who times the deployments of one model, by name.
+def timers_of_parts(engines: Sequence[str], site: Site) -> list[tuple[str, Site]]:
+    """Who times replicas on which fabric: beside servers that others time, layouts time tori only.
+
+    Raises:
+        RequestError: nobody times those on a torus.
+    """
+    if len(site.parts) > 1 and ROOFLINE.name not in engines:
+        fact = f"times no replica on a torus, as `{site.name}` has"
+        remedy = f"add layouts: `--engine {','.join((*engines, ROOFLINE.name))}`"
+        problem = Problem(where="--engine", value=",".join(engines), fact=fact, remedy=remedy)
+        raise RequestError([problem])
+    is_alone = len(site.parts) == 1 or {*engines} == {ROOFLINE.name}
+    return [
+        (name, part)
+        for part in site.parts
+        for name in engines
+        if is_alone or (name == ROOFLINE.name) != bool(part.clusters)
+    ]
+
+
+def runtime_of(timed: tuple[str, Site], request: PlacementRequest, demand: Serve) -> Runtime:
+    """Who times the deployments of one model on a fabric.
+
+    Args:
+        timed: name of the runtime, and the fabric.
 
     Raises:
         RequestError: it cannot be asked so.
     """
+    name, site = timed
     if name == ROOFLINE.name:
         for_layouts = layout_request(request, demand, site.cluster)
         return Roofline(request=for_layouts, roles=request.roles.roles)

@@ -110,6 +110,13 @@ class SiteOffers(Protocol):
     def only(self, sorts: Collection[ConfigKey]) -> SiteOffers:
         """Those of some sorts."""
 
+    @property
+    def listed(self) -> Sequence[AnyConfiguration]:
+        """Those that no other stands for, each once."""
+
+    def by_kinds(self, aim: Objective) -> PlacementProgram:
+        """The program of these, of each kind no more devices than are free, whatever the places."""
+
     def anywhere(self, aim: Objective) -> PlacementProgram | None:
         """The program of those that no other stands for, whatever the places; None if places
         are few."""
@@ -145,6 +152,10 @@ class Site(Protocol):
     @property
     def clusters(self) -> Mapping[Kind, ClusterSpec]:
         """The same of each kind whose replicas are parts of nodes; none on a torus."""
+
+    @property
+    def parts(self) -> tuple[Site, ...]:
+        """The fabrics that it is of, which no replica leaves; itself where it is one."""
 
     @property
     def n_devices(self) -> int: ...

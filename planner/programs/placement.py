@@ -26,7 +26,9 @@ everything else to values between about 1e-3 and 1e4.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 import numpy as np
 
@@ -419,6 +421,54 @@ def serving(program: PlacementProgram, share: float) -> PlacementProgram:
         ]
     demand = program.demand * share
     return replace(program, is_for_share=False, demand=demand, cuts=tuple(cuts))
+
+
+def side_by_side(programs: Sequence[PlacementProgram], names: Sequence[str]) -> PlacementProgram:
+    """Programs of the same models, each on resources of its own, as one; columns in their order.
+
+    Args:
+        programs: of the first no model is missing; limits are those of all.
+        names: what the names of each one's resources begin with.
+    """
+    first, sizes = programs[0], [one.n_columns for one in programs]
+    n_resources = [one.n_resources for one in programs]
+    sorts = [np.full(one.n_columns, -1) if one.sort is None else one.sort for one in programs]
+    n_sorts_of = [int(of.max(initial=-1)) + 1 for of in sorts]
+    ties = (
+        np.concatenate(
+            [tie if tie is not None else np.zeros(n) for tie, n in zip(of, sizes, strict=True)]
+        )
+        for of in zip_longest(*(one.ties for one in programs))
+    )
+    return replace(
+        first,
+        resources=tuple(
+            f"{name}{it}" for name, one in zip(names, programs, strict=True) for it in one.resources
+        ),
+        free=np.concatenate([one.free for one in programs]),
+        uses=Uses(
+            resource=_numbered([one.uses.resource for one in programs], n_resources),
+            column=_numbered([one.uses.column for one in programs], sizes),
+            amount=np.concatenate([one.uses.amount for one in programs]),
+        ),
+        column_model=np.concatenate([one.column_model for one in programs]),
+        objective=np.concatenate([one.objective for one in programs]),
+        rate=np.concatenate([one.rate for one in programs]),
+        limits=tuple(
+            replace(alike[0], column=np.concatenate([limit.column for limit in alike]))
+            for alike in zip(*(one.limits for one in programs), strict=True)
+        ),
+        ties=tuple(ties),
+        column_most=np.concatenate([most_copies(one) for one in programs]),
+        sort=_numbered(sorts, n_sorts_of),
+    )
+
+
+def _numbered(numbers: Sequence[AnyInts], sizes: Sequence[int]) -> IntArray:
+    """Numbers of several lists, those of each behind all before it; of none stay negative."""
+    starts = np.cumsum([0, *sizes])
+    parts = zip(numbers, starts.tolist(), strict=False)
+    return np.concatenate([np.where(of < 0, of, of + start) for of, start in parts])
 
 
 def columns_of(program: PlacementProgram, columns: IntArray) -> PlacementProgram:

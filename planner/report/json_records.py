@@ -24,7 +24,7 @@ from planner.results.predictions import Interval, Launch
 from planner.specs.ask.engine import EngineRequest, ServingRecords
 from planner.specs.ask.placement import PlacementRequest
 from planner.specs.ask.request import Request
-from planner.specs.files.pools import PoolSpec
+from planner.specs.files.pools import MixedPoolSpec, PoolSpec
 from planner.specs.records.architecture import Experts, FeedForward
 from planner.specs.records.devices import ClusterSpec, LinkedFabric, NodesFabric, TorusFabric
 from planner.specs.records.economics import EconomicsRequest
@@ -45,6 +45,7 @@ from planner.specs.validation.hints import Computed
 KINDS: Mapping[type, tuple[str, str]] = {
     ClusterSpec: ("site", "cluster"),
     PoolSpec: ("site", "pool"),
+    MixedPoolSpec: ("site", "mixed"),
     GraphSpec: ("site", "graph"),
     TorusFabric: ("kind", "torus"),
     NodesFabric: ("kind", "nodes"),

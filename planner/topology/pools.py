@@ -8,7 +8,8 @@
              scale-out       device to its leaf switch: its adapter
              spine           leaf switch to spine: all its links up together
 
-Names begin with the group's where a pool has several: `h100/node3/gpu5`, `h100/leaf0/rail5`.
+Names begin with the group's where a pool has several: `h100/node3/gpu5`, `h100/leaf0/rail5`; beside
+servers a torus is a graph of its own, whose devices begin with its name: `tpu/0,3,7`.
 
 A state adds `state` to devices (`busy`, `failed`, `reserved`; none is free) and
 `speed_fraction` to slow ones, narrows links, and takes those away that are down.
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING
 from planner.errors import Problem, SpecError
 from planner.specs.files.ledger import remark
 from planner.specs.files.naming import DeviceStates, resolve_state
-from planner.specs.files.pools import GroupSpec, PoolSpec
+from planner.specs.files.pools import GroupSpec, MixedPoolSpec, PoolSpec
 from planner.specs.files.state import State
 from planner.topology.graph import (
     DEVICE,
@@ -30,6 +31,7 @@ from planner.topology.graph import (
     SCALE_UP,
     SPINE,
     SWITCH,
+    build_graph,
     device_names,
     links_of,
     node_device,
@@ -53,6 +55,17 @@ def pool_graph(pool: PoolSpec) -> nx.Graph[str]:
         _add_leaves(graph, group, prefix)
         for node in range(group.fabric.n_nodes):
             _add_node(graph, group, prefix, node)
+    return graph
+
+
+def mixed_graph(pool: MixedPoolSpec) -> nx.Graph[str]:
+    """Servers and tori side by side, with no link between them."""
+    import networkx as nx
+
+    graph = pool_graph(pool.servers)
+    for torus in pool.tori:
+        own = build_graph(torus)
+        graph.update(nx.relabel_nodes(own, {name: f"{torus.name}/{name}" for name in own}))
     return graph
 
 

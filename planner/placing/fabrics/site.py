@@ -33,10 +33,10 @@ from planner.placing.fabrics.wires import tight_uplinks, uplinks_of, wire_of
 from planner.placing.handing import Uplink, handing_over
 from planner.placing.program import Objective
 from planner.placing.runtimes import Runtime
-from planner.placing.sites import CandidateCounts, SiteModel
+from planner.placing.sites import CandidateCounts, Site, SiteModel
 from planner.programs.placement import Counts, PlacementProgram
 from planner.running.deadlines import is_over, share
-from planner.specs.files.pools import PoolSpec
+from planner.specs.files.pools import MixedPoolSpec, PoolSpec
 from planner.specs.files.state import State
 from planner.specs.records.devices import ClusterSpec, DeviceSpec, NodesFabric
 from planner.specs.records.graphs import GraphSpec
@@ -45,7 +45,7 @@ from planner.specs.region import BELIEFS
 from planner.topology.costs import CostTable, GroupCosts, recosted
 from planner.topology.graph import graph_of
 from planner.topology.inventory import Inventory, Kind, inventory
-from planner.topology.pools import pool_graph, with_state
+from planner.topology.pools import mixed_graph, pool_graph, with_state
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -102,6 +102,10 @@ class Fabric:
     @property
     def clusters(self) -> Mapping[Kind, ClusterSpec]:
         return self.ground.bases
+
+    @property
+    def parts(self) -> tuple[Site, ...]:
+        return (self,)
 
     @property
     def n_devices(self) -> int:
@@ -213,6 +217,13 @@ class NodesOffers:
         few = len(self.ground.inventory.nodes) <= MOST_NODES
         if few or any(one.role != TOGETHER for one in self.kept):
             return None
+        return self.by_kinds(aim)
+
+    @property
+    def listed(self) -> Sequence[NodeConfiguration]:
+        return self.kept
+
+    def by_kinds(self, aim: Objective) -> PlacementProgram:
         return pose_by_kinds(self.kept, self.ground.inventory, aim)
 
     def of(self, counts: Counts) -> NodesOffers:
@@ -305,12 +316,14 @@ def _beaten(configurations: Sequence[NodeConfiguration], domain: Domain) -> Beat
     return Beaten(shapes=shapes, rates=rates)
 
 
-def graph_in(spec: PoolSpec | GraphSpec, state: State | None) -> nx.Graph[Any]:
+def graph_in(spec: PoolSpec | GraphSpec | MixedPoolSpec, state: State | None) -> nx.Graph[Any]:
     """The graph of a cluster in its state.
 
     Raises:
         RequestError: the state does not fit it.
     """
+    if isinstance(spec, MixedPoolSpec):
+        return with_state(mixed_graph(spec), state)
     return with_state(pool_graph(spec) if isinstance(spec, PoolSpec) else graph_of(spec), state)
 
 

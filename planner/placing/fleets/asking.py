@@ -26,7 +26,7 @@ from planner.specs.files.engines import load_engine
 from planner.specs.files.pools import PoolSpec
 from planner.specs.files.state import State
 from planner.specs.options.meanings import ENGINES, OF_FLEETS, family_of, misplaced
-from planner.specs.records.devices import ClusterSpec, DeviceSpec
+from planner.specs.records.devices import DeviceSpec
 from planner.specs.records.graphs import GraphSpec
 from planner.specs.records.roles import (
     FREE,
@@ -121,7 +121,7 @@ def fleet_request(
     raise_if_any(wrong.problems)
     assert supplied is not None
     request = FleetRequest(
-        site=priced(supplied.site, prices or {}),
+        site=priced(supplied.site, prices or {}),  # type: ignore[arg-type]
         classes=traffic.classes,
         engines=names,
         counts=supplied.counts,
@@ -188,8 +188,8 @@ def _supplied(
     if site is None:
         return None
     spec = site_spec(site, devices)
-    if isinstance(spec, ClusterSpec):
-        fact, remedy = "is a torus, and engines run on servers", "see `plan topologies`"
+    if not isinstance(spec, PoolSpec | GraphSpec):
+        fact, remedy = "has a torus, and engines run on servers", "see `plan topologies`"
         problem = Problem(where="--topology", value=spec.name, fact=fact, remedy=remedy)
         raise RequestError([problem])
     return MergedInventory(site=spec, state=state, counts=dict(counts or {}), places={})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,26 +14,25 @@ from planner.placing.configurations import ConfigKey, CurrentReplica, Sharding, 
 from planner.placing.handing import Wire
 from planner.placing.program import Objective
 from planner.placing.runtimes import Roofline
-from planner.placing.sites import CandidateCounts, SiteModel
+from planner.placing.sites import CandidateCounts, Site, SiteModel
 from planner.placing.tori.repairing import RepairOnTorus, pose_repair
 from planner.placing.tori.slices import (
+    NO_SLICES,
     SliceConfiguration,
     TorusOffers,
     TorusProgram,
+    pose_anywhere,
     pose_on_torus,
     slice_configurations,
     torus_state,
     without_tiled,
 )
-from planner.programs.placement import Counts
+from planner.programs.placement import Counts, PlacementProgram
 from planner.running.deadlines import is_over
-from planner.specs.files.state import State
 from planner.specs.records.devices import ClusterSpec, TorusFabric
 from planner.specs.records.roles import RoleOptions
-from planner.topology.graph import build_graph
 from planner.topology.inventory import Kind
 from planner.topology.openings import Openings, openings
-from planner.topology.pools import with_state
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -49,21 +48,21 @@ class Torus:
 
     Args:
         cluster: the torus.
-        state: of it; None where all is free.
+        graph: of it, in its state.
         aligned: whether slices start at its cubes only.
         most_devices: of one replica; None for as many as there are.
 
     Raises:
-        RequestError: a state does not fit it, or nothing is free.
+        RequestError: nothing is free.
     """
 
     def __init__(
-        self, cluster: ClusterSpec, state: State | None, *, aligned: bool, most_devices: int | None
+        self, cluster: ClusterSpec, graph: nx.Graph[str], *, aligned: bool, most_devices: int | None
     ) -> None:
         assert isinstance(cluster.fabric, TorusFabric)
         self.cluster, self.fabric = cluster, cluster.fabric
         self.name = cluster.name
-        self.graph: nx.Graph[str] = with_state(build_graph(cluster), state)
+        self.graph = graph
         left = torus_state(self.fabric, self.graph)
         self.n_free = int(left.is_free.sum())
         if not self.n_free:
@@ -78,6 +77,10 @@ class Torus:
     @property
     def clusters(self) -> Mapping[Kind, ClusterSpec]:
         return {}
+
+    @property
+    def parts(self) -> tuple[Site, ...]:
+        return (self,)
 
     @property
     def n_devices(self) -> int:
@@ -102,8 +105,11 @@ class Torus:
         wire = Wire(own_bytes_per_s=link, far_bytes_per_s=link)
         of_models = []
         for m, model in enumerate(models):
-            (runtime,) = model.runtimes  # engines have no kernels of any torus, tables no slices
-            assert isinstance(runtime, Roofline)
+            # engines have no kernels of any torus, tables no slices
+            runtime = next((one for one in model.runtimes if isinstance(one, Roofline)), None)
+            if runtime is None:  # others serve the model
+                of_models.append(NO_SLICES)
+                continue
             asked = runtime.request, m, self.openings, runtime.roles
             offers = slice_configurations(*asked, whole=whole)
             of_models.append(offers.handing(roles, wire, model.n_output_tokens))
@@ -113,6 +119,7 @@ class Torus:
             several=tuple(one.several for one in models),
             by_latency=by_latency,
             is_cut=is_over(),
+            n_free=self.n_free,
         )
 
 
@@ -122,6 +129,7 @@ class OfferedSlices:
 
     Args:
         several: whether a model may have any number of replicas, by model.
+        n_free: devices of the torus.
     """
 
     openings: Openings
@@ -129,6 +137,7 @@ class OfferedSlices:
     several: tuple[bool, ...]
     by_latency: bool
     is_cut: bool
+    n_free: int
 
     @property
     def configurations(self) -> list[SliceConfiguration]:
@@ -143,17 +152,38 @@ class OfferedSlices:
         )
 
     def only(self, sorts: Collection[ConfigKey]) -> OfferedSlices:
+        return self._where(lambda one: config_key(one) in sorts)
+
+    def named(self, kind: str) -> OfferedSlices:
+        """The same on devices of a kind of that name."""
+        return replace(self, of_models=tuple(one.named(kind) for one in self.of_models))
+
+    def _where(self, is_taken: Callable[[SliceConfiguration], bool]) -> OfferedSlices:
         def some(offered: TorusOffers) -> TorusOffers:
-            is_it = np.array([config_key(one) in sorts for one in offered.configurations], np.bool_)
+            is_it = np.array(list(map(is_taken, offered.configurations)), np.bool_)
             return offered.where(is_it[offered.which])
 
         return replace(self, of_models=tuple(map(some, self.of_models)))
+
+    @cached_property
+    def listed(self) -> list[SliceConfiguration]:
+        """Those that have a place and that no other stands for."""
+        return [it.configurations[i] for it in self.kept for i in np.unique(it.which).tolist()]
+
+    @property
+    def n_kept(self) -> int:
+        """Places of those."""
+        return sum(len(it.which) for it in self.kept)
+
+    def by_kinds(self, aim: Objective) -> PlacementProgram:
+        return pose_anywhere(self.listed, self.n_free, aim)
 
     def anywhere(self, aim: Objective) -> None:
         del aim  # places decide
 
     def of(self, counts: Counts) -> OfferedSlices:
-        raise AssertionError(counts)
+        taken = {id(self.listed[j]) for j, _ in counts.chosen}
+        return self._where(lambda one: id(one) in taken)
 
     def posed(self, aim: Objective) -> TorusProgram:
         return pose_on_torus(self.openings, self.kept, aim)

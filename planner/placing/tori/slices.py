@@ -27,7 +27,7 @@ from planner.placing.layouts import best_of_roles
 from planner.placing.program import Columns, Objective, Rooms, placement_program
 from planner.programs.cells import cell_rows
 from planner.programs.handover import Handover
-from planner.programs.placement import Counts, PlacementProgram
+from planner.programs.placement import Counts, PlacementProgram, Uses
 from planner.running.deadlines import is_over
 from planner.specs.ask.defaults import NEAR_SHARE
 from planner.specs.ask.request import Request
@@ -110,6 +110,14 @@ class TorusOffers:
     def where(self, is_kept: BoolArray) -> TorusOffers:
         return replace(self, which=self.which[is_kept], opening=self.opening[is_kept])
 
+    def named(self, kind: str) -> TorusOffers:
+        """The same on devices of a kind of that name."""
+        configurations = (
+            replace(one, pattern=replace(one.pattern, kind_name=kind))
+            for one in self.configurations
+        )
+        return replace(self, configurations=tuple(configurations))
+
     def handing(self, roles: RoleOptions, wire: Wire, n_output_tokens: float) -> TorusOffers:
         """With what handing over takes of each; without those that are not asked for."""
         every = [handing_over(one, roles, wire, n_output_tokens) for one in self.configurations]
@@ -121,6 +129,12 @@ class TorusOffers:
             configurations=tuple(one for one in every if one is not None),
             which=number[kept.which],
         )
+
+
+NO_SLICES = TorusOffers(
+    configurations=(), which=np.zeros(0, np.int64), opening=np.zeros(0, np.int64)
+)
+"""Of a model that nothing on a torus serves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -362,17 +376,33 @@ def pose_on_torus(
         uses=cells.uses,
     )
     columns = Columns(configurations=configurations, which=which)
-    # of equal slices compact ones: they part the least of what is left
-    spread = np.array([_spread(one.pattern.dimensions) for one in configurations], dtype=float)
-    program = placement_program(rooms, columns, aim, ties=(spread[which],))
     return TorusProgram(
-        program=replace(program, ties_within=NEAR_SHARE),
+        program=_program(rooms, columns, aim),
         columns=columns,
         openings=openings,
         configurations=tuple(configurations),
         opening=opening,
         network=network_of(columns, aim),
     )
+
+
+def pose_anywhere(
+    configurations: Sequence[SliceConfiguration], n_free: int, aim: Objective
+) -> PlacementProgram:
+    """The program of slices that lie nowhere: together they have no more devices than are free."""
+    every = np.arange(len(configurations))
+    n_devices = np.array([one.n_devices for one in configurations], np.int64)
+    uses = Uses(resource=np.zeros_like(every), column=every, amount=n_devices)
+    rooms = Rooms(names=("devices",), free=np.array([n_free]), uses=uses)
+    return _program(rooms, Columns(configurations=configurations, which=every), aim)
+
+
+def _program(rooms: Rooms, columns: Columns, aim: Objective) -> PlacementProgram:
+    """Of equal slices compact ones are preferred: they part the least of what is left."""
+    shapes = [one.pattern.dimensions for one in columns.configurations]  # type: ignore[attr-defined]
+    spread = np.array(list(map(_spread, shapes)), dtype=float)
+    program = placement_program(rooms, columns, aim, ties=(spread[columns.which],))
+    return replace(program, ties_within=NEAR_SHARE)
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 
 from planner.errors import Problem
 from planner.specs.ask.request import repriced
-from planner.specs.files.pools import PoolSpec, SiteSpec
+from planner.specs.files.pools import MixedPoolSpec, PoolSpec, SiteSpec
 from planner.specs.records.devices import ClusterSpec
 from planner.specs.records.graphs import GraphSpec
 
@@ -20,7 +20,10 @@ ALL = ""
 
 def kinds_of(site: SiteSpec) -> tuple[str, ...]:
     """Names that a rent may be of: of the devices of a site, and of its groups."""
-    if isinstance(site, PoolSpec):
+    if isinstance(site, MixedPoolSpec):
+        of_tori = (name for one in site.tori for name in (one.name, one.device.name))
+        names = (*kinds_of(site.servers), *of_tori)
+    elif isinstance(site, PoolSpec):
         groups = (one.name for one in site.groups)
         names = (*groups, *(one.cluster.device.name for one in site.groups))
     else:
@@ -47,7 +50,10 @@ def priced(site: S, prices: Mapping[str, float]) -> S:
         prices: by a group, a device, or for all kinds by `ALL` [USD/h]; the first of these counts.
     """
     site_priced: SiteSpec = site
-    if isinstance(site, PoolSpec):
+    if isinstance(site, MixedPoolSpec):
+        tori = tuple(_priced(one, prices, one.name) for one in site.tori)
+        site_priced = replace(site, servers=priced(site.servers, prices), tori=tori)
+    elif isinstance(site, PoolSpec):
         groups = tuple(
             replace(one, cluster=_priced(one.cluster, prices, one.name)) for one in site.groups
         )

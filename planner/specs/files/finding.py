@@ -192,9 +192,9 @@ def _no_such_file(kind: Kind, name: str) -> SpecError:
 
 
 def _unknown(kind: Kind, name: str, *, asked_by: str) -> SpecError:
-    if kind is Kind.CLUSTER and _is_fabric(name):
+    if kind is Kind.CLUSTER and ("+" in name or _is_fabric(name)):
         remedy = f"`plan place --topology {name}` places on it"
-        fact = "is a fabric of leaves"
+        fact = "is several fabrics" if "+" in name else "is a fabric of leaves"
         return SpecError([Problem(where=asked_by, value=literal(name), fact=fact, remedy=remedy)])
     fact = f"no such {kind.word}" if name.strip() else "is empty"
     problem = Problem(where=asked_by, value=literal(name), fact=fact)

@@ -1,267 +1,204 @@
-"""Pools of servers below leaves and a spine, of one kind or of several; read from fabric files.
+"""What replicas are placed on: servers, a torus, or fabrics side by side, read from their files.
 
     [cluster]
-    name = "h100-fat-tree-x{n}"
+    name = "tpu-and-gpu"
 
-    [[group]]                       # servers of one kind
-    name = "h100"
-    topology = "h100-nvl8-x1"       # what a node is: any topology of nodes
-    n_nodes = "{n}"
-    n_nodes_per_leaf = 32           # nodes that one leaf, or one set of rails, joins
-    n_rails = 8                     # leaf switches of such a set: device i is on rail i
-    oversubscription = 2            # links down over links up of a leaf switch
-    spine_latency = "1 us"          # more, from leaf to leaf
+    [[part]]                        # a fabric that no replica leaves
+    name = "tpu"                    # opens the names of its devices: `tpu/0,3,0`
+    topology = "tpu-v5e-4x4"        # a torus, a topology of nodes, a file of groups or of parts
 
-A topology of nodes by itself is a pool of one group whose nodes hang on one leaf.
+    [[part]]
+    name = "gpu"
+    topology = "h100-nvl8-x2"
+
+`tpu-v5e-4x4+h100-nvl8-x2` is the same without a file, each part by the name of its topology.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from planner.errors import Problem, SpecError
-from planner.specs.files.finding import SpecFile, find, find_named
-from planner.specs.files.ledger import remark
 from planner.specs.files.patterns import fill
-from planner.specs.files.places import Kind, exists, folders, is_as_shipped, is_path, shown_path
+from planner.specs.files.places import Kind, exists
 from planner.specs.files.reading import load_cluster, read_named
-from planner.specs.files.tables import Table, read_table
-from planner.specs.records.devices import ClusterSpec, NodesFabric, Provenance, TorusFabric
+from planner.specs.files.servers import (
+    GroupSpec,
+    PoolSpec,
+    fabric_file,
+    is_fabric,
+    load_pool,
+    name_problems,
+    pool_of,
+)
+from planner.specs.records.devices import ClusterSpec, Provenance, TorusFabric
 from planner.specs.records.graphs import GraphSpec
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import validate
-from planner.specs.validation.hints import from_fields
-from planner.specs.validation.layouts import Section, lay_out, provenance
+from planner.specs.validation.hints import computed
+from planner.specs.validation.layouts import Section, lay_out
 from planner.specs.validation.problems import Problems
-from planner.specs.validation.values import NOT_EMPTY, between
+from planner.specs.validation.values import NOT_EMPTY
+
+__all__ = [
+    "AnyFabric",
+    "GroupSpec",
+    "MixedPoolSpec",
+    "PoolSpec",
+    "SiteSpec",
+    "is_fabric",
+    "load_pool",
+    "load_site",
+    "pool_of",
+]
+
+BESIDE = "+"
+"""Between the names of topologies that are one pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSpec:
-    """Servers of one kind, and the switches above them.
+class MixedPoolSpec:
+    """Servers and tori side by side; a replica lies in one of these fabrics.
 
     Args:
-        name: opens the names of its nodes where a pool has several groups.
-        cluster: the nodes; its fabric is of nodes.
-        n_nodes_per_leaf: nodes that one leaf joins; the last leaf may have fewer.
-        n_rails: switches of a leaf; device i of every node is on rail i modulo their number.
-        oversubscription: bandwidth of a leaf switch's links down over that of its links up.
-        spine_latency_s: from leaf to leaf, more than within one.
+        servers: all of them; of no group where there are none.
+        tori: each by its name in the pool, which opens the names of its devices.
     """
 
     name: str
-    cluster: ClusterSpec
-    n_nodes_per_leaf: int
-    n_rails: int = 1
-    oversubscription: float = 1.0
-    spine_latency_s: float = 0.0
-
-    @property
-    def fabric(self) -> NodesFabric:
-        assert isinstance(self.cluster.fabric, NodesFabric)
-        return self.cluster.fabric
-
-    @property
-    def n_leaves(self) -> int:
-        return -(-self.fabric.n_nodes // self.n_nodes_per_leaf)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolSpec:
-    """A pool of servers to place on."""
-
-    name: str
     title: str
-    groups: tuple[GroupSpec, ...]
-    provenance: tuple[Provenance, ...] = ()
+    servers: PoolSpec
+    tori: Annotated[tuple[ClusterSpec, ...], NOT_EMPTY]
 
-    @property
+    @computed
     def n_devices(self) -> int:
-        return sum(group.cluster.n_devices for group in self.groups)
+        return self.servers.n_devices + sum(torus.n_devices for torus in self.tori)
+
+
+AnyFabric = ClusterSpec | PoolSpec | MixedPoolSpec
+"""What a topology's name stands for where replicas are placed."""
+
+SiteSpec = AnyFabric | GraphSpec
+"""Whatever replicas are placed on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupEntry:
-    """A group as a file has it: its servers are named."""
+class PartEntry:
+    """A fabric of a pool as its file has it."""
 
     name: str
     topology: str
-    n_nodes: int
-    n_nodes_per_leaf: int
-    n_rails: int
-    oversubscription: Annotated[float, between(1, 64)]
-    spine_latency_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FabricFile:
-    """A pool as its file has it."""
+class PartsFile:
+    """A pool of several fabrics as its file has it."""
 
     name: str
-    title: str
+    title: str = ""
     description: str = ""
     examples: tuple[str, ...] = ()
-    group: Annotated[tuple[GroupEntry, ...], NOT_EMPTY]
+    part: Annotated[tuple[PartEntry, ...], NOT_EMPTY]
 
 
+lay_out(PartEntry, Section("", "name topology", sourced=False))
 lay_out(
-    GroupEntry,
-    Section("", "name topology n_nodes", sourced=False),
-    Section("", "n_nodes_per_leaf n_rails oversubscription spine_latency_s"),
-)
-lay_out(
-    FabricFile,
+    PartsFile,
     Section("cluster", "name title description examples", sourced=False),
-    Section("", "group", sourced=False),
+    Section("", "part", sourced=False),
 )
-
-
-def pool_of(cluster: ClusterSpec) -> PoolSpec:
-    """A cluster of nodes as a pool of one group, all on one leaf.
-
-    Raises:
-        SpecError: the cluster is not of nodes.
-    """
-    if not isinstance(cluster.fabric, NodesFabric):
-        fact, remedy = "is not a fabric of nodes", "name a topology of servers"
-        problem = Problem(where="--topology", value=cluster.name, fact=fact, remedy=remedy)
-        raise SpecError([problem])
-    group = GroupSpec(name="", cluster=cluster, n_nodes_per_leaf=cluster.fabric.n_nodes)
-    return PoolSpec(
-        name=cluster.name,
-        title=cluster.title,
-        groups=(group,),
-        provenance=(*cluster.provenance, *cluster.device.provenance),
-    )
 
 
 @arguments_checked()
-def load_site(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec | ClusterSpec:
-    """Load a fabric file, a topology of nodes, or a torus, which is no pool of nodes.
+def load_site(name_or_path: str, *, asked_by: str = "--topology") -> AnyFabric:
+    """Load a fabric file, a topology of nodes, a torus, or several of them side by side.
 
     Raises:
         SpecError: as `load_pool`.
     """
-    if _fabric_file(name_or_path) is None:
+    if BESIDE in name_or_path and not exists(Path(name_or_path)):
+        return _named_together(name_or_path, asked_by)
+    source = fabric_file(name_or_path)
+    if source is None:
         cluster = load_cluster(name_or_path, asked_by=asked_by)
         return cluster if isinstance(cluster.fabric, TorusFabric) else pool_of(cluster)
-    return load_pool(name_or_path, asked_by=asked_by)
-
-
-@arguments_checked()
-def is_fabric(name_or_path: str) -> bool:
-    """Whether a name or a path is that of a fabric file.
-
-    Raises:
-        SpecError: there is no file at the path, or the name fits a pattern with wrong values.
-    """
-    return _fabric_file(name_or_path) is not None
-
-
-@arguments_checked()
-def load_pool(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec:
-    """Load a fabric file, or a topology of nodes as `pool_of` sees it.
-
-    Raises:
-        SpecError: no such file, or it or a topology that it names has faults; all are listed.
-    """
-    source = _fabric_file(name_or_path)
-    if source is None:
-        return pool_of(load_cluster(name_or_path, asked_by=asked_by))
     table, problems = read_named(source, "cluster", Kind.FABRIC)
-    file, faults = validate(FabricFile, table, source.shown) if table else (None, [])
-    problems += faults
-    if file is None:
-        raise SpecError(problems)
-    collected = Problems(problems=problems)
-    groups = collected.each(partial(_group, shown=source.shown), file.group, key="group")
-    collected.problems += _duplicates(file, source.shown)
-    collected.settle()
-    if not is_as_shipped(source.path):
-        _remark_spine(groups, source.shown)
-    n_devices = sum(group.cluster.n_devices for group in groups)
-    return PoolSpec(
-        name=file.name,
-        title=fill(file.title, {"n_devices": n_devices}),
-        groups=groups,
-        provenance=tuple(_sources(file, table, groups)),
+    if "part" not in table:
+        return load_pool(name_or_path, asked_by=asked_by)
+    file, faults = validate(PartsFile, table, source.shown)
+    SpecError.raise_if_any([*problems, *faults])
+    assert file is not None  # or it has faults
+    names, shown = [one.name for one in file.part], source.shown
+    wrong = Problems(problems=list(name_problems(names, shown, "part")))
+    sites = wrong.each(partial(_part, shown=shown), file.part, key="part")
+    wrong.settle()
+    pool = side_by_side(file.name, file.title or file.name, names, sites)
+    return replace(pool, title=fill(pool.title, {"n_devices": pool.n_devices}))
+
+
+def _part(part: PartEntry, *, shown: str, key: str) -> AnyFabric:
+    return load_site(part.topology, asked_by=f"{shown}: {key}.topology")
+
+
+def _named_together(names: str, asked_by: str) -> AnyFabric:
+    wrong = Problems()
+    sites = wrong.each(partial(load_site, asked_by=asked_by), names.split(BESIDE))
+    wrong.settle()
+    title = f" {BESIDE} ".join(one.title for one in sites)
+    return side_by_side(names, title, [one.name for one in sites], sites)
+
+
+def side_by_side(
+    name: str, title: str, names: Sequence[str], sites: Sequence[AnyFabric]
+) -> PoolSpec | MixedPoolSpec:
+    """Fabrics by their names as one pool; of a part that is several, each is named `part-own`.
+
+    Raises:
+        SpecError: two have the same name.
+    """
+    groups: list[GroupSpec] = []
+    tori: list[ClusterSpec] = []
+    sources: list[Provenance] = []
+    for part, site in zip(names, sites, strict=True):
+        servers, own = _fabrics(site)
+        alone = len(servers.groups) + len(own) == 1
+        groups += (replace(it, name=part if alone else _of(part, it)) for it in servers.groups)
+        tori += (replace(it, name=part if alone else _of(part, it)) for it in own)
+        sources += servers.provenance
+    known = Counter([*(one.name for one in groups), *(one.name for one in tori)])
+    fact, remedy = "is named twice", "give each a name of its own: `[[part]]` in a file"
+    twice = (it for it, n in known.items() if n > 1)
+    SpecError.raise_if_any(
+        [Problem(where=name, value=it, fact=fact, remedy=remedy) for it in twice]
     )
+    pool = PoolSpec(
+        name=name, title=title, groups=tuple(groups), provenance=tuple(dict.fromkeys(sources))
+    )
+    return MixedPoolSpec(name=name, title=title, servers=pool, tori=tuple(tori)) if tori else pool
 
 
-def _fabric_file(name_or_path: str) -> SpecFile | None:
-    """The fabric file of a name or a path; None where it is a topology's."""
-    if is_path(name_or_path):
-        file = find(Kind.CLUSTER, name_or_path, asked_by="--topology")
-        return file if _has_groups(file.path) else None
-    for folder in folders(Kind.CLUSTER):  # beside topologies, where one may well put it
-        path = folder / f"{name_or_path}.toml"
-        if exists(path) and _has_groups(path):
-            return SpecFile(path=path, shown=shown_path(path), name=name_or_path)
-    return find_named(Kind.FABRIC, name_or_path, asked_by="--topology")
+def _of(part: str, own: GroupSpec | ClusterSpec) -> str:
+    return f"{part}-{own.name}"
 
 
-def _has_groups(path: Path) -> bool:
-    table, problems = read_table(path, str(path))
-    return not problems and "group" in table
+def _fabrics(site: AnyFabric) -> tuple[PoolSpec, tuple[ClusterSpec, ...]]:
+    """The servers of a site, and its tori."""
+    if isinstance(site, MixedPoolSpec):
+        return site.servers, site.tori
+    if isinstance(site, PoolSpec):
+        return site, ()
+    if isinstance(site.fabric, TorusFabric):
+        return PoolSpec(name=site.name, title=site.title, groups=()), (site,)
+    return pool_of(site), ()
 
 
-def _group(group: GroupEntry, shown: str, key: str) -> GroupSpec:
-    key = f"{key}.topology"
-    if is_path(group.topology) and not exists(Path(group.topology)):
-        fact = "no such file"
-        raise SpecError([Problem(where=shown, key=key, value=group.topology, fact=fact)])
-    cluster = load_cluster(group.topology, asked_by=f"{shown}: {key}")
-    if not isinstance(cluster.fabric, NodesFabric):
-        fact, remedy = "is not a fabric of nodes", "name a topology of servers"
-        problem = Problem(where=shown, key=key, value=group.topology, fact=fact, remedy=remedy)
-        raise SpecError([problem])
-    _remark_nodes(group, cluster, shown)
-    fabric = replace(cluster.fabric, n_nodes=group.n_nodes)
-    return from_fields(GroupSpec, group, cluster=replace(cluster, fabric=fabric))
-
-
-def _remark_nodes(group: GroupEntry, cluster: ClusterSpec, shown: str) -> None:
-    """A topology that the user wrote says how many nodes there are, and the group does too."""
-    named = find(Kind.CLUSTER, group.topology, asked_by=shown)
-    assert isinstance(cluster.fabric, NodesFabric)
-    if not is_as_shipped(named.path) and cluster.fabric.n_nodes != group.n_nodes:
-        fact = f"has no effect: group `{group.name}` of `{shown}` has {group.n_nodes}"
-        value = str(cluster.fabric.n_nodes)
-        remark(Problem(where=named.shown, key="nodes.n_nodes", value=value, fact=fact))
-
-
-def _remark_spine(groups: Sequence[GroupSpec], shown: str) -> None:
-    """A pool of one leaf has nothing that crosses a spine."""
-    if len(groups) > 1 or groups[0].n_leaves > 1:
-        return
-    keys = "group[0].oversubscription, group[0].spine_latency"
-    fact = f"have no effect: one leaf joins all of the {groups[0].fabric.n_nodes} nodes"
-    remark(Problem(where=shown, key=keys, fact=fact))
-
-
-def _duplicates(file: FabricFile, shown: str) -> Iterator[Problem]:
-    names = [group.name for group in file.group]
-    for i, name in enumerate(names):
-        if name in names[:i]:
-            fact, remedy = "is the name of another group", "name each group once"
-            key = f"group[{i}].name"
-            yield Problem(where=shown, key=key, value=name, fact=fact, remedy=remedy)
-        elif "/" in name:
-            fact, remedy = "holds a `/`, which parts names of devices", "leave it out"
-            key = f"group[{i}].name"
-            yield Problem(where=shown, key=key, value=name, fact=fact, remedy=remedy)
-
-
-def _sources(file: FabricFile, table: Table, groups: Sequence[GroupSpec]) -> Iterator[Provenance]:
-    for group, entry, spec in zip(file.group, table["group"], groups, strict=True):
-        yield from provenance(GroupEntry, entry, f"group.{group.name}.")
-        yield from spec.cluster.provenance
-        yield from spec.cluster.device.provenance
-
-
-SiteSpec = ClusterSpec | PoolSpec | GraphSpec
-"""Whatever replicas are placed on."""
+def provenance_of(site: AnyFabric) -> tuple[Provenance, ...]:
+    """Where the values of a site come from."""
+    servers, tori = _fabrics(site)
+    of_tori = (value for one in tori for value in (*one.provenance, *one.device.provenance))
+    return (*servers.provenance, *of_tori)

@@ -12,7 +12,7 @@ from planner.errors import Problem, SpecError
 from planner.specs.ask.prices import ALL, priced
 from planner.specs.files.finding import patterns
 from planner.specs.files.places import Kind, exists
-from planner.specs.files.pools import PoolSpec, load_site, pool_of
+from planner.specs.files.pools import AnyFabric, load_site, pool_of
 from planner.specs.files.reading import load_cluster, load_device
 from planner.specs.files.state import State, load_state
 from planner.specs.files.tables import read_table, value_at
@@ -75,7 +75,7 @@ def _entry_problems(entry: KindEntry, shown: str, key: str) -> Iterator[Problem]
         yield Problem(where=shown, key=f"{key}.state", value=entry.state, fact=fact, remedy=remedy)
 
 
-def _hardware(entry: KindEntry, shown: str, key: str) -> PoolSpec | ClusterSpec:
+def _hardware(entry: KindEntry, shown: str, key: str) -> AnyFabric:
     if entry.topology is not None:
         return load_site(entry.topology, asked_by=f"{shown}: {key}.topology")
     name, asked_by = str(entry.device), f"{shown}: {key}.device"

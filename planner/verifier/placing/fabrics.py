@@ -20,6 +20,7 @@ from planner.specs.records.devices import (
     Provenance,
     TwoRegimes,
 )
+from planner.specs.records.graphs import GraphSpec
 from planner.specs.records.runtimes import ROOFLINE
 from planner.verifier.certificates import ON_NODES, RECOUNTED
 from planner.verifier.findings import TOLERANCE, Finding, Invalid, Path
@@ -40,7 +41,7 @@ from planner.verifier.placing.parts import (
 )
 from planner.verifier.placing.sites import SCALE_OUT as NIC_TIER
 from planner.verifier.placing.sites import SPINE as SPINE_TIER
-from planner.verifier.placing.sites import site_of
+from planner.verifier.placing.sites import Site
 
 LEAF, STAGE, WHOLE = "leaf", "stage", "pool"
 SPANS = (NODE, LEAF, STAGE, WHOLE)
@@ -49,7 +50,12 @@ SCALE_UP, NIC, UPLINK = "scale_up", "nic", "spine"
 
 
 class FabricStand:
-    """Servers below leaves and a spine, or any graph, in the state of the request."""
+    """Servers below leaves and a spine, or any graph, in the state of the request.
+
+    Args:
+        spec: those that are placed on.
+        site: the same, in that state.
+    """
 
     counts = ON_NODES
     checks: tuple[str, ...] = (
@@ -59,10 +65,8 @@ class FabricStand:
         "demands, replicas and limits added up from the replicas",
     )
 
-    def __init__(self, request: PlacementRequest) -> None:
-        assert not isinstance(request.site, ClusterSpec)
-        self._request, self._spec = request, request.site
-        site = site_of(request.site, request.state)
+    def __init__(self, request: PlacementRequest, spec: PoolSpec | GraphSpec, site: Site) -> None:
+        self._request, self._spec = request, spec
         # a function says what groups of devices cost, a table what nodes, leaves and the pool do
         self._asked = {one.devices: one for one in request.costs if one.devices}
         # which devices are a node or a leaf is read off the links, whoever says what these cost

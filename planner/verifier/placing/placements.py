@@ -29,6 +29,7 @@ from planner.results.placements import (
 from planner.specs.ask.defaults import NEAR_SHARE
 from planner.specs.ask.placement import PlacementRequest, Serve, layout_request
 from planner.specs.ask.request import Request
+from planner.specs.files.pools import MixedPoolSpec
 from planner.specs.records.architecture import Experts
 from planner.specs.records.certificates import LEAST_MOVED, OPTIMAL, UNCONFIRMED
 from planner.specs.records.devices import ClusterSpec, Provenance
@@ -42,6 +43,7 @@ from planner.verifier.layouts.deployments import Context as Standing
 from planner.verifier.model_errors import deviation
 from planner.verifier.placing.handovers import Ends, Wires, judged_handovers
 from planner.verifier.placing.parts import pieces_of
+from planner.verifier.placing.sites import site_of
 from planner.verifier.placing.sorts import judged_sorts
 from planner.verifier.placing.table_rows import counted_row
 from planner.verifier.quantities import MEASURES, further_of
@@ -102,13 +104,18 @@ class Stand(Wires, Protocol):
 
 def stand_of(request: PlacementRequest) -> Stand:
     """The cluster of a request in its state."""
-    if isinstance(request.site, ClusterSpec):
+    spec, site = request.site, site_of(request.site, request.state)
+    if isinstance(spec, ClusterSpec):
         from planner.verifier.placing.tori import TorusStand
 
-        return TorusStand(request)
+        return TorusStand(request, spec, site)
+    if isinstance(spec, MixedPoolSpec):
+        from planner.verifier.placing.mixed import MixedStand
+
+        return MixedStand(request, site)
     from planner.verifier.placing.fabrics import FabricStand
 
-    return FabricStand(request)
+    return FabricStand(request, spec, site)
 
 
 def judge_placement(placement: Placement) -> tuple[Placement, list[Finding]]:

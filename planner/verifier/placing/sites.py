@@ -5,8 +5,9 @@
     spine           joins the leaf switches
     0,3,7           device of a torus, linked to the next along each axis
 
-Names begin with the group's where a pool has several. Bandwidths are one way, as on the data
-sheets; of a leaf switch's links up all together, shared by the devices below.
+Names begin with the group's where a pool has several, and with the torus's own beside servers.
+Bandwidths are one way, as on the data sheets; of a leaf switch's links up all together, shared by
+the devices below.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from planner.specs.files.naming import DeviceStates, resolve_state
-from planner.specs.files.pools import GroupSpec, PoolSpec
+from planner.specs.files.pools import GroupSpec, MixedPoolSpec, PoolSpec, SiteSpec
 from planner.specs.files.state import FREE, State
 from planner.specs.records.devices import ClusterSpec, TorusFabric
 from planner.specs.records.graphs import GraphSpec
@@ -99,37 +100,42 @@ class Site:
         return [(other, edge) for other, edge in self.links[name].items() if edge.tier == tier]
 
 
-def site_of(spec: ClusterSpec | PoolSpec | GraphSpec, state: State | None) -> Site:
+def site_of(spec: SiteSpec, state: State | None) -> Site:
     """The cluster of a request in its state.
 
     Raises:
         SpecError: the state names what the cluster does not have.
     """
-    if isinstance(spec, PoolSpec):
+    if isinstance(spec, MixedPoolSpec):
+        site = _of_pool(spec.servers)
+        for torus in spec.tori:
+            _add_torus(site, torus, f"{torus.name}/")
+    elif isinstance(spec, PoolSpec):
         site = _of_pool(spec)
     elif isinstance(spec, GraphSpec):
         site = _of_graph(spec)
     else:
-        assert isinstance(spec.fabric, TorusFabric)
-        site = _of_torus(spec.fabric)
+        site = Site()
+        _add_torus(site, spec)
     if state is not None:
         _apply(state, site)
     return site
 
 
-def _of_torus(fabric: TorusFabric) -> Site:
-    site, rings = Site(), closing(fabric, fabric.shape)
+def _add_torus(site: Site, torus: ClusterSpec, before: str = "") -> None:
+    fabric = torus.fabric
+    assert isinstance(fabric, TorusFabric)
+    rings = closing(fabric, fabric.shape)
     cells = list(product(*map(range, fabric.shape)))
     for cell in cells:
-        site.add(cell_name(cell), Vertex(kind=DEVICE))
+        site.add(before + cell_name(cell), Vertex(kind=DEVICE))
     for cell in cells:
         for axis, length in enumerate(fabric.shape):
             beside = list(cell)
             beside[axis] = (cell[axis] + 1) % length
             if cell[axis] + 1 < length or rings[axis]:
                 edge = Edge(bytes_per_s=fabric.link_bytes_per_s, latency_s=fabric.hop_s, tier=ICI)
-                site.join(cell_name(cell), cell_name(tuple(beside)), edge)
-    return site
+                site.join(before + cell_name(cell), before + cell_name(tuple(beside)), edge)
 
 
 def cell_name(cell: tuple[int, ...]) -> str:
@@ -137,8 +143,14 @@ def cell_name(cell: tuple[int, ...]) -> str:
 
 
 def cell_of(name: str) -> Cell:
-    x, y, z = map(int, name.split(","))
+    x, y, z = map(int, name.rpartition("/")[2].split(","))
     return x, y, z
+
+
+def named_alike(name: str, cell: tuple[int, ...]) -> str:
+    """The device at a cell of the torus that a device of that name is of."""
+    before, slash, _ = name.rpartition("/")
+    return f"{before}{slash}{cell_name(cell)}"
 
 
 def axes_of_box(shape: Cell, cells: Sequence[Cell]) -> tuple[int | None, ...] | None:

@@ -24,7 +24,7 @@ from planner.verifier.layouts.deployments import Context as Standing
 from planner.verifier.layouts.meshes import Opening, coordinates
 from planner.verifier.placing.fabrics import slowed
 from planner.verifier.placing.parts import GroupRead, channel_of, narrower_than_counted
-from planner.verifier.placing.sites import Cell, axes_of_box, cell_name, cell_of, site_of
+from planner.verifier.placing.sites import Cell, Site, axes_of_box, cell_of, named_alike
 
 AXES = ("x", "y", "z")
 SPAN = "torus"
@@ -57,7 +57,12 @@ class Laid:
 
 
 class TorusStand:
-    """A torus in the state of the request."""
+    """A torus in the state of the request.
+
+    Args:
+        site: the same, in that state.
+        kind: what its devices are called as one of several kinds; empty for their own name.
+    """
 
     counts = ON_A_TORUS
     checks: tuple[str, ...] = (
@@ -67,12 +72,13 @@ class TorusStand:
         "demands, replicas and limits added up from the replicas",
     )
 
-    def __init__(self, request: PlacementRequest) -> None:
-        assert isinstance(request.site, ClusterSpec)
-        assert isinstance(request.site.fabric, TorusFabric)
-        self._request, self._cluster, self._fabric = request, request.site, request.site.fabric
-        self._site = site_of(request.site, request.state)
-        self.name, self.title = request.site.name, request.site.title
+    def __init__(
+        self, request: PlacementRequest, cluster: ClusterSpec, site: Site, *, kind: str = ""
+    ) -> None:
+        assert isinstance(cluster.fabric, TorusFabric)
+        self._request, self._cluster, self._fabric = request, cluster, cluster.fabric
+        self._site, self._kind = site, kind or cluster.device.name
+        self.name, self.title = cluster.name, cluster.title
 
     @property
     def provenance(self) -> tuple[Provenance, ...]:
@@ -98,20 +104,20 @@ class TorusStand:
         return None if at is None else at.state == FREE
 
     def kind_name(self, device: str) -> str:
-        return self._cluster.device.name
+        return self._kind
 
     def loads_bytes_per_s(self, device: str) -> float:
         return self._fabric.link_bytes_per_s
 
     def kinds(self, used: Mapping[str, int]) -> tuple[KindUse, ...]:
-        name, vertices = self._cluster.device.name, self._site.vertices
+        vertices = self._site.vertices
         return (
             KindUse(
-                kind=name,
-                device=name,
+                kind=self._kind,
+                device=self._cluster.device.name,
                 n_devices=len(vertices),
                 n_free=sum(at.state == FREE for at in vertices.values()),
-                n_used=used.get(name, 0),
+                n_used=used.get(self._kind, 0),
             ),
         )
 
@@ -120,7 +126,7 @@ class TorusStand:
         if not isinstance(recipe.deployment, LayoutDeployment):
             raise Invalid("is of no torus", path=("engine",), says=recipe.engine)
         for name, says, true in (
-            ("kind", recipe.kind, self._cluster.device.name),
+            ("kind", recipe.kind, self._kind),
             ("span", recipe.span, SPAN),
             ("counted_bytes_per_s", tuple(recipe.counted_bytes_per_s), AXES),
         ):
@@ -257,7 +263,7 @@ class TorusStand:
                 beside = list(cell_of(name))
                 beside[pool_axis] = (beside[pool_axis] + step) % length
                 if beside[pool_axis] not in own:
-                    faces.append((name, cell_name(tuple(beside))))
+                    faces.append((name, named_alike(name, tuple(beside))))
         if {name for name, _ in faces} != {a, b}:
             raise Invalid(f"is on no face of the cubes of `{b}`", path=("ranks",), says=a)
         return faces
