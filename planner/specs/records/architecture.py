@@ -169,7 +169,7 @@ class Architecture:
     n_context_tokens: int | None = None
     predictors: LayerClass | None = None
     n_other_params: int = 0
-    n_encoder_params: int = 0
+    n_encoder_params: int = field(default=0, metadata={LATER: True})
     n_params_published: float | None = None
     variant: Variant | None = None
     provenance: tuple[Provenance, ...] = ()

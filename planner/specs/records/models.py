@@ -10,7 +10,7 @@ from planner.specs.files.tables import Provenance
 from planner.specs.records.runtimes import ModelKind
 from planner.specs.records.served_formats import NUMBER_FORMATS, Checkpoint
 from planner.specs.records.variants import Variant
-from planner.specs.validation.hints import computed
+from planner.specs.validation.hints import LATER, computed
 from planner.specs.validation.values import NOT_EMPTY, Check, Loss, Positive, one_of
 
 FORMAT_BYTES: Mapping[str, float] = {
@@ -162,7 +162,7 @@ class ModelSpec:
     repository: str = ""
     family: str = ""
     norms_heads: bool = False
-    n_encoder_params: int = 0
+    n_encoder_params: int = field(default=0, metadata={LATER: True})
     checkpoints: tuple[Checkpoint, ...] = ()
 
     def __post_init__(self) -> None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Literal, TypeVar, get_type_hints
+
+from planner.specs.validation.hints import LATER
 
 ScheduleName = Literal["turns", "interleaved", "stated"]
 PhaseName = Literal["prefill", "decode"]
@@ -143,8 +145,8 @@ class MeasuredErrors:
     bias_fraction: float
     rows: str
     source: str
-    n_most_devices: int = 0
-    beyond: str = ""
+    n_most_devices: int = field(default=0, metadata={LATER: True})
+    beyond: str = field(default="", metadata={LATER: True})
 
     def unmeasured(self, n_devices: int) -> str:
         """Why so many devices are outside of what was measured; empty where they are not."""
