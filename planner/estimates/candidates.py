@@ -174,7 +174,8 @@ class CandidateTable:
         prefill = phase("prefill", work["prefill"], self.prefill_batches)
         if self.margins != NONE:
             prefill = prefill.lengthened(self.margins.prefill)
-            decodes = [one.lengthened(self.margins.decode) for one in decodes]
+            factor = self.margins.decode_on(self.machine.meshes.n_devices[layouts.mesh])
+            decodes = [one.lengthened(factor) for one in decodes]
         return Block(arms=arms, prefill=prefill, decodes=tuple(decodes))
 
     @cached_property

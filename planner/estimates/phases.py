@@ -15,7 +15,7 @@ from planner.layouts.layer import residence
 from planner.specs.ask.request import Request
 from planner.specs.records.devices import FORMAT_BYTES, DeviceSpec, ModelSpec, Workload
 from planner.specs.records.model_errors import Quantity, roofline_error
-from planner.specs.records.runtimes import quickness
+from planner.specs.records.runtimes import beyond_measured, quickness
 
 PHASES = ("prefill", "decode")
 
@@ -49,8 +49,8 @@ class PhaseCandidates:
     written_bytes: FloatArray
     working_bytes: FloatArray
 
-    def lengthened(self, factor: float) -> PhaseCandidates:
-        """The same, every pass so many times as long."""
+    def lengthened(self, factor: float | FloatArray) -> PhaseCandidates:
+        """The same, every pass so many times as long, or those of each layout (N, 1)."""
         return replace(self, pass_s=self.pass_s * factor)
 
 
@@ -151,11 +151,19 @@ class Margins:
     """Planned over predicted time of a pass of each phase [1].
 
     All passes of one model on one device err alike: what they leave out is the same. So that one
-    factor lengthens every prefill, another one every decode pass, those of a draft too.
+    factor lengthens every prefill, another one every decode pass, those of a draft too; and a third
+    one those on more devices than any that was measured.
     """
 
     prefill: float = 1.0
     decode: float = 1.0
+    n_most_devices: int = 0
+    beyond: float = 1.0
+
+    def decode_on(self, n_devices: IntArray) -> FloatArray:
+        """Of decode passes of layouts on so many devices (N,), for all batches (N, 1)."""
+        beyond = np.where(n_devices > self.n_most_devices, self.beyond, 1.0)
+        return np.asarray(self.decode * beyond[:, None])
 
     def of(self, phase: str) -> float:
         return self.prefill if phase == "prefill" else self.decode
@@ -170,11 +178,17 @@ def margins_of(request: Request) -> Margins:
     Without one, what decode passes take on average, where rooflines are known to be quick.
     """
     device, kind = request.cluster.device, request.model.kind
+    n_most, beyond = beyond_measured(device.name, kind)
     if request.confidence is None:
-        return Margins(decode=quickness(device.name, kind))
-    beyond = float(planned_sigmas(request.confidence, True))
+        decode = quickness(device.name, kind)
+        return Margins(decode=decode, n_most_devices=n_most, beyond=beyond)
+    n_sigmas = float(planned_sigmas(request.confidence, True))
+    if not n_sigmas:
+        return NONE
 
     def upper(quantity: Quantity) -> float:
-        return 1.0 + beyond * (roofline_error(device, kind, quantity) or 0.0)
+        return 1.0 + n_sigmas * (roofline_error(device, kind, quantity) or 0.0)
 
-    return Margins(prefill=upper("TTFT"), decode=upper("TPOT"))
+    return Margins(
+        prefill=upper("TTFT"), decode=upper("TPOT"), n_most_devices=n_most, beyond=beyond
+    )

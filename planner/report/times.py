@@ -208,7 +208,7 @@ def _of_request(request: AnyRequest, used: AnyDeployment | None = None) -> Itera
         return
     if isinstance(request, Request):
         device, why = request.cluster.device.name, why_no_engine(request.model, request.cluster)
-        yield _of_layouts(device, model_kind(request.model), used, why=why)
+        yield _of_layouts(device, model_kind(request.model), used, request, why=why)
         return
     outside = used.outside if isinstance(used, EngineDeployment) else ()
     for kind in dict.fromkeys(one.kind for one in request.models):
@@ -231,7 +231,7 @@ def _of_recipes(answer: Placement | FleetPlan, served: Iterable[AnyModel]) -> It
         if isinstance(recipe.deployment, TableDeployment):
             yield _of_table(recipe.deployment.table, made_by[recipe.deployment.table], device, kind)
         elif recipe.engine == ROOFLINE.name:
-            yield _of_layouts(device, kind, recipe.deployment)
+            yield _of_layouts(device, kind, recipe.deployment, request)
         else:
             used = recipe.deployment
             outside = used.outside if isinstance(used, EngineDeployment) else ()
@@ -262,11 +262,20 @@ def _of(
     )
 
 
-def _of_layouts(device: str, kind: ModelKind, used: object, *, why: str = "") -> Times:
+def _of_layouts(
+    device: str, kind: ModelKind, used: object, request: object, *, why: str = ""
+) -> Times:
     """Of a roofline; replicas of more devices than any that was measured are outside."""
     n_devices = getattr(getattr(used, "mesh", None), "n_devices", 0)
-    judged = judged_on(ROOFLINE.name, device, kind)
-    outside = filter(None, (one.unmeasured(n_devices) for one in judged))
+    share = getattr(request, "confidence", None)
+    is_planned = share is None or share > 0.5
+    outside = []
+    for one in judged_on(ROOFLINE.name, device, kind):
+        if not one.has(n_devices):
+            known = f"; {one.beyond}" if one.beyond else ""
+            planned = ", and decode is planned so" if is_planned and one.beyond_fraction else ""
+            most = f"measured on {one.n_most_devices} at most"
+            outside.append(f"{n_devices} devices: {most}{known}{planned}")
     return _of(ROOFLINE.name, device, kind, why=why, outside=outside)
 
 

@@ -120,6 +120,26 @@ def test_rooflines_that_were_held_against_whole_batches_are_planned_as_predicted
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("confidence", [None, 0.9])
+def test_decode_on_more_devices_than_were_measured_is_planned_longer(
+    confidence,
+):
+    """[Pope2022] has 28.5 ms for 22.84 on up to 256 chips: beyond 64, passes take so much."""
+    palm, tpu = load_model("palm-540b"), load_topology("tpu-v4-4x8x8")
+    asked = {"weights_formats": ("int8",), "batches": (64,), "prefill_batches": (1,)}
+    asked |= {"workload": Workload(n_input_tokens=2016, n_output_tokens=63)}
+    asked |= {"engine": "roofline", "objective": "latency"}
+    slower = upper("TPOT", confidence, tpu.device) if confidence else 1.0
+    for n_devices, longer in ((64, 1.0), (256, 1 / (1 - 0.1985))):
+        targets = Targets(degrees=Degrees(tensor=n_devices))
+        times = [
+            plan(palm, tpu, confidence=it, targets=targets, **asked) for it in (0.0, confidence)
+        ]
+        raw, planned_s = (it.deployment.tpot_s for it in times)
+        assert planned_s / raw == pytest.approx(longer * slower, rel=1e-9)
+        assert verify(answer_json(times[1])).is_true
+
+
 def test_a_share_below_the_half_is_refused():
     with pytest.raises(RequestError) as refused:
         planned(0.3)

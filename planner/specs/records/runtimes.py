@@ -134,6 +134,8 @@ class MeasuredErrors:
         source: where the rows are from.
         n_most_devices: of a measurement; 0 where settings are compared one by one.
         beyond: what is known of more devices.
+        beyond_fraction: how far off it is, as the bias: decode passes of more devices are planned
+            so much longer [1].
     """
 
     runtime: str
@@ -147,13 +149,11 @@ class MeasuredErrors:
     source: str
     n_most_devices: int = field(default=0, metadata={LATER: True})
     beyond: str = field(default="", metadata={LATER: True})
+    beyond_fraction: float = field(default=0.0, metadata={LATER: True})
 
-    def unmeasured(self, n_devices: int) -> str:
-        """Why so many devices are outside of what was measured; empty where they are not."""
-        if not 0 < self.n_most_devices < n_devices:
-            return ""
-        known = f"; {self.beyond}" if self.beyond else ""
-        return f"{n_devices} devices: measured on {self.n_most_devices} at most{known}"
+    def has(self, n_devices: int) -> bool:
+        """Whether as many devices, or more, were measured; where it is not told, any."""
+        return not 0 < self.n_most_devices < n_devices
 
 
 @cache
@@ -169,6 +169,17 @@ def quickness(device: str, kind: ModelKind) -> float:
     """
     errors = (it for it in judged_on("roofline", device, kind) if it.quantity == "TPOT")
     return max([1.0, *(1.0 / (1.0 + it.bias_fraction) for it in errors)])
+
+
+def beyond_measured(device: str, kind: ModelKind) -> tuple[int, float]:
+    """Most devices that a roofline was measured on, and how much longer passes of more are [1].
+
+    0 and 1 where nothing is known of more than were measured.
+    """
+    for one in judged_on("roofline", device, kind):
+        if one.beyond_fraction:
+            return one.n_most_devices, 1.0 / (1.0 + one.beyond_fraction)
+    return 0, 1.0
 
 
 def judged_on(runtime: str, device: str, kind: ModelKind) -> tuple[MeasuredErrors, ...]:

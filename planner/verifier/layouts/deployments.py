@@ -153,7 +153,7 @@ def _phases(request: Request, chosen: LayoutChoice, rests: Resting) -> _Both:
     passes = {}
     for name, tokens in of.items():
         with refused_in(name):
-            planned = planned_over_predicted(request, name)
+            planned = planned_over_predicted(request, name, rests.mesh.n_devices)
             passes[name] = counted(rests, chosen.phases[name], tokens, planned)
     return _Both(prefill=passes["prefill"], decode=passes["decode"], draft=draft)
 
@@ -198,9 +198,10 @@ def drafted(
     # the target scores what was drafted and, in the usual convention, one position more, each
     # of which is reached if all before it were accepted
     n_scored = plan.n_drafted + (speculation.convention == "usual")
+    planned = planned_over_predicted(request, "decode", mesh.n_devices)
     n_yielded = sum(speculation.acceptance**n for n in range(n_scored))
     return CountedDraft(
-        pass_=counted(rests, way, tokens, planned_over_predicted(request, "decode")),
+        pass_=counted(rests, way, tokens, planned),
         n_scored=n_scored,
         n_yielded=n_yielded,
         speculation=speculation,

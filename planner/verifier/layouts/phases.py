@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from math import ceil
+from math import ceil, prod
 
 from planner.results.deployments import (
     Division,
@@ -172,8 +172,10 @@ def counted(rests: Resting, way: AnyPhase, tokens: Tokens, planned: float = 1.0)
     return Counted(layout=layout, way=way, tokens=tokens, time=ScalarTime(**parts), held=held)
 
 
-def planned_over_predicted(request: Request, phase: str) -> float:
+def planned_over_predicted(request: Request, phase: str, n_devices: int) -> float:
     """Of a pass: 1 where what is predicted is planned, else what holds in a share of cases.
+
+    Decode on more devices than any that was measured is longer by what is known of these.
 
     Raises:
         Refused: a share is asked for, and no interval is known.
@@ -182,14 +184,17 @@ def planned_over_predicted(request: Request, phase: str) -> float:
     kind: ModelKind = "dense" if request.model.moe is None else "mixture"
     device, share = request.cluster.device, request.confidence
     error = roofline_deviation(device, kind, quantity)
+    judged, beyond = judged_on("roofline", device.name, kind), 1.0
+    if phase != PREFILL:
+        beyond = prod(1 / (1 + it.beyond_fraction) for it in judged if not it.has(n_devices))
     if share is None:
-        errors = [it for it in judged_on("roofline", device.name, kind) if it.quantity == quantity]
-        return max([1.0, *(1 / (1 + it.bias_fraction) for it in errors)])
+        errors = [it for it in judged if it.quantity == quantity]
+        return beyond * max([1.0, *(1 / (1 + it.bias_fraction) for it in errors)])
     if share <= 0.5:
         return 1.0
     if error is None:
         raise Invalid("has no interval, as nothing was measured", says=share)
-    return 1.0 + deviations(2 * share - 1) * error
+    return beyond * (1.0 + deviations(2 * share - 1) * error)
 
 
 def _impossible(rests: Resting, way: AnyPhase, gathered: int) -> Iterator[tuple[str, str]]:

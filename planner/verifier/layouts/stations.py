@@ -108,7 +108,7 @@ def _round_s(request: Request, says: Deployment, rests: Resting, n: int, context
         pass_drafted = drafted(request, small.choice, draft, rests.mesh, tokens)
         took = draft.n_drafted * pass_drafted.pass_.time.total_s
         tokens = replace(tokens, n_new=float(pass_drafted.n_scored))
-    planned = planned_over_predicted(request, "decode")
+    planned = planned_over_predicted(request, "decode", rests.mesh.n_devices)
     return took + counted(rests, replace(says.decode, batch=n), tokens, planned).time.total_s
 
 
@@ -118,7 +118,8 @@ def _read_s(request: Request, says: Deployment, rests: Resting, n: int, span: fl
     Of the fewest prompts that have this span: one that has read before, or several short ones.
     """
     several = max(1, round(n / max(2.0 * span, 1.0)))
-    each, planned = n / several, planned_over_predicted(request, "prefill")
+    each = n / several
+    planned = planned_over_predicted(request, "prefill", rests.mesh.n_devices)
     tokens = Tokens(n_new=each, n_context=max(each, span + each / 2.0), n_cached=each)
     return counted(rests, replace(says.prefill, batch=several), tokens, planned).time.total_s
 
