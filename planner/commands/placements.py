@@ -61,7 +61,7 @@ def read_place(said: Said) -> tuple[SiteSpec, list[Serve], dict[str, Any]]:
     if not models:
         said.refuse("--model", "names no model", "name one, like `--model deepseek-v3`")
     state = said.load("--state", load_state)
-    n_output = keywords["workload"].n_output_tokens
+    n_output = keywords["workload"].n_written_tokens
     named = [model for model in models if model is not None]
     wanted = wishes_for(named, lambda _: n_output, said)
     said.check()
@@ -233,12 +233,12 @@ def _outputs(
     said: Said, keywords: dict[str, Any], before: Placement | None
 ) -> Callable[[str], int]:
     """Tokens that a request for a model writes: as is said, or as it was."""
-    n_output: int = keywords["workload"].n_output_tokens
-    if before is None or said.is_given("--output"):
+    n_output: int = keywords["workload"].n_written_tokens
+    if before is None or said.is_given("--output") or said.is_given("--samples"):
         return lambda name: n_output
     usual = before.request.workload
     own = {one.model.name: one.workload or usual for one in before.request.models}
-    return lambda name: own.get(name, usual).n_output_tokens
+    return lambda name: own.get(name, usual).n_written_tokens
 
 
 def _changes(said: Said, keywords: dict[str, Any], before: PlacementRequest) -> dict[str, Any]:

@@ -28,7 +28,12 @@ def predict(said: Said) -> Answer:
     from planner.runtimes.predicting import drafts_for, impossible
     from planner.runtimes.predicting import predict as evaluate
     from planner.specs.files.reading import load_architecture
+    from planner.specs.options.table import named
+    from planner.specs.options.table.search import DEGREES
+    from planner.specs.options.table.serving import REQUESTS
+    from planner.specs.records.devices import Workload
     from planner.specs.records.runtimes import LAYOUT_RUNTIMES
+    from planner.specs.validation.hints import from_fields
 
     said.values["engine"] = said.engine or _usual_engine(said)
     said.refuse_under((said.engine,))
@@ -38,22 +43,17 @@ def predict(said: Said) -> Answer:
     model = with_expert_loads(said.load("--model", load_architecture), said)
     machines = _machines(said)
     speculating = _speculating(said, model)
-    table = _table(said, model, machines)
-    traffic = Traffic(
-        n_input_tokens=float(said.input),
-        n_output_tokens=float(said.output),
-        hit_fraction=said.hit_rate or 0.0,
-        role=said.role,
-        n_waves=said.waves or 0,
-    )
-    if model and machines and table and not _NUMBERS & {one.where for one in said.problems}:
+    workload = Workload(**said.sets("Workload"))
+    table = _table(said, model, machines, workload.n_samples)
+    traffic = from_fields(Traffic, workload, role=said.role, n_waves=said.waves or 0)
+    unread = {problem.where for problem in said.problems}
+    if model and machines and table and not unread & {*_NUMBERS, *named(REQUESTS, DEGREES)}:
         said.problems += impossible(
             model,
             machines,
             table,
             traffic,
             drafts=drafts_for(model, speculating),
-            n_shared_tokens=float(said.shared),
         )
     said.check()
     assert model is not None
@@ -67,17 +67,13 @@ def predict(said: Said) -> Answer:
         table,
         traffic,
         speculating=speculating,
-        n_shared_tokens=float(said.shared),
         requests_per_s=said.rate,
     )
     return reported(said, answer, explains=said.explain)
 
 
-_NUMBERS = {
-    *("--tp", "--pp", "--ep", "--dp", "--redundant-experts", "--batch", "--in-flight", "--waves"),
-    *("--input", "--output", "--chunk", "--shared", "--hit-rate"),
-}
-"""Options without which nothing can be said of a deployment as a whole."""
+_NUMBERS = ("--redundant-experts", "--batch", "--chunk")
+"""Options without which nothing can be said of a deployment as a whole, beside what is asked."""
 
 
 def _usual_engine(said: Said) -> str:
@@ -114,7 +110,7 @@ def _of_layouts(said: Said) -> Answer:
         model,
         cluster,
         said.engine,
-        workload=Workload(n_input_tokens=said.input, n_output_tokens=said.output),
+        workload=Workload(**said.sets("Workload")),
         targets=Targets(degrees=_degrees(said), layouts=said.layout or Layouts()),
         weights_formats=said.weights and (said.weights,),
         kv_formats=said.kv and (said.kv,),
@@ -143,17 +139,21 @@ def _refuse_loops(said: Said) -> None:
             said.refuse("--in-flight", fact, "write one of the two")
 
 
-def _batch(said: Said, n_ranks: int) -> int:
-    """Requests in flight on each rank; a closed loop is dealt to all of them alike."""
+def _batch(said: Said, n_ranks: int, n_samples: int) -> int:
+    """Sequences in flight on each rank; a closed loop is dealt to all of them alike.
+
+    Args:
+        n_samples: sequences of a request.
+    """
     in_flight: int | None = said.in_flight
     if in_flight is None:
-        return int(said.batch or 1)
+        return int(said.batch or n_samples)
     if in_flight % n_ranks:
         below = in_flight - in_flight % n_ranks
         nearest = [f"`--in-flight {n}`" for n in (below, below + n_ranks) if n]
         fact = f"cannot be dealt to {n_ranks} ranks alike"
         said.refuse("--in-flight", fact, f"write {' or '.join(nearest)}")
-    return max(1, in_flight // n_ranks)
+    return max(1, in_flight // n_ranks) * n_samples
 
 
 def _say_how_they_arrive(rate: float) -> None:
@@ -216,7 +216,7 @@ def _servers(said: Said) -> tuple[DeviceSpec | None, ClusterSpec | None]:
 
 
 def _table(
-    said: Said, model: Architecture | None, machines: Machines | None
+    said: Said, model: Architecture | None, machines: Machines | None, n_samples: int
 ) -> DeploymentTable | None:
     from planner.estimates.serving.deployments import deployments, has_experts
     from planner.estimates.serving.popularity import with_copies
@@ -236,7 +236,7 @@ def _table(
         n_data=data,
         n_stages=said.pp,
         n_expert_parallel=expert,
-        batch=_batch(said, int(data)),
+        batch=_batch(said, int(data), n_samples),
         chunk_tokens=float(said.chunk or machines.engine.n_chunk_tokens),
         n_redundant=float(said.redundant_experts or 0),
         overlaps=said.overlap == "two-batch",

@@ -13,6 +13,7 @@ from planner.placing.tori.mixed import MixedPool
 from planner.placing.tori.site import Torus
 from planner.quantities.table import lacking, placed
 from planner.runtimes.engines import WITHOUT_ERROR
+from planner.specs.ask.defaults import reuse_options
 from planner.specs.ask.engine import SIMPLEST
 from planner.specs.ask.placement import GroupCost, PlacementRequest, Serve, tidied
 from planner.specs.ask.targets import DEFAULT_WORKLOAD, Targets
@@ -206,6 +207,8 @@ def wish_problems(request: PlacementRequest, site: Site) -> list[Problem]:
     if request.prefer == SIMPLEST:
         said["--prefer"] = SIMPLEST
         problems += _unpredicted(request)
+    for one in request.models:
+        said |= reuse_options(one.workload or request.workload)
     problems += misplaced(said, request.engines)
     for part in site.parts:
         for cluster in part.clusters.values() or [part.cluster]:

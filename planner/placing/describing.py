@@ -139,7 +139,7 @@ def _handovers(
     for handover in handed:
         source, target = (located[i].configuration for i in (handover.source, handover.target))
         wish, seconds = task.wanted[source.model], max(source.handover_s, target.handover_s)
-        n_output = (wish.workload or task.request.workload).n_output_tokens
+        n_output = (wish.workload or task.request.workload).n_written_tokens
         yield Handover(
             source=replicas[handover.source].name,
             target=replicas[handover.target].name,

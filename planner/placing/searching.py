@@ -62,7 +62,7 @@ class Task:
             SiteModel(
                 runtimes=timers,
                 several=demand.replicas is None,
-                n_output_tokens=float((demand.workload or self.request.workload).n_output_tokens),
+                n_output_tokens=float((demand.workload or self.request.workload).n_written_tokens),
             )
             for timers, demand in zip(self.runtimes, self.wanted, strict=True)
         )
@@ -110,7 +110,7 @@ def _model_demand(request: PlacementRequest, demand: Serve, without: Sequence[st
         least=replicas or 0,
         most=replicas,
         ttft_s=targets.ttft_s,
-        n_output_tokens=float((demand.workload or request.workload).n_output_tokens),
+        n_output_tokens=float((demand.workload or request.workload).n_written_tokens),
     )
 
 

@@ -40,7 +40,6 @@ def audit_engine(
     weights_format: str | None = None,
     kv_format: str | None = None,
     workload: Workload = DEFAULT_WORKLOAD,
-    hit_fraction: float = 0.0,
     experts_backend: str = "",
     options: SolverOptions = DEFAULT_OPTIONS,
 ) -> EngineAudit:
@@ -62,7 +61,6 @@ def audit_engine(
     raise_if_any(())
     own = PlanOptions(
         workload=workload,
-        hit_fraction=hit_fraction,
         experts_backend=experts_backend,
         weights_formats=(weights_format,) if weights_format else None,
         kv_formats=(kv_format,) if kv_format else None,

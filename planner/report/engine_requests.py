@@ -9,11 +9,19 @@ from planner.report.launch.words import saved_as
 from planner.report.region import planned_words
 from planner.report.words import amount, percent, target_texts
 from planner.results.plans import AnyRequest
-from planner.specs.ask.engine import OVERLAPS, DraftOptions, EngineRequest, ModelOption
+from planner.results.predictions import Prediction
+from planner.specs.ask.engine import (
+    OVERLAPS,
+    DraftOptions,
+    EngineRequest,
+    ModelOption,
+    PredictionRequest,
+)
 from planner.specs.files.acceptance import acceptance_text, source_of
 from planner.specs.files.engines import memory_options
 from planner.specs.options.counts import span_text
 from planner.specs.records.architecture import Architecture, Experts
+from planner.specs.records.devices import Workload
 from planner.specs.records.kernels import EngineSpec
 from planner.specs.records.served_formats import ServedFormats, as_run, checkpoint_of
 
@@ -25,8 +33,8 @@ def engine_rows(request: EngineRequest, others: Sequence[AnyRequest] = ()) -> li
         others: what other engines were asked beside it.
     """
     engines = [one.engine for one in (request, *others) if isinstance(one, EngineRequest)]
-    hits = f", {percent(request.hit_fraction)} of the input cached" if request.hit_fraction else ""
     work = request.workload
+    reuse = reuse_words(work)
     formats = (f"{one.weights} weights with {one.cache} cache" for one in request.formats)
     backend = request.records.kernels.experts_backend
     return [
@@ -34,7 +42,7 @@ def engine_rows(request: EngineRequest, others: Sequence[AnyRequest] = ()) -> li
         ("model", request.model.title),
         ("variants", "; ".join(_variant_text(one) for one in request.variants)),
         ("pool", f"{request.cluster.n_devices} × {request.cluster.device}"),
-        ("requests", f"{amount(work.n_input_tokens)} tokens in, {work.n_output_tokens} out{hits}"),
+        ("requests", f"{amount(work.n_input_tokens)} tokens in, {work.n_output_tokens} out{reuse}"),
         ("formats", " or ".join(formats)),
         ("experts", f"by {backend}" if backend else ""),
         ("targets", ", ".join(target_texts(request.targets)) or "none"),
@@ -45,6 +53,25 @@ def engine_rows(request: EngineRequest, others: Sequence[AnyRequest] = ()) -> li
         ("objective", request.objective),
         ("times", planned_words(request.confidence)),
     ]
+
+
+def reuse_words(work: Workload | PredictionRequest) -> str:
+    """`, first 1,000 in common, 4 samples a prompt, 70 % of the input cached`; empty of none."""
+    return "".join(
+        (
+            f", first {work.n_shared_tokens:,} in common" * (work.n_shared_tokens > 0),
+            f", {work.n_samples} samples a prompt" * (work.n_samples > 1),
+            f", {percent(work.hit_fraction)} of the input cached" * (work.hit_fraction > 0),
+        )
+    )
+
+
+def sharing_words(answer: Prediction) -> list[str]:
+    """What of its cache sequences hold together, and that they do not read it together."""
+    once, n = show(answer.memory.shared_bytes, "B"), answer.request.n_samples
+    words = [f"of the cache {once} are of all requests, once on each rank"] * (once != "0 B")
+    words += [f"the {n} samples of a request hold the whole blocks of its prompt once"] * (n > 1)
+    return words and [*words, "each sequence reads all of its context by itself"]
 
 
 def _drafts_text(drafting: DraftOptions | None) -> str:

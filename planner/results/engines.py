@@ -113,8 +113,9 @@ class EngineDeployment:
             overlaps=self.overlap != OVERLAPS[0],
             n_input_tokens=request.workload.n_input_tokens,
             n_output_tokens=request.workload.n_output_tokens,
-            hit_fraction=request.hit_fraction,
-            n_shared_tokens=0,
+            hit_fraction=request.workload.hit_fraction,
+            n_shared_tokens=request.workload.n_shared_tokens,
+            n_samples=request.workload.n_samples,
             acceptance=drafting.acceptance if drafting and self.n_drafted else (),
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from planner.results.arrivals import Load, Waves
@@ -13,7 +13,7 @@ from planner.specs.files.tables import Provenance
 from planner.specs.records.roles import PREFILL
 from planner.specs.records.runtimes import ModelKind
 from planner.specs.region import Outside
-from planner.specs.validation.hints import computed
+from planner.specs.validation.hints import LATER, computed
 
 Bound = Literal["compute", "memory", "network", "latency", "idle"]
 
@@ -144,7 +144,7 @@ class MemoryLine:
     Args:
         drafter_bytes: weights of what proposes tokens ahead; 0 without drafts.
         cache_bytes: of all sequences, the drafter's too, as long as they are on average.
-        longest_cache_bytes: of all of them at their longest.
+        longest_cache_bytes, shared_bytes: of all of them at their longest; of all in common.
         largest_batch: sequences of an attention rank that fit while they grow, as the engine lets
             them begin.
         longest_context: tokens of each sequence that fit at this batch.
@@ -160,6 +160,7 @@ class MemoryLine:
     workspace_bytes: float
     largest_batch: int
     longest_context: int
+    shared_bytes: float = field(default=0.0, metadata={LATER: True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,8 +207,7 @@ class Prediction:
         degrees: devices by what they are used for: tensor, data, pipeline, expert.
         n_devices: all of them.
         n_copies: of the whole model: ranks of a model without experts share nothing.
-        batch: sequences in flight on one attention rank.
-        n_running: of them, decoding at once.
+        batch, n_running: sequences in flight on one attention rank; of them, decoding at once.
         formats: of weights, experts and cache.
         quality: what these lose against the formats that the model is published in, in words.
         n_input_tokens, n_output_tokens, hit_fraction: the traffic.
@@ -297,4 +297,4 @@ class Prediction:
     @property
     def requests_per_s(self) -> float:
         """That it is done with where it is never idle."""
-        return self.total_tokens_per_s / self.n_output_tokens
+        return self.total_tokens_per_s / (self.n_output_tokens * self.request.n_samples)

@@ -10,13 +10,14 @@ import numpy as np
 
 from planner.errors import Problem, RequestError
 from planner.estimates.kernel_files import kernel_table
-from planner.estimates.serving.choices import all_degrees, ground_of
+from planner.estimates.serving.choices import all_degrees, ground_of, traffic_of
 from planner.estimates.serving.deployments import deployments, kind_of
 from planner.estimates.serving.drafting import KINDS as DRAFTERS
 from planner.estimates.serving.drafting import has_drafter, rounds_of
+from planner.estimates.serving.grids import whole_requests
 from planner.estimates.serving.kernels import backend_problems, unmeasured
 from planner.estimates.serving.networks import serving_network
-from planner.estimates.serving.refusals import chunk_problems
+from planner.estimates.serving.refusals import chunk_problems, traffic_problems
 from planner.estimates.serving.rules import Run, faults
 from planner.programs.engine import KNOWN
 from planner.quantities.table import lacking, uncountable
@@ -239,10 +240,12 @@ def _drafting_problems(model: Architecture, request: EngineRequest) -> Iterator[
 
 
 def _problems(request: EngineRequest) -> Iterator[Problem]:
-    if request.workload.n_output_tokens < 2:
-        fact, remedy = "is the prompt's own token, so that no pass decodes", "write `--output 2`"
-        value = str(request.workload.n_output_tokens)
-        yield Problem(where="--output", value=value, fact=fact, remedy=remedy)
+    traffic = traffic_of(request)
+    yield from traffic_problems(traffic)
+    if not whole_requests(request.batches, traffic):
+        value, fact = batches_text(request.batches), "has none that counts all samples of a request"
+        remedy = f"write a multiple of {traffic.n_sequences}"
+        yield Problem(where="--batch", value=value, fact=fact, remedy=remedy)
     yield from misplaced(request.targets.said(), (request.engine,))
     limits = request.targets.limits()
     yield from uncountable(limits, KNOWN, request.engine, {})

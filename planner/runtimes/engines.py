@@ -11,7 +11,7 @@ import numpy as np
 
 from planner.estimates.serving.choices import EngineChoices, ground_of, traffic_of
 from planner.estimates.serving.deployments import has_experts
-from planner.estimates.serving.grids import nearest, thinned
+from planner.estimates.serving.grids import nearest, thinned, whole_requests
 from planner.estimates.serving.rules import is_valid
 from planner.estimates.serving.timer import Timer
 from planner.programs.blocks import BlockProgram, Objective
@@ -172,7 +172,7 @@ class EngineCandidates(Candidates):
     def without_rules(self, near: AnyDeployment | None) -> Iterator[tuple[str, EngineCandidates]]:
         own, engine = self.request, self.request.records.engine
         chunk = near.chunk_tokens if isinstance(near, EngineDeployment) else max(own.chunks)
-        batches = thinned(own.batches)
+        batches = thinned(whole_requests(own.batches, self.offered.timer.traffic))
         forbidden = self.offered.timer.cuts_forbidden(chunk)
         for rule in engine.rules:
             if rule.name not in forbidden:

@@ -36,7 +36,9 @@ def load_of(
     device = records.cluster.device
     drafts = rounds_of(model, given.drafter or None, given.n_drafted, given.acceptance)
     yields = drafts.yields if drafts else 1.0
-    n_input = round(from_fields(Traffic, given).n_new_tokens)
+    n_block = records.engine.n_block_tokens
+    traffic = from_fields(Traffic, given, n_block_tokens=n_block)
+    n_input = round(traffic.n_new_tokens)
     clock = KernelClock(
         device=device,
         table=records.kernels,
@@ -59,7 +61,7 @@ def load_of(
             n_input_tokens=float(n_input),
             n_longest_tokens=n_input + given.n_output_tokens / yields,
             n_past_tokens=float(given.n_input_tokens - n_input),
-            n_shared_tokens=float(given.n_shared_tokens),
+            **traffic.sharing(),
             drafts=drafts,
         ),
         names=[""],
@@ -86,7 +88,7 @@ def load_of_plan(request: AnyRequest, best: AnyDeployment) -> Load:
     model = next(one for one in request.records.models if one.name == best.model)
     return load_of(
         best.alone(request, model),
-        best.demand_tokens_per_s / request.workload.n_output_tokens,
+        best.demand_tokens_per_s / request.workload.n_written_tokens,
         slower=(best.planned_tpot_s / best.tpot_s.value, best.planned_ttft_s / best.ttft_s.value),
         n_replicas=best.n_replicas,
         seed=request.options.seed,

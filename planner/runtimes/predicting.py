@@ -95,14 +95,12 @@ def predict(
     traffic: Traffic,
     *,
     speculating: Speculating | None = None,
-    n_shared_tokens: float = 0.0,
     requests_per_s: float | None = None,
 ) -> Prediction:
     """Evaluate one deployment.
 
     Args:
         table: of that one deployment.
-        n_shared_tokens: first tokens that all requests have in common.
         requests_per_s: that arrive at it, on average.
 
     Raises:
@@ -110,13 +108,9 @@ def predict(
         SolverError: the arrays that searches are made of say otherwise.
     """
     drafts = drafts_for(model, speculating)
-    problems = impossible(
-        model, machines, table, traffic, drafts=drafts, n_shared_tokens=n_shared_tokens
-    )
-    RequestError.raise_if_any(problems)
-    given = given_deployment(
-        model, machines, table, traffic, speculating, n_shared_tokens=int(n_shared_tokens)
-    )
+    traffic = replace(traffic, n_block_tokens=machines.engine.n_block_tokens)
+    RequestError.raise_if_any(impossible(model, machines, table, traffic, drafts=drafts))
+    given = given_deployment(model, machines, table, traffic, speculating)
     given = replace(given, requests_per_s=requests_per_s)
     counted = account(given, machines)
     _hold_against_arrays(counted, machines, table, traffic, drafts)
@@ -174,7 +168,7 @@ def _hold_against_arrays(
         hbm_bytes=device.hbm_bytes,
         n_tokens=traffic.n_tokens,
         n_held_tokens=traffic.held_tokens(engine.reserved_fraction),
-        n_shared_tokens=counted.served.n_shared_tokens,
+        **traffic.sharing(),
         drafts=drafts,
     )
     serving = Serving(model=model, formats=formats, engine=engine, clock=clock)
@@ -228,7 +222,6 @@ def impossible(
     traffic: Traffic,
     *,
     drafts: Drafts | None = None,
-    n_shared_tokens: float = 0.0,
 ) -> list[Problem]:
     """Why a deployment cannot be evaluated, each reason with its option; empty if it can."""
     formats = table.formats[int(table.format_index[0])]
@@ -239,7 +232,8 @@ def impossible(
         n_per_node=machines.network.n_per_node,
         run=Run.of(traffic.role, run, drafts),
     )
-    problems = refusals(model, table, traffic, n_shared_tokens=n_shared_tokens, ground=ground)
+    traffic = replace(traffic, n_block_tokens=machines.engine.n_block_tokens)
+    problems = refusals(model, table, traffic, ground=ground)
     problems += role_problems(traffic, drafts)
     others = list(context_problems(model, traffic.n_input_tokens, traffic.n_output_tokens))
     others += cache_problems(model, machines.kernels, formats.cache)
@@ -255,7 +249,6 @@ def impossible(
         table=table,
         traffic=traffic,
         hbm_bytes=machines.device.hbm_bytes,
-        n_shared_tokens=n_shared_tokens,
         drafts=drafts,
     )
     return [*others, *overflows(room)]
@@ -289,8 +282,6 @@ def given_deployment(
     table: DeploymentTable,
     traffic: Traffic,
     speculating: Speculating | None,
-    *,
-    n_shared_tokens: int = 0,
 ) -> PredictionRequest:
     """One deployment of a table and its traffic, in records."""
     return PredictionRequest(
@@ -302,7 +293,8 @@ def given_deployment(
         n_input_tokens=int(traffic.n_input_tokens),
         n_output_tokens=int(traffic.n_output_tokens),
         hit_fraction=traffic.hit_fraction,
-        n_shared_tokens=n_shared_tokens,
+        n_shared_tokens=int(traffic.n_shared_tokens),
+        n_samples=traffic.n_samples,
         drafter=speculating.kind if speculating else "",
         n_drafted=speculating.n_drafted if speculating else 0,
         acceptance=speculating.acceptance if speculating else (),

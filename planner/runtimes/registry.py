@@ -9,6 +9,7 @@ from planner.errors import RequestError
 from planner.estimates.serving.usual_engines import engines_of
 from planner.runtimes.candidates import CandidatePool, Candidates
 from planner.specs.ask.checking import model_problems
+from planner.specs.ask.defaults import reuse_options
 from planner.specs.ask.engine import PlanOptions
 from planner.specs.ask.placement import shape_of
 from planner.specs.files.ledger import remark
@@ -52,8 +53,9 @@ def candidates_of(
     """
     parts: list[Candidates] = []
     refused: list[tuple[str, RequestError]] = []
+    said = dict.fromkeys(options_said(choices), "") | reuse_options(choices.workload)
     for name in named_runtimes(engine, model, cluster):
-        if problems := list(misplaced(dict.fromkeys(options_said(choices), ""), (name,))):
+        if problems := list(misplaced(said, (name,))):
             raise RequestError(problems)
         try:
             parts += _candidates(name, model, cluster, choices)

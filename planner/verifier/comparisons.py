@@ -17,7 +17,7 @@ from planner.verifier.plans import OBJECTIVES, judge_plan
 from planner.verifier.quantities import measure_of
 from planner.verifier.runtimes.counting import counting_of
 
-ALIKE = ("workload", "targets", "hit_fraction", "confidence")
+ALIKE = ("workload", "targets", "confidence")
 """What all rows are asked alike."""
 
 

@@ -94,7 +94,6 @@ def asked_of(
         ),
         engine=engine,
         workload=demand.workload or request.workload,
-        hit_fraction=0.0,
         targets=Targets(),
         formats=(says.formats,),
         chunks=(says.chunk_tokens,),

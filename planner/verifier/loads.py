@@ -81,7 +81,7 @@ def judged_load(
             says,
             rank_of(given),
             served_by(given),
-            demand / request.workload.n_output_tokens,
+            demand / request.workload.n_written_tokens,
             slower=best.planned_tpot_s / best.tpot_s.value,
             later=best.planned_ttft_s / best.ttft_s.value,
             n_replicas=best.n_replicas,

@@ -81,7 +81,7 @@ def prediction(given: PredictionRequest, counted: Evaluation) -> Prediction:
     device = kernels.device
     n_devices = rank.n_group * rank.n_stages
     # each request has its place from its prompt to its last token
-    total = times.n_running * rank.n_data * given.n_output_tokens / times.place_s
+    total = times.n_running * rank.n_data * served.n_place_tokens / times.place_s
     hosts = {
         "decode": decode_beside_s(rank.model, records.engine),
         "prefill": prefill_beside_s(rank.model, records.engine),

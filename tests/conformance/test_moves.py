@@ -108,6 +108,7 @@ MOVES: dict[str, tuple[str, Words]] = {
     "--utilization": ("10%", {}),
     "--devices": ("4", {}),
     "--shared": ("100", {}),
+    "--samples": ("4", {}),
     "--experts": ("fp8", {"--model": MIXTURE}),
     "--replica-devices": ("1", {}),
     "--role": ("decode", {}),

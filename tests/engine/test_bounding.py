@@ -29,7 +29,6 @@ ASKED = {
     "batches": DEFAULT_BATCHES,
     "chunks": None,
     "overlaps": ("none", "two-batch"),
-    "hit_fraction": 0.0,
     "objective": "cost",
     "confidence": None,
     "prefer": "objective",
@@ -38,6 +37,7 @@ ASKED = {
     "options": SolverOptions(),
 }
 MTP = DraftOptions(kind="mtp", acceptance=(0.8, 0.5), lookaheads=(1, 3))
+
 LONG = Workload(n_input_tokens=5000, n_output_tokens=16)
 SHORT = Workload(n_input_tokens=300, n_output_tokens=900)
 CASES = [
@@ -48,7 +48,18 @@ CASES = [
         "trtllm",
         {"workload": Workload(n_input_tokens=5000, n_output_tokens=16)},
     ),
-    ("qwen3-30b-a3b", "h200-nvl8-x2", "sglang", {"hit_fraction": 0.5}),
+    (
+        "qwen3-30b-a3b",
+        "h200-nvl8-x2",
+        "sglang",
+        {"workload": replace(DEFAULT_WORKLOAD, hit_fraction=0.5)},
+    ),
+    (
+        "llama-3.1-70b",
+        "h100-nvl8-x2",
+        "vllm",
+        {"workload": replace(DEFAULT_WORKLOAD, n_shared_tokens=700, n_samples=6)},
+    ),
     (
         "llama-3.1-8b",
         "h100-nvl8-x1",

@@ -153,7 +153,6 @@ def test_a_hundred_thousand_deployments_with_drafts_and_overlap_take_five_second
         "sglang",
         PlanOptions(
             workload=WORK,
-            hit_fraction=0.0,
             targets=Targets(),
             weights_formats=None,
             kv_formats=None,

@@ -461,7 +461,6 @@ def test_a_hundred_thousand_deployments_take_five_seconds_of_one_core():
         machines,
         PlanOptions(
             workload=WORK,
-            hit_fraction=0.0,
             targets=Targets(),
             weights_formats=None,
             kv_formats=None,

@@ -37,6 +37,7 @@ def loaded(
     *,
     batch: int = 32,
     n_shared: int = 0,
+    n_samples: int = 1,
     n_drafted: int = 0,
     hit_fraction: float = 0.0,
     role: str = "together",
@@ -48,10 +49,14 @@ def loaded(
         machines("h100-nvl8-x1", "vllm"),
         deployments(formats=FP8, batch=batch, **degrees),
         Traffic(
-            n_input_tokens=N_INPUT, n_output_tokens=N_OUTPUT, hit_fraction=hit_fraction, role=role
+            n_input_tokens=N_INPUT,
+            n_output_tokens=N_OUTPUT,
+            hit_fraction=hit_fraction,
+            n_shared_tokens=n_shared,
+            n_samples=n_samples,
+            role=role,
         ),
         speculating=drafts if n_drafted else None,
-        n_shared_tokens=n_shared,
         requests_per_s=rate,
     )
 
@@ -159,6 +164,8 @@ def test_what_is_shared_leaves_room_for_more() -> None:
         {"n_data": 2, "n_drafted": 2},
         {"n_tensor": 2, "n_stages": 2, "hit_fraction": 0.3, "n_shared": 100},
         {"role": DECODE},
+        {"n_samples": 4, "n_shared": 100, "n_drafted": 2},
+        {"n_samples": 4, "role": DECODE},
     ],
     ids=str,
 )

@@ -101,7 +101,7 @@ PLAIN = Started(
     batch=32,
     chunk_tokens=4096,
     n_tokens=1800,
-    hit_fraction=0.0,
+    reuses_prefixes=False,
     memory_fraction=0.9,
     exchanges=False,
     overlaps=False,
@@ -213,7 +213,7 @@ def test_equal_shares_of_nodes():
 
 
 def test_a_prefix_cache_is_asked_for_where_it_is_planned_with():
-    assert "--enable-prefix-caching" in flags("vllm", replace(PLAIN, hit_fraction=0.3))
+    assert "--enable-prefix-caching" in flags("vllm", replace(PLAIN, reuses_prefixes=True))
     assert "--enable-prefix-caching" not in flags("vllm", PLAIN)
 
 

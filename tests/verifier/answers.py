@@ -267,8 +267,8 @@ SOME = {"batches": (1, 8, 24), "chunks": (2048, 8192), "workload": WORKLOAD}
 def _engine_plan() -> object:
     targets = Targets(tpot_s=0.04, ttft_s=1.0, n_devices=12)
     model, cluster = load_architecture("llama-3.1-70b"), load_cluster("h100-nvl8-x2")
-    asked: dict[str, Any] = {"confidence": 0.9, "hit_fraction": 0.2}
-    return plan(model, cluster, engine="vllm", targets=targets, **asked, **SOME)
+    asked: dict[str, Any] = {"confidence": 0.9, "workload": replace(WORKLOAD, hit_fraction=0.2)}
+    return plan(model, cluster, engine="vllm", targets=targets, **{**SOME, **asked})
 
 
 def _engine_mixture_plan() -> object:

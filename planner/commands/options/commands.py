@@ -41,6 +41,7 @@ class Command:
 
 
 _POOL = ("--model", "--topology", "--input", "--output", "--price")
+_REUSE = ("--hit-rate", "--shared", "--samples")
 _ENGINE = ("--memory-fraction", "--workspace", "--rules")
 _PROGRAM = ("--keep-program",)
 _PRINT = ("--html", "--json", "--quiet")
@@ -48,12 +49,13 @@ _PRINT = ("--html", "--json", "--quiet")
 _OF_EVERY_PLAN = (
     *named(LIMITS, DEMANDS, MODELS, ENGINES, DEGREES, DRAFTS, PASSES, SEARCHES),
     *(*_POOL, "--engine", "--objective", "--prefer", "--weights", "--kv", "--allow-formats"),
-    *("--hit-rate", *_PROGRAM, *_PRINT),
+    *_REUSE,
+    *(*_PROGRAM, *_PRINT),
 )
 _ASKED_OF_PLACEMENTS = (
     *(one.option for one in placed("each", "all")),
     *named(DEMANDS, ROLES, SORTS),
-    *(*_ENGINE, *_POOL, "--engine", "--objective", "--replica-devices"),
+    *(*_ENGINE, *_POOL, *_REUSE, "--engine", "--objective", "--replica-devices"),
     *("--weights", "--kv", "--batch", "--solver", "--gap", "--threads", "--seed", "--proof"),
 )
 _OF_PLACEMENTS = (

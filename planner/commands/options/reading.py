@@ -88,7 +88,7 @@ def _demanded(said: Said) -> float:
     if said.is_given("--demand"):
         said.refuse("--rate", "and `--demand` say the same", "leave one of them out")
     refuse_unsaid_lengths(said)
-    return float(said.rate * said.output)
+    return float(said.rate * Workload(**said.sets("Workload")).n_written_tokens)
 
 
 def refuse_unsaid_lengths(said: Said) -> None:

@@ -48,7 +48,7 @@ class Loop:
     """A closed loop of requests on each attention rank, each (N,).
 
     Args:
-        running: requests that have a place, b.
+        running: requests that have places, b; with all their samples.
         round_s: a decode round, D.
         added_s: what one prompt adds to the decodes beside it, P.
         pass_s: a pass that reads prompts, and what rides on it, T.

@@ -93,7 +93,7 @@ class EngineChoices:
         prompt_s = self.prompt_s * (1.0 + self.beyond * self.ttft_error)
         ttft_s, tpot_s = self.ttft_high_s, self.tpot_high_s
         stay_s = place_s(self.traffic, ttft_s=ttft_s, tpot_s=tpot_s, prompt_s=prompt_s)
-        return np.asarray(stay_s / self.traffic.n_output_tokens)
+        return np.asarray(stay_s / self.traffic.n_place_tokens)
 
     def counts(self, belief: str) -> BoolArray:
         """Which of them a belief has (N,)."""
@@ -129,7 +129,10 @@ def traffic_of(request: EngineRequest, role: str = TOGETHER) -> Traffic:
     return Traffic(
         n_input_tokens=float(request.workload.n_input_tokens),
         n_output_tokens=float(request.workload.n_output_tokens),
-        hit_fraction=request.hit_fraction,
+        hit_fraction=request.workload.hit_fraction,
+        n_shared_tokens=float(request.workload.n_shared_tokens),
+        n_samples=request.workload.n_samples,
+        n_block_tokens=request.records.engine.n_block_tokens,
         role=role,
     )
 

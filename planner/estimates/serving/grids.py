@@ -46,8 +46,14 @@ def grid_of(request: EngineRequest, traffic: Traffic, *, mixes_prefill: bool) ->
         return _of_prompts(request, traffic)
     chunks = request.chunks if mixes_prefill else _usual(request)
     chunks = (min(chunks),) if traffic.role == DECODE else chunks
-    batch, chunk = (axis.ravel() for axis in np.meshgrid(request.batches, chunks, indexing="ij"))
+    batches = whole_requests(request.batches, traffic)
+    batch, chunk = (axis.ravel() for axis in np.meshgrid(batches, chunks, indexing="ij"))
     return Grid(batch=batch, chunk_tokens=chunk)
+
+
+def whole_requests(batches: Sequence[int], traffic: Traffic) -> tuple[int, ...]:
+    """Of batches those in which no request lacks a sample."""
+    return tuple(n for n in batches if n % traffic.n_sequences == 0)
 
 
 def _usual(request: EngineRequest) -> tuple[int, ...]:

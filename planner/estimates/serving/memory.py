@@ -32,9 +32,11 @@ class Holding:
         activation_bytes: of the largest pass.
         workspace_bytes: buffers, graphs and the runtime.
         limit_bytes: what the engine may take of the device.
-        sequence_bytes: cache and states of one sequence at its longest, the drafter's too.
+        sequence_bytes: cache and states of one sequence at its longest, the drafter's too, and of
+            the prompt of a request with several its part.
         held_bytes: that one sequence has room for on average, while it grows.
         shared_bytes: blocks of a prefix that all sequences have.
+        n_samples: sequences of a request.
     """
 
     weights_bytes: FloatArray
@@ -45,6 +47,7 @@ class Holding:
     sequence_bytes: FloatArray
     held_bytes: FloatArray
     shared_bytes: FloatArray
+    n_samples: int = 1
 
     @property
     def room_bytes(self) -> FloatArray:
@@ -55,9 +58,14 @@ class Holding:
 
     @property
     def largest_batch(self) -> FloatArray:
-        """Sequences of an attention rank that fit as they grow; none where the longest does not."""
-        fits = np.floor(self.room_bytes / np.maximum(self.held_bytes, 1.0))
-        return np.where(self.room_bytes >= self.sequence_bytes, np.maximum(fits, 1.0), 0.0)
+        """Sequences of an attention rank that fit as they grow; none where the longest does not.
+
+        Those of one request together.
+        """
+        n = self.n_samples
+        fits = n * np.floor(self.room_bytes / np.maximum(n * self.held_bytes, 1.0))
+        longest = n * self.sequence_bytes
+        return np.where(self.room_bytes >= longest, np.maximum(fits, n), 0.0)
 
 
 def holding(
@@ -69,44 +77,63 @@ def holding(
     hbm_bytes: float,
     n_tokens: ArrayLike,
     n_held_tokens: ArrayLike | None = None,
-    n_shared_tokens: ArrayLike = 0.0,
+    n_shared_tokens: float = 0.0,
+    n_forked_tokens: float = 0.0,
+    n_samples: int = 1,
     drafts: Drafts | None = None,
 ) -> Holding:
     """Memory of deployments whose sequences grow to `n_tokens`.
+
+    Blocks are shared by reference: a block that several sequences refer to is written no more, so
+    that each has the block that its own tokens begin in by itself. Source: [Kwon2023] §4.4,
+    [Lecture] §4.2, copy-on-write.
 
     Args:
         formats: as they are asked for.
         hbm_bytes: of one device.
         n_tokens: input and output of one sequence.
         n_held_tokens: that one has room for on average; at its longest all the time if None.
-        n_shared_tokens: first tokens that all sequences have in common; held once a rank.
+        n_shared_tokens: first tokens that all sequences have in common; their full blocks are held
+            once a rank.
+        n_forked_tokens: those that all samples of one request have in common, the shared ones
+            among them.
+        n_samples: sequences of a request.
         drafts: what proposes tokens ahead, beside the model.
     """
     formats = as_run(model, formats, engine)
-    shared = np.minimum(np.asarray(n_shared_tokens, dtype=float), n_tokens)
+    block, longest_tokens = engine.n_block_tokens, float(np.max(n_tokens))
+    once, forked = (
+        min(n, longest_tokens) // block * block
+        for n in (n_shared_tokens, max(n_shared_tokens, n_forked_tokens))
+    )
     there, states = _unstaged(table), state_bytes(model, table)
     n_drafting = drafts.n_layers if drafts is not None else 0
     if drafts is not None and n_drafting:
         states += n_drafting * state_bytes(drafts.drafter, there)
 
-    def cached(n: ArrayLike) -> FloatArray:
-        held = cache_bytes(model, table, formats, n, engine.n_block_tokens)
+    def cached(n: ArrayLike, before: float) -> FloatArray:
+        held = cache_bytes(model, table, formats, n, block, n_before=before)
         if drafts is None or not n_drafting:
             return held
-        beside = cache_bytes(drafts.drafter, there, formats, n, engine.n_block_tokens)
+        beside = cache_bytes(drafts.drafter, there, formats, n, block, n_before=before)
         return held + n_drafting * beside
 
-    longest, once = cached(n_tokens), cached(shared)
-    held = longest if n_held_tokens is None else cached(np.maximum(n_held_tokens, shared))
+    def sequence(n: ArrayLike) -> FloatArray:
+        own = cached(n, forked)
+        return own + (cached(n, once) - own) / n_samples + states
+
+    longest = sequence(n_tokens)
+    held = longest if n_held_tokens is None else sequence(np.maximum(n_held_tokens, forked))
     return Holding(
         weights_bytes=parameter_bytes(model, table, formats),
         drafter_bytes=drafter_bytes(drafts, table, formats),
         activation_bytes=activation_bytes(model, table),
         workspace_bytes=engine.workspace_bytes,
         limit_bytes=hbm_bytes * engine.memory_fraction,
-        sequence_bytes=longest - once + states,
-        held_bytes=held - once + states,
-        shared_bytes=once,
+        sequence_bytes=longest,
+        held_bytes=held,
+        shared_bytes=cached(n_tokens, 0.0) - cached(n_tokens, once),
+        n_samples=n_samples,
     )
 
 
@@ -146,23 +173,30 @@ def cache_bytes(
     formats: ServedFormats,
     n_tokens: ArrayLike,
     n_block_tokens: int,
+    *,
+    n_before: float = 0.0,
 ) -> FloatArray:
     """Whole blocks of one sequence's cache on one device of the fullest stage, (N,) [bytes].
 
     Layers with a window keep the blocks of the window, and one that it ends in.
+
+    Args:
+        n_before: first tokens, in whole blocks, that others hold for it; a window moves on from
+            them, so that those that it has left are no part of what it keeps.
     """
     total: FloatArray = np.zeros(len(table))
     for layer in model.layers:
         mixer = layer.mixer
         if mixer is None or isinstance(mixer, Recurrence):
             continue
-        held = paged_tokens(n_tokens, n_block_tokens=n_block_tokens)
+        last = held = paged_tokens(n_tokens, n_block_tokens=n_block_tokens)
         if isinstance(mixer, GroupedAttention):
             if not mixer.makes_keys:
                 continue
             if mixer.n_span_tokens is not None:
                 window = paged_tokens(mixer.n_span_tokens, n_block_tokens=n_block_tokens)
                 held = np.minimum(held, window + n_block_tokens)
+        held = held - np.maximum(0.0, n_before - (last - held))
         each = cached_numbers_per_device(mixer, table) * number_bytes(formats.cache)
         total = total + layer.n_layers * held * each
     return total * _fullest(model, table)

@@ -35,7 +35,6 @@ class Account:
     Args:
         table: of that one deployment.
         hbm_bytes: of one device.
-        n_shared_tokens: first tokens that all requests have in common.
         drafts: what proposes tokens ahead, beside the model.
     """
 
@@ -44,7 +43,6 @@ class Account:
     table: DeploymentTable
     traffic: Traffic
     hbm_bytes: float
-    n_shared_tokens: float = 0.0
     drafts: Drafts | None = None
 
     def holding(
@@ -65,7 +63,7 @@ class Account:
             self.engine,
             hbm_bytes=self.hbm_bytes,
             n_tokens=self.traffic.n_tokens if n_tokens is None else n_tokens,
-            n_shared_tokens=self.n_shared_tokens,
+            **self.traffic.sharing(),
             drafts=self.drafts,
         )
 

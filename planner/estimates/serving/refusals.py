@@ -68,20 +68,19 @@ def refusals(
     table: DeploymentTable,
     traffic: Traffic,
     *,
-    n_shared_tokens: float = 0.0,
     ground: Context | None = None,
 ) -> list[Problem]:
     """Everything about one deployment and its traffic that cannot be; empty if it can.
 
     Args:
         table: of that one deployment.
-        n_shared_tokens: first tokens that all requests have in common.
         ground: what the engine starts; cuts into equal parts alone where it is left out.
     """
     return [
         *_broken_rules(model, table, ground or cut_rules()),
         *_overlap_problems(model, table),
-        *_traffic_problems(traffic, n_shared_tokens),
+        *traffic_problems(traffic),
+        *_part_problems(table, traffic),
     ]
 
 
@@ -259,14 +258,42 @@ def _overlap_problems(model: Architecture, table: DeploymentTable) -> Iterator[P
         yield Problem(where="--overlap", value="two-batch", fact=fact, remedy=remedy)
 
 
-def _traffic_problems(traffic: Traffic, n_shared_tokens: float) -> Iterator[Problem]:
+def traffic_problems(traffic: Traffic) -> Iterator[Problem]:
+    """Lengths of which nothing can be said, and what is found of prompts to no effect."""
     if traffic.n_output_tokens < 2:
         fact = "is the prompt's own token, so that no pass decodes"
         remedy = "write `--output 2`; its TTFT is the same"
         yield Problem(
             where="--output", value=f"{traffic.n_output_tokens:.0f}", fact=fact, remedy=remedy
         )
-    if n_shared_tokens > traffic.n_input_tokens:
-        fact = "is more than a request reads"
-        remedy = f"write at most `--shared {traffic.n_input_tokens:.0f}`"
-        yield Problem(where="--shared", value=f"{n_shared_tokens:.0f}", fact=fact, remedy=remedy)
+    n_input, block = traffic.n_input_tokens, traffic.n_block_tokens
+    common_fraction = traffic.n_common_tokens / n_input
+    if traffic.n_shared_tokens > n_input:
+        value, fact = f"{traffic.n_shared_tokens:.0f}", "is more than a request reads"
+        remedy = f"write at most `--shared {n_input:.0f}`"
+        yield Problem(where="--shared", value=value, fact=fact, remedy=remedy)
+    elif traffic.n_shared_tokens and not common_fraction:
+        value = f"{traffic.n_shared_tokens:.0f}"
+        fact = f"has no whole block of {block} tokens before the last token of a prompt"
+        remedy = f"write `--shared {block}` or more, of a longer prompt; or leave it out"
+        yield Problem(where="--shared", value=value, fact=fact, remedy=remedy)
+    if 0.0 < traffic.hit_fraction <= common_fraction:
+        fact = f"is no more than the {common_fraction:.3g} that `--shared` lets each request find"
+        value, remedy = f"{traffic.hit_fraction:g}", "leave it out, or say what is found in all"
+        yield Problem(where="--hit-rate", value=value, fact=fact, remedy=remedy)
+
+
+def _part_problems(table: DeploymentTable, traffic: Traffic) -> Iterator[Problem]:
+    """What a worker of one phase has nothing to do with, and requests that lack samples."""
+    if traffic.role == DECODE and traffic.hit_fraction:
+        value, fact = f"{traffic.hit_fraction:g}", "is of prompts, and none is read"
+        yield Problem(where="--hit-rate", value=value, fact=fact, remedy="leave it out")
+    if traffic.role == PREFILL and traffic.n_samples > 1:
+        value, fact = str(traffic.n_samples), "are of answers, and none is written"
+        yield Problem(where="--samples", value=value, fact=fact, remedy="leave it out")
+    elif (batch := int(table.batch[0])) % traffic.n_sequences:
+        n = traffic.n_sequences
+        fact = f"counts sequences, and a request has {n} samples"
+        near = sorted({max(n, batch // n * n), (batch // n + 1) * n})
+        remedy = " or ".join(f"`--batch {one}`" for one in near)
+        yield Problem(where="--batch", value=str(batch), fact=fact, remedy=f"write {remedy}")

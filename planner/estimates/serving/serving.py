@@ -171,9 +171,12 @@ def least_times(
     few, many = (
         parts_of(room_for_prompts(engine, table, n, drafts), traffic) for n in (running, most)
     )
+    asking, asking_most = traffic.requests(running), traffic.requests(most)
     steps = max(traffic.n_output_tokens, 1.0)
     n_rounds = steps / yields
-    met, met_most = (1.0 + (n - 1.0) * engine.n_polled_rounds / n_rounds for n in (running, most))
+    met, met_most = (
+        1.0 + (n - 1.0) * engine.n_polled_rounds / n_rounds for n in (asking, asking_most)
+    )
     n_prompts = np.clip(met, 1.0, many.most_prompts)
     reading = PassShape(
         n_prompts=n_prompts, prompt_tokens=many.prompt_tokens, past_tokens=few.past_tokens
@@ -189,7 +192,7 @@ def least_times(
     hidden_s = last_decode_s * yields - serving.decode_host_s if engine.mixes_prefill else 0.0
     shared = np.clip(met_most, 1.0, few.most_prompts) * table.n_stages
     least = Loop(
-        running=running,
+        running=asking,
         round_s=decode_s * yields,
         added_s=few.n_chunks * np.maximum(0.0, pass_s - hidden_s) / shared,
         pass_s=pass_s,
@@ -202,7 +205,7 @@ def least_times(
     )
     longest = replace(
         least,
-        running=most,
+        running=asking_most,
         n_passes=many.n_chunks,
         most_sharing=many.most_prompts,
         n_lanes=np.minimum(table.n_stages, running),
@@ -298,11 +301,11 @@ def _times_together(
     """Of deployments that read prompts and write answers."""
     engine, itl = serving.engine, round_.itl_s
     parts = parts_of(room_for_prompts(engine, table, running, round_.drafts), traffic)
-    steps = max(traffic.n_output_tokens, 1.0)
+    steps, requests = max(traffic.n_output_tokens, 1.0), traffic.requests(running)
     n_rounds = steps / round_.yields
     come = _bursts(serving, table, traffic, running, parts, n_rounds)
-    prompts = prompts_that_come(running, come, n_polled=engine.n_polled_rounds)
-    prompts = running if traffic.n_waves == 1 else prompts
+    prompts = prompts_that_come(requests, come, n_polled=engine.n_polled_rounds)
+    prompts = requests if traffic.n_waves == 1 else prompts
     n_prompts = np.clip(prompts, 1.0, parts.most_prompts)
     reading, n_chunks = parts.shape(n_prompts), parts.n_chunks
     prefill = serving.pass_time(table, reading)
@@ -313,7 +316,7 @@ def _times_together(
         both_s = np.maximum(both_s, both.total_s)
     added = _added_s(serving, n_chunks, round_.decode, both_s) / (n_prompts * table.n_stages)
     loop = Loop(
-        running=running,
+        running=requests,
         round_s=itl,
         added_s=added,
         pass_s=both_s + serving.prefill_host_s,
@@ -367,7 +370,7 @@ def _bursts(
 ) -> Bursts:
     """How prompts come; all of a first wave begin at once where none is read beside decodes."""
     lanes = np.minimum(table.n_stages, running)
-    passes = running * parts.n_chunks / (parts.most_prompts * lanes)
+    passes = traffic.requests(running) * parts.n_chunks / (parts.most_prompts * lanes)
     begun = passes * float(serving.engine.mixes_prefill)
     return bursts(traffic.n_waves, n_rounds=n_rounds, begun_rounds=begun)
 

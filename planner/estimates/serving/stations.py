@@ -43,6 +43,8 @@ class RequestShape:
         n_longest_tokens: of the longest request, its answer too.
         n_past_tokens: of each prompt that the prefix cache has.
         n_shared_tokens: first tokens that all have in common, held once.
+        n_forked_tokens: those that the samples of one request have in common.
+        n_samples: sequences of a request, which the station counts as one of so many tokens a pass.
         drafts: that decode passes check; None without.
     """
 
@@ -50,6 +52,8 @@ class RequestShape:
     n_longest_tokens: float
     n_past_tokens: float = 0.0
     n_shared_tokens: float = 0.0
+    n_forked_tokens: float = 0.0
+    n_samples: int = 1
     drafts: Drafts | None = None
 
     @property
@@ -90,11 +94,11 @@ def stations(
         hbm_bytes: of one device.
     """
     engine, none = serving.engine, [None] * len(table)
-    most = [max(1, int(batch)) for batch in table.batch]
+    most = [max(1, int(batch) // requests.n_samples) for batch in table.batch]
     rides = engine.mixes_prefill and role == TOGETHER
-    n_drafted = int(tokens_of_each(requests.drafts)) - 1 if rides else 0
+    n_each = requests.n_samples * int(tokens_of_each(requests.drafts)) if rides else 1
     chunks = [
-        max(1, int(chunk) - n * n_drafted)
+        max(1, int(chunk) - n * (n_each - 1))
         for chunk, n in zip(table.chunk_tokens, most, strict=True)
     ]
     grids = [_grid(n, chunk, requests, role) for n, chunk in zip(most, chunks, strict=True)]
@@ -213,7 +217,8 @@ def _decoding(
     n: FloatArray,
     context: FloatArray | float,
 ) -> PassShape:
-    """What decodes in one of the passes under way, of n sequences in all."""
+    """What decodes in one of the passes under way, of n requests in all."""
+    n = n * requests.n_samples
     lanes = np.maximum(1.0, np.minimum(table.n_stages[row], n))
     return PassShape(
         n_decoding=n / lanes,
@@ -268,6 +273,8 @@ def _cached(
             hbm_bytes=hbm_bytes,
             n_tokens=n_tokens,
             n_shared_tokens=requests.n_shared_tokens,
+            n_forked_tokens=requests.n_forked_tokens,
+            n_samples=requests.n_samples,
             drafts=requests.drafts,
         )
 
@@ -276,4 +283,5 @@ def _cached(
     fixed = first.sequence_bytes - each * low
     # above its prompt a sequence has so many tokens for each that the station counts
     fixed = fixed + each * (past - (requests.yields - 1.0) * requests.n_input_tokens)
-    return last.room_bytes, fixed, each * requests.yields
+    n = requests.n_samples
+    return last.room_bytes, n * fixed, n * each * requests.yields

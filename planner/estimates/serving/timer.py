@@ -19,7 +19,7 @@ from planner.estimates.serving.choices import (
 )
 from planner.estimates.serving.deployments import DeploymentTable, has_experts, kind_of
 from planner.estimates.serving.drafting import drafts_of, has_drafter, rounds_of
-from planner.estimates.serving.grids import Grid, blocks, grid_of
+from planner.estimates.serving.grids import Grid, blocks, grid_of, whole_requests
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.passes import equal_rows
@@ -174,7 +174,7 @@ class Timer:
         self, cuts: DeploymentTable, *, n_first: int = FIRST_ROWS
     ) -> Iterator[DeploymentTable]:
         """Cuts with every batch and the least chunk; few first, so that something is soon met."""
-        batch = np.sort(np.array(self.request.batches, dtype=float))
+        batch = np.sort(np.array(whole_requests(self.request.batches, self.traffic), dtype=float))
         grid = Grid(batch=batch, chunk_tokens=np.full(len(batch), self.chunks[0]))
         return blocks(cuts, self.formats, self.request, grid, n_first=n_first, n_most=MOST_ROWS)
 
@@ -312,10 +312,11 @@ class Timer:
             self.clock.engine,
             hbm_bytes=self.clock.device.hbm_bytes,
             n_tokens=self.traffic.n_tokens,
+            **self.traffic.sharing(),
             drafts=drafts,
         )
         fixed = held.weights_bytes + held.workspace_bytes
-        moving = held.activation_bytes + table.batch * held.sequence_bytes
+        moving = held.activation_bytes + table.batch * held.sequence_bytes + held.shared_bytes
         moving = moving + held.drafter_bytes  # of some columns of a context and not of others
         fits = np.asarray(fixed + moving <= held.limit_bytes * memory_scale)
         return fits, {"fixed_bytes": fixed[fits], "moving_bytes": moving[fits]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,10 @@ class Traffic:
     Args:
         n_input_tokens: ISL.
         n_output_tokens: OSL.
-        hit_fraction: share of the input that the prefix cache already has.
+        hit_fraction: share of the input that the prefix cache already has, of whichever tokens.
+        n_shared_tokens: first tokens that the prompts of all requests have in common.
+        n_samples: answers that are drawn from each prompt, all at once.
+        n_block_tokens: of a block of the engine's cache; only whole blocks are shared.
         n_waves: requests that each place of a closed loop serves, the first of which all begin
             together; 0 where the loop is without end, and requests come at random times.
         role: what the deployment does of each request.
@@ -32,8 +36,53 @@ class Traffic:
     n_input_tokens: float
     n_output_tokens: float
     hit_fraction: float = 0.0
+    n_shared_tokens: float = 0.0
+    n_samples: int = 1
+    n_block_tokens: int = 1
     n_waves: int = 0
     role: str = TOGETHER
+
+    @property
+    def n_common_tokens(self) -> float:
+        """Of the shared prefix, those that each rank has once and that each request finds.
+
+        Source: vLLM 0.33.0, `vllm/v1/core/kv_cache_manager.py`, `get_computed_blocks`: full blocks,
+        and never the last token of a prompt, whose scores are needed.
+        """
+        return self._in_blocks(self.n_shared_tokens)
+
+    @property
+    def n_sequences(self) -> int:
+        """Of a request: its samples; where a prompt is only read, itself."""
+        return 1 if self.role == PREFILL else self.n_samples
+
+    @property
+    def n_forked_tokens(self) -> float:
+        """Of a prompt, those that its samples have once: all full blocks before its last token."""
+        return self._in_blocks(
+            self.n_input_tokens if self.n_sequences > 1 else self.n_shared_tokens
+        )
+
+    @property
+    def n_place_tokens(self) -> float:
+        """Written for the stay of one sequence; where it is only read, those of all its samples."""
+        return self.n_output_tokens * self.n_samples / self.n_sequences
+
+    def _in_blocks(self, n_tokens: float) -> float:
+        n_found = min(n_tokens, self.n_input_tokens - 1.0)
+        return n_found // self.n_block_tokens * self.n_block_tokens
+
+    def sharing(self) -> dict[str, Any]:
+        """Arguments of `holding`: which tokens of sequences are held once."""
+        return {
+            "n_shared_tokens": self.n_common_tokens,
+            "n_forked_tokens": self.n_forked_tokens,
+            "n_samples": self.n_sequences,
+        }
+
+    def requests(self, n_sequences: FloatArray) -> FloatArray:
+        """To which so many sequences belong (N,)."""
+        return np.maximum(1.0, n_sequences / self.n_sequences)
 
     @property
     def first_fraction(self) -> float:
@@ -43,7 +92,8 @@ class Traffic:
     @property
     def n_new_tokens(self) -> float:
         """Input that must be read: the last token at least."""
-        return max(1.0, self.n_input_tokens * (1.0 - self.hit_fraction))
+        own = self.n_input_tokens * (1.0 - self.hit_fraction)
+        return max(1.0, min(own, self.n_input_tokens - self.n_common_tokens))
 
     @property
     def n_hit_tokens(self) -> float:

@@ -9,6 +9,7 @@ from planner.quantities.table import QUANTITIES, limited_text
 from planner.quantities.units import show
 from planner.report.answer_kinds import line_of
 from planner.report.documents.blocks import Block, Command, Note, Pairs, Section, Table, section
+from planner.report.engine_requests import reuse_words
 from planner.report.proof import status_text
 from planner.report.region import planned_words
 from planner.report.words import limit_label, limit_text, percent, plural, target_texts
@@ -140,7 +141,10 @@ def wish_rows(request: PlacementRequest) -> list[tuple[str, str]]:
     return [
         ("models", ", ".join(map(_wish, request.models))),
         ("engine", " or ".join(request.engines)),
-        ("requests", f"{work.n_input_tokens:,} tokens in, {work.n_output_tokens:,} out"),
+        (
+            "requests",
+            f"{work.n_input_tokens:,} tokens in, {work.n_output_tokens:,} out{reuse_words(work)}",
+        ),
         ("targets", ", ".join([*target_texts(request.targets), *targets]) or "none"),
         ("hand-over", connector.title if connector else ""),
         ("replicas", ", ".join(filter(None, (most, "at cubes only" * request.aligned)))),

@@ -26,7 +26,7 @@ from planner.report.documents.blocks import (
     section,
 )
 from planner.report.drawings.roofline import pass_drawing
-from planner.report.engine_requests import loaded_words
+from planner.report.engine_requests import loaded_words, reuse_words, sharing_words
 from planner.report.times import times_notes
 from planner.report.words import BOUND_WORDS, balance_words, between, percent, plural
 from planner.results.arrivals import Load, Waves
@@ -100,7 +100,7 @@ def _user_rows(answer: Prediction) -> list[tuple[str, str]]:
     experts = "" if same else f", {formats['experts']} experts"
     backend = answer.request.records.kernels.experts_backend
     experts += f", experts by {backend}" if backend else ""
-    hit = f", {percent(answer.hit_fraction)} of the input cached" if answer.hit_fraction else ""
+    reuse = reuse_words(answer.request)
     drafts = f"{answer.tokens_per_step:.3g} tokens a pass"
     copies = f"{answer.n_copies} of the model, which share nothing"
     return [
@@ -109,7 +109,7 @@ def _user_rows(answer: Prediction) -> list[tuple[str, str]]:
         ("copies", copies if answer.n_copies > 1 else ""),
         (
             "requested",
-            f"{answer.n_input_tokens} tokens in, {answer.n_output_tokens} out{hit}; "
+            f"{answer.n_input_tokens} tokens in, {answer.n_output_tokens} out{reuse}; "
             f"{formats['weights']} weights{experts}, {formats['cache']} cache; "
             f"overlap {answer.overlap}; {answer.network}",
         ),
@@ -152,7 +152,7 @@ def _waves_words(waves: Waves) -> str:
 
 def _question(answer: Prediction) -> str:
     """Of which requests TTFT is the mean."""
-    in_flight = answer.n_running * answer.degrees["data"]
+    in_flight = answer.n_running * answer.degrees["data"] // answer.request.n_samples
     if answer.waves is not None:
         many = plural(answer.waves.n_waves, "wave")
         return f"mean of {many} of {in_flight}, the first of which comes at once"
@@ -250,6 +250,7 @@ def _memory(answer: Prediction) -> list[Block]:
     )
     copies = answer.redundant_experts
     said = [f"copies: {balance_words(copies)}"] if copies else []
+    said += sharing_words(answer)
     return [Table(rows=rows, align="<>><"), *notes([*said, fits])]
 
 

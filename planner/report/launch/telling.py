@@ -12,6 +12,7 @@ from planner.report.launch.words import Started
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.plans import AnyDeployment, AnyPlan, AnyRequest, Plan
 from planner.results.predictions import Launch, Prediction
+from planner.specs.ask.defaults import reuse_options
 from planner.specs.ask.engine import OVERLAPS, EngineRequest, PredictionRequest, ServingRecords
 from planner.specs.files.acceptance import acceptance_text
 from planner.specs.files.engines import memory_options
@@ -202,9 +203,10 @@ def _started(
     else:
         repository, published = known.repository or repository, formats.weights
     if isinstance(given, PredictionRequest):
-        hits, exchanges, overlaps = given.hit_fraction, given.exchanges, given.overlaps
+        reuses = bool(given.hit_fraction or given.n_shared_tokens or given.n_samples > 1)
+        exchanges, overlaps = given.exchanges, given.overlaps
     else:
-        hits, overlaps = 0.0, given.overlap != OVERLAPS[0]
+        reuses, overlaps = False, given.overlap != OVERLAPS[0]
         exchanges = given.n_data > 1 and given.n_expert_parallel > 1
     engine = tables.engine
     return from_fields(
@@ -218,7 +220,7 @@ def _started(
         n_per_node=n_per_node,
         formats=formats,
         n_tokens=n_tokens,
-        hit_fraction=hits,
+        reuses_prefixes=reuses,
         memory_fraction=tables.engine.memory_fraction,
         exchanges=exchanges,
         overlaps=overlaps,
@@ -252,8 +254,7 @@ def _predict_command(request: EngineRequest, best: EngineDeployment) -> str:
         "--input": request.workload.n_input_tokens,
         "--output": request.workload.n_output_tokens,
     }
-    if request.hit_fraction:
-        options["--hit-rate"] = f"{request.hit_fraction:.12g}"
+    options |= reuse_options(request.workload)
     options |= _of_experts(request.records, best.model)
     if best.overlap != OVERLAPS[0]:
         options["--overlap"] = best.overlap

@@ -47,7 +47,7 @@ def launch(started: Started) -> Launch:
         "--max-num-batched-tokens": started.chunk_tokens,
         "--max-model-len": started.n_tokens,
         "--gpu-memory-utilization": decimal(started.memory_fraction),
-        "--enable-prefix-caching": started.hit_fraction > 0,
+        "--enable-prefix-caching": started.reuses_prefixes,
         "--spec-method": started.drafter or None,
         "--spec-model": drafter,
         "--spec-tokens": started.n_drafted or None,

@@ -64,7 +64,7 @@ class Started:
     batch: int
     chunk_tokens: int
     n_tokens: int
-    hit_fraction: float
+    reuses_prefixes: bool
     memory_fraction: float
     exchanges: bool
     overlaps: bool

@@ -18,7 +18,7 @@ from planner.specs.ask.targets import (
 )
 from planner.specs.options.counts import DEFAULT_BATCHES, N_LARGER_BATCHES, batches_text, span_text
 from planner.specs.options.table import HEADINGS, usual
-from planner.specs.records.devices import ClusterSpec, ModelSpec
+from planner.specs.records.devices import ClusterSpec, ModelSpec, Workload
 from planner.specs.validation.arguments import arguments_checked, raise_if_any
 from planner.specs.validation.hints import from_fields
 
@@ -111,7 +111,18 @@ def served_options(request: Request | EngineRequest) -> dict[str, tuple[object, 
         "--topology": (request.cluster.name, DEFAULT_TOPOLOGY),
         "--input": (workload.n_input_tokens, DEFAULT_WORKLOAD.n_input_tokens),
         "--output": (workload.n_output_tokens, DEFAULT_WORKLOAD.n_output_tokens),
+        **{name: (value, None) for name, value in reuse_options(workload).items()},
     }
+
+
+def reuse_options(workload: Workload) -> dict[str, str]:
+    """What is said of tokens that a cache has already, as it would be written."""
+    values = {
+        "--hit-rate": (workload.hit_fraction, 0),
+        "--shared": (workload.n_shared_tokens, 0),
+        "--samples": (workload.n_samples, 1),
+    }
+    return {name: f"{value:.12g}" for name, (value, usual) in values.items() if value != usual}
 
 
 def plain_options(request: Request | EngineRequest) -> dict[str, tuple[object, object]]:

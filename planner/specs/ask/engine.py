@@ -23,6 +23,7 @@ from planner.specs.records.kernels import EngineSpec, KernelTable
 from planner.specs.records.roles import TOGETHER
 from planner.specs.records.runtimes import ModelKind
 from planner.specs.records.served_formats import KnownFormat, ServedFormats
+from planner.specs.validation.hints import LATER, computed
 from planner.specs.validation.values import NOT_EMPTY, Sequences, one_of
 
 PREFERENCES = SIMPLEST, BEST = "simplest", "objective"
@@ -106,7 +107,6 @@ class PlanOptions:
         chunks: most tokens of a pass of an engine to choose from.
         overlaps: of an engine: `none`, `two-batch`: two micro-batches that hide each other's
             messages, where tokens are exchanged between experts.
-        hit_fraction: share of the input that an engine's prefix cache already has.
         experts_backend: of several programs that an engine has for routed experts, in its own
             words; its own choice where empty.
         objective: `cost`, `rent`, `latency`, `ttft`, `throughput` or `devices`; of an engine
@@ -133,7 +133,6 @@ class PlanOptions:
     prefill: PrefillPolicy | None = None
     chunks: Sequence[int] | None = None
     overlaps: Sequence[Overlap] = OVERLAPS[:1]
-    hit_fraction: float = 0.0
     experts_backend: str = ""
     objective: Objective = "cost"
     confidence: Confidence | None = None
@@ -157,7 +156,6 @@ class PlanKeywords(TypedDict, total=False):
     prefill: str | None
     chunks: Sequence[int] | None
     overlaps: Sequence[str]
-    hit_fraction: float
     experts_backend: str
     objective: str
     confidence: float | None
@@ -194,7 +192,6 @@ class EngineRequest:
     """What is asked of the deployments of an engine.
 
     Args:
-        hit_fraction: share of the input that the prefix cache already has.
         formats: choices of formats for weights, experts and cache.
         batches: sequences on one attention rank to choose from.
         chunks: most tokens of one pass to choose from.
@@ -214,7 +211,6 @@ class EngineRequest:
     cluster: PoolOptions
     engine: str
     workload: Workload
-    hit_fraction: float
     targets: Targets
     formats: tuple[ServedFormats, ...]
     batches: tuple[int, ...]
@@ -228,6 +224,10 @@ class EngineRequest:
     overlaps: tuple[str, ...] = OVERLAPS[:1]
     drafting: DraftOptions | None = None
     measured_by: tuple[str, ...] = ()
+
+    @computed
+    def hit_fraction(self) -> float:
+        return self.workload.hit_fraction
 
     @property
     def models(self) -> tuple[ModelOption, ...]:
@@ -262,6 +262,7 @@ class PredictionRequest:
         overlaps: two micro-batches hide each other's messages.
         hit_fraction: share of the input that the prefix cache has.
         n_shared_tokens: first tokens that all requests have in common.
+        n_samples: answers that are drawn from each prompt; `batch` counts sequences.
         drafter: `mtp`, `eagle` or `medusa`; empty without drafts.
         n_drafted: tokens of a round.
         acceptance: probability that one is accepted, by position; none without drafts.
@@ -293,3 +294,4 @@ class PredictionRequest:
     role: str = TOGETHER
     n_waves: int = 0
     n_redundant_experts: int = 0
+    n_samples: int = field(default=1, metadata={LATER: True})

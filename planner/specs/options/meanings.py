@@ -22,7 +22,7 @@ LAYOUTS = (ROOFLINE.name, ERDIL2025.name)
 DEGREES = ("--tp", "--pp", "--ep", "--dp")
 OPTIONS_OF_ENGINES = (
     *named(serving.ENGINES, search.OF_ENGINES),
-    *("--hit-rate", "--prefer"),
+    *("--hit-rate", "--shared", "--samples", "--prefer"),
 )
 CONFIDENCE = "--confidence"
 OF_DRAFTS = ("--draft", "--acceptance", "--lookahead")
@@ -127,7 +127,7 @@ REFUSALS = (
     ),
     Refusal(
         options=(
-            *("--device", "--shared", "--rate", "--in-flight", "--waves", "--experts"),
+            *("--device", "--rate", "--in-flight", "--waves", "--experts"),
             *("--explain", "--redundant-experts", "--role", *OF_DRAFTS),
         ),
         commands=("predict",),

@@ -7,7 +7,7 @@ comes from; a value without a published source says `assumed`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from planner.specs.files.tables import ASSUMED, Provenance
@@ -21,8 +21,8 @@ from planner.specs.records.models import (
     MtpShape,
     WindowShape,
 )
-from planner.specs.validation.hints import computed
-from planner.specs.validation.values import NOT_EMPTY, Date, Share, between, one_of
+from planner.specs.validation.hints import LATER, computed
+from planner.specs.validation.values import NOT_EMPTY, Date, Sequences, Share, between, one_of
 
 __all__ = [
     "ASSUMED",
@@ -252,10 +252,28 @@ Tokens = Annotated[int, between(1, MOST_TOKENS)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What a request looks like: tokens read, tokens written."""
+    """What a request looks like: tokens read, tokens written.
+
+    Args:
+        n_output_tokens: of one answer.
+        hit_fraction: share of the input that an engine's prefix cache already has, like the former
+            turns of a conversation; nobody else has them, so that they take room as others do.
+        n_shared_tokens: first tokens that the prompts of all requests have in common.
+        n_samples: answers that are drawn from one prompt.
+    """
 
     n_input_tokens: Tokens
     n_output_tokens: Tokens
+    hit_fraction: float = field(default=0.0, metadata={LATER: True})
+    n_shared_tokens: Annotated[int, between(0, MOST_TOKENS)] = field(
+        default=0, metadata={LATER: True}
+    )
+    n_samples: Sequences = field(default=1, metadata={LATER: True})
+
+    @property
+    def n_written_tokens(self) -> int:
+        """Tokens of all answers to one request."""
+        return self.n_output_tokens * self.n_samples
 
     @property
     def n_decode_steps(self) -> int:

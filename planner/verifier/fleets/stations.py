@@ -46,14 +46,25 @@ class StationContext:
     @property
     def n_past_tokens(self) -> float:
         """Of each prompt that are cached."""
-        return self.served.n_input_tokens - self.n_input_tokens if self.served.hit_fraction else 0.0
+        it = self.served
+        finds = it.n_new_tokens < it.n_input_tokens
+        return it.n_input_tokens - self.n_input_tokens if finds else 0.0
 
     @property
     def prompt_room(self) -> int:
-        """Tokens of a pass, without what is drafted of decodes that prompts are read beside."""
+        """Tokens of a pass, but for all of a request that decodes beside prompts beyond its first.
+
+        These are of its other samples, and drafted.
+        """
         it = self.served
         rides = it.engine.mixes_prefill and it.role not in (PREFILL, DECODE)
-        return max(1, it.chunk_tokens - it.batch * int(it.n_positions - 1) * rides)
+        further = it.n_together * int(it.n_positions) - 1
+        return max(1, it.chunk_tokens - self.n_requests * further * rides)
+
+    @property
+    def n_requests(self) -> int:
+        """Of a full batch."""
+        return self.served.batch // self.served.n_together
 
     def true_tokens(self, n: float) -> float:
         """What a sequence has that counts so many: of the answer one for each pass."""
@@ -77,7 +88,7 @@ def counted_station(says: Station, ground: StationContext) -> tuple[Station, lis
         role=role,
         n_ranks=ground.rank.n_data,
         n_lanes=ground.rank.n_stages,
-        most_running=ground.served.batch,
+        most_running=ground.n_requests,
         chunk_tokens=ground.prompt_room,
         mixes_prefill=engine.mixes_prefill,
         n_polled_rounds=engine.n_polled_rounds,
@@ -113,7 +124,7 @@ def _short(says: Station, ground: StationContext) -> Iterator[Finding]:
     ends: list[tuple[Path, tuple[float, ...], float]] = []
     longest = float(ground.n_longest_tokens)
     if says.decode is not None:
-        ends.append((("decode", "n_sequences"), says.decode.n_sequences, ground.served.batch))
+        ends.append((("decode", "n_sequences"), says.decode.n_sequences, ground.n_requests))
         ends.append((("decode", "context_tokens"), says.decode.context_tokens, longest))
     if says.reading is not None:
         chunk = float(ground.prompt_room)
@@ -131,8 +142,19 @@ def _room_bytes(ground: StationContext) -> float:
     held = weights_bytes(rank) + it.engine.workspace_bytes
     held += activation_bytes(rank, it.chunk_tokens, it.batch)
     held += draft_bytes(it.draft, rank) if it.draft else 0.0
-    held += cached_bytes(rank, it.draft, it.engine, 0.0, it.n_shared_tokens)[1]
+    _, longest = _whole_blocks(ground)
+    held += cached_bytes(rank, it.draft, it.engine, longest, it.shared)[1]
     return it.hbm_bytes * it.engine.memory_fraction - held
+
+
+def _whole_blocks(ground: StationContext) -> tuple[float, float]:
+    """Tokens of a usual prompt and of the longest request, in whole blocks, two of them apart."""
+    block = ground.served.engine.n_block_tokens
+    usual, longest = (
+        round(ground.true_tokens(n) / block)
+        for n in (ground.n_input_tokens, ground.n_longest_tokens)
+    )
+    return float(block * max(1, usual)), float(block * max(2 + usual, longest))
 
 
 def _cached(ground: StationContext) -> tuple[float, float]:
@@ -140,12 +162,10 @@ def _cached(ground: StationContext) -> tuple[float, float]:
 
     The line through whole blocks of a usual prompt and of the longest request.
     """
-    it, block = ground.served, ground.served.engine.n_block_tokens
-    usual, longest = map(ground.true_tokens, (ground.n_input_tokens, ground.n_longest_tokens))
-    low = block * max(1, round(usual / block))
-    high = block * max(2 + round(usual / block), round(longest / block))
+    it, usual = ground.served, ground.true_tokens(ground.n_input_tokens)
+    low, high = _whole_blocks(ground)
     first, last = (
-        cached_bytes(ground.rank, it.draft, it.engine, float(n), it.n_shared_tokens)[0]
+        it.n_together * cached_bytes(ground.rank, it.draft, it.engine, n, it.shared)[0]
         for n in (low, high)
     )
     each = (last - first) / (high - low)
@@ -207,7 +227,8 @@ def _read_s(ground: StationContext, decodes: Tokens, tokens: float, span: float)
 
 
 def _decoding(ground: StationContext, n: int, context: float) -> Tokens:
-    """What decodes in one of the passes that are under way, of n sequences in all."""
+    """What decodes in one of the passes that are under way, of n requests in all."""
+    n *= ground.served.n_together
     return Tokens(
         decoding=n / max(1, min(ground.rank.n_stages, n)),
         positions=ground.served.n_positions,

@@ -54,7 +54,7 @@ class Ends:
 
     def n_output(self, name: str) -> int:
         wish = self.wishes[self.replicas[name].model]
-        return (wish.workload or self.request.workload).n_output_tokens
+        return (wish.workload or self.request.workload).n_written_tokens
 
     def wire_bytes_per_s(self, name: str) -> float:
         """Of all links of a replica."""

@@ -110,7 +110,7 @@ class Countings:
         return any(part.may_lack for part in self.by_name.values())
 
 
-SHARED = ("workload", "targets", "objective", "options", "hit_fraction", "confidence", "prefer")
+SHARED = ("workload", "targets", "objective", "options", "confidence", "prefer")
 """What every runtime that is asked together is asked alike."""
 
 

@@ -136,7 +136,7 @@ def engine_deployment(
     n_devices = rank.n_group * rank.n_stages
     rent = n_replicas * n_devices * request.cluster.usd_per_hour
     place_s = planned_place_s(times, counted.served, beyond)
-    output = n_replicas * given.batch * given.n_data * given.n_output_tokens / place_s
+    output = n_replicas * given.batch * given.n_data * counted.served.n_place_tokens / place_s
     weights = held.weights_bytes + held.drafter_bytes
     buffers = held.activation_bytes + held.workspace_bytes
     deployment = from_fields(
@@ -156,7 +156,7 @@ def engine_deployment(
         usd_per_token=rent / 3600 / (output if demand is None else demand),
         output_tokens_per_s=output,
         weights_bytes=weights,
-        used_bytes=weights + buffers + given.batch * held.sequence_bytes,
+        used_bytes=weights + buffers + given.batch * held.sequence_bytes + held.shared_bytes,
         capacity_bytes=held.limit_bytes,
         command="",
         launch=None,

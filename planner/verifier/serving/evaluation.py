@@ -9,6 +9,7 @@ from planner.specs.ask.engine import PredictionRequest
 from planner.specs.records.architecture import Architecture, Experts, FeedForward, Ffn, LayerClass
 from planner.specs.records.mixers import GroupedAttention, LatentAttention, Mixer
 from planner.specs.records.models import ModelSpec
+from planner.specs.records.roles import PREFILL
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Invalid
 from planner.verifier.serving.drafts import draft_of
@@ -46,9 +47,12 @@ def rank_of(given: PredictionRequest) -> Rank:
         Refused: a degree, batch, chunk or format that nothing has.
     """
     degrees = ("n_tensor", "n_data", "n_stages", "n_expert_parallel", "n_expert_tensor")
-    for name in (*degrees, "batch", "chunk_tokens"):
+    for name in (*degrees, "batch", "chunk_tokens", "n_samples"):
         if getattr(given, name) < 1:
             raise Invalid("is below one", path=(name,), says=getattr(given, name))
+    if given.role != PREFILL and given.batch % max(1, given.n_samples):
+        fact = f"is no multiple of the {given.n_samples} samples of a request"
+        raise Invalid(fact, path=("batch",), says=given.batch)
     if (copies := given.n_redundant_experts) < 0:
         raise Invalid("is below zero", path=("n_redundant_experts",), says=copies)
     for name in ("weights", "experts", "cache"):

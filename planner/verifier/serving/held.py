@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil, fsum
 
 from planner.results.experts import RedundantExperts
@@ -83,11 +83,14 @@ def layer_weights_bytes(layer: LayerClass, rank: Rank) -> float:
     return held
 
 
-def sequence_bytes(rank: Rank, n_tokens: float, block: int) -> float:
-    """Whole blocks of one sequence in all layers of the fullest stage, without states."""
-    held = sum(
-        one.n_layers * layer_cache_bytes(one, rank, n_tokens, block) for one in rank.model.layers
-    )
+def sequence_bytes(rank: Rank, n_tokens: float, block: int, first: float = 0.0) -> float:
+    """Whole blocks of one sequence in all layers of the fullest stage, without states.
+
+    Args:
+        first: of its tokens, those whose blocks are another's.
+    """
+    layers = rank.model.layers
+    held = sum(it.n_layers * layer_cache_bytes(it, rank, n_tokens, block, first) for it in layers)
     return held * _fullest(rank)
 
 
@@ -105,26 +108,29 @@ def layer_state_bytes(layer: LayerClass, rank: Rank) -> float:
     return held / rank.n_tensor
 
 
-def layer_cache_bytes(layer: LayerClass, rank: Rank, n_tokens: float, block: int) -> float:
-    """Whole blocks of one sequence in one layer."""
-    held = _cached_tokens(layer, n_tokens, block)
+def layer_cache_bytes(
+    layer: LayerClass, rank: Rank, n_tokens: float, block: int, first: float = 0.0
+) -> float:
+    """Whole blocks of one sequence in one layer, behind its first tokens."""
+    held = _cached_tokens(layer, n_tokens, block, first)
     if not held:
         return 0.0
     return held * cached_numbers(layer, rank.n_tensor) * stored_bytes(rank.formats.cache)
 
 
-def _cached_tokens(layer: LayerClass, n_tokens: float, block: int) -> float:
+def _cached_tokens(layer: LayerClass, n_tokens: float, block: int, first: float = 0.0) -> float:
     """Places of whole blocks that a sequence has in one layer."""
     mixer = layer.mixer
     if mixer is None or isinstance(mixer, Recurrence):
         return 0.0
-    held = ceil(n_tokens / block) * block
+    held = last = ceil(n_tokens / block) * block
     if isinstance(mixer, GroupedAttention):
         if not mixer.makes_keys:
             return 0.0
         if mixer.n_span_tokens is not None:  # the window, and the block that it ends in
             held = min(held, ceil(mixer.n_span_tokens / block) * block + block)
-    return held
+    # from which token on it keeps any, and which are not another's
+    return min(held, last - first)
 
 
 def handed_bytes(model: Architecture, cache_format: str, n_tokens: float, block: int = 1) -> float:
@@ -178,16 +184,36 @@ def draft_bytes(draft: Draft, rank: Rank) -> float:
     return held + (word_bytes(there) if copied else 0.0)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """Which tokens of a sequence others have too.
+
+    Args:
+        of_all: first tokens that are those of every sequence, in full blocks.
+        of_request: those of every sample of its prompt, which begin with the former.
+        n_samples: of a prompt.
+    """
+
+    of_all: float
+    of_request: float
+    n_samples: int = 1
+
+
 def cached_bytes(
-    rank: Rank, draft: Draft | None, engine: EngineSpec, n_tokens: float, n_shared: float
+    rank: Rank, draft: Draft | None, engine: EngineSpec, n_tokens: float, shared: Shared
 ) -> tuple[float, float]:
-    """Of one sequence by itself, and of what all sequences share; the drafter's too."""
+    """Of one sequence and its part of a prompt, and of what all sequences share; drafters' too."""
     block = engine.n_block_tokens
-    whole, once = (sequence_bytes(rank, n, block) for n in (n_tokens, n_shared))
-    states = state_bytes(rank)
+
+    def held(on: Rank) -> tuple[float, float]:
+        whole, apart, own = (
+            sequence_bytes(on, n_tokens, block, first)
+            for first in (0.0, shared.of_all, shared.of_request)
+        )
+        return own + (apart - own) / shared.n_samples + state_bytes(on), whole - apart
+
+    each, once = held(rank)
     if draft is not None and draft.n_layers:
-        there = replace(rank, model=draft.model, n_stages=1)
-        whole += draft.n_layers * sequence_bytes(there, n_tokens, block)
-        once += draft.n_layers * sequence_bytes(there, n_shared, block)
-        states += draft.n_layers * state_bytes(there)
-    return whole - once + states, once
+        beside = held(replace(rank, model=draft.model, n_stages=1))
+        each, once = each + draft.n_layers * beside[0], once + draft.n_layers * beside[1]
+    return each, once

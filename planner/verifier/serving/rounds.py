@@ -14,7 +14,13 @@ from planner.specs.records.kernels import EngineSpec
 from planner.specs.region import Outside
 from planner.verifier.model_errors import deviation, deviations
 from planner.verifier.serving.drafts import Draft
-from planner.verifier.serving.held import activation_bytes, cached_bytes, draft_bytes, weights_bytes
+from planner.verifier.serving.held import (
+    Shared,
+    activation_bytes,
+    cached_bytes,
+    draft_bytes,
+    weights_bytes,
+)
 from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s
 from planner.verifier.serving.measured import OUTSIDE_CONFIDENCE, outside_of
 from planner.verifier.serving.mixers import Tokens
@@ -31,6 +37,7 @@ class Demand:
         overlaps: two micro-batches hide each other's messages.
         hit_fraction: of the input that is cached already.
         n_shared_tokens: first tokens that all requests have in common.
+        n_samples: answers that are drawn from each prompt at once.
         role: what it does of each request.
         n_waves: requests that each place serves, the first of them all at once; 0 without end.
     """
@@ -44,14 +51,39 @@ class Demand:
     n_output_tokens: float
     hit_fraction: float
     n_shared_tokens: float = 0.0
+    n_samples: int = 1
     draft: Draft | None = None
     role: str = "together"
     n_waves: int = 0
 
     @property
     def n_new_tokens(self) -> float:
-        """Of the input: at least the last one is read."""
-        return max(1.0, self.n_input_tokens * (1 - self.hit_fraction))
+        """Of the input, behind what is found cached: at least the last one is read."""
+        of_others = self.n_input_tokens - self.shared.of_all
+        return max(1.0, min(of_others, self.n_input_tokens * (1 - self.hit_fraction)))
+
+    @property
+    def n_place_tokens(self) -> float:
+        """Written for a sequence's stay in its place; for a prompt that is read by all samples."""
+        return self.n_output_tokens * self.n_samples / self.n_together
+
+    @property
+    def n_together(self) -> int:
+        """Sequences of a request, which begin and end together; one of a prompt that is read."""
+        return 1 if self.role == "prefill" else self.n_samples
+
+    def requests(self, running: float) -> float:
+        """To which so many sequences belong."""
+        return max(1.0, running / self.n_together)
+
+    @property
+    def shared(self) -> Shared:
+        """Full blocks before the last token of a prompt: of all prompts, and of its samples."""
+        block = self.engine.n_block_tokens
+        prompt = (self.n_input_tokens - 1) // block * block
+        of_all = min(self.n_shared_tokens // block * block, prompt)
+        of_request = prompt if self.n_together > 1 else of_all
+        return Shared(of_all=of_all, of_request=of_request, n_samples=self.n_together)
 
     @property
     def received_s(self) -> float:
@@ -95,6 +127,7 @@ class MemoryUse:
     sequence_bytes: float
     held_bytes: float
     shared_bytes: float
+    n_together: int = 1
 
     @property
     def room_bytes(self) -> float:
@@ -104,10 +137,11 @@ class MemoryUse:
 
     @property
     def largest_batch(self) -> int:
-        """That find room while they grow; each has to be able to end by itself."""
-        if self.room_bytes < self.sequence_bytes:
+        """That find room while they grow, in whole requests; each has to be able to end alone."""
+        if self.room_bytes < self.sequence_bytes * self.n_together:
             return 0
-        return max(1, math.floor(self.room_bytes / max(self.held_bytes, 1.0)))
+        most = self.room_bytes / max(self.held_bytes * self.n_together, 1.0)
+        return max(1, math.floor(most)) * self.n_together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,12 +174,11 @@ class UserTimes:
 def memory_use(rank: Rank, served: Demand) -> MemoryUse:
     """Of a deployment, its sequences as long as they get and as long as they are on average."""
     engine = served.engine
-    # requests may have more tokens in common than one of them keeps
-    shared = min(served.n_shared_tokens, served.n_kept_tokens)
+    shared = served.shared
     # what is shared is held once: it does not grow with sequences, so either length says it
     (own, once), (mean, _) = (
         cached_bytes(rank, served.draft, engine, n_tokens, shared)
-        for n_tokens in (served.n_kept_tokens, max(served.n_held_tokens, shared))
+        for n_tokens in (served.n_kept_tokens, served.n_held_tokens)
     )
     return MemoryUse(
         weights_bytes=weights_bytes(rank),
@@ -156,6 +189,7 @@ def memory_use(rank: Rank, served: Demand) -> MemoryUse:
         sequence_bytes=own,
         held_bytes=mean,
         shared_bytes=once,
+        n_together=served.n_together,
     )
 
 
@@ -264,8 +298,9 @@ def _felt_together(rank: Rank, served: Demand, running: float) -> UserTimes:
     added = n_chunks * max(0.0, grown + launched_s) / (reading.prompts * rank.n_stages)
     between = itl / served.n_yielded
     errors = (decode.error(beside_s), prefill.error(launched_s))
+    requests = served.requests(running)
     turns = Turns(
-        running=running,
+        running=requests,
         steps=n_out / served.n_yielded,
         step_s=itl,
         prompt_s=added,
@@ -285,7 +320,7 @@ def _felt_together(rank: Rank, served: Demand, running: float) -> UserTimes:
         "decodes": n_chunks * (both_s - prefill.seconds),
     }
     if served.n_waves:
-        sharing = min(running, most)
+        sharing = min(requests, most)
         full = _full_s(rank, served, running, replace(reading, prompts=sharing))
         wave = served.received_s + turns.together_s(full, sharing, rank.n_stages)
         parts["wave"] = max(0.0, wave - sum(parts.values())) / served.n_waves
@@ -312,7 +347,8 @@ def _full_s(rank: Rank, served: Demand, running: float, reading: Tokens) -> floa
     engine = served.engine
     if engine.mixes_prefill:
         all_ = _decoding(rank, served, running)
-        half = (running - 1) / 2 / min(rank.n_stages, running)
+        begun = 1 - 1 / served.requests(running)
+        half = running * begun / 2 / min(rank.n_stages, running)
         reading = replace(all_, decoding=half).beside(reading)
     return _pass(rank, served, reading).seconds + prefill_beside_s(rank.model, engine)
 
@@ -358,7 +394,7 @@ def _drafting_s(rank: Rank, served: Demand, decoding: Tokens) -> float:
 def _begun(rank: Rank, served: Demand, running: float, passes: float) -> float:
     """Rounds over which a first wave begins to decode: none where its prompts are read first."""
     rides = served.engine.mixes_prefill
-    return running * passes / min(rank.n_stages, running) if rides else 0.0
+    return served.requests(running) * passes / min(rank.n_stages, running) if rides else 0.0
 
 
 def _reading(rank: Rank, served: Demand, running: float) -> tuple[Tokens, float, float]:
@@ -374,10 +410,10 @@ def _reading(rank: Rank, served: Demand, running: float) -> tuple[Tokens, float,
     each = new / n_chunks
     most = max(1.0, math.floor(room / each)) if n_chunks == 1 else 1.0
     # a single wave comes all at once; else the others ask once each in the width of their wave
-    together = running
+    together = requests = served.requests(running)
     if served.n_waves != 1:
         turns = Turns(
-            running=running,
+            running=requests,
             steps=max(served.n_output_tokens, 1.0) / served.n_yielded,
             step_s=0.0,
             prompt_s=0.0,
@@ -387,7 +423,7 @@ def _reading(rank: Rank, served: Demand, running: float) -> tuple[Tokens, float,
             waves=served.n_waves,
             begun=_begun(rank, served, running, n_chunks / most),
         )
-        others = (running - 1) * served.engine.n_polled_rounds
+        others = (requests - 1) * served.engine.n_polled_rounds
         together = 1 + turns.of_waves(lambda width: others / width)
     together = min(together, most)
     past = served.n_input_tokens - new + (n_chunks - 1) / 2 * each

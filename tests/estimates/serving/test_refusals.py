@@ -18,13 +18,13 @@ from tests.estimates.serving.situations import BF16, FP8, clock, model
 CHAT = Traffic(n_input_tokens=2048, n_output_tokens=64)
 
 
-def told(name, traffic=CHAT, n_shared_tokens=0.0, **degrees):
+def told(name, traffic=CHAT, **degrees):
     table = deployments(formats=BF16, **degrees)
-    found = refusals(model(name), table, traffic, n_shared_tokens=n_shared_tokens)
+    found = refusals(model(name), table, traffic)
     return {one.where: one for one in found}
 
 
-def account(name, traffic=CHAT, *, formats=FP8, n_shared_tokens=0.0, **degrees):
+def account(name, traffic=CHAT, *, formats=FP8, **degrees):
     timer = clock("h20-nvl8-x1", "sglang")
     return Account(
         model=model(name),
@@ -32,7 +32,6 @@ def account(name, traffic=CHAT, *, formats=FP8, n_shared_tokens=0.0, **degrees):
         table=deployments(formats=formats, **degrees),
         traffic=traffic,
         hbm_bytes=timer.device.hbm_bytes,
-        n_shared_tokens=n_shared_tokens,
     )
 
 
@@ -70,8 +69,7 @@ def test_a_degree_that_no_engine_runs_names_the_nearest_ones(name, degrees, near
 def test_options_that_say_nothing_are_refused_all_at_once():
     found = told(
         "qwen3-8b",
-        Traffic(n_input_tokens=100, n_output_tokens=1),
-        n_shared_tokens=5000,
+        Traffic(n_input_tokens=100, n_output_tokens=1, n_shared_tokens=5000),
         overlaps=True,
         batch=8,
     )

@@ -16,7 +16,7 @@ from planner.estimates.serving.traffic import Traffic
 from planner.results.predictions import Prediction
 from planner.runtimes.predicting import Speculating, predict
 from planner.specs.files.reading import load_architecture, load_cluster
-from planner.specs.records.roles import ROLES, TOGETHER
+from planner.specs.records.roles import DECODE, PREFILL, ROLES, TOGETHER
 from planner.specs.records.served_formats import ServedFormats
 from planner.verifier.predictions import judge_prediction
 from planner.verifier.serving.drafts import draft_of
@@ -67,12 +67,16 @@ def both(model, draw, role) -> tuple[Prediction, UserTimes, MemoryUse] | None:
     )
     pool, engine = draw.choice(POOLS), draw.choice(ENGINES)
     hits, shared = draw.choice((0.0, 0.4)), draw.choice((0.0, 500.0))
+    samples = draw.choice((1, 1, 2, 5)) if role != PREFILL else 1
+    hits = hits if role != DECODE else 0.0
     n_input, n_output = draw.choice((100, 3000, 20_000)), draw.choice((2, 300))
     n_waves = draw.choice((0, 1, 2, 10)) if role == TOGETHER else 0
     traffic = Traffic(
         n_input_tokens=n_input,
         n_output_tokens=n_output,
         hit_fraction=hits,
+        n_shared_tokens=shared,
+        n_samples=samples,
         role=role,
         n_waves=n_waves,
     )
@@ -81,7 +85,7 @@ def both(model, draw, role) -> tuple[Prediction, UserTimes, MemoryUse] | None:
     engine_rules = cut_rules().rules  # whether an engine serves the family is no matter of times
     on = replace(on, engine=replace(on.engine, n_polled_rounds=often, rules=engine_rules))
     try:
-        found = predict(model, on, table, traffic, speculating=asked, n_shared_tokens=shared)
+        found = predict(model, on, table, traffic, speculating=asked)
     except RequestError:
         return None
     cluster = load_cluster(pool)
@@ -108,6 +112,7 @@ def both(model, draw, role) -> tuple[Prediction, UserTimes, MemoryUse] | None:
         n_output_tokens=n_output,
         hit_fraction=hits,
         n_shared_tokens=shared,
+        n_samples=samples,
         draft=draft_of(model, kind or "", asked.n_drafted if asked else 0, (0.7, 0.4)),
         role=role,
         n_waves=n_waves,

@@ -34,8 +34,10 @@ def drafted():
     """Experts over two nodes, two batches at once, drafts, and three waves."""
     model, found = setting("h200-nvl8-x2", "sglang", "deepseek-v3")
     table = deployments(formats=BLOCKS, batch=8, overlaps=True, n_redundant=16, **ROUTED)
-    lengths = Traffic(n_input_tokens=2000, n_output_tokens=300, n_waves=3)
-    return predict(model, found, table, lengths, speculating=MTP, n_shared_tokens=640)
+    lengths = Traffic(
+        n_input_tokens=2000, n_output_tokens=300, n_shared_tokens=640, n_samples=2, n_waves=3
+    )
+    return predict(model, found, table, lengths, speculating=MTP)
 
 
 def staged():

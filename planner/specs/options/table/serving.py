@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.specs.options import counts, readers
 from planner.specs.options import readers as read
-from planner.specs.options.option import ON_SERVERS, Option, in_digits
+from planner.specs.options.option import ON_SERVERS, Option
 from planner.specs.records.runtimes import ENGINES as RUNNING
 
 SURVEYS = ("pareto", "compare")
@@ -169,16 +169,23 @@ REQUESTS = (
     ),
     Option(
         "--hit-rate FRACTION",
-        "Share of the input that an engine's prefix cache already has.",
+        "Share of the input that a request finds cached, like an earlier turn; it holds it, too.",
         read.most_cases,
-        sets="hit_fraction",
-        writes=in_digits,
+        sets="Workload.hit_fraction",
     ),
     Option(
         "--shared TOKENS",
-        "First tokens that all requests share in memory.",
+        "First tokens of all prompts: whole blocks are held once a rank, and read once.",
         counts.count_or_none,
         usual="0",
+        sets="Workload.n_shared_tokens",
+    ),
+    Option(
+        "--samples N",
+        "Answers drawn from each prompt, which is read and held once; `--batch` counts answers.",
+        counts.count,
+        usual="1",
+        sets="Workload.n_samples",
     ),
     Option(
         "--rate RATE",
