@@ -24,7 +24,7 @@ from planner.verifier.loads import counted_load
 from planner.verifier.pass_lines import pass_line
 from planner.verifier.quantities import quality_words
 from planner.verifier.serving.evaluation import Evaluation, evaluation
-from planner.verifier.serving.held import copies_of
+from planner.verifier.serving.held import Shared, cached_bytes, copies_of
 from planner.verifier.serving.kernels import stored_bytes
 from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s
 from planner.verifier.serving.passes import interval
@@ -164,16 +164,23 @@ def _first_token(
 
 
 def _memory(counted: Evaluation) -> MemoryLine:
-    """Of the fullest device; the longest context is that of so many sequences in equal parts."""
-    held, running = counted.held, counted.times.n_running
-    each, n_kept = held.sequence_bytes, counted.served.n_kept_tokens
+    """Of the fullest device; the longest context is that of so many sequences in equal parts.
+
+    What sequences have in common stays as it is, and their own tokens take what whole ones do.
+    """
+    held, running, served = counted.held, counted.times.n_running, counted.served
+    each, n_kept = held.sequence_bytes, served.n_kept_tokens
+    nothing = Shared(of_all=0.0, of_request=0.0)
+    whole, _ = cached_bytes(counted.rank, served.draft, served.engine, n_kept, nothing)
     return from_fields(
         MemoryLine,
         held,
         hbm_bytes=counted.served.hbm_bytes,
         cache_bytes=running * held.held_bytes + held.shared_bytes,
         longest_cache_bytes=running * each + held.shared_bytes,
-        longest_context=int(held.room_bytes / running * n_kept / each) if each else 0,
+        longest_context=int((held.room_bytes / running + (whole - each)) * n_kept / whole)
+        if whole
+        else 0,
     )
 
 

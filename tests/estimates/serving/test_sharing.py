@@ -195,6 +195,13 @@ def test_what_has_no_effect_is_refused():
         assert [problem.where for problem in refused.value.problems] == [option]
 
 
+def test_the_longest_context_adds_own_tokens_to_common_ones():
+    """32 sequences of n tokens that have 992 in common hold 992 + 32 (n - 992)."""
+    apart, shared = (predicted(replace(CHAT, n_shared_tokens=n), batch=32) for n in (0, 1000))
+    room = apart.memory.longest_context * 32
+    assert shared.memory.longest_context == pytest.approx((room - 992) / 32 + 992, rel=2e-3)
+
+
 def test_fewer_tokens_are_held_where_samples_share_long_prompts():
     """The more of a sequence is its prompt, the nearer n samples are to one."""
     ratios = []
