@@ -33,7 +33,14 @@ DOCUMENTS = (
     *sorted(HERE.glob("*.md")),
     *(
         DOCS / name
-        for name in ("messages.md", "one-answer.md", "apart.md", "caches.md", "fleets.md", "rules.md")
+        for name in (
+            "messages.md",
+            "one-answer.md",
+            "apart.md",
+            "caches.md",
+            "fleets.md",
+            "rules.md",
+        )
     ),
 )
 
