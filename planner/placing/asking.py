@@ -25,6 +25,7 @@ from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.options.meanings import LEAVE_OUT, misplaced
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import (
+    STORES,
     AnyModel,
     ClusterSpec,
     DeviceSpec,
@@ -207,8 +208,12 @@ def wish_problems(request: PlacementRequest, site: Site) -> list[Problem]:
     if request.prefer == SIMPLEST:
         said["--prefer"] = SIMPLEST
         problems += _unpredicted(request)
-    for one in request.models:
-        said |= reuse_options(one.workload or request.workload)
+    for workload in (one.workload or request.workload for one in request.models):
+        said |= reuse_options(workload)
+        if workload.offload != STORES[0]:
+            fact, remedy = "is of one deployment", "`plan` and `plan predict` have it"
+            offload = Problem(where="--kv-offload", value="host", fact=fact, remedy=remedy)
+            problems.append(offload)
     problems += misplaced(said, request.engines)
     for part in site.parts:
         for cluster in part.clusters.values() or [part.cluster]:

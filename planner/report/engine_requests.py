@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from planner.quantities.units import show
 from planner.report.launch.words import saved_as
@@ -62,16 +62,32 @@ def reuse_words(work: Workload | PredictionRequest) -> str:
             f", first {work.n_shared_tokens:,} in common" * (work.n_shared_tokens > 0),
             f", {work.n_samples} samples a prompt" * (work.n_samples > 1),
             f", {percent(work.hit_fraction)} of the input cached" * (work.hit_fraction > 0),
+            " by the host" * (work.offload == "host"),
         )
     )
 
 
-def sharing_words(answer: Prediction) -> list[str]:
-    """What of its cache sequences hold together, and that they do not read it together."""
-    once, n = show(answer.memory.shared_bytes, "B"), answer.request.n_samples
-    words = [f"of the cache {once} are of all requests, once on each rank"] * (once != "0 B")
-    words += [f"the {n} samples of a request hold the whole blocks of its prompt once"] * (n > 1)
-    return words and [*words, "each sequence reads all of its context by itself"]
+def sharing_words(answer: Prediction) -> Iterator[str]:
+    """What of its cache sequences hold together, and what they fetch of the host."""
+    once, n, hits = answer.memory.shared_bytes, answer.request.n_samples, answer.offload
+    if once:
+        yield f"of the cache {show(once, 'B')} are of all requests, once on each rank"
+    if n > 1:
+        yield f"the {n} samples of a request hold the whole blocks of its prompt once"
+    if once or n > 1:
+        yield "each sequence reads all of its context by itself"
+    if hits is not None:
+        fetched, took, again = (
+            show(hits.fetched_bytes, "B"),
+            show(hits.fetch_s, "s"),
+            show(hits.again_s, "s"),
+        )
+        yield (
+            f"each device fetches {fetched} of its host for a request in {took}; reading these "
+            f"tokens again takes {again} longer"
+        )
+    if hits is not None and hits.n_kept is not None:
+        yield f"the host has room for caches of {hits.n_kept:,} requests, beside the devices"
 
 
 def _drafts_text(drafting: DraftOptions | None) -> str:

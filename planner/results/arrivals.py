@@ -10,6 +10,24 @@ from planner.specs.validation.hints import computed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Offload:
+    """Hits that requests fetch of the memory of the host.
+
+    Args:
+        fetched_bytes: by each device, for one request.
+        fetch_s: of these by themselves.
+        again_s: what reading those tokens again would take longer.
+        n_kept: requests at their longest whose caches the host of these devices has room for; None
+            where nobody says how much memory it has.
+    """
+
+    fetched_bytes: float
+    fetch_s: float
+    again_s: float
+    n_kept: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Waves:
     """First tokens of a closed loop that begins with all of its requests at once.
 

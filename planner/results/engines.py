@@ -116,6 +116,7 @@ class EngineDeployment:
             hit_fraction=request.workload.hit_fraction,
             n_shared_tokens=request.workload.n_shared_tokens,
             n_samples=request.workload.n_samples,
+            offload=request.workload.offload,
             acceptance=drafting.acceptance if drafting and self.n_drafted else (),
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from planner.results.arrivals import Load, Waves
+from planner.results.arrivals import Load, Offload, Waves
 from planner.results.experts import RedundantExperts
 from planner.specs.ask.engine import PredictionRequest
 from planner.specs.files.tables import Provenance
@@ -214,15 +214,14 @@ class Prediction:
         tokens_per_step: that a sequence gets of a pass; above one with drafts.
         ttft_s, tpot_s: as users see them, the mean of all requests.
         itl_s: between two tokens, or with drafts two bursts of them, while no prompt is read.
-        ttft_parts: what `ttft_s` is the sum of.
-        queue_s: wait for a free place.
+        ttft_parts, queue_s: what `ttft_s` is the sum of; wait for a free place.
         user_tokens_per_s, device_tokens_per_s, total_tokens_per_s: output.
         peak_flop_per_s: by number format.
         ridge_flop_per_byte: of the format of most matrices.
         n_assumed: constants without a measurement behind them.
-        launch: how the engine is started; None of an engine that a user's file describes.
-        measured_by: engines and versions whose measured kernels times are made of.
-        load: what it does at the rate that arrives; None where none is said.
+        launch, measured_by: how the engine is started, None of an engine that a user's file
+            describes; engines and versions whose measured kernels times are made of.
+        load, offload: at the rate that arrives, and of hits on the host; None where none is said.
         waves: first tokens by wave; None where the loop is without end.
         redundant_experts: by copies of experts; None without.
         outside: what of it no measurement of the engine, the device and the kind of model has.
@@ -269,6 +268,7 @@ class Prediction:
     waves: Waves | None = None
     redundant_experts: RedundantExperts | None = None
     outside: tuple[Outside, ...] = ()
+    offload: Offload | None = field(default=None, metadata={LATER: True})
 
     @property
     def role(self) -> str:

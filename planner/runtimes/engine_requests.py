@@ -17,7 +17,8 @@ from planner.estimates.serving.drafting import has_drafter, rounds_of
 from planner.estimates.serving.grids import whole_requests
 from planner.estimates.serving.kernels import backend_problems, unmeasured
 from planner.estimates.serving.networks import serving_network
-from planner.estimates.serving.refusals import chunk_problems, traffic_problems
+from planner.estimates.serving.overflow import chunk_problems
+from planner.estimates.serving.refusals import traffic_problems
 from planner.estimates.serving.rules import Run, faults
 from planner.programs.engine import KNOWN
 from planner.quantities.table import lacking, uncountable

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.drafting import rounds_of
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.networks import serving_network
-from planner.estimates.serving.serving import Serving
+from planner.estimates.serving.serving import Serving, fetch_s
 from planner.estimates.serving.stations import RequestShape, stations
 from planner.estimates.serving.traffic import Traffic
 from planner.results.arrivals import Load
@@ -36,8 +38,8 @@ def load_of(
     device = records.cluster.device
     drafts = rounds_of(model, given.drafter or None, given.n_drafted, given.acceptance)
     yields = drafts.yields if drafts else 1.0
-    n_block = records.engine.n_block_tokens
-    traffic = from_fields(Traffic, given, n_block_tokens=n_block)
+    n_block, link = records.engine.n_block_tokens, device.host_bytes_per_s
+    traffic = from_fields(Traffic, given, n_block_tokens=n_block, host_bytes_per_s=link)
     n_input = round(traffic.n_new_tokens)
     clock = KernelClock(
         device=device,
@@ -54,8 +56,9 @@ def load_of(
         overlaps=given.overlaps,
         **{name: getattr(given, name) for name in names},
     )
+    serving = Serving(model=model, formats=given.formats, engine=records.engine, clock=clock)
     (station,) = stations(
-        Serving(model=model, formats=given.formats, engine=records.engine, clock=clock),
+        serving,
         table,
         RequestShape(
             n_input_tokens=float(n_input),
@@ -68,6 +71,8 @@ def load_of(
         hbm_bytes=device.hbm_bytes,
         role=given.role,
     )
+    fetched_s = float(fetch_s(serving, table, traffic)[0])
+    station = replace(station, request_s=station.request_s + fetched_s)
     return load_at(
         station.slowed(decode=slower[0], reading=slower[1]),
         requests_per_s,

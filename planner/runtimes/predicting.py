@@ -13,12 +13,10 @@ from planner.estimates.serving.drafting import rounds_of
 from planner.estimates.serving.kernels import KernelClock, backend_problems, cache_problems
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.networks import ServingNetwork, serving_network
-from planner.estimates.serving.overflow import Account, overflows
+from planner.estimates.serving.overflow import Account, chunk_problems, overflows, size_problems
 from planner.estimates.serving.refusals import (
-    chunk_problems,
     refusals,
     role_problems,
-    size_problems,
 )
 from planner.estimates.serving.region import Settings, outside_error
 from planner.estimates.serving.rules import Context, Run
@@ -64,6 +62,11 @@ class Machines:
         """What connects the devices of a node, and nodes."""
         return serving_network(self.cluster.fabric)
 
+    def serving(self, traffic: Traffic) -> Traffic:
+        """Requests as these serve them: by blocks of the engine, beside the memory of the host."""
+        n_block_tokens, link = self.engine.n_block_tokens, self.device.host_bytes_per_s
+        return replace(traffic, n_block_tokens=n_block_tokens, host_bytes_per_s=link)
+
     @property
     def clock(self) -> KernelClock:
         """What times operations on them."""
@@ -108,7 +111,7 @@ def predict(
         SolverError: the arrays that searches are made of say otherwise.
     """
     drafts = drafts_for(model, speculating)
-    traffic = replace(traffic, n_block_tokens=machines.engine.n_block_tokens)
+    traffic = machines.serving(traffic)
     RequestError.raise_if_any(impossible(model, machines, table, traffic, drafts=drafts))
     given = given_deployment(model, machines, table, traffic, speculating)
     given = replace(given, requests_per_s=requests_per_s)
@@ -232,7 +235,7 @@ def impossible(
         n_per_node=machines.network.n_per_node,
         run=Run.of(traffic.role, run, drafts),
     )
-    traffic = replace(traffic, n_block_tokens=machines.engine.n_block_tokens)
+    traffic = machines.serving(traffic)
     problems = refusals(model, table, traffic, ground=ground)
     problems += role_problems(traffic, drafts)
     others = list(context_problems(model, traffic.n_input_tokens, traffic.n_output_tokens))
@@ -295,6 +298,7 @@ def given_deployment(
         hit_fraction=traffic.hit_fraction,
         n_shared_tokens=int(traffic.n_shared_tokens),
         n_samples=traffic.n_samples,
+        offload=traffic.offload,
         drafter=speculating.kind if speculating else "",
         n_drafted=speculating.n_drafted if speculating else 0,
         acceptance=speculating.acceptance if speculating else (),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from planner.results.arrivals import Waves
+from planner.results.arrivals import Offload, Waves
 from planner.results.predictions import (
     BalanceLine,
     FirstTokenPart,
@@ -16,6 +16,7 @@ from planner.results.predictions import (
 from planner.specs.ask.engine import PredictionRequest
 from planner.specs.files.tables import Provenance
 from planner.specs.records.architecture import Experts
+from planner.specs.records.devices import NodesFabric
 from planner.specs.records.mixers import GroupedAttention, LatentAttention
 from planner.specs.records.roles import PREFILL
 from planner.specs.validation.hints import from_fields
@@ -29,7 +30,7 @@ from planner.verifier.serving.kernels import stored_bytes
 from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s
 from planner.verifier.serving.passes import interval
 from planner.verifier.serving.ranks import Rank, has_experts, kind_of
-from planner.verifier.serving.rounds import Demand, UserTimes
+from planner.verifier.serving.rounds import Demand, UserTimes, fetched_bytes, user_times
 from planner.verifier.serving.starting import unstartable
 
 _FIRST = {
@@ -39,6 +40,7 @@ _FIRST = {
     "reading": ("reading {n_new:.0f} tokens{passes}", ""),
     "decodes": ("decodes beside them", ""),
     "wave": ("the first wave, its share of all", ""),
+    "fetch": ("fetching what the host has", "host.bandwidth"),
 }
 """What the parts of TTFT are called, and the engine's key where one is a constant."""
 
@@ -132,8 +134,32 @@ def prediction(given: PredictionRequest, counted: Evaluation) -> Prediction:
         launch=None,
         measured_by=records.kernels.measured_by,
         waves=_waves(served, times),
+        offload=_offload(counted),
         redundant_experts=copies_of(rank),
         outside=times.outside,
+    )
+
+
+def _offload(counted: Evaluation) -> Offload | None:
+    """What is fetched of the host, beside what reading it again takes, and what the host has."""
+    rank, served, times = counted.rank, counted.served, counted.times
+    if served.host_bytes_per_s is None:
+        return None
+    cold = replace(served, hit_fraction=0.0, host_bytes_per_s=None)
+    again = user_times(rank, cold, counted.held.largest_batch)
+    fabric, n_kept = rank.links.fabric, None
+    if isinstance(fabric, NodesFabric) and fabric.host_bytes is not None:
+        own, _ = cached_bytes(
+            rank, served.draft, served.engine, served.n_kept_tokens, served.shared
+        )
+        of_a_rank = fabric.host_bytes / fabric.n_devices_per_node / own / served.n_together
+        n_kept = int(of_a_rank) * rank.n_data
+    fetched = fetched_bytes(rank, served)
+    return Offload(
+        fetched_bytes=fetched,
+        fetch_s=fetched / served.host_bytes_per_s,
+        again_s=again.parts["reading"] - times.parts["reading"],
+        n_kept=n_kept,
     )
 
 
@@ -152,7 +178,9 @@ def _first_token(
     given: PredictionRequest, served: Demand, times: UserTimes
 ) -> Iterator[FirstTokenPart]:
     """What a request waits for until its first token, in that order; what is zero left out."""
-    sources = {one.key: one.source for one in given.records.engine.provenance}
+    records = given.records
+    known = (*records.engine.provenance, *records.cluster.device.provenance)
+    sources = {fact.key: fact.source for fact in known}
     passes = f" in {times.n_chunks} passes" if times.n_chunks > 1 else ""
     for name, (words, key) in _FIRST.items():
         if times.parts.get(name):

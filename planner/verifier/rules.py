@@ -43,7 +43,7 @@ class Rules:
 COUNTED_WHOLE = """
 StepTime Division Memory CostModel VariantReport Provenance KindUse Station Change GroupUse
 PassCount Traffic ToyModel Interval OperationLine FirstTokenPart MemoryLine RedundantExperts
-BalanceLine
+BalanceLine Offload
 """
 """Records of which every field is counted."""
 

@@ -49,8 +49,7 @@ _PRINT = ("--html", "--json", "--quiet")
 _OF_EVERY_PLAN = (
     *named(LIMITS, DEMANDS, MODELS, ENGINES, DEGREES, DRAFTS, PASSES, SEARCHES),
     *(*_POOL, "--engine", "--objective", "--prefer", "--weights", "--kv", "--allow-formats"),
-    *_REUSE,
-    *(*_PROGRAM, *_PRINT),
+    *(*_REUSE, "--kv-offload", *_PROGRAM, *_PRINT),
 )
 _ASKED_OF_PLACEMENTS = (
     *(one.option for one in placed("each", "all")),

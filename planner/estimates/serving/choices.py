@@ -132,7 +132,9 @@ def traffic_of(request: EngineRequest, role: str = TOGETHER) -> Traffic:
         hit_fraction=request.workload.hit_fraction,
         n_shared_tokens=float(request.workload.n_shared_tokens),
         n_samples=request.workload.n_samples,
+        offload=request.workload.offload,
         n_block_tokens=request.records.engine.n_block_tokens,
+        host_bytes_per_s=request.records.cluster.device.host_bytes_per_s,
         role=role,
     )
 

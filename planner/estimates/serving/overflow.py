@@ -1,4 +1,4 @@
-"""Which account of a device's memory is too large, and the largest value of its option that fits.
+"""What has no room in passes, pools or memory, and the largest value of its option that fits.
 
 Weights are mended by more devices or fewer bytes a weight; activations by shorter passes,
 `--chunk`; a sequence by fewer tokens, `--input` or `--output`.
@@ -17,9 +17,10 @@ from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.popularity import with_copies
 from planner.estimates.serving.refusals import DEGREES
 from planner.estimates.serving.rules import Context, is_valid
-from planner.estimates.serving.traffic import Drafts, Traffic
+from planner.estimates.serving.traffic import Drafts, Traffic, has_room
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.kernels import EngineSpec
+from planner.specs.records.roles import DECODE, TOGETHER
 
 LEAST_CHUNK, LEAST_TOKENS = 1.0, 2.0
 """What no pass and no sequence goes below."""
@@ -71,6 +72,37 @@ class Account:
         """Whether one sequence finds room."""
         held = self.holding(chunk_tokens=chunk_tokens, n_tokens=n_tokens)
         return bool(held.largest_batch[0] >= 1)
+
+
+def chunk_problems(
+    table: DeploymentTable, engine: EngineSpec, drafts: Drafts | None, role: str = TOGETHER
+) -> Iterator[Problem]:
+    """A pass that holds tokens of each sequence has to have room for one of a prompt.
+
+    Of an engine that reads prompts by themselves any chunk has; where none is read, one that
+    holds the batch.
+
+    Args:
+        drafts: that the pass checks; None if it decodes a token of each.
+    """
+    if has_room(engine, table, drafts, role)[0]:
+        return
+    batch, n_each = int(table.batch[0]), 1 + (drafts.n_drafted if drafts else 0)
+    each = f"{n_each} tokens" if n_each > 1 else "a token"
+    holds = f"a pass of {engine.name} holds {each} of each"
+    beside, least = ("", 0) if role == DECODE else ("prompts beside ", 1)
+    fact = f"has no room for {beside}a batch of {batch}: {holds}"
+    remedy = f"write `--chunk {batch * n_each + least}` or more"
+    yield Problem(where="--chunk", value=f"{table.chunk_tokens[0]:.0f}", fact=fact, remedy=remedy)
+
+
+def size_problems(table: DeploymentTable, topology: str, n_devices: int) -> Iterator[Problem]:
+    """A deployment of more devices than the topology that it is evaluated on has."""
+    needed = int(table.n_devices[0])
+    if needed > n_devices:
+        fact = f"has {n_devices} devices, and the deployment takes {needed}"
+        remedy = "name a larger one, or lower a degree"
+        yield Problem(where="--topology", value=topology, fact=fact, remedy=remedy)
 
 
 def overflows(account: Account) -> list[Problem]:

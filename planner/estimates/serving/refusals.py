@@ -15,10 +15,9 @@ from planner.equations.arrays import BoolArray, IntArray
 from planner.errors import Problem
 from planner.estimates.serving.deployments import DeploymentTable, deployments, has_experts
 from planner.estimates.serving.rules import Context, cut_rules, faults
-from planner.estimates.serving.traffic import Drafts, Traffic, has_room
+from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.engine_rules import names_in
-from planner.specs.records.kernels import EngineSpec
 from planner.specs.records.roles import DECODE, PREFILL, ROLES, TOGETHER
 
 MOST_DEGREE = 4096
@@ -84,28 +83,6 @@ def refusals(
     ]
 
 
-def chunk_problems(
-    table: DeploymentTable, engine: EngineSpec, drafts: Drafts | None, role: str = TOGETHER
-) -> Iterator[Problem]:
-    """A pass that holds tokens of each sequence has to have room for one of a prompt.
-
-    Of an engine that reads prompts by themselves any chunk has; where none is read, one that
-    holds the batch.
-
-    Args:
-        drafts: that the pass checks; None if it decodes a token of each.
-    """
-    if has_room(engine, table, drafts, role)[0]:
-        return
-    batch, n_each = int(table.batch[0]), 1 + (drafts.n_drafted if drafts else 0)
-    each = f"{n_each} tokens" if n_each > 1 else "a token"
-    holds = f"a pass of {engine.name} holds {each} of each"
-    beside, least = ("", 0) if role == DECODE else ("prompts beside ", 1)
-    fact = f"has no room for {beside}a batch of {batch}: {holds}"
-    remedy = f"write `--chunk {batch * n_each + least}` or more"
-    yield Problem(where="--chunk", value=f"{table.chunk_tokens[0]:.0f}", fact=fact, remedy=remedy)
-
-
 def role_problems(traffic: Traffic, drafts: Drafts | None) -> Iterator[Problem]:
     """What nothing does of a request, or drafts where nothing is written."""
     yield from unknown_role(traffic.role)
@@ -122,15 +99,6 @@ def unknown_role(role: str) -> Iterator[Problem]:
     if role not in ROLES:
         fact, remedy = "no such role", f"it is {', '.join(ROLES[:-1])} or {ROLES[-1]}"
         yield Problem(where="--role", value=role, fact=fact, remedy=remedy)
-
-
-def size_problems(table: DeploymentTable, topology: str, n_devices: int) -> Iterator[Problem]:
-    """A deployment of more devices than the topology that it is evaluated on has."""
-    needed = int(table.n_devices[0])
-    if needed > n_devices:
-        fact = f"has {n_devices} devices, and the deployment takes {needed}"
-        remedy = "name a larger one, or lower a degree"
-        yield Problem(where="--topology", value=topology, fact=fact, remedy=remedy)
 
 
 def completed(
@@ -259,28 +227,48 @@ def _overlap_problems(model: Architecture, table: DeploymentTable) -> Iterator[P
 
 
 def traffic_problems(traffic: Traffic) -> Iterator[Problem]:
-    """Lengths of which nothing can be said, and what is found of prompts to no effect."""
+    """Lengths of which nothing can be said, and what is without effect on them."""
+    n_input, block, n_shared = (
+        traffic.n_input_tokens,
+        traffic.n_block_tokens,
+        traffic.n_shared_tokens,
+    )
     if traffic.n_output_tokens < 2:
-        fact = "is the prompt's own token, so that no pass decodes"
-        remedy = "write `--output 2`; its TTFT is the same"
-        yield Problem(
-            where="--output", value=f"{traffic.n_output_tokens:.0f}", fact=fact, remedy=remedy
+        value, fact = (
+            f"{traffic.n_output_tokens:.0f}",
+            "is the prompt's own token, so that no pass decodes",
         )
-    n_input, block = traffic.n_input_tokens, traffic.n_block_tokens
+        remedy = "write `--output 2`; its TTFT is the same"
+        yield Problem(where="--output", value=value, fact=fact, remedy=remedy)
     common_fraction = traffic.n_common_tokens / n_input
-    if traffic.n_shared_tokens > n_input:
-        value, fact = f"{traffic.n_shared_tokens:.0f}", "is more than a request reads"
-        remedy = f"write at most `--shared {n_input:.0f}`"
-        yield Problem(where="--shared", value=value, fact=fact, remedy=remedy)
-    elif traffic.n_shared_tokens and not common_fraction:
-        value = f"{traffic.n_shared_tokens:.0f}"
+    if n_shared > n_input:
+        fact, remedy = "is more than a request reads", f"write at most `--shared {n_input:.0f}`"
+        yield Problem(where="--shared", value=f"{n_shared:.0f}", fact=fact, remedy=remedy)
+    elif n_shared and not common_fraction:
         fact = f"has no whole block of {block} tokens before the last token of a prompt"
         remedy = f"write `--shared {block}` or more, of a longer prompt; or leave it out"
-        yield Problem(where="--shared", value=value, fact=fact, remedy=remedy)
+        yield Problem(where="--shared", value=f"{n_shared:.0f}", fact=fact, remedy=remedy)
     if 0.0 < traffic.hit_fraction <= common_fraction:
         fact = f"is no more than the {common_fraction:.3g} that `--shared` lets each request find"
         value, remedy = f"{traffic.hit_fraction:g}", "leave it out, or say what is found in all"
         yield Problem(where="--hit-rate", value=value, fact=fact, remedy=remedy)
+    if traffic.is_fetching:
+        yield from _offload_problems(traffic)
+
+
+def _offload_problems(traffic: Traffic) -> Iterator[Problem]:
+    """Caches that nobody could fetch."""
+    where = Problem(where="--kv-offload", value=traffic.offload, fact="")
+    if traffic.n_hit_tokens <= traffic.n_common_tokens:
+        fact = "holds what requests find beyond what they share, and that is nothing"
+        yield replace(where, fact=fact, remedy="say how much: `--hit-rate 70%`")
+    if traffic.host_bytes_per_s is None:
+        fact = "is fetched over links to the host, of which the device's file says nothing"
+        remedy = "take `h100-sxm` or `h200`, or write `[host]` with its `bandwidth` in a file"
+        yield replace(where, fact=fact, remedy=remedy)
+    if traffic.role != TOGETHER or traffic.n_waves:
+        fact = "is of replicas that do both phases, in a loop without waves"
+        yield replace(where, fact=fact, remedy="leave it out")
 
 
 def _part_problems(table: DeploymentTable, traffic: Traffic) -> Iterator[Problem]:
@@ -291,9 +279,9 @@ def _part_problems(table: DeploymentTable, traffic: Traffic) -> Iterator[Problem
     if traffic.role == PREFILL and traffic.n_samples > 1:
         value, fact = str(traffic.n_samples), "are of answers, and none is written"
         yield Problem(where="--samples", value=value, fact=fact, remedy="leave it out")
-    elif (batch := int(table.batch[0])) % traffic.n_sequences:
-        n = traffic.n_sequences
+    n, batch = traffic.n_sequences, int(table.batch[0])
+    if batch % n:
         fact = f"counts sequences, and a request has {n} samples"
         near = sorted({max(n, batch // n * n), (batch // n + 1) * n})
-        remedy = " or ".join(f"`--batch {one}`" for one in near)
-        yield Problem(where="--batch", value=str(batch), fact=fact, remedy=f"write {remedy}")
+        remedy = "write " + " or ".join(f"`--batch {size}`" for size in near)
+        yield Problem(where="--batch", value=str(batch), fact=fact, remedy=remedy)

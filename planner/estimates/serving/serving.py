@@ -48,6 +48,7 @@ from planner.estimates.serving.arrivals import (
     waiting_passes,
 )
 from planner.estimates.serving.deployments import DeploymentTable
+from planner.estimates.serving.memory import cache_bytes
 from planner.estimates.serving.operations import PassShape
 from planner.estimates.serving.passes import equal_rows, hand_over
 from planner.estimates.serving.steps import (
@@ -343,6 +344,8 @@ def _times_together(
         later = np.asarray(sum(first.values()))
         wave = _first_wave_s(serving, table, round_.decoding, parts, loop)
         first["wave"] = traffic.first_fraction * np.maximum(0.0, first["request"] + wave - later)
+    if traffic.is_fetching:
+        first["fetch"] = _fetching_s(serving, table, traffic, requests, first, steps * tpot - tpot)
     excess = np.maximum(table.batch / running - 1.0, 0.0)
     return ServingTimes(
         n_running=running,
@@ -452,6 +455,43 @@ def _decode_times(
         prefill=no_pass(table),
         n_chunks=nothing,
     )
+
+
+def fetch_s(serving: Serving, table: DeploymentTable, traffic: Traffic) -> FloatArray:
+    """Hits beyond what is shared, of one request, over the links of devices to their host (N,) [s].
+
+    Each device reads its part of the cache, while passes of others go on. Source: vLLM, blog of
+    2026-01-08: loads are asynchronous, and by DMA.
+    """
+    if not traffic.is_fetching:
+        return np.zeros(len(table))
+    assert traffic.host_bytes_per_s is not None  # or it is refused
+    block, common = serving.engine.n_block_tokens, traffic.n_common_tokens
+    n_hit, formats = traffic.n_hit_tokens, serving.run_formats
+    fetched = cache_bytes(serving.model, table, formats, n_hit, block, n_before=common)
+    return fetched / traffic.host_bytes_per_s
+
+
+def _fetching_s(
+    serving: Serving,
+    table: DeploymentTable,
+    traffic: Traffic,
+    requests: FloatArray,
+    first: dict[str, FloatArray],
+    written_s: FloatArray,
+) -> FloatArray:
+    """Until the hits of a request are fetched (N,) [s].
+
+    A closed loop of b requests is no faster than b fetches one after the other, whatever else
+    each of them does: the asymptotic bound of a closed queue. Source: [Reiser1980].
+
+    Args:
+        first: parts of TTFT without it.
+        written_s: from the first token to the last.
+    """
+    own_s = fetch_s(serving, table, traffic)
+    stay_s = sum(first.values()) + own_s + written_s
+    return own_s + np.maximum(0.0, requests * own_s - stay_s)
 
 
 def _added_s(

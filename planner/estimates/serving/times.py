@@ -36,7 +36,7 @@ class ServingTimes:
         ttft_parts: what `ttft_s` is the sum of: `request`, the engine's constant; `step`, the rest
             of what a request finds under way; `others`, prompts before it; `reading`, its own
             passes; `decodes`, what decodes beside them add; `wave`, what the first wave of a
-            closed loop adds to the mean of all.
+            closed loop adds to the mean of all; `fetch`, what hits take from the host.
         queue_s: wait for a free place, where more requests are in flight than fit.
         decode, prefill: the passes; empty where there are no such.
         n_chunks: passes that one prompt takes; 0 where none is read.

@@ -13,6 +13,7 @@ from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.operations import PassShape
 from planner.specs.records.architecture import Architecture
+from planner.specs.records.devices import STORES, Store
 from planner.specs.records.kernels import EngineSpec
 from planner.specs.records.roles import DECODE, PREFILL, TOGETHER
 
@@ -27,7 +28,9 @@ class Traffic:
         hit_fraction: share of the input that the prefix cache already has, of whichever tokens.
         n_shared_tokens: first tokens that the prompts of all requests have in common.
         n_samples: answers that are drawn from each prompt, all at once.
+        offload: where hits lie that are not shared: on the `device`, or its `host`.
         n_block_tokens: of a block of the engine's cache; only whole blocks are shared.
+        host_bytes_per_s: what a device reads of its host's memory; None where nobody says.
         n_waves: requests that each place of a closed loop serves, the first of which all begin
             together; 0 where the loop is without end, and requests come at random times.
         role: what the deployment does of each request.
@@ -38,7 +41,9 @@ class Traffic:
     hit_fraction: float = 0.0
     n_shared_tokens: float = 0.0
     n_samples: int = 1
+    offload: Store = STORES[0]
     n_block_tokens: int = 1
+    host_bytes_per_s: float | None = None
     n_waves: int = 0
     role: str = TOGETHER
 
@@ -67,6 +72,10 @@ class Traffic:
     def n_place_tokens(self) -> float:
         """Written for the stay of one sequence; where it is only read, those of all its samples."""
         return self.n_output_tokens * self.n_samples / self.n_sequences
+
+    @property
+    def is_fetching(self) -> bool:
+        return self.offload != STORES[0]
 
     def _in_blocks(self, n_tokens: float) -> float:
         n_found = min(n_tokens, self.n_input_tokens - 1.0)

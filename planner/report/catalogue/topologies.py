@@ -66,6 +66,11 @@ def device_figures(device: DeviceSpec) -> Figures:
         ("overlap exponent", f"{device.roofline_exponent:g}", "attainable.roofline_exponent"),
         ("price", show(device.usd_per_hour, "USD/h"), "price.on_demand"),
         *([] if device.tdp_w is None else [("TDP", show(device.tdp_w, "W"), "power.tdp")]),
+        *(
+            []
+            if device.host_bytes_per_s is None
+            else [("host link", show(device.host_bytes_per_s, "B/s"), "host.bandwidth")]
+        ),
     ]
 
 

@@ -18,7 +18,7 @@ from planner.specs.ask.targets import (
 )
 from planner.specs.options.counts import DEFAULT_BATCHES, N_LARGER_BATCHES, batches_text, span_text
 from planner.specs.options.table import HEADINGS, usual
-from planner.specs.records.devices import ClusterSpec, ModelSpec, Workload
+from planner.specs.records.devices import STORES, ClusterSpec, ModelSpec, Workload
 from planner.specs.validation.arguments import arguments_checked, raise_if_any
 from planner.specs.validation.hints import from_fields
 
@@ -122,7 +122,9 @@ def reuse_options(workload: Workload) -> dict[str, str]:
         "--shared": (workload.n_shared_tokens, 0),
         "--samples": (workload.n_samples, 1),
     }
-    return {name: f"{value:.12g}" for name, (value, usual) in values.items() if value != usual}
+    said = {name: f"{value:.12g}" for name, (value, usual) in values.items() if value != usual}
+    offload = {"--kv-offload": workload.offload}
+    return said | {name: store for name, store in offload.items() if store != STORES[0]}
 
 
 def plain_options(request: Request | EngineRequest) -> dict[str, tuple[object, object]]:

@@ -17,7 +17,7 @@ from planner.specs.ask.targets import (
     Targets,
 )
 from planner.specs.records.architecture import Architecture
-from planner.specs.records.devices import ClusterSpec, ModelSpec, Workload
+from planner.specs.records.devices import STORES, ClusterSpec, ModelSpec, Store, Workload
 from planner.specs.records.economics import MEMORY_RULES
 from planner.specs.records.kernels import EngineSpec, KernelTable
 from planner.specs.records.roles import TOGETHER
@@ -263,6 +263,7 @@ class PredictionRequest:
         hit_fraction: share of the input that the prefix cache has.
         n_shared_tokens: first tokens that all requests have in common.
         n_samples: answers that are drawn from each prompt; `batch` counts sequences.
+        offload: where hits lie that are not shared: on the `device`, or its `host`.
         drafter: `mtp`, `eagle` or `medusa`; empty without drafts.
         n_drafted: tokens of a round.
         acceptance: probability that one is accepted, by position; none without drafts.
@@ -295,3 +296,4 @@ class PredictionRequest:
     n_waves: int = 0
     n_redundant_experts: int = 0
     n_samples: int = field(default=1, metadata={LATER: True})
+    offload: Store = field(default=STORES[0], metadata={LATER: True})

@@ -86,6 +86,7 @@ lay_out(
     Section("price", "on_demand=usd_per_hour"),
     Section("price.on_demand", "date=price_date", sourced=False),
     Section("power", "tdp_w"),
+    Section("host", "bandwidth=host_bytes_per_s"),
     Section("attainable", "compute_fraction hbm_fraction layer_overhead_s roofline_exponent"),
 )
 lay_out(
@@ -116,6 +117,7 @@ lay_out(
     Section("scale_out", "bandwidth=scale_out_bytes_per_s latency=scale_out_latency_s"),
     Section("scale_out", "attainable_fraction=scale_out_fraction"),
     Section("", "protocol=protocols", sourced=False),
+    Section("host", "memory=host_bytes"),
 )
 lay_out(
     TwoRegimes,

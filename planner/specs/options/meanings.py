@@ -22,7 +22,7 @@ LAYOUTS = (ROOFLINE.name, ERDIL2025.name)
 DEGREES = ("--tp", "--pp", "--ep", "--dp")
 OPTIONS_OF_ENGINES = (
     *named(serving.ENGINES, search.OF_ENGINES),
-    *("--hit-rate", "--shared", "--samples", "--prefer"),
+    *("--hit-rate", "--shared", "--samples", "--kv-offload", "--prefer"),
 )
 CONFIDENCE = "--confidence"
 OF_DRAFTS = ("--draft", "--acceptance", "--lookahead")

@@ -50,6 +50,8 @@ __all__ = [
 Network = Annotated[
     str, one_of("network convention", ("ring", "axis", "flat", "tree", "two-regime", "nccl"))
 ]
+STORES = ("device", "host")
+Store = Annotated[str, one_of("store", STORES)]
 Algorithm = Annotated[str, one_of("algorithm", ("tree", "ring"))]
 
 
@@ -57,7 +59,8 @@ Algorithm = Annotated[str, one_of("algorithm", ("tree", "ring"))]
 class DeviceSpec:
     """An accelerator: datasheet values, and the fractions of them that are attained.
 
-    `tdp_w` is the power that it is cooled and supplied for; None where nobody says.
+    None where nobody says: `tdp_w`, its power as supplied; `host_bytes_per_s`, what it reads of the
+    memory of its host, one way, as attained.
     """
 
     name: str
@@ -73,6 +76,7 @@ class DeviceSpec:
     layer_overhead_s: float
     roofline_exponent: Annotated[float, between(1, 100)]
     tdp_w: float | None = None
+    host_bytes_per_s: float | None = field(default=None, metadata={LATER: True})
     provenance: tuple[Provenance, ...] = ()
 
     @property
@@ -175,6 +179,7 @@ class NodesFabric:
             its own; None where a switch lets it send everything to one.
         scale_up_measured: what the convention `two-regime` reads.
         protocols: what the convention `nccl` chooses from.
+        host_bytes: memory of the host of a node; None where nobody says.
     """
 
     n_nodes: int
@@ -190,6 +195,7 @@ class NodesFabric:
     scale_up_pair_bytes_per_s: float | None = None
     scale_up_measured: MeasuredCollectives | None = None
     protocols: tuple[NcclProtocol, ...] = ()
+    host_bytes: float | None = field(default=None, metadata={LATER: True})
 
     @property
     def n_devices(self) -> int:
@@ -255,20 +261,19 @@ class Workload:
     """What a request looks like: tokens read, tokens written.
 
     Args:
-        n_output_tokens: of one answer.
         hit_fraction: share of the input that an engine's prefix cache already has, like the former
             turns of a conversation; nobody else has them, so that they take room as others do.
         n_shared_tokens: first tokens that the prompts of all requests have in common.
-        n_samples: answers that are drawn from one prompt.
+        n_samples: answers that are drawn from one prompt, each of `n_output_tokens`.
+        offload: where hits lie that are not shared: on the `device`, or its `host`.
     """
 
     n_input_tokens: Tokens
     n_output_tokens: Tokens
     hit_fraction: float = field(default=0.0, metadata={LATER: True})
-    n_shared_tokens: Annotated[int, between(0, MOST_TOKENS)] = field(
-        default=0, metadata={LATER: True}
-    )
+    n_shared_tokens: int = field(default=0, metadata={LATER: True})
     n_samples: Sequences = field(default=1, metadata={LATER: True})
+    offload: Store = field(default=STORES[0], metadata={LATER: True})
 
     @property
     def n_written_tokens(self) -> int:

@@ -84,7 +84,7 @@ def cut_stages(
     """
     served_by = load_engine(engine)
     chosen = read_groups(groups, served_by) if isinstance(groups, str) else list(groups)
-    usual = Workload(**_tokens(DEFAULT_WORKLOAD)) if workload is None else workload
+    usual = DEFAULT_WORKLOAD if workload is None else workload
     if n_microbatches is None:
         n_microbatches = 1 if objective == "latency" else sum(one.n_groups for one in chosen)
     formats = served_formats(model, weights_format, experts_format, cache_format)
@@ -120,10 +120,6 @@ def cut_stages(
         ]
     raise_if_any(problems)
     return cut_groups(request)
-
-
-def _tokens(usual: Workload) -> dict[str, int]:
-    return {"n_input_tokens": usual.n_input_tokens, "n_output_tokens": usual.n_output_tokens}
 
 
 def served_formats(

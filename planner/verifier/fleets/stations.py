@@ -20,7 +20,7 @@ from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s
 from planner.verifier.serving.mixers import Tokens
 from planner.verifier.serving.passes import pass_of
 from planner.verifier.serving.ranks import Rank
-from planner.verifier.serving.rounds import Demand
+from planner.verifier.serving.rounds import Demand, fetched_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +49,12 @@ class StationContext:
         it = self.served
         finds = it.n_new_tokens < it.n_input_tokens
         return it.n_input_tokens - self.n_input_tokens if finds else 0.0
+
+    @property
+    def fetched_s(self) -> float:
+        """Until what a request finds on the host is there, if it is the only one to fetch."""
+        link = self.served.host_bytes_per_s
+        return 0.0 if link is None else fetched_bytes(self.rank, self.served) / link
 
     @property
     def prompt_room(self) -> int:
@@ -83,6 +89,7 @@ def counted_station(says: Station, ground: StationContext) -> tuple[Station, lis
     ground = replace(ground, n_longest_tokens=_timed_upto(says))
     fixed, each = _cached(ground)
     received_s = engine.request_s + ground.n_past_tokens * engine.request_token_s
+    received_s += ground.fetched_s
     station = replace(
         says,
         role=role,

@@ -80,6 +80,7 @@ def served_by(given: PredictionRequest) -> Demand:
         Refused: the model cannot be drafted so.
     """
     (model,) = given.records.models
+    link = given.records.cluster.device.host_bytes_per_s
     return from_fields(
         Demand,
         given,
@@ -88,6 +89,7 @@ def served_by(given: PredictionRequest) -> Demand:
         n_input_tokens=float(given.n_input_tokens),
         n_output_tokens=float(given.n_output_tokens),
         n_shared_tokens=float(given.n_shared_tokens),
+        host_bytes_per_s=link if given.offload == "host" else None,
         draft=draft_of(model, given.drafter, given.n_drafted, given.acceptance),
     )
 

@@ -19,6 +19,7 @@ from planner.verifier.serving.held import (
     activation_bytes,
     cached_bytes,
     draft_bytes,
+    sequence_bytes,
     weights_bytes,
 )
 from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s
@@ -38,6 +39,8 @@ class Demand:
         hit_fraction: of the input that is cached already.
         n_shared_tokens: first tokens that all requests have in common.
         n_samples: answers that are drawn from each prompt at once.
+        host_bytes_per_s: of the link over which a device fetches what is found beyond what is
+            shared; None where that lies on the device.
         role: what it does of each request.
         n_waves: requests that each place serves, the first of them all at once; 0 without end.
     """
@@ -52,6 +55,7 @@ class Demand:
     hit_fraction: float
     n_shared_tokens: float = 0.0
     n_samples: int = 1
+    host_bytes_per_s: float | None = None
     draft: Draft | None = None
     role: str = "together"
     n_waves: int = 0
@@ -193,6 +197,12 @@ def memory_use(rank: Rank, served: Demand) -> MemoryUse:
     )
 
 
+def fetched_bytes(rank: Rank, served: Demand) -> float:
+    """Blocks that one device reads of its host for a request: what is found, but not shared."""
+    block, n_found = served.engine.n_block_tokens, served.n_input_tokens - served.n_new_tokens
+    return sequence_bytes(rank, n_found, block, served.shared.of_all)
+
+
 def user_times(rank: Rank, served: Demand, largest_batch: float) -> UserTimes:
     """Of requests that come at random times."""
     # who finds no room waits in line, and makes no pass longer
@@ -324,6 +334,11 @@ def _felt_together(rank: Rank, served: Demand, running: float) -> UserTimes:
         full = _full_s(rank, served, running, replace(reading, prompts=sharing))
         wave = served.received_s + turns.together_s(full, sharing, rank.n_stages)
         parts["wave"] = max(0.0, wave - sum(parts.values())) / served.n_waves
+    if served.host_bytes_per_s is not None:
+        own_s = fetched_bytes(rank, served) / served.host_bytes_per_s
+        stay = stay_s(sum(parts.values()) + own_s, tpot, n_out)
+        # the link is never done with the requests in flight before it has read for each of them
+        parts["fetch"] = max(own_s, own_s + requests * own_s - stay)
     ttft = sum(parts.values())
     return UserTimes(
         tpot_s=tpot,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from planner.specs.options import counts, readers
 from planner.specs.options import readers as read
 from planner.specs.options.option import ON_SERVERS, Option
+from planner.specs.records.devices import STORES
 from planner.specs.records.runtimes import ENGINES as RUNNING
 
 SURVEYS = ("pareto", "compare")
@@ -186,6 +187,13 @@ REQUESTS = (
         counts.count,
         usual="1",
         sets="Workload.n_samples",
+    ),
+    Option(
+        "--kv-offload STORE",
+        "Where hits lie beyond what is shared, to be fetched: `host`, the memory of the server.",
+        read.one_of("store", STORES),
+        usual=STORES[0],
+        sets="Workload.offload",
     ),
     Option(
         "--rate RATE",
