@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Collection
 
-from planner.estimates.phases import NONE, margins_of
+from planner.estimates.phases import margins_of
 from planner.quantities.table import objective_of
 from planner.quantities.units import show
 from planner.report.answers.plan_parts import limits_section, load_section
@@ -89,7 +89,7 @@ def request_rows(
 def _planned_text(request: Request) -> str:
     """What passes are planned to take, where that is not what is predicted."""
     times, share = margins_of(request), request.confidence
-    if times == NONE:
+    if (times.prefill, times.decode) == (1.0, 1.0):
         return ""
     if share is None:
         return f"decode {times.decode:.3g} times what is predicted, as it was measured on average"
