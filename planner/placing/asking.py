@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import Problem, RequestError
+from planner.placing.engines import without_layouts
 from planner.placing.fabrics.site import Fabric, graph_in
-from planner.placing.roles import role_problems
+from planner.placing.roles import between_fabrics, role_problems
 from planner.placing.sites import Site
 from planner.placing.tori.mixed import MixedPool
 from planner.placing.tori.site import Torus
@@ -15,6 +16,7 @@ from planner.quantities.table import lacking, placed
 from planner.runtimes.engines import WITHOUT_ERROR
 from planner.specs.ask.defaults import reuse_options
 from planner.specs.ask.engine import SIMPLEST
+from planner.specs.ask.fleet import FleetRequest
 from planner.specs.ask.placement import GroupCost, PlacementRequest, Serve, tidied
 from planner.specs.ask.targets import DEFAULT_WORKLOAD, Targets
 from planner.specs.files.places import Kind as FileKind
@@ -39,8 +41,7 @@ from planner.specs.records.runtimes import DeploymentTable
 from planner.specs.validation.problems import did_you_mean
 from planner.topology.costs import CostTable, GroupCosts
 from planner.topology.faults import validate_graph
-from planner.topology.graph import build_graph, device_names, spec_of
-from planner.topology.pools import with_state
+from planner.topology.graph import device_names, spec_of
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -147,7 +148,9 @@ def site_spec(cluster: AnySite, devices: Mapping[str, DeviceSpec]) -> SiteSpec:
     return spec_of(cluster, known)
 
 
-def site_of(request: PlacementRequest, costs: GroupCosts | CostTable | None = None) -> Site:
+def site_of(
+    request: PlacementRequest | FleetRequest, costs: GroupCosts | CostTable | None = None
+) -> Site:
     """The cluster of a request with what is free of it.
 
     Args:
@@ -156,13 +159,12 @@ def site_of(request: PlacementRequest, costs: GroupCosts | CostTable | None = No
     Raises:
         RequestError: a state does not fit it, or nothing is free.
     """
-    spec, state, most_devices = request.site, request.state, request.most_devices
+    spec, most_devices = request.site, request.most_devices
+    graph = graph_in(spec, request.state)
+    aligned = isinstance(request, PlacementRequest) and request.aligned
     if isinstance(spec, ClusterSpec):
-        graph = with_state(build_graph(spec), state)
-        return Torus(spec, graph, aligned=request.aligned, most_devices=most_devices)
-    graph = graph_in(spec, state)
+        return Torus(spec, graph, aligned=aligned, most_devices=most_devices)
     if isinstance(spec, MixedPoolSpec):
-        aligned = request.aligned
         return MixedPool(spec, graph, aligned=aligned, most_devices=most_devices, costs=costs)
     return Fabric(spec, graph, most_devices=most_devices, costs=costs)
 
@@ -215,20 +217,18 @@ def wish_problems(request: PlacementRequest, site: Site) -> list[Problem]:
             offload = Problem(where="--kv-offload", value="host", fact=fact, remedy=remedy)
             problems.append(offload)
     problems += misplaced(said, request.engines)
-    for part in site.parts:
-        for cluster in part.clusters.values() or [part.cluster]:
-            problems += lacking(request.limits, cluster.device)
-    if len(site.parts) > 1:
-        problems += _of_one_fabric(request)
+    problems += fabric_problems(request, site)
     return list(dict.fromkeys(problems))
 
 
-def _of_one_fabric(request: PlacementRequest) -> Iterator[Problem]:
-    """What several fabrics side by side are not asked."""
-    if request.roles.name != TOGETHER:
-        fact = "hand caches over, and no link leads from one fabric to another"
-        remedy = "place on each by itself, or leave it out"
-        yield Problem(where="--roles", value=request.roles.name, fact=fact, remedy=remedy)
+def fabric_problems(request: PlacementRequest | FleetRequest, site: Site) -> Iterator[Problem]:
+    """Limits that a device says nothing of, and what fabrics side by side are not asked."""
+    clusters = (it for part in site.parts for it in part.clusters.values() or [part.cluster])
+    for cluster in clusters:
+        yield from lacking(request.limits, cluster.device)
+    if len(site.parts) > 1:
+        yield from between_fabrics(request.roles)
+        yield from without_layouts(request.engines, site)
 
 
 def _unpredicted(request: PlacementRequest) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ narrow as the domain says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -129,6 +129,16 @@ def serving_engine(
         by_belief=request.has_region,
         roles=request.roles.roles,
     )
+
+
+def without_layouts(engines: Sequence[str], site: Site) -> Iterator[Problem]:
+    """Engines that are named for servers alone, and leave tori to nobody."""
+    has_tori = not all(part.clusters for part in site.parts)
+    if has_tori and engines and ROOFLINE.name not in engines:
+        fact = f"times no replica on a torus, as `{site.name}` has"
+        names = [*engines, ROOFLINE.name] if site.clusters else [ROOFLINE.name]
+        remedy = f"write `--engine {','.join(names)}`"
+        yield Problem(where="--engine", value=",".join(engines), fact=fact, remedy=remedy)
 
 
 def _engine_request(

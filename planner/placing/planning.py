@@ -5,11 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import NoPlanError, Problem, RequestError
-from planner.estimates.serving.usual_engines import engines_of
 from planner.placing.asking import placement_request, site_of, wish_problems
 from planner.placing.conflicts import conflict_of
 from planner.placing.describing import LAID, PLACED, groups_of, placement_choice, placement_of
@@ -18,7 +16,7 @@ from planner.placing.homogeneous import beside, preferred
 from planner.placing.roles import asked_roles
 from planner.placing.runtimes import Roofline, Runtime
 from planner.placing.searching import Search, Task, chosen_first, searched, unsettled
-from planner.placing.sites import Site
+from planner.placing.sites import Site, TimedBy, timers_of_parts, usual_runtimes
 from planner.placing.table_rows import with_tables
 from planner.placing.tables import table_runtime
 from planner.results.placements import Placement
@@ -41,7 +39,7 @@ from planner.specs.files.state import State
 from planner.specs.records.devices import AnyModel, ClusterSpec, DeviceSpec, Workload
 from planner.specs.records.graphs import GraphSpec
 from planner.specs.records.roles import Connector
-from planner.specs.records.runtimes import ENGINES, ROOFLINE, DeploymentTable, is_table
+from planner.specs.records.runtimes import ROOFLINE, DeploymentTable, is_table
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.problems import Problems
 from planner.topology.costs import CostTable, GroupCosts, is_cost
@@ -177,21 +175,17 @@ def task_of(request: PlacementRequest, costs: GroupCosts | CostTable | None) -> 
     site = site_of(request, costs)
     is_named = bool(request.engines)
     if not is_named:
-        request = replace(request, engines=usual_runtimes(request.models, site))
+        request = replace(request, engines=usual_runtimes(request.every_model, site))
     timed_by = timers_of_parts(request.engines, site)
     request = with_tables(request, site)
     problems = wish_problems(request, site)
     runtimes: list[tuple[Runtime, ...]] = []
     for demand in request.models:
-        refused = Problems()
-        timers = refused.each(partial(runtime_of, request=request, demand=demand), timed_by)
+        timers, refused = _timers(request, demand, timed_by)
         runtimes.append(timers)
         # of the usual ones another may serve it, and another fabric
         if not timers or (is_named and len(site.parts) == 1):
-            problems += refused.problems
-        elif len(site.parts) > 1:
-            for problem in refused.problems:
-                remark(problem, once=f"{problem.where} {problem.fact}")
+            problems += refused
     RequestError.raise_if_any(problems)
     listed = {
         (tables.engine.name, tables.kernels.device): tables
@@ -203,52 +197,24 @@ def task_of(request: PlacementRequest, costs: GroupCosts | CostTable | None) -> 
     return Task(request=request, site=site, runtimes=tuple(runtimes))
 
 
-def usual_runtimes(models: Sequence[Serve], site: Site) -> tuple[str, ...]:
-    """Who times the replicas where nobody is named: engines, or the layouts of all models.
-
-    Every model has to have an engine that can start it and whose kernels were measured on a kind
-    of devices of the site: one placement has one way to tell the time.
-    """
-    of_each = [
-        {name for cluster in site.clusters.values() for name in engines_of(demand.model, cluster)}
-        for demand in models
-    ]
-    named = {name for names in of_each for name in names}
-    engines = [one for one in ENGINES if one in named] if all(of_each) else []
-    has_tori = not all(part.clusters for part in site.parts)
-    return (*engines, *([ROOFLINE.name] if has_tori or not engines else []))
+def _timers(
+    request: PlacementRequest, demand: Serve, timed_by: Sequence[TimedBy]
+) -> tuple[tuple[Runtime, ...], list[Problem]]:
+    """Who times the deployments of one model, and why others cannot; some fabrics it may miss."""
+    refused = Problems()
+    timers = refused.each(lambda pair: runtime_of(request, demand, *pair), timed_by)
+    if timers and len({id(part) for _, part in timed_by}) > 1:
+        for problem in refused.problems:
+            remark(problem, once=f"{problem.where} {problem.fact}")
+    return timers, refused.problems
 
 
-def timers_of_parts(engines: Sequence[str], site: Site) -> list[tuple[str, Site]]:
-    """Who times replicas on which fabric: beside servers that others time, layouts time tori only.
-
-    Raises:
-        RequestError: nobody times those on a torus.
-    """
-    if len(site.parts) > 1 and ROOFLINE.name not in engines:
-        fact = f"times no replica on a torus, as `{site.name}` has"
-        remedy = f"add layouts: `--engine {','.join((*engines, ROOFLINE.name))}`"
-        problem = Problem(where="--engine", value=",".join(engines), fact=fact, remedy=remedy)
-        raise RequestError([problem])
-    is_alone = len(site.parts) == 1 or {*engines} == {ROOFLINE.name}
-    return [
-        (name, part)
-        for part in site.parts
-        for name in engines
-        if is_alone or (name == ROOFLINE.name) != bool(part.clusters)
-    ]
-
-
-def runtime_of(timed: tuple[str, Site], request: PlacementRequest, demand: Serve) -> Runtime:
-    """Who times the deployments of one model on a fabric.
-
-    Args:
-        timed: name of the runtime, and the fabric.
+def runtime_of(request: PlacementRequest, demand: Serve, name: str, site: Site) -> Runtime:
+    """Who times the deployments of one model on a fabric, by name.
 
     Raises:
         RequestError: it cannot be asked so.
     """
-    name, site = timed
     if name == ROOFLINE.name:
         for_layouts = layout_request(request, demand, site.cluster)
         return Roofline(request=for_layouts, roles=request.roles.roles)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -41,6 +42,14 @@ def asked_roles(
 def _without_effect(where: str) -> Problem:
     fact = "has no effect where every replica does both phases"
     return Problem(where=where, fact=fact, remedy="leave it out, or write `--roles free`")
+
+
+def between_fabrics(roles: RoleOptions) -> Iterator[Problem]:
+    """Roles that would hand caches over from one fabric to another."""
+    if roles.name != TOGETHER:
+        fact = "hands caches over, and no link leads from one fabric to another"
+        remedy = "place on each by itself, or leave it out"
+        yield Problem(where="--roles", value=roles.name, fact=fact, remedy=remedy)
 
 
 def role_problems(request: PlacementRequest) -> list[Problem]:

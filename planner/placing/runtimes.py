@@ -15,12 +15,14 @@ from planner.placing.configurations import Configuration
 from planner.placing.fabrics.domains import Domain, piece_sizes
 from planner.placing.fabrics.patterns import NODE, STAGE, Beaten, NodeConfiguration, NodePattern
 from planner.placing.layouts import best_of_roles
+from planner.placing.tori.slices import TorusOffers, slice_configurations
 from planner.specs.ask.request import Request
-from planner.specs.records.devices import NodesFabric
+from planner.specs.records.devices import NodesFabric, TorusFabric
 from planner.specs.records.kernels import EngineTables
 from planner.specs.records.roles import TOGETHER
 from planner.specs.validation.hints import from_fields
 from planner.topology.meshes import MeshTable
+from planner.topology.openings import Openings
 
 
 class Runtime:
@@ -44,6 +46,15 @@ class Runtime:
         """
         raise NotImplementedError
 
+    @property
+    def torus(self) -> str:
+        """The torus that it times slices of, by its name; empty of servers."""
+        return ""
+
+    def on_slices(self, model: int, openings: Openings, *, whole: bool = False) -> TorusOffers:
+        """Configurations on slices of that torus, and where each runs; arguments as above."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roofline(Runtime):
@@ -56,6 +67,14 @@ class Roofline(Runtime):
 
     request: Request
     roles: tuple[str, ...] = (TOGETHER,)
+
+    @property
+    def torus(self) -> str:
+        cluster = self.request.cluster
+        return cluster.name if isinstance(cluster.fabric, TorusFabric) else ""
+
+    def on_slices(self, model: int, openings: Openings, *, whole: bool = False) -> TorusOffers:
+        return slice_configurations(self.request, model, openings, self.roles, whole=whole)
 
     def on_nodes(
         self, model: int, domain: Domain, beaten: Beaten, *, whole: bool = False

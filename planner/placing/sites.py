@@ -8,18 +8,20 @@ located   replicas of a solution, and which devices they have
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from planner.equations.arrays import FloatArray
+from planner.estimates.serving.usual_engines import engines_of
 from planner.placing.configurations import AnyConfiguration, ConfigKey, CurrentReplica
 from planner.placing.program import Columns, Objective
 from planner.placing.runtimes import Runtime
 from planner.programs.handover import Handover
 from planner.programs.placement import Counts, PlacementProgram
-from planner.specs.records.devices import ClusterSpec
+from planner.specs.records.devices import AnyModel, ClusterSpec
 from planner.specs.records.roles import RoleOptions
+from planner.specs.records.runtimes import ENGINES, ROOFLINE
 from planner.topology.inventory import Kind
 
 if TYPE_CHECKING:
@@ -110,6 +112,15 @@ class SiteOffers(Protocol):
     def only(self, sorts: Collection[ConfigKey]) -> SiteOffers:
         """Those of some sorts."""
 
+    def taking(
+        self, configurations: Sequence[AnyConfiguration], n_models: int | None = None
+    ) -> SiteOffers:
+        """Others on the same devices, each where one of its pattern was.
+
+        Args:
+            n_models: that there are now, of which any number of replicas may be.
+        """
+
     @property
     def listed(self) -> Sequence[AnyConfiguration]:
         """Those that no other stands for, each once."""
@@ -158,6 +169,10 @@ class Site(Protocol):
         """The fabrics that it is of, which no replica leaves; itself where it is one."""
 
     @property
+    def n_of_kind(self) -> Mapping[str, tuple[int, int]]:
+        """Devices of each kind by its name: all, and those that are free."""
+
+    @property
     def n_devices(self) -> int: ...
 
     @property
@@ -168,12 +183,48 @@ class Site(Protocol):
         """What a replica could have of it, in words."""
 
     def offered(
-        self, models: Sequence[SiteModel], roles: RoleOptions, *, by_latency: bool, whole: bool
+        self,
+        models: Sequence[SiteModel],
+        roles: RoleOptions,
+        *,
+        by_latency: bool,
+        whole: bool,
+        in_part: bool = True,
     ) -> SiteOffers:
-        """The configurations that fit what is free.
+        """The configurations that fit what is free, in time.
 
         Args:
             roles: that are asked for, and what hands caches over.
             by_latency: whether single replicas are compared.
             whole: also those that copies of others outdo, on which replicas may stand.
+            in_part: whether some of them are of use where time ends: then each has its part of it.
         """
+
+
+def usual_runtimes(models: Iterable[AnyModel], site: Site) -> tuple[str, ...]:
+    """Who times the replicas where nobody is named: engines, or the layouts of all models.
+
+    Every model has to have an engine that can start it and whose kernels were measured on a kind
+    of devices of the site: one fabric has one way to tell the time, and a torus has layouts only.
+    """
+    clusters = site.clusters.values()
+    of_each = [{name for one in clusters for name in engines_of(model, one)} for model in models]
+    named = set().union(*of_each) if all(of_each) else set()
+    engines = [one for one in ENGINES if one in named]
+    is_whole = bool(engines) and all(part.clusters for part in site.parts)
+    return tuple(engines if is_whole else [*engines, ROOFLINE.name])
+
+
+TimedBy = tuple[str, Site]
+"""A runtime by its name, and the fabric on which it times replicas."""
+
+
+def timers_of_parts(engines: Sequence[str], site: Site) -> list[TimedBy]:
+    """Who times replicas on which fabric: layouts beside other runtimes time tori only."""
+    is_alone = len(site.parts) == 1 or {*engines} == {ROOFLINE.name}
+    return [
+        (name, part)
+        for part in site.parts
+        for name in engines
+        if is_alone or (name == ROOFLINE.name) != bool(part.clusters)
+    ]

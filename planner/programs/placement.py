@@ -26,9 +26,10 @@ everything else to values between about 1e-3 and 1e4.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
@@ -428,47 +429,58 @@ def side_by_side(programs: Sequence[PlacementProgram], names: Sequence[str]) -> 
 
     Args:
         programs: of the first no model is missing; limits are those of all.
-        names: what the names of each one's resources begin with.
+        names: of each, which open those of its resources.
     """
-    first, sizes = programs[0], [one.n_columns for one in programs]
-    n_resources = [one.n_resources for one in programs]
-    sorts = [np.full(one.n_columns, -1) if one.sort is None else one.sort for one in programs]
-    n_sorts_of = [int(of.max(initial=-1)) + 1 for of in sorts]
-    ties = (
-        np.concatenate(
-            [tie if tie is not None else np.zeros(n) for tie, n in zip(of, sizes, strict=True)]
-        )
-        for of in zip_longest(*(one.ties for one in programs))
-    )
+
+    def of_all(name: str) -> Any:  # noqa: ANN401 an array
+        return np.concatenate([getattr(it, name) for it in programs])
+
+    sorts = [np.full(it.n_columns, -1) if it.sort is None else it.sort for it in programs]
+    limits = zip(*(it.limits for it in programs), strict=True)
     return replace(
-        first,
-        resources=tuple(
-            f"{name}{it}" for name, one in zip(names, programs, strict=True) for it in one.resources
-        ),
-        free=np.concatenate([one.free for one in programs]),
-        uses=Uses(
-            resource=_numbered([one.uses.resource for one in programs], n_resources),
-            column=_numbered([one.uses.column for one in programs], sizes),
-            amount=np.concatenate([one.uses.amount for one in programs]),
-        ),
-        column_model=np.concatenate([one.column_model for one in programs]),
-        objective=np.concatenate([one.objective for one in programs]),
-        rate=np.concatenate([one.rate for one in programs]),
-        limits=tuple(
-            replace(alike[0], column=np.concatenate([limit.column for limit in alike]))
-            for alike in zip(*(one.limits for one in programs), strict=True)
-        ),
-        ties=tuple(ties),
-        column_most=np.concatenate([most_copies(one) for one in programs]),
-        sort=_numbered(sorts, n_sorts_of),
+        programs[0],
+        resources=tuple(_resources(programs, names)),
+        free=of_all("free"),
+        uses=_uses(programs),
+        column_model=of_all("column_model"),
+        objective=of_all("objective"),
+        rate=of_all("rate"),
+        limits=tuple(map(_side_by_side, limits)),
+        ties=tuple(map(np.concatenate, zip(*_as_many_ties(programs), strict=True))),
+        column_most=np.concatenate(list(map(most_copies, programs))),
+        sort=_numbered(sorts, [int(it.max(initial=-1)) + 1 for it in sorts]),
     )
 
 
-def _numbered(numbers: Sequence[AnyInts], sizes: Sequence[int]) -> IntArray:
+def _resources(programs: Sequence[PlacementProgram], names: Sequence[str]) -> Iterator[str]:
+    for program, name in zip(programs, names, strict=True):
+        yield from (f"{name}/{it}" if name else it for it in program.resources)
+
+
+def _uses(programs: Sequence[PlacementProgram]) -> Uses:
+    uses = [it.uses for it in programs]
+    return Uses(
+        resource=_numbered([it.resource for it in uses], [it.n_resources for it in programs]),
+        column=_numbered([it.column for it in uses], [it.n_columns for it in programs]),
+        amount=np.concatenate([it.amount for it in uses]),
+    )
+
+
+def _side_by_side(limits: Sequence[PlacementLimit]) -> PlacementLimit:
+    return replace(limits[0], column=np.concatenate([it.column for it in limits]))
+
+
+def _as_many_ties(programs: Sequence[PlacementProgram]) -> Iterator[list[FloatArray]]:
+    """Of each program its ties, and as many that decide nothing as others have more."""
+    most = max(len(it.ties) for it in programs)
+    for program in programs:
+        yield [*program.ties, *[np.zeros(program.n_columns)] * (most - len(program.ties))]
+
+
+def _numbered(parts: Sequence[AnyInts], sizes: Sequence[int]) -> IntArray:
     """Numbers of several lists, those of each behind all before it; of none stay negative."""
-    starts = np.cumsum([0, *sizes])
-    parts = zip(numbers, starts.tolist(), strict=False)
-    return np.concatenate([np.where(of < 0, of, of + start) for of, start in parts])
+    starts = zip(parts, accumulate(sizes, initial=0), strict=False)
+    return np.concatenate([np.where(part < 0, part, part + start) for part, start in starts])
 
 
 def columns_of(program: PlacementProgram, columns: IntArray) -> PlacementProgram:

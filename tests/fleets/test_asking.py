@@ -178,8 +178,9 @@ def test_kinds_without_a_rent_or_of_no_such_name_are_told():
 
 
 def test_devices_without_kernels_and_models_without_weights_are_told():
-    (problem,) = refused(site=load_site("tpu-v4-4x4x4"))
-    assert "is a torus" in problem
+    (problem,) = refused(site=load_site("tpu-v4-4x4x4"), engines=["vllm"])
+    assert "times no replica on a torus" in problem
+    assert "write `--engine roofline`" in problem
     unpublished = replace(model(), repository="")
     (problem,) = refused(replace(chat(), models=(unpublished,)))
     assert "names no repository" in problem

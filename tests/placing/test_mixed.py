@@ -317,7 +317,7 @@ def test_programs_side_by_side_are_the_sum_of_their_parts(seed):
     """Each choice breaks what it breaks of either program, and comes to both objectives."""
     rng = np.random.default_rng(seed)
     one, other = (_program(rng, n) for n in (3, 4))
-    both = side_by_side_of([one, other], ["a/", "b/"])
+    both = side_by_side_of([one, other], ["a", "b"])
     for _ in range(50):
         copies = rng.integers(0, 3, 7).tolist()
         first, second = Counts(copies=tuple(copies[:3])), Counts(copies=tuple(copies[3:]))

@@ -6,13 +6,13 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from planner.equations.arrays import BoolArray
 from planner.errors import Problem, RequestError
-from planner.placing.configurations import ConfigKey, CurrentReplica, config_key
+from planner.placing.configurations import AnyConfiguration, ConfigKey, CurrentReplica, config_key
 from planner.placing.fabrics.domains import Domain, DomainContext
 from planner.placing.fabrics.dominance import Dominators, undominated
 from planner.placing.fabrics.locating import NodesProgram
@@ -30,20 +30,20 @@ from planner.placing.fabrics.posing import pose_by_kinds, pose_on_nodes
 from planner.placing.fabrics.relocating import RepairOnNodes
 from planner.placing.fabrics.repairing import pose_repair
 from planner.placing.fabrics.wires import tight_uplinks, uplinks_of, wire_of
-from planner.placing.handing import Uplink, handing_over
+from planner.placing.handing import Uplink, Wire, handing_over
 from planner.placing.program import Objective
 from planner.placing.runtimes import Runtime
 from planner.placing.sites import CandidateCounts, Site, SiteModel
 from planner.programs.placement import Counts, PlacementProgram
 from planner.running.deadlines import is_over, share
-from planner.specs.files.pools import MixedPoolSpec, PoolSpec
+from planner.specs.files.pools import MixedPoolSpec, PoolSpec, SiteSpec, pool_of
 from planner.specs.files.state import State
-from planner.specs.records.devices import ClusterSpec, DeviceSpec, NodesFabric
+from planner.specs.records.devices import ClusterSpec, DeviceSpec, NodesFabric, TorusFabric
 from planner.specs.records.graphs import GraphSpec
 from planner.specs.records.roles import TOGETHER, RoleOptions
 from planner.specs.region import BELIEFS
 from planner.topology.costs import CostTable, GroupCosts, recosted
-from planner.topology.graph import graph_of
+from planner.topology.graph import build_graph, graph_of
 from planner.topology.inventory import Inventory, Kind, inventory
 from planner.topology.pools import mixed_graph, pool_graph, with_state
 
@@ -100,12 +100,25 @@ class Fabric:
         return next(iter(self.ground.bases.values()))
 
     @property
+    def wires(self) -> dict[str, Wire]:
+        """Of each kind by its name."""
+        return {kind.name: wire_of(self.ground, kind) for kind in self.inventory.kinds}
+
+    @property
     def clusters(self) -> Mapping[Kind, ClusterSpec]:
         return self.ground.bases
 
     @property
     def parts(self) -> tuple[Site, ...]:
         return (self,)
+
+    @property
+    def n_of_kind(self) -> dict[str, tuple[int, int]]:
+        nodes = {kind: self.inventory.nodes_of(kind) for kind in self.inventory.kinds}
+        return {
+            kind.name: (sum(it.n_devices for it in some), sum(len(it.free) for it in some))
+            for kind, some in nodes.items()
+        }
 
     @property
     def n_devices(self) -> int:
@@ -132,12 +145,8 @@ class Fabric:
         whole: bool,
         in_part: bool = True,
     ) -> NodesOffers:
-        """The configurations of all models on all kinds, that fit what is free, in time.
-
-        Args:
-            in_part: whether some of them are of use where time ends: then each has its part of it.
-        """
-        wires = {kind: wire_of(self.ground, kind) for kind in self.inventory.kinds}
+        """The configurations of all models on all kinds, that fit what is free, in time."""
+        wires = self.wires
         searches = [
             (model, served, runtime, kind)
             for model, served in enumerate(models)
@@ -155,7 +164,7 @@ class Fabric:
                 mine = known.setdefault((model, kind), [])
                 several, fits = served.several, (kind, self.ground)
                 made = configurations_of(runtime, model, *fits, mine, several=several, whole=whole)
-                ends = wires[kind], served.n_output_tokens
+                ends = wires[kind.name], served.n_output_tokens
                 new = [
                     config for it in made if (config := handing_over(it, roles, *ends)) is not None
                 ]
@@ -218,6 +227,15 @@ class NodesOffers:
         if few or any(one.role != TOGETHER for one in self.kept):
             return None
         return self.by_kinds(aim)
+
+    def taking(
+        self, configurations: Sequence[AnyConfiguration], n_models: int | None = None
+    ) -> NodesOffers:
+        every = tuple(cast("Sequence[NodeConfiguration]", configurations))
+        if n_models is None:
+            return replace(self, configurations=every)
+        several = np.ones(n_models, dtype=np.bool_)
+        return replace(self, configurations=every, several=several, known={})
 
     @property
     def listed(self) -> Sequence[NodeConfiguration]:
@@ -316,15 +334,22 @@ def _beaten(configurations: Sequence[NodeConfiguration], domain: Domain) -> Beat
     return Beaten(shapes=shapes, rates=rates)
 
 
-def graph_in(spec: PoolSpec | GraphSpec | MixedPoolSpec, state: State | None) -> nx.Graph[Any]:
+def graph_in(spec: SiteSpec, state: State | None) -> nx.Graph[Any]:
     """The graph of a cluster in its state.
 
     Raises:
         RequestError: the state does not fit it.
     """
-    if isinstance(spec, MixedPoolSpec):
-        return with_state(mixed_graph(spec), state)
-    return with_state(pool_graph(spec) if isinstance(spec, PoolSpec) else graph_of(spec), state)
+    if isinstance(spec, GraphSpec):
+        graph = graph_of(spec)
+    elif isinstance(spec, MixedPoolSpec):
+        graph = mixed_graph(spec)
+    elif isinstance(spec, PoolSpec):
+        graph = pool_graph(spec)
+    else:
+        is_torus = isinstance(spec.fabric, TorusFabric)
+        graph = build_graph(spec) if is_torus else pool_graph(pool_of(spec))
+    return with_state(graph, state)
 
 
 def _free(inventory: Inventory, name: str) -> Inventory:

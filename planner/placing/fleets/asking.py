@@ -8,14 +8,20 @@ from functools import partial
 from typing import Annotated
 
 from planner.errors import Problem, RequestError
-from planner.placing.asking import AnySite, named_engines, site_spec
-from planner.placing.fabrics.site import Fabric, graph_in
+from planner.placing.asking import (
+    AnySite,
+    fabric_problems,
+    named_engines,
+    site_of,
+    site_spec,
+)
+from planner.placing.fabrics.site import Fabric
 from planner.placing.fleets.classes import traffic_problems
 from planner.placing.fleets.fitting import Fitting, unserved, usual_engines
 from planner.placing.fleets.inventories import MergedInventory, merged
 from planner.placing.roles import asked_roles
+from planner.placing.sites import Site, usual_runtimes
 from planner.placing.table_rows import asked_rows
-from planner.quantities.table import lacking
 from planner.specs.ask.defaults import N_SIMULATED
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.ask.placement import Limits, PlacementRequest, Role, Serve
@@ -23,11 +29,10 @@ from planner.specs.ask.prices import priced, unknown_kinds
 from planner.specs.ask.targets import SolverOptions
 from planner.specs.files.deployment_tables import load_table
 from planner.specs.files.engines import load_engine
-from planner.specs.files.pools import PoolSpec
+from planner.specs.files.pools import side_by_side
 from planner.specs.files.state import State
 from planner.specs.options.meanings import ENGINES, OF_FLEETS, family_of, misplaced
-from planner.specs.records.devices import DeviceSpec
-from planner.specs.records.graphs import GraphSpec
+from planner.specs.records.devices import ClusterSpec, DeviceSpec
 from planner.specs.records.roles import (
     FREE,
     LEAST_PRESENT,
@@ -121,7 +126,7 @@ def fleet_request(
     raise_if_any(wrong.problems)
     assert supplied is not None
     request = FleetRequest(
-        site=priced(supplied.site, prices or {}),  # type: ignore[arg-type]
+        site=priced(supplied.site, prices or {}),
         classes=traffic.classes,
         engines=names,
         counts=supplied.counts,
@@ -188,10 +193,8 @@ def _supplied(
     if site is None:
         return None
     spec = site_spec(site, devices)
-    if not isinstance(spec, PoolSpec | GraphSpec):
-        fact, remedy = "has a torus, and engines run on servers", "see `plan topologies`"
-        problem = Problem(where="--topology", value=spec.name, fact=fact, remedy=remedy)
-        raise RequestError([problem])
+    if isinstance(spec, ClusterSpec):  # a torus by itself is named as one beside others
+        spec = side_by_side(spec.name, spec.title, [spec.device.name], [spec])
     return MergedInventory(site=spec, state=state, counts=dict(counts or {}), places={})
 
 
@@ -233,22 +236,23 @@ def _with_engines(request: FleetRequest, shown: str) -> FleetRequest:
     Raises:
         RequestError: it does not; every problem is listed.
     """
-    spec = request.site
-    assert isinstance(spec, PoolSpec | GraphSpec)
-    site = Fabric(spec, graph_in(spec, request.state), most_devices=request.most_devices)
+    site = site_of(request)
     problems = [*_count_problems(request, site)]
-    for cluster in site.clusters.values():
-        problems += lacking(request.limits, cluster.device)
-    if not request.engines:
+    is_of_servers = all(part.clusters for part in site.parts)
+    if not request.engines and is_of_servers:
         problems += unserved(request.classes, site, shown)
         request = replace(request, engines=usual_engines(request.classes, site))
-    if request.engines and all(family_of(one) == ENGINES for one in request.engines):
+    elif not request.engines:
+        request = replace(request, engines=usual_runtimes(request.every_model, site))
+    problems += fabric_problems(request, site)
+    is_of_engines = all(family_of(one) == ENGINES for one in request.engines)
+    if isinstance(site, Fabric) and request.engines and is_of_engines:
         problems += Fitting(request=request, site=site).problems(shown)
     raise_if_any(problems)
     return replace(request, deployments=tuple(_rows(request, site)))
 
 
-def _rows(request: FleetRequest, site: Fabric) -> Iterator[DeploymentTable]:
+def _rows(request: FleetRequest, site: Site) -> Iterator[DeploymentTable]:
     """The rows of each table that are of the classes' requests, of mean length.
 
     Raises:
@@ -264,11 +268,9 @@ def _rows(request: FleetRequest, site: Fabric) -> Iterator[DeploymentTable]:
         yield asked_rows(load_table(name), placement, site)
 
 
-def _count_problems(request: FleetRequest, site: Fabric) -> Iterator[Problem]:
+def _count_problems(request: FleetRequest, site: Site) -> Iterator[Problem]:
     """Counts of kinds that there are not, or not so many of."""
-    there: dict[str, int] = {}
-    for node in site.inventory.nodes:
-        there[node.kind.name] = there.get(node.kind.name, 0) + node.n_devices
+    there = {kind: n for kind, (n, _) in site.n_of_kind.items()}
     for name, n in request.counts.items():
         if name not in there:
             remedy = did_you_mean(name, there, otherwise=f"there is {' and '.join(there)}")

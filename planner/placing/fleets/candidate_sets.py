@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from planner.equations.arrays import FloatArray
+from planner.placing.configurations import AnyConfiguration
 from planner.placing.engines import serving_engine
-from planner.placing.fabrics.patterns import NodeConfiguration
-from planner.placing.fabrics.site import Fabric, NodesOffers
-from planner.placing.fabrics.wires import wire_of
+from planner.placing.fabrics.site import Fabric
 from planner.placing.fleets.accounts import accounts_of
 from planner.placing.fleets.capacity import Capacities
 from planner.placing.fleets.choosing.rate_cache import RateCache
@@ -28,7 +26,7 @@ from planner.placing.fleets.request_classes import RequestClass, streams_of
 from planner.placing.fleets.shape_offers import ways_of
 from planner.placing.handing import handing_over
 from planner.placing.runtimes import Runtime
-from planner.placing.sites import SiteModel
+from planner.placing.sites import Site, SiteModel, SiteOffers, timers_of_parts
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.ask.placement import PlacementRequest, Serve
 from planner.specs.ask.targets import Targets
@@ -65,9 +63,9 @@ class CandidateSet:
     """
 
     request: FleetRequest
-    site: Fabric
+    site: Site
     streams: tuple[RequestClass, ...]
-    offered: NodesOffers
+    offered: SiteOffers
     book: RateCache
     roomy: dict[int, FloatArray] = field(default_factory=dict)
 
@@ -105,28 +103,26 @@ def with_joint(classes: Sequence[TrafficClass], *, sharing: bool) -> tuple[Traff
 
 
 def candidate_set(
-    request: FleetRequest, site: Fabric, streams: Sequence[RequestClass]
+    request: FleetRequest, site: Site, streams: Sequence[RequestClass]
 ) -> CandidateSet:
     """Every configuration of the engines asked for that may serve a stream, at its fluid rate.
 
     Raises:
         RequestError: no engine has kernels of the devices, or what is asked of it cannot be.
     """
+    timed_by = timers_of_parts(request.engines, site)
     offers = {
-        (name, model): _offers(name, request, mine, site)
+        model: [_offers(name, request, mine, part) for name, part in timed_by]
         for model, mine in _of_models(streams).items()
-        for name in request.engines
     }
-    runtimes = [
-        tuple(offers[name, one.model.name](one) for name in request.engines) for one in streams
-    ]
+    runtimes = [tuple(made(one) for made in offers[one.model.name]) for one in streams]
     return candidates_among(runtimes, request, site, streams)
 
 
 def candidates_among(
     runtimes: Sequence[Sequence[Runtime]],
     request: FleetRequest,
-    site: Fabric,
+    site: Site,
     streams: Sequence[RequestClass],
 ) -> CandidateSet:
     """What there is to choose from where others say what may serve.
@@ -150,15 +146,16 @@ def candidates_among(
 def candidates_believing(market: CandidateSet, belief: str) -> CandidateSet:
     """The same streams and devices, where something else is believed of times."""
     request, site = market.request, market.site
-    wires = {kind: wire_of(site.ground, kind) for kind in site.inventory.kinds}
+    assert isinstance(site, Fabric)  # engines have beliefs, and layouts none
+    wires = site.wires
     pairs = []
     for config in market.offered.configurations:
         other, stream = believing(config, belief), market.streams[config.model]
         if other is not None and other is not config:
-            wire = wires[config.pattern.kind]
+            wire = wires[config.pattern.kind_name]
             other = handing_over(other, request.roles, wire, stream.n_output_tokens)
         pairs += [(config, other)] if other is not None else []
-    offered = replace(market.offered, configurations=tuple(other for _, other in pairs))
+    offered = market.offered.taking([other for _, other in pairs])
     if belief == MEDIAN:
         request = replace(request, confidence=0.0)
     book = market.book.anew(pairs)
@@ -174,13 +171,12 @@ def for_less_traffic(market: CandidateSet, request: FleetRequest) -> CandidateSe
         for config in market.offered.configurations
         if (name := market.streams[config.model].name) in numbers
     )
-    several = np.ones(len(streams), dtype=np.bool_)
-    offered = replace(market.offered, configurations=configurations, several=several, known={})
+    offered = market.offered.taking(configurations, len(streams))
     book = _empty_cache(request, market.site)
     return replace(market, request=request, streams=streams, offered=offered, book=book, roomy={})
 
 
-def for_stream(config: NodeConfiguration, number: int, stream: RequestClass) -> NodeConfiguration:
+def for_stream(config: AnyConfiguration, number: int, stream: RequestClass) -> AnyConfiguration:
     """A configuration for a stream that may have other shares of its classes."""
     source = source_of(config)
     ways, before = source.ways, source.stream
@@ -194,14 +190,12 @@ def for_stream(config: NodeConfiguration, number: int, stream: RequestClass) -> 
     )
 
 
-def _empty_cache(request: FleetRequest, site: Fabric) -> RateCache:
+def _empty_cache(request: FleetRequest, site: Site) -> RateCache:
     """Nothing known yet."""
     capacities = Capacities(
         classes=request.classes, n_requests=asked_requests(request), seed=request.options.seed
     )
-    n_free = Counter[str]()
-    for node in site.inventory.nodes:
-        n_free[node.kind.name] += len(node.free)
+    n_free = {kind: free for kind, (_, free) in site.n_of_kind.items()}
     return RateCache(
         capacities=capacities,
         connector=request.roles.connector,
@@ -224,7 +218,7 @@ def _of_models(streams: Sequence[RequestClass]) -> dict[str, list[RequestClass]]
 
 
 def _offers(
-    name: str, request: FleetRequest, streams: Sequence[RequestClass], site: Fabric
+    name: str, request: FleetRequest, streams: Sequence[RequestClass], site: Site
 ) -> Callable[[RequestClass], Runtime]:
     """Who may serve streams of a model, asked with requests of the mean length of all of them."""
     loads = [one.load for one in streams]

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from planner.placing.describing import Outcome as Placed
 from planner.placing.describing import certificate_of, replica_of, run_config
-from planner.placing.fabrics.locating import LocatedOnNodes
 from planner.placing.fleets.candidate_sets import joint_names
 from planner.placing.fleets.choosing.confirming import Confirmed
 from planner.placing.fleets.choosing.searching import RENT
@@ -15,6 +14,7 @@ from planner.placing.fleets.choosing.simulating import handover_of
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.request_classes import RequestClass
 from planner.placing.fleets.solutions import PlannedFleet
+from planner.placing.sites import Located
 from planner.results.fleets import (
     FleetHandover,
     FleetPlan,
@@ -73,7 +73,7 @@ def fleet_plan(request: FleetRequest, confirmed: Confirmed, began_s: float) -> F
 
 
 def _replicas(
-    fleet: PlannedFleet, located: Sequence[LocatedOnNodes], numbers: Sequence[int]
+    fleet: PlannedFleet, located: Sequence[Located], numbers: Sequence[int]
 ) -> Iterator[Replica]:
     pools = fleet.pools
     seen = [0] * len(pools)

@@ -15,6 +15,7 @@ from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.usual_engines import engines_of
 from planner.placing.fabrics.site import MOST_DEVICES, Fabric
 from planner.placing.fleets.classes import OptionNames
+from planner.placing.sites import Site
 from planner.quantities.units import show
 from planner.runtimes.engine_requests import engine_request, machines_of
 from planner.runtimes.predicting import Machines
@@ -36,7 +37,7 @@ _SHORTEST = Workload(n_input_tokens=1, n_output_tokens=2)
 """What engines are asked of formats, batches and chunks with: lengths are judged class by class."""
 
 
-def usual_engines(classes: Sequence[TrafficClass], site: Fabric) -> tuple[str, ...]:
+def usual_engines(classes: Sequence[TrafficClass], site: Site) -> tuple[str, ...]:
     """Those that can start a model of the classes on a kind whose kernels were measured."""
     models = {model.name: model for one in classes for model in one.models}.values()
     clusters = site.clusters.values()
@@ -44,7 +45,7 @@ def usual_engines(classes: Sequence[TrafficClass], site: Fabric) -> tuple[str, .
     return tuple(name for name in ENGINES if name in engines)
 
 
-def unserved(classes: Sequence[TrafficClass], site: Fabric, shown: str) -> Iterator[Problem]:
+def unserved(classes: Sequence[TrafficClass], site: Site, shown: str) -> Iterator[Problem]:
     """Classes without a model that an engine starts there, where no engine is named."""
     devices = ", ".join(dict.fromkeys(one.device.name for one in site.clusters.values()))
     for index, traffic in enumerate(classes):

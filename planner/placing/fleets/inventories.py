@@ -1,6 +1,7 @@
 """Kinds of devices as one pool to place on: names, states and counts of each merged.
 
-The servers of a kind are a group of the pool, by the kind's name; of a kind that is a pool of
+A torus is one by the kind's name, beside the servers. Those of a kind are a group of the pool, by
+the kind's name; of a kind that is a pool of
 several groups each is one, `east-h100` for the group `h100` of the kind `east`. Names in its state
 get the name of the group before them, as those of the pool's devices do.
 """
@@ -11,15 +12,23 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 from planner.errors import Problem, RequestError
+from planner.placing.asking import is_torus
 from planner.placing.fabrics.site import graph_in
 from planner.specs.files.ledger import recording
-from planner.specs.files.pools import GroupSpec, PoolSpec, SiteSpec, pool_of
+from planner.specs.files.pools import (
+    AnyFabric,
+    GroupSpec,
+    MixedPoolSpec,
+    PoolSpec,
+    SiteSpec,
+    pool_of,
+    side_by_side,
+)
 from planner.specs.files.state import FREE, State
-from planner.specs.files.tables import Provenance
-from planner.specs.records.devices import ClusterSpec, NodesFabric
+from planner.specs.records.devices import ClusterSpec
 from planner.specs.records.graphs import GraphSpec
 from planner.specs.traffic.records import DeviceInventory, SuppliedKind
 from planner.specs.validation.problems import Problems
@@ -72,7 +81,7 @@ def merged(supply: DeviceInventory, *, shown: str) -> MergedInventory:
     is_alone = len(kinds) == 1
     return MergedInventory(
         site=_site(kinds),
-        state=_state(kinds, is_alone=is_alone),
+        state=_state(kinds, is_alone=is_alone and not is_torus(kinds[0].hardware)),
         counts=counts,
         places={name: one.site for one in kinds for name in _names(one, is_alone=is_alone)},
     )
@@ -81,7 +90,7 @@ def merged(supply: DeviceInventory, *, shown: str) -> MergedInventory:
 def _groups(kind: SuppliedKind) -> tuple[GroupSpec, ...]:
     """Of servers; none of a graph, or of a torus."""
     hardware = kind.hardware
-    if isinstance(hardware, ClusterSpec) and isinstance(hardware.fabric, NodesFabric):
+    if isinstance(hardware, ClusterSpec) and not is_torus(hardware):
         hardware = pool_of(hardware)
     return hardware.groups if isinstance(hardware, PoolSpec) else ()
 
@@ -89,6 +98,8 @@ def _groups(kind: SuppliedKind) -> tuple[GroupSpec, ...]:
 def _names(kind: SuppliedKind, *, is_alone: bool = True) -> tuple[str, ...]:
     """Of a kind's groups in the pool of all; of a graph, of its devices."""
     groups = _groups(kind)
+    if is_torus(kind.hardware):
+        return (kind.name,)
     if isinstance(kind.hardware, GraphSpec):
         by_group = (vertex.kind_of or vertex.device for vertex in kind.hardware.vertices)
         return tuple(dict.fromkeys(filter(None, by_group)))
@@ -119,10 +130,9 @@ def _kind_problems(kinds: Sequence[SuppliedKind], shown: str) -> Iterator[Proble
 
 def _problems_of(kind: SuppliedKind, shown: str, key: str, *, is_alone: bool) -> Iterator[Problem]:
     hardware = kind.hardware
-    if isinstance(hardware, ClusterSpec) and not isinstance(hardware.fabric, NodesFabric):
-        fact = "is no fabric of nodes, on which engines run"
-        remedy = "name a topology of servers, see `plan topologies`"
-        yield Problem(where=shown, key=key, value=hardware.name, fact=fact, remedy=remedy)
+    if isinstance(hardware, MixedPoolSpec):
+        fact = "is several fabrics side by side"
+        yield Problem(where=shown, key=key, value=hardware.name, fact=fact, remedy=_SEVERAL)
         return
     if isinstance(hardware, GraphSpec) and not is_alone:
         fact, remedy = "is a graph beside other kinds", "bring one graph of all devices"
@@ -164,9 +174,8 @@ def _n_taken(kind: SuppliedKind) -> int:
     hardware = kind.hardware
     if kind.state is None and not isinstance(hardware, GraphSpec):
         return 0
-    own = pool_of(hardware) if isinstance(hardware, ClusterSpec) else hardware
     with recording():  # what is to be said of the state is said of all kinds together
-        graph = graph_in(own, kind.state)
+        graph = graph_in(hardware, kind.state)
     return sum(graph.nodes[name].get("state", FREE) != FREE for name in device_names(graph))
 
 
@@ -174,40 +183,36 @@ def _site(kinds: Sequence[SuppliedKind]) -> SiteSpec:
     first = kinds[0].hardware
     if isinstance(first, GraphSpec):
         return first
-    is_alone = len(kinds) == 1
-    groups = [
-        replace(group, name=name)
-        for kind in kinds
-        for group, name in zip(_groups(kind), _names(kind, is_alone=is_alone), strict=True)
-    ]
-    sources = (value for one in kinds for value in _provenance(one.hardware))
-    return PoolSpec(
-        name=" + ".join(one.name for one in kinds),
-        title=" + ".join(f"{one.n_devices:,} {_device_words(one)}" for one in kinds),
-        groups=tuple(groups),
-        provenance=tuple(dict.fromkeys(sources)),
-    )
-
-
-def _provenance(hardware: SiteSpec) -> tuple[Provenance, ...]:
-    if isinstance(hardware, ClusterSpec):
-        hardware = pool_of(hardware)
-    return hardware.provenance if isinstance(hardware, PoolSpec) else ()
+    names = [one.name for one in kinds]
+    title = " + ".join(f"{one.n_devices:,} {_device_words(one)}" for one in kinds)
+    fabrics = [cast("AnyFabric", one.hardware) for one in kinds]
+    site = side_by_side(" + ".join(names), title, names, fabrics)
+    if isinstance(first, PoolSpec) and isinstance(site, PoolSpec) and len(kinds) == 1:
+        own = _names(kinds[0])
+        pairs = zip(first.groups, own, strict=True)
+        site = replace(site, groups=tuple(replace(one, name=name) for one, name in pairs))
+    return site
 
 
 def _device_words(kind: SuppliedKind) -> str:
     """What a kind's devices are, where its name does not say it."""
-    devices = dict.fromkeys(group.cluster.device.name for group in _groups(kind))
+    hardware = kind.hardware
+    clusters = (
+        [hardware]
+        if isinstance(hardware, ClusterSpec)
+        else [group.cluster for group in _groups(kind)]
+    )
+    devices = dict.fromkeys(one.device.name for one in clusters)
     named = [name for name in devices if name != kind.name]
     return f"{' and '.join(devices)} ({kind.name})" if named else kind.name
 
 
-def _state(kinds: Iterable[SuppliedKind], *, is_alone: bool) -> State | None:
+def _state(kinds: Sequence[SuppliedKind], *, is_alone: bool) -> State | None:
     """The states of all kinds, as one."""
     said = [(one, one.state) for one in kinds if one.state is not None]
     if not said or is_alone:
         return said[0][1] if said else None
-    states = [_renamed(state, _renaming(one)) for one, state in said]
+    states = [_renamed(state, _renaming(one, _n_groups(kinds))) for one, state in said]
 
     def joined(name: str) -> tuple[Any, ...]:
         return tuple(chain.from_iterable(getattr(state, name) for state in states))
@@ -217,9 +222,14 @@ def _state(kinds: Iterable[SuppliedKind], *, is_alone: bool) -> State | None:
     return State(**{name: joined(name) for name in lists}, shown=shown)
 
 
-def _renaming(kind: SuppliedKind) -> Callable[[str], str]:
-    """Names of a kind's own to those in the pool of all."""
-    before = f"{kind.name}/" if len(_groups(kind)) == 1 else f"{kind.name}-"
+def _n_groups(kinds: Sequence[SuppliedKind]) -> int:
+    return sum(len(_groups(one)) for one in kinds)
+
+
+def _renaming(kind: SuppliedKind, n_groups: int) -> Callable[[str], str]:
+    """Names of a kind's own to those in the pool of all, of so many groups of servers."""
+    before = f"{kind.name}-" if len(_groups(kind)) > 1 else f"{kind.name}/"
+    before = "" if n_groups == 1 and not is_torus(kind.hardware) else before
     return lambda name: name if name == SPINE_SWITCH else before + name
 
 

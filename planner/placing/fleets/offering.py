@@ -20,7 +20,7 @@ import numpy as np
 
 from planner.equations.arrays import BoolArray, IntArray
 from planner.estimates.serving.memory import handed_bytes
-from planner.placing.configurations import Offers
+from planner.placing.configurations import AnyConfiguration, Offers
 from planner.placing.engines import EngineOffers, ServingEngine
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import STAGE, Beaten, NodeConfiguration
@@ -48,7 +48,7 @@ class Listed(Offers):
         usual: the request that figures are of.
     """
 
-    replicas: Sequence[NodeConfiguration]
+    replicas: Sequence[AnyConfiguration]
     usual: Workload
 
     @property
@@ -109,13 +109,13 @@ class QueuedOffers(Offers):
         return self.ways.stations[int(np.flatnonzero(self.ways.rows == choice)[0])]
 
 
-def source_of(config: NodeConfiguration) -> QueuedOffers:
+def source_of(config: AnyConfiguration) -> QueuedOffers:
     """Where a configuration of a stream comes from."""
     assert isinstance(config.source, QueuedOffers)
     return config.source
 
 
-def sort_key(offer: NodeConfiguration, stream: RequestClass) -> tuple[Hashable, ...]:
+def sort_key(offer: AnyConfiguration, stream: RequestClass) -> tuple[Hashable, ...]:
     """What configurations of replicas that are alike have in common, whatever they serve."""
     name, shape, model = offer.pattern.kind_name, offer.pattern.shape, stream.model.name
     return (name, shape, offer.engine, offer.role, offer.usd_per_hour, model, source_of(offer).key)
@@ -192,13 +192,13 @@ class QueuedEngine(Runtime):
         )
 
 
-def is_measured(config: NodeConfiguration, rows: IntArray | int | None = None) -> BoolArray:
+def is_measured(config: AnyConfiguration, rows: IntArray | int | None = None) -> BoolArray:
     """Whether ways of a configuration are inside of the measured region; or else its choice."""
     rows = config.choice if rows is None else rows
     return np.asarray(source_of(config).engine.choices.outside_error[rows] == 0.0)
 
 
-def believing(config: NodeConfiguration, belief: str) -> NodeConfiguration | None:
+def believing(config: AnyConfiguration, belief: str) -> AnyConfiguration | None:
     """A configuration as a belief has it: itself, if all of it was measured; None without a way."""
     source, here = source_of(config), source_of(config).stationed
     if here is None or is_measured(config, source.ways.rows).all():

@@ -9,10 +9,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 from planner.errors import OutOfTimeError
+from planner.placing.asking import site_of
 from planner.placing.configurations import ConfigKey, config_key
 from planner.placing.describing import LAID
 from planner.placing.engines import EngineOffers
-from planner.placing.fabrics.site import Fabric, graph_in
 from planner.placing.fleets.candidate_sets import (
     CandidateSet,
     candidate_set,
@@ -32,8 +32,6 @@ from planner.report.launch.telling import with_commands_of
 from planner.results.fleets import FleetPlan, OtherFleet, Round
 from planner.running.deadlines import out_of_time, share, timed
 from planner.specs.ask.fleet import FleetRequest
-from planner.specs.files.pools import pool_of
-from planner.specs.records.devices import ClusterSpec
 from planner.specs.records.kernels import EngineTables
 from planner.specs.region import INSIDE, MEDIAN
 from planner.specs.validation.hints import from_fields
@@ -199,10 +197,8 @@ def _cheapest_confirmed(market: CandidateSet, on_round: OnRound) -> Confirmed:
 
 def opened(request: FleetRequest) -> CandidateSet:
     """What there is to choose from."""
-    site = request.site
-    pool = pool_of(site) if isinstance(site, ClusterSpec) else site
-    fabric = Fabric(pool, graph_in(pool, request.state), most_devices=request.most_devices)
-    market = candidate_set(request, fabric, streams_of(request.classes, sharing=request.sharing))
+    site = site_of(request)
+    market = candidate_set(request, site, streams_of(request.classes, sharing=request.sharing))
     if market.offered.is_cut:
         raise out_of_time()
     return market

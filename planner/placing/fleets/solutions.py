@@ -7,14 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from planner.placing.configurations import AnyConfiguration
-from planner.placing.fabrics.locating import NodesProgram
-from planner.placing.fabrics.patterns import NodeConfiguration, NodePattern
-from planner.placing.fabrics.site import NodesOffers
 from planner.placing.fleets.candidate_sets import CandidateSet
 from planner.placing.fleets.choosing.program import choice_of
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.request_classes import RequestClass
 from planner.placing.program import KTOKEN
+from planner.placing.sites import SiteOffers, SiteProgram
 from planner.placing.sorting import Step
 from planner.programs.handover import Handover
 from planner.programs.placement import Counts, PlacementProgram
@@ -27,12 +25,6 @@ N_PARTS = 10
 
 LEAST_FLOW = 1e-9
 """Of thousands of tokens a second, below which a route is rounding."""
-
-
-def on_nodes(config: AnyConfiguration) -> NodeConfiguration:
-    """A configuration, that is on nodes."""
-    assert isinstance(config.pattern, NodePattern)
-    return config  # type: ignore[return-value] # its pattern is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,13 +40,13 @@ class Solution:
     """
 
     market: CandidateSet
-    offered: NodesOffers
-    posed: NodesProgram
+    offered: SiteOffers
+    posed: SiteProgram
     program: PlacementProgram
     network: Handover | None
     solution: PlacementSolution
     flows: tuple[float, ...]
-    origins: dict[int, NodeConfiguration]
+    origins: dict[int, AnyConfiguration]
     factors: Mapping[str, float] = field(default_factory=dict)
     steps: tuple[Step, ...] = ()
 
@@ -69,14 +61,14 @@ class Solution:
         return Counts(copies=self.solution.answer.copies[: self.posed.program.n_columns])
 
     @property
-    def replicas(self) -> list[tuple[NodeConfiguration, int]]:
+    def replicas(self) -> list[tuple[AnyConfiguration, int]]:
         """Configurations that are used, as they are known, with their replicas."""
         used: dict[int, int] = {}
         columns = self.posed.columns
         for j, n in columns.replicas(self.counts.copies):
             i = int(columns.which[j])
             used[i] = used.get(i, 0) + n
-        return [(on_nodes(columns.configurations[i]), n) for i, n in sorted(used.items())]
+        return [(columns.configurations[i], n) for i, n in sorted(used.items())]
 
     @property
     def shares(self) -> list[float]:
@@ -91,7 +83,7 @@ class Solution:
             fractions[i] = 1.0 - copies[k] / float(n_parts)
         return fractions
 
-    def origin(self, config: NodeConfiguration) -> NodeConfiguration:
+    def origin(self, config: AnyConfiguration) -> AnyConfiguration:
         return self.origins[id(config)]
 
 
@@ -111,7 +103,7 @@ class PlannedPool:
 
     name: str
     stream: RequestClass
-    configuration: NodeConfiguration
+    configuration: AnyConfiguration
     n_replicas: int
     share: float
     rates_per_s: Mapping[str, float]

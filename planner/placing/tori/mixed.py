@@ -8,9 +8,10 @@ exact here as on a torus by itself.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,16 +21,7 @@ from planner.errors import RequestError
 from planner.placing.configurations import AnyConfiguration, ConfigKey, CurrentReplica
 from planner.placing.fabrics.site import Fabric
 from planner.placing.program import Columns, Objective
-from planner.placing.runtimes import Roofline, Runtime
-from planner.placing.sites import (
-    CandidateCounts,
-    Located,
-    Site,
-    SiteModel,
-    SiteOffers,
-    SiteProgram,
-    SiteRepair,
-)
+from planner.placing.sites import CandidateCounts, Site, SiteModel, SiteOffers
 from planner.placing.tori.site import OfferedSlices, Torus
 from planner.programs.placement import Counts, PlacementProgram, side_by_side
 from planner.running.deadlines import share
@@ -65,31 +57,23 @@ class MixedPool:
         *,
         aligned: bool,
         most_devices: int | None,
-        costs: GroupCosts | CostTable | None = None,
+        costs: GroupCosts | CostTable | None,
     ) -> None:
         self.name, self.graph, self.n_devices = spec.name, graph, spec.n_devices
-        before = tuple(f"{torus.name}/" for torus in spec.tori)
-        servers = [name for name in graph if not name.startswith(before)]
-        makers = [
-            partial(
-                Torus,
-                torus,
-                _part_of(graph, [name for name in graph if name.startswith(own)], own),
-                aligned=aligned,
-                most_devices=most_devices,
-            )
-            for torus, own in zip(spec.tori, before, strict=True)
-        ]
-        of_servers = partial(
-            Fabric, spec.servers, _part_of(graph, servers), most_devices=most_devices, costs=costs
-        )
+
+        def torus(cluster: ClusterSpec) -> Site:
+            own = _part_of(graph, f"{cluster.name}/")
+            return Torus(cluster, own, aligned=aligned, most_devices=most_devices)
+
+        makers: list[Callable[[], Site]] = [partial(torus, cluster) for cluster in spec.tori]
+        if spec.servers.groups:
+            own = _part_of(graph, "", but=tuple(f"{it.name}/" for it in spec.tori))
+            servers = partial(Fabric, spec.servers, own, most_devices=most_devices, costs=costs)
+            makers = [servers, *makers]
         taken = Problems()
-        parts = taken.each(
-            lambda make: make(), [*([of_servers] * bool(spec.servers.groups)), *makers]
-        )
-        if not parts:
+        self.parts: tuple[Site, ...] = taken.each(lambda make: make(), makers)
+        if not self.parts:
             taken.settle(RequestError)
-        self.parts: tuple[Site, ...] = parts
 
     @property
     def cluster(self) -> ClusterSpec:
@@ -97,7 +81,11 @@ class MixedPool:
 
     @property
     def clusters(self) -> Mapping[Kind, ClusterSpec]:
-        return {kind: one for part in self.parts for kind, one in part.clusters.items()}
+        return {kind: it for part in self.parts for kind, it in part.clusters.items()}
+
+    @property
+    def n_of_kind(self) -> dict[str, tuple[int, int]]:
+        return {kind: n for part in self.parts for kind, n in part.n_of_kind.items()}
 
     @property
     def n_free(self) -> int:
@@ -108,42 +96,38 @@ class MixedPool:
         return "; and ".join(f"{part.reach} of `{part.name}`" for part in self.parts)
 
     def offered(
-        self, models: Sequence[SiteModel], roles: RoleOptions, *, by_latency: bool, whole: bool
+        self,
+        models: Sequence[SiteModel],
+        roles: RoleOptions,
+        *,
+        by_latency: bool,
+        whole: bool,
+        in_part: bool = True,
     ) -> MixedOffers:
         """The configurations of all models on each part, each in its share of the time."""
+        names = tuple(part.name if isinstance(part, Torus) else "" for part in self.parts)
         offers: list[SiteOffers] = []
-        for n_left, part in zip(range(len(self.parts), 0, -1), self.parts, strict=True):
+        for n_before, (part, name) in enumerate(zip(self.parts, names, strict=True)):
             served = [
-                replace(one, runtimes=tuple(it for it in one.runtimes if serves(it, part)))
-                for one in models
+                replace(it, runtimes=tuple(own for own in it.runtimes if own.torus == name))
+                for it in models
             ]
-            with share(1.0 / n_left):
-                made = part.offered(served, roles, by_latency=by_latency, whole=whole)
-            offers.append(made.named(part.name) if isinstance(made, OfferedSlices) else made)
-        before = (f"{part.name}/" if isinstance(part, Torus) else "" for part in self.parts)
-        return MixedOffers(parts=tuple(offers), before=tuple(before))
+            how = {"by_latency": by_latency, "whole": whole, "in_part": in_part}
+            with share(1.0 / (len(names) - n_before) if in_part else 1.0):
+                made = part.offered(served, roles, **how)
+            offers.append(made.named(name) if isinstance(made, OfferedSlices) else made)
+        return MixedOffers(parts=tuple(offers), names=names)
 
 
-def serves(runtime: Runtime, part: Site) -> bool:
-    """Whether a runtime times replicas on a part: layouts are asked for each torus by itself."""
-    if isinstance(runtime, Roofline) and isinstance(part, Torus):
-        return runtime.request.cluster == part.cluster
-    is_of_servers = not isinstance(runtime, Roofline) or runtime.request.cluster in [
-        *part.clusters.values()
-    ]
-    return is_of_servers and not isinstance(part, Torus)
-
-
-def _part_of(graph: nx.Graph[str], names: Sequence[str], before: str = "") -> nx.Graph[str]:
-    """Some vertices in their order, and what joins them, without what their names begin with."""
+def _part_of(graph: nx.Graph[str], before: str, but: tuple[str, ...] = ()) -> nx.Graph[str]:
+    """Vertices whose names begin so, in their order and without that, and what joins them."""
     import networkx as nx
 
+    names = [name for name in graph if name.startswith(before) and not name.startswith(but or "\0")]
     own: nx.Graph[str] = nx.Graph()
     own.add_nodes_from((name.removeprefix(before), graph.nodes[name]) for name in names)
-    own.add_edges_from(
-        (a.removeprefix(before), b.removeprefix(before), edge)
-        for a, b, edge in graph.edges(names, data=True)
-    )
+    edges = graph.edges(names, data=True)
+    own.add_edges_from((a.removeprefix(before), b.removeprefix(before), it) for a, b, it in edges)
     return own
 
 
@@ -153,19 +137,19 @@ class MixedOffers:
 
     Args:
         parts: servers first, if there are any: parts of their replicas are the first columns.
-        before: what the names of each one's devices begin with.
+        names: of the tori among them, which open those of their devices; empty of servers.
     """
 
     parts: tuple[SiteOffers, ...]
-    before: tuple[str, ...]
+    names: tuple[str, ...]
 
     @property
     def configurations(self) -> list[AnyConfiguration]:
-        return [one for part in self.parts for one in part.configurations]
+        return [it for part in self.parts for it in part.configurations]
 
     @property
     def listed(self) -> list[AnyConfiguration]:
-        return [one for part in self.parts for one in part.listed]
+        return [it for part in self.parts for it in part.listed]
 
     @property
     def is_cut(self) -> bool:
@@ -174,8 +158,18 @@ class MixedOffers:
     def only(self, sorts: Collection[ConfigKey]) -> MixedOffers:
         return replace(self, parts=tuple(part.only(sorts) for part in self.parts))
 
+    def taking(
+        self, configurations: Sequence[AnyConfiguration], n_models: int | None = None
+    ) -> MixedOffers:
+        parts: dict[str, list[AnyConfiguration]] = {name: [] for name in self.names}
+        for config in configurations:
+            kind = config.pattern.kind_name
+            parts[kind if kind in parts else ""].append(config)
+        each = zip(self.parts, parts.values(), strict=True)
+        return replace(self, parts=tuple(part.taking(own, n_models) for part, own in each))
+
     def by_kinds(self, aim: Objective) -> PlacementProgram:
-        return side_by_side([part.by_kinds(aim) for part in self.parts], self.before)
+        return side_by_side([part.by_kinds(aim) for part in self.parts], self.names)
 
     def anywhere(self, aim: Objective) -> PlacementProgram:
         return self.by_kinds(aim)
@@ -186,105 +180,76 @@ class MixedOffers:
         return replace(self, parts=tuple(parts))
 
     def posed(self, aim: Objective) -> MixedProgram:
-        parts = tuple(part.posed(aim) for part in self.parts)
-        return MixedProgram(parts=parts, before=self.before)
+        return MixedProgram(parts=[part.posed(aim) for part in self.parts], names=self.names)
 
-    def repaired(self, standing: Sequence[CurrentReplica], aim: Objective) -> MixedRepair:
-        parts = (
-            part.repaired([*_standing_on(standing, own, self.before)], aim)
-            for part, own in zip(self.parts, self.before, strict=True)
-        )
-        return MixedRepair(parts=tuple(parts), before=self.before)
+    def repaired(self, standing: Sequence[CurrentReplica], aim: Objective) -> MixedProgram:
+        each = zip(self.parts, self.names, strict=True)
+        parts = [part.repaired([*self._standing(standing, name)], aim) for part, name in each]
+        return MixedProgram(parts=parts, names=self.names)
+
+    def _standing(self, standing: Sequence[CurrentReplica], name: str) -> Iterator[CurrentReplica]:
+        """Replicas on a part, by the names that its devices have there."""
+        for replica in standing:
+            first, slash, _ = replica.devices[0].partition("/")
+            if (first if first in self.names else "") == name:
+                before = f"{name}{slash}" if name else ""
+                own = tuple(device.removeprefix(before) for device in replica.devices)
+                yield replace(replica, devices=own)
 
     def candidate_counts(self, n_columns: int) -> CandidateCounts:
         """Of all parts: what is no column is so for the reason that its part has."""
         each = [
-            part.candidate_counts(part.n_kept if isinstance(part, OfferedSlices) else 0)
+            part.candidate_counts(part.n_kept if isinstance(part, OfferedSlices) else n_columns)
             for part in self.parts
         ]
         rejected = Counter[str]()
-        for one in each:
-            rejected.update(one.rejected)
+        for counted in each:
+            rejected.update(counted.rejected)
         return CandidateCounts(
-            n_candidates=sum(one.n_candidates for one in each),
-            n_contexts=sum(one.n_contexts for one in each),
+            n_candidates=sum(it.n_candidates for it in each),
+            n_contexts=sum(it.n_contexts for it in each),
             rejected=rejected,
-            reasons={name: why for one in reversed(each) for name, why in one.reasons.items()},
+            reasons={name: why for it in reversed(each) for name, why in it.reasons.items()},
         )
-
-
-def _standing_on(
-    standing: Sequence[CurrentReplica], own: str, before: Sequence[str]
-) -> Iterator[CurrentReplica]:
-    """Replicas on the part whose devices' names begin so, by the names that they have there."""
-    for one in standing:
-        on = next((name for name in before if name and one.devices[0].startswith(name)), "")
-        if on == own:
-            yield replace(one, devices=tuple(name.removeprefix(own) for name in one.devices))
 
 
 def _divided(counts: Counts, sizes: Sequence[int]) -> list[Counts]:
     """Copies of the columns of each part."""
-    ends = np.cumsum(sizes).tolist()
-    return [Counts(copies=counts.copies[end - n : end]) for n, end in zip(sizes, ends, strict=True)]
+    ends = zip(sizes, accumulate(sizes), strict=True)
+    return [Counts(copies=counts.copies[end - n : end]) for n, end in ends]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MixedProgram:
-    """The programs of the parts as one; see `MixedOffers`."""
+    """The programs of the parts as one, of placements or of repairs; see `MixedOffers`."""
 
-    parts: tuple[SiteProgram, ...]
-    before: tuple[str, ...]
+    parts: Sequence[Any]
+    names: tuple[str, ...]
     network: None = None
 
     @cached_property
     def program(self) -> PlacementProgram:
-        return side_by_side([part.program for part in self.parts], self.before)
+        return side_by_side([part.program for part in self.parts], self.names)
 
     @cached_property
     def columns(self) -> Columns:
         every = [part.columns for part in self.parts]
-        first = np.cumsum([0, *(len(one.configurations) for one in every)]).tolist()
+        before = accumulate((len(it.configurations) for it in every), initial=0)
         return Columns(
-            configurations=[config for one in every for config in one.configurations],
-            which=np.concatenate([one.which + n for one, n in zip(every, first, strict=False)]),
+            configurations=[config for it in every for config in it.configurations],
+            which=np.concatenate([it.which + n for it, n in zip(every, before, strict=False)]),
             n_parts=every[0].n_parts,
         )
-
-    def located(self, counts: Counts) -> list[Located]:
-        return _located(self.parts, self.before, counts)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MixedRepair:
-    """The repairs of the parts as one; see `MixedOffers`."""
-
-    parts: tuple[SiteRepair, ...]
-    before: tuple[str, ...]
-
-    @cached_property
-    def program(self) -> PlacementProgram:
-        return side_by_side([part.program for part in self.parts], self.before)
 
     @property
     def moved(self) -> FloatArray:
         return np.concatenate([part.moved for part in self.parts])
 
-    def located(self, counts: Counts) -> list[Located]:
-        return _located(self.parts, self.before, counts)
-
-
-def _located(
-    parts: Sequence[SiteProgram | SiteRepair], before: Sequence[str], counts: Counts
-) -> list[Any]:
-    """Replicas of all parts, by the names that their devices have beside each other."""
-    each = _divided(counts, [part.program.n_columns for part in parts])
-    located: list[tuple[str, Any]] = [
-        (name, one)
-        for part, name, own in zip(parts, before, each, strict=True)
-        for one in part.located(own)
-    ]
-    return [
-        replace(one, devices=tuple(f"{name}{it}" for it in one.devices)) if name else one
-        for name, one in located
-    ]
+    def located(self, counts: Counts) -> list[Any]:
+        """Replicas of all parts, by the names that their devices have beside each other."""
+        each = _divided(counts, [part.program.n_columns for part in self.parts])
+        return [
+            replace(it, devices=tuple(f"{name}/{own}" for own in it.devices)) if name else it
+            for part, name, copies in zip(self.parts, self.names, each, strict=True)
+            for it in part.located(copies)
+        ]

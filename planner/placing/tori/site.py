@@ -9,21 +9,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.equations.arrays import IntArray
 from planner.errors import Problem, RequestError
-from planner.placing.configurations import ConfigKey, CurrentReplica, Sharding, config_key
+from planner.placing.configurations import (
+    AnyConfiguration,
+    ConfigKey,
+    CurrentReplica,
+    Pattern,
+    Sharding,
+    config_key,
+)
 from planner.placing.handing import Wire
 from planner.placing.program import Objective
-from planner.placing.runtimes import Roofline
 from planner.placing.sites import CandidateCounts, Site, SiteModel
 from planner.placing.tori.repairing import RepairOnTorus, pose_repair
 from planner.placing.tori.slices import (
-    NO_SLICES,
     SliceConfiguration,
     TorusOffers,
     TorusProgram,
+    offers_at,
     pose_anywhere,
     pose_on_torus,
-    slice_configurations,
     torus_state,
     without_tiled,
 )
@@ -83,6 +89,10 @@ class Torus:
         return (self,)
 
     @property
+    def n_of_kind(self) -> dict[str, tuple[int, int]]:
+        return {self.name: (self.n_devices, self.n_free)}
+
+    @property
     def n_devices(self) -> int:
         return self.fabric.n_devices
 
@@ -94,24 +104,27 @@ class Torus:
         )
 
     def offered(
-        self, models: Sequence[SiteModel], roles: RoleOptions, *, by_latency: bool, whole: bool
+        self,
+        models: Sequence[SiteModel],
+        roles: RoleOptions,
+        *,
+        by_latency: bool,
+        whole: bool,
+        in_part: bool = True,
     ) -> OfferedSlices:
         """The configurations of all models, and where they run, in time.
 
         A slice hands caches over on one link of each of its devices: over which others they go
         is not looked at.
         """
+        del in_part  # there is one search
         link = self.fabric.link_bytes_per_s
         wire = Wire(own_bytes_per_s=link, far_bytes_per_s=link)
         of_models = []
         for m, model in enumerate(models):
-            # engines have no kernels of any torus, tables no slices
-            runtime = next((one for one in model.runtimes if isinstance(one, Roofline)), None)
-            if runtime is None:  # others serve the model
-                of_models.append(NO_SLICES)
-                continue
-            asked = runtime.request, m, self.openings, runtime.roles
-            offers = slice_configurations(*asked, whole=whole)
+            # engines have no kernels of any torus, tables no slices; of a model there may be none
+            of_each = [one.on_slices(m, self.openings, whole=whole) for one in model.runtimes]
+            offers = next(iter(of_each), offers_at([], []))
             of_models.append(offers.handing(roles, wire, model.n_output_tokens))
         return OfferedSlices(
             openings=self.openings,
@@ -152,7 +165,18 @@ class OfferedSlices:
         )
 
     def only(self, sorts: Collection[ConfigKey]) -> OfferedSlices:
-        return self._where(lambda one: config_key(one) in sorts)
+        return self._where(lambda config: config_key(config) in sorts)
+
+    def taking(
+        self, configurations: Sequence[AnyConfiguration], n_models: int | None = None
+    ) -> OfferedSlices:
+        places: dict[Pattern, IntArray] = {}
+        for it in self.of_models:
+            places.update(it.places)
+        several = self.several if n_models is None else (True,) * n_models
+        of_each = [[one for one in configurations if one.model == m] for m in range(len(several))]
+        offers = (offers_at(mine, [places[one.pattern] for one in mine]) for mine in of_each)
+        return replace(self, of_models=tuple(offers), several=several)
 
     def named(self, kind: str) -> OfferedSlices:
         """The same on devices of a kind of that name."""
@@ -183,7 +207,7 @@ class OfferedSlices:
 
     def of(self, counts: Counts) -> OfferedSlices:
         taken = {id(self.listed[j]) for j, _ in counts.chosen}
-        return self._where(lambda one: id(one) in taken)
+        return self._where(lambda config: id(config) in taken)
 
     def posed(self, aim: Objective) -> TorusProgram:
         return pose_on_torus(self.openings, self.kept, aim)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import permutations
 from math import ceil, prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from planner.equations.arrays import BoolArray, IntArray, divisors
 from planner.errors import Problem, RequestError
 from planner.estimates.networks import network_table
 from planner.estimates.steps import Machine
-from planner.placing.configurations import Configuration
+from planner.placing.configurations import Configuration, Pattern
 from planner.placing.fabrics.domains import slowed
 from planner.placing.handing import Wire, handing_over, network_of
 from planner.placing.layouts import best_of_roles
@@ -110,13 +110,18 @@ class TorusOffers:
     def where(self, is_kept: BoolArray) -> TorusOffers:
         return replace(self, which=self.which[is_kept], opening=self.opening[is_kept])
 
+    @property
+    def places(self) -> dict[Pattern, IntArray]:
+        """Openings of each mesh."""
+        configurations = self.configurations
+        used = np.unique(self.which).tolist()
+        return {configurations[i].pattern: self.opening[self.which == i] for i in used}
+
     def named(self, kind: str) -> TorusOffers:
         """The same on devices of a kind of that name."""
-        configurations = (
-            replace(one, pattern=replace(one.pattern, kind_name=kind))
-            for one in self.configurations
-        )
-        return replace(self, configurations=tuple(configurations))
+        every = [(config, config.pattern) for config in self.configurations]
+        named = (replace(it, pattern=replace(of, kind_name=kind)) for it, of in every)
+        return replace(self, configurations=tuple(named))
 
     def handing(self, roles: RoleOptions, wire: Wire, n_output_tokens: float) -> TorusOffers:
         """With what handing over takes of each; without those that are not asked for."""
@@ -131,10 +136,15 @@ class TorusOffers:
         )
 
 
-NO_SLICES = TorusOffers(
-    configurations=(), which=np.zeros(0, np.int64), opening=np.zeros(0, np.int64)
-)
-"""Of a model that nothing on a torus serves."""
+def offers_at(configurations: Sequence[Any], places: Sequence[IntArray]) -> TorusOffers:
+    """Configurations of one model, each at all of its openings."""
+    none = np.zeros(0, np.int64)
+    opening = np.concatenate([none, *places])
+    which = np.repeat(np.arange(len(places)), [len(of) for of in places])
+    order = np.lexsort([which, opening])
+    return TorusOffers(
+        configurations=tuple(configurations), which=which[order], opening=opening[order]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -393,7 +403,7 @@ def pose_anywhere(
     every = np.arange(len(configurations))
     n_devices = np.array([one.n_devices for one in configurations], np.int64)
     uses = Uses(resource=np.zeros_like(every), column=every, amount=n_devices)
-    rooms = Rooms(names=("devices",), free=np.array([n_free]), uses=uses)
+    rooms = Rooms(names=("free",), free=np.array([n_free]), uses=uses)
     return _program(rooms, Columns(configurations=configurations, which=every), aim)
 
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 
 from planner.specs.ask.defaults import N_SIMULATED
 from planner.specs.ask.targets import SolverOptions
-from planner.specs.files.pools import PoolSpec
+from planner.specs.files.pools import SiteSpec
 from planner.specs.files.state import State
 from planner.specs.records.architecture import Architecture
-from planner.specs.records.devices import ClusterSpec, ModelSpec
-from planner.specs.records.graphs import GraphSpec
+from planner.specs.records.devices import ModelSpec
 from planner.specs.records.kernels import EngineTables
 from planner.specs.records.roles import ALL_TOGETHER, LEAST_PRESENT, RoleOptions
 from planner.specs.records.runtimes import ENGINES, DeploymentTable
@@ -45,7 +44,7 @@ class FleetRequest:
         deployments: rows of tables that are among the engines, those of the classes' requests.
     """
 
-    site: PoolSpec | GraphSpec | ClusterSpec
+    site: SiteSpec
     classes: tuple[TrafficClass, ...]
     engines: tuple[str, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)

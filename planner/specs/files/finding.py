@@ -192,9 +192,8 @@ def _no_such_file(kind: Kind, name: str) -> SpecError:
 
 
 def _unknown(kind: Kind, name: str, *, asked_by: str) -> SpecError:
-    if kind is Kind.CLUSTER and ("+" in name or _is_fabric(name)):
+    if kind is Kind.CLUSTER and (fact := _fabric_words(name)):
         remedy = f"`plan place --topology {name}` places on it"
-        fact = "is several fabrics" if "+" in name else "is a fabric of leaves"
         return SpecError([Problem(where=asked_by, value=literal(name), fact=fact, remedy=remedy)])
     fact = f"no such {kind.word}" if name.strip() else "is empty"
     problem = Problem(where=asked_by, value=literal(name), fact=fact)
@@ -208,10 +207,13 @@ def _unknown(kind: Kind, name: str, *, asked_by: str) -> SpecError:
     return SpecError([problem, *others], hint=" ".join(filter(None, (meant, lister))))
 
 
-def _is_fabric(name: str) -> bool:
-    """Whether fabrics have a name that clusters do not."""
+def _fabric_words(name: str) -> str:
+    """What a name stands for that fabrics have and clusters do not; empty of any other."""
+    if "+" in name:
+        return "is several fabrics"
     named = any(path.stem == name for path in files(Kind.FABRIC))
-    return named or any(pattern.match(name) for _, pattern in patterns(Kind.FABRIC))
+    is_fabric = named or any(pattern.match(name) for _, pattern in patterns(Kind.FABRIC))
+    return "is a fabric of leaves" if is_fabric else ""
 
 
 def _closest(kind: Kind, name: str) -> str:

@@ -16,18 +16,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from planner.errors import Problem, SpecError
 from planner.specs.files.patterns import fill
 from planner.specs.files.places import Kind, exists
 from planner.specs.files.reading import load_cluster, read_named
 from planner.specs.files.servers import (
+    TOPOLOGY,
     GroupSpec,
     PoolSpec,
     fabric_file,
@@ -36,7 +37,7 @@ from planner.specs.files.servers import (
     name_problems,
     pool_of,
 )
-from planner.specs.records.devices import ClusterSpec, Provenance, TorusFabric
+from planner.specs.records.devices import ClusterSpec, TorusFabric
 from planner.specs.records.graphs import GraphSpec
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import validate
@@ -56,6 +57,8 @@ __all__ = [
     "load_site",
     "pool_of",
 ]
+
+_Fabric = TypeVar("_Fabric", GroupSpec, ClusterSpec)
 
 BESIDE = "+"
 """Between the names of topologies that are one pool."""
@@ -115,7 +118,7 @@ lay_out(
 
 
 @arguments_checked()
-def load_site(name_or_path: str, *, asked_by: str = "--topology") -> AnyFabric:
+def load_site(name_or_path: str, *, asked_by: str = TOPOLOGY) -> AnyFabric:
     """Load a fabric file, a topology of nodes, a torus, or several of them side by side.
 
     Raises:
@@ -161,44 +164,41 @@ def side_by_side(
     Raises:
         SpecError: two have the same name.
     """
-    groups: list[GroupSpec] = []
-    tori: list[ClusterSpec] = []
-    sources: list[Provenance] = []
-    for part, site in zip(names, sites, strict=True):
-        servers, own = _fabrics(site)
-        alone = len(servers.groups) + len(own) == 1
-        groups += (replace(it, name=part if alone else _of(part, it)) for it in servers.groups)
-        tori += (replace(it, name=part if alone else _of(part, it)) for it in own)
-        sources += servers.provenance
-    known = Counter([*(one.name for one in groups), *(one.name for one in tori)])
-    fact, remedy = "is named twice", "give each a name of its own: `[[part]]` in a file"
-    twice = (it for it, n in known.items() if n > 1)
+    named = [_named(part, _mixed(site)) for part, site in zip(names, sites, strict=True)]
+    groups = tuple(chain.from_iterable(own.servers.groups for own in named))
+    tori = tuple(chain.from_iterable(own.tori for own in named))
     SpecError.raise_if_any(
-        [Problem(where=name, value=it, fact=fact, remedy=remedy) for it in twice]
+        _named_twice(name, [*(it.name for it in groups), *(it.name for it in tori)])
     )
-    pool = PoolSpec(
-        name=name, title=title, groups=tuple(groups), provenance=tuple(dict.fromkeys(sources))
-    )
-    return MixedPoolSpec(name=name, title=title, servers=pool, tori=tuple(tori)) if tori else pool
+    sources = dict.fromkeys(chain.from_iterable(own.servers.provenance for own in named))
+    pool = PoolSpec(name=name, title=title, groups=groups, provenance=tuple(sources))
+    return MixedPoolSpec(name=name, title=title, servers=pool, tori=tori) if tori else pool
 
 
-def _of(part: str, own: GroupSpec | ClusterSpec) -> str:
-    return f"{part}-{own.name}"
+def _named_twice(pool: str, names: Sequence[str]) -> list[Problem]:
+    fact, remedy = "is named twice", "give each a name of its own: `[[part]]` in a file"
+    twice = sorted({name for name in names if names.count(name) > 1})
+    return [Problem(where=pool, value=name, fact=fact, remedy=remedy) for name in twice]
 
 
-def _fabrics(site: AnyFabric) -> tuple[PoolSpec, tuple[ClusterSpec, ...]]:
-    """The servers of a site, and its tori."""
+def _named(part: str, own: MixedPoolSpec) -> MixedPoolSpec:
+    """The fabrics of a part by its name; of several, by theirs behind it."""
+    alone = len(own.servers.groups) + len(own.tori) == 1
+
+    def named(it: _Fabric) -> _Fabric:
+        return replace(it, name=part if alone else f"{part}-{it.name}")
+
+    servers = replace(own.servers, groups=tuple(map(named, own.servers.groups)))
+    return replace(own, servers=servers, tori=tuple(map(named, own.tori)))
+
+
+def _mixed(site: AnyFabric) -> MixedPoolSpec:
+    """A site as servers and tori, of either of which there may be none."""
     if isinstance(site, MixedPoolSpec):
-        return site.servers, site.tori
-    if isinstance(site, PoolSpec):
-        return site, ()
-    if isinstance(site.fabric, TorusFabric):
-        return PoolSpec(name=site.name, title=site.title, groups=()), (site,)
-    return pool_of(site), ()
-
-
-def provenance_of(site: AnyFabric) -> tuple[Provenance, ...]:
-    """Where the values of a site come from."""
-    servers, tori = _fabrics(site)
-    of_tori = (value for one in tori for value in (*one.provenance, *one.device.provenance))
-    return (*servers.provenance, *of_tori)
+        return site
+    tori: tuple[ClusterSpec, ...] = ()
+    if isinstance(site, ClusterSpec) and isinstance(site.fabric, TorusFabric):
+        tori, servers = (site,), PoolSpec(name=site.name, title=site.title, groups=())
+    else:
+        servers = site if isinstance(site, PoolSpec) else pool_of(site)
+    return MixedPoolSpec(name=site.name, title=site.title, servers=servers, tori=tori)

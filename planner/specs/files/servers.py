@@ -38,6 +38,8 @@ from planner.specs.validation.layouts import Section, lay_out, provenance
 from planner.specs.validation.problems import Problems
 from planner.specs.validation.values import NOT_EMPTY, between
 
+TOPOLOGY = "--topology"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSpec:
@@ -127,7 +129,7 @@ def pool_of(cluster: ClusterSpec) -> PoolSpec:
     """
     if not isinstance(cluster.fabric, NodesFabric):
         fact, remedy = "is not a fabric of nodes", "name a topology of servers"
-        problem = Problem(where="--topology", value=cluster.name, fact=fact, remedy=remedy)
+        problem = Problem(where=TOPOLOGY, value=cluster.name, fact=fact, remedy=remedy)
         raise SpecError([problem])
     group = GroupSpec(name="", cluster=cluster, n_nodes_per_leaf=cluster.fabric.n_nodes)
     return PoolSpec(
@@ -149,7 +151,7 @@ def is_fabric(name_or_path: str) -> bool:
 
 
 @arguments_checked()
-def load_pool(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec:
+def load_pool(name_or_path: str, *, asked_by: str = TOPOLOGY) -> PoolSpec:
     """Load a fabric file, or a topology of nodes as `pool_of` sees it.
 
     Raises:
@@ -184,13 +186,13 @@ def load_pool(name_or_path: str, *, asked_by: str = "--topology") -> PoolSpec:
 def fabric_file(name_or_path: str) -> SpecFile | None:
     """The fabric file of a name or a path, be it of groups or of parts; None of a topology's."""
     if is_path(name_or_path):
-        file = find(Kind.CLUSTER, name_or_path, asked_by="--topology")
+        file = find(Kind.CLUSTER, name_or_path, asked_by=TOPOLOGY)
         return file if _has_groups(file.path) else None
     for folder in folders(Kind.CLUSTER):  # beside topologies, where one may well put it
         path = folder / f"{name_or_path}.toml"
         if exists(path) and _has_groups(path):
             return SpecFile(path=path, shown=shown_path(path), name=name_or_path)
-    return find_named(Kind.FABRIC, name_or_path, asked_by="--topology")
+    return find_named(Kind.FABRIC, name_or_path, asked_by=TOPOLOGY)
 
 
 def _has_groups(path: Path) -> bool:

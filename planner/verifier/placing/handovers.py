@@ -161,7 +161,8 @@ def _overworked(handed: Sequence[Handover], ends: Ends) -> Iterator[Finding]:
 
 def _full(handed: Sequence[Handover], ends: Ends) -> Iterator[Finding]:
     """Links of leaves that carry more than they can."""
-    shares = {name: _leaves(replica, ends.wires) for name, replica in ends.replicas.items()}
+    names = {name for handover in handed for name in (handover.source, handover.target)}
+    shares = {name: _leaves(ends.replicas[name], ends.wires) for name in names}
     for leaf, most in ends.wires.uplinks_bytes_per_s().items():
         for way, near, far in (("up", "source", "target"), ("down", "target", "source")):
             load = math.fsum(

@@ -7,7 +7,7 @@ that devices of its ability make; each replica is laid on the graph rank by rank
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -43,7 +43,7 @@ from planner.verifier.layouts.deployments import Context as Standing
 from planner.verifier.model_errors import deviation
 from planner.verifier.placing.handovers import Ends, Wires, judged_handovers
 from planner.verifier.placing.parts import pieces_of
-from planner.verifier.placing.sites import site_of
+from planner.verifier.placing.sites import Site, site_of
 from planner.verifier.placing.sorts import judged_sorts
 from planner.verifier.placing.table_rows import counted_row
 from planner.verifier.quantities import MEASURES, further_of
@@ -104,18 +104,107 @@ class Stand(Wires, Protocol):
 
 def stand_of(request: PlacementRequest) -> Stand:
     """The cluster of a request in its state."""
+    from planner.verifier.placing.fabrics import FabricStand
+    from planner.verifier.placing.tori import TorusStand
+
     spec, site = request.site, site_of(request.site, request.state)
     if isinstance(spec, ClusterSpec):
-        from planner.verifier.placing.tori import TorusStand
-
         return TorusStand(request, spec, site)
-    if isinstance(spec, MixedPoolSpec):
-        from planner.verifier.placing.mixed import MixedStand
+    if not isinstance(spec, MixedPoolSpec):
+        return FabricStand(request, spec, site)
+    parts = _parted(site, [torus.name for torus in spec.tori])
+    stands: list[Stand] = [
+        TorusStand(request, torus, parts[torus.name], kind=torus.name) for torus in spec.tori
+    ]
+    if spec.servers.groups:
+        stands.insert(0, FabricStand(request, spec.servers, parts[""]))
+    return MixedStand(request, spec, stands)
 
-        return MixedStand(request, site)
-    from planner.verifier.placing.fabrics import FabricStand
 
-    return FabricStand(request, spec, site)
+def _parted(site: Site, names: Sequence[str]) -> dict[str, Site]:
+    """What names of parts open the names of, by these, and by an empty one the rest."""
+    parts = {name: Site() for name in ("", *names)}
+    for vertex, at in site.vertices.items():
+        before = vertex.partition("/")[0]
+        own = parts[before if before in names else ""]
+        own.vertices[vertex], own.links[vertex] = at, site.links[vertex]
+    return parts
+
+
+class MixedStand:
+    """Servers and tori side by side: each replica is judged by the fabric that it lies on.
+
+    Args:
+        spec: all of them.
+        stands: each in the state of the request.
+    """
+
+    def __init__(
+        self, request: PlacementRequest, spec: MixedPoolSpec, stands: Sequence[Stand]
+    ) -> None:
+        self.name, self.title, self._stands = spec.name, spec.title, stands
+        self._of_kind = {kind.kind: stand for stand in stands for kind in stand.kinds({})}
+        self._on_tori = {torus.name for torus in spec.tori}
+        self._is_by_layouts = {*request.engines} == {ROOFLINE.name}
+        # of parts together nothing adds up: places, ways and columns are each of some
+        reasons = ChainMap(*(dict(stand.counts.reasons) for stand in stands))
+        self.counts = Counts(reasons=reasons, adds_up=lambda says: (0, 0))
+        self.checks = tuple(dict.fromkeys(check for stand in stands for check in stand.checks))
+        self.provenance = tuple(value for stand in stands for value in stand.provenance)
+
+    def _on(self, device: str) -> Stand:
+        """What a device is of; of what is no device, any."""
+        knows = (it for it in self._stands if it.is_free(device) is not None)
+        return next(knows, self._stands[0])
+
+    def is_free(self, device: str) -> bool | None:
+        return self._on(device).is_free(device)
+
+    def kind_name(self, device: str) -> str:
+        return self._on(device).kind_name(device)
+
+    def leaf_name(self, device: str) -> str:
+        return self._on(device).leaf_name(device)
+
+    def loads_bytes_per_s(self, device: str) -> float:
+        return self._on(device).loads_bytes_per_s(device)
+
+    def own_bytes_per_s(self, kind: str) -> float:
+        return self._of_kind[kind].own_bytes_per_s(kind)
+
+    def wire_bytes_per_s(self, kind: str) -> float:
+        return self._of_kind[kind].wire_bytes_per_s(kind)
+
+    def uplinks_bytes_per_s(self) -> Mapping[str, float]:
+        """None: caches stay in the replica that makes them."""
+        return {}
+
+    def kinds(self, used: Mapping[str, int]) -> tuple[KindUse, ...]:
+        return tuple(kind for stand in self._stands for kind in stand.kinds(used))
+
+    def cluster_of(self, recipe: RunConfig, demand: Serve) -> tuple[ClusterSpec, Standing]:
+        """The cluster of its fabric, if that times it so: layouts leave servers to others."""
+        if recipe.kind not in self._of_kind:
+            raise Invalid("is no kind of the cluster", path=("kind",), says=recipe.kind)
+        is_on_torus = self._is_by_layouts or recipe.kind in self._on_tori
+        if recipe.engine == ROOFLINE.name and not is_on_torus:
+            raise Invalid("times tori only, beside others", path=("engine",), says=recipe.engine)
+        if _role(recipe.deployment) != TOGETHER:
+            fact = "hands caches over between fabrics"
+            raise Invalid(fact, path=("role",), says=recipe.role)
+        return self._of_kind[recipe.kind].cluster_of(recipe, demand)
+
+    def replica(
+        self, says: Replica, recipe: RunConfig, name: str, wrong: list[Finding], path: Path
+    ) -> Replica:
+        """The replica on the fabric of its recipe, on which all of its ranks have to be."""
+        stand = self._of_kind.get(recipe.kind)
+        for j, rank in enumerate(says.ranks):
+            if stand is None or stand.is_free(rank.device) is None:
+                at = ("ranks", str(j), "device")
+                raise Invalid(f"is none of {recipe.kind}", path=at, says=rank.device)
+        assert stand is not None  # or a replica has no rank
+        return stand.replica(says, recipe, name, wrong, path)
 
 
 def judge_placement(placement: Placement) -> tuple[Placement, list[Finding]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 
 from planner.errors import OutOfTimeError
-from planner.placing.fabrics.patterns import NodeConfiguration, Shape
+from planner.placing.configurations import AnyConfiguration
 from planner.placing.fleets.candidate_sets import CandidateSet
 from planner.placing.fleets.choosing.searching import RENT, SHARE, Allowed, as_offered, settled
 from planner.placing.fleets.solutions import (
@@ -71,7 +71,7 @@ def _soon(fluid: Solution, allowed: Allowed) -> Solution:
     return chosen
 
 
-def _of_roles(fluid: Solution, some: Sequence[NodeConfiguration]) -> list[list[NodeConfiguration]]:
+def _of_roles(fluid: Solution, some: Sequence[AnyConfiguration]) -> list[list[AnyConfiguration]]:
     """Those of each stream and role that a solution uses."""
     keys = {(one.model, one.role) for one, _ in fluid.replicas}
     return [[it for it in some if (it.model, it.role) == key] for key in keys]
@@ -109,7 +109,7 @@ def words_of(pools: Sequence[PlannedPool]) -> str:
     )
 
 
-def label_of(config: NodeConfiguration) -> str:
+def label_of(config: AnyConfiguration) -> str:
     """Kind and degrees of a configuration."""
     deployment = config.deployment(1)
     return f"{config.pattern.kind_name} {deployment.label}".rstrip()
@@ -129,23 +129,26 @@ def _restrictions(fleet: PlannedFleet) -> Iterator[tuple[str, Allowed]]:
     yield from _sharing(used, fleet.chosen.market)
 
 
-def _kinds(used: Sequence[NodeConfiguration]) -> Iterator[tuple[str, Allowed]]:
+def _kinds(used: Sequence[AnyConfiguration]) -> Iterator[tuple[str, Allowed]]:
     for kind in dict.fromkeys(map(_kind, used)):
         yield f"without {kind}", partial(_is_other, by=_kind, left=kind)
 
 
 def _shapes(
-    used: Sequence[NodeConfiguration], market: CandidateSet
+    used: Sequence[AnyConfiguration], market: CandidateSet
 ) -> Iterator[tuple[str, Allowed]]:
     for sort in dict.fromkeys(map(_key, used)):
-        model, kind, (n_inside, n_across, n_stages) = sort
-        words = f"TP {n_inside * n_across}" + (f" PP {n_stages}" if n_stages > 1 else "")
+        model, kind, shape = sort
+        words = f"{shape}"  # of a slice
+        if isinstance(shape, tuple):
+            n_inside, n_across, n_stages = shape
+            words = f"TP {n_inside * n_across}" + (f" PP {n_stages}" if n_stages > 1 else "")
         whose = f" for {market.streams[model].name}" if len(market.streams) > 1 else ""
         yield f"without {words} on {kind}{whose}", partial(_is_other, by=_key, left=sort)
 
 
 def _sharing(
-    used: Sequence[NodeConfiguration], market: CandidateSet
+    used: Sequence[AnyConfiguration], market: CandidateSet
 ) -> Iterator[tuple[str, Allowed]]:
     for model in dict.fromkeys(map(_model, used)):
         if len(market.streams[model].classes) > 1:
@@ -154,25 +157,25 @@ def _sharing(
 
 
 def _is_other(
-    config: NodeConfiguration, by: Callable[[NodeConfiguration], object], left: object
+    config: AnyConfiguration, by: Callable[[AnyConfiguration], object], left: object
 ) -> bool:
     """Whether a configuration differs from what is left out."""
     return by(config) != left
 
 
-def _kind(config: NodeConfiguration) -> str:
+def _kind(config: AnyConfiguration) -> str:
     return config.pattern.kind_name
 
 
-def _key(config: NodeConfiguration) -> tuple[int, str, Shape]:
+def _key(config: AnyConfiguration) -> tuple[int, str, Hashable]:
     return config.model, config.pattern.kind_name, config.pattern.shape
 
 
-def _does_both(config: NodeConfiguration) -> bool:
+def _does_both(config: AnyConfiguration) -> bool:
     return config.role == TOGETHER
 
 
-def _model(config: NodeConfiguration) -> int:
+def _model(config: AnyConfiguration) -> int:
     return config.model
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import pairwise
 
 from planner.errors import OutOfTimeError
-from planner.placing.fabrics.patterns import NodeConfiguration
+from planner.placing.configurations import AnyConfiguration
 from planner.placing.fleets.candidate_sets import CandidateSet
 from planner.placing.fleets.choosing.incumbents import MARGINS
 from planner.placing.fleets.choosing.mixtures import in_mixtures
@@ -127,8 +127,8 @@ def _streams_of(chosen: Solution, misses: Sequence[Refuted]) -> set[str]:
 
 
 def _sure(
-    book: RateCache, slower: Mapping[str, float], config: NodeConfiguration
-) -> NodeConfiguration | None:
+    book: RateCache, slower: Mapping[str, float], config: AnyConfiguration
+) -> AnyConfiguration | None:
     """What a configuration was seen to carry, or a part of it where that was too much together."""
     known = book.sure(config)
     part = slower.get(source_of(config).stream.name, 1.0)

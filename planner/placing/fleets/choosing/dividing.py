@@ -14,7 +14,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
-from planner.placing.fabrics.patterns import NodeConfiguration
+from planner.placing.configurations import AnyConfiguration
 from planner.placing.fleets.candidate_sets import CandidateSet
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.outcomes import Goal
@@ -180,7 +180,7 @@ class PoolTrials:
     market: CandidateSet
     streams: Sequence[int]
     units: Sequence[int]
-    sorts: Sequence[Mapping[int, NodeConfiguration]]
+    sorts: Sequence[Mapping[int, AnyConfiguration]]
     late: dict[Part, FloatArray] = field(default_factory=dict)
 
     def members(self, stream: int) -> list[int]:
@@ -217,7 +217,7 @@ class PoolTrials:
                     lateness[g] = shares[name] * next(late) / (1.0 - goal.target.share)
         return lateness
 
-    def configuration(self, part: Part) -> tuple[NodeConfiguration, int]:
+    def configuration(self, part: Part) -> tuple[AnyConfiguration, int]:
         """Of a pool, whose stream has its parts of classes; and the row of its way."""
         of_unit = dict(zip(self.units, part.parts, strict=True))
         some = {unit for unit, n in of_unit.items() if n}

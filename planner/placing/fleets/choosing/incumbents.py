@@ -15,7 +15,7 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.estimates.queues.passes import PassTimes
 from planner.estimates.queues.rates import alike_stations
-from planner.placing.fabrics.patterns import NodeConfiguration
+from planner.placing.configurations import AnyConfiguration
 from planner.placing.fleets.candidate_sets import CandidateSet
 from planner.placing.fleets.choosing.rate_cache import at_way
 from planner.placing.fleets.choosing.searching import RENT, settled
@@ -41,7 +41,7 @@ def roomy_fleet(
     if not all(id(one) in rates for one in market.offered.configurations):
         rates.update(_roomy_rates(market))
 
-    def roomy(config: NodeConfiguration) -> NodeConfiguration:
+    def roomy(config: AnyConfiguration) -> AnyConfiguration:
         """By the way that serves most within its targets, at a part of its rate."""
         most, way = float(rates[id(config)].max()), int(np.argmax(rates[id(config)]))
         return at_way(config, most / wider.get(source_of(config).stream.name, MARGINS[0]), way)
@@ -51,7 +51,7 @@ def roomy_fleet(
 
 def _roomy_rates(market: CandidateSet) -> dict[int, FloatArray]:
     """What each way of configurations serves, by their identity; of all of a model at once."""
-    of_model: dict[str, list[NodeConfiguration]] = {}
+    of_model: dict[str, list[AnyConfiguration]] = {}
     for one in market.offered.configurations:
         of_model.setdefault(market.streams[one.model].model.name, []).append(one)
     rates = {}

@@ -23,7 +23,7 @@ from itertools import chain
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
-from planner.placing.fabrics.patterns import NodeConfiguration
+from planner.placing.configurations import AnyConfiguration
 from planner.placing.fleets.candidate_sets import CandidateSet, for_stream
 from planner.placing.fleets.choosing.dividing import Part, PoolTrials, divisions, parted, sizes_of
 from planner.placing.fleets.choosing.fluid import on_devices
@@ -95,7 +95,7 @@ def _is_small(pools: Sequence[PlannedPool]) -> bool:
     return is_together and sum(it.n_replicas for it in pools) <= MOST_REPLICAS
 
 
-def _is_of(config: NodeConfiguration, mine: Collection[int]) -> bool:
+def _is_of(config: AnyConfiguration, mine: Collection[int]) -> bool:
     return id(config) in mine
 
 
@@ -120,9 +120,9 @@ def _of_model(market: CandidateSet, name: str, rest: Sequence[PlannedPool]) -> _
     return made if sorts else None
 
 
-def _sorts(market: CandidateSet, streams: Sequence[int]) -> list[dict[int, NodeConfiguration]]:
+def _sorts(market: CandidateSet, streams: Sequence[int]) -> list[dict[int, AnyConfiguration]]:
     """Of each sort of replicas that serve all streams its configurations, the cheapest first."""
-    by_sort: dict[object, dict[int, NodeConfiguration]] = {}
+    by_sort: dict[object, dict[int, AnyConfiguration]] = {}
     for config in market.offered.configurations:
         if config.model in streams and config.role == TOGETHER:
             key = sort_key(config, market.streams[config.model])
@@ -131,7 +131,7 @@ def _sorts(market: CandidateSet, streams: Sequence[int]) -> list[dict[int, NodeC
             )  # within a node, if it can be
     whole = [it for it in by_sort.values() if len(it) == len(streams)]
 
-    def usd(sort: dict[int, NodeConfiguration]) -> float:
+    def usd(sort: dict[int, AnyConfiguration]) -> float:
         return min(one.usd_per_hour * _replicas(market, one) for one in sort.values())
 
     return sorted(whole, key=usd)
@@ -146,7 +146,7 @@ def _beyond(build: MixedBuilder, name: str, n_of: Sequence[int], counts: IntArra
     build.row(name, dict.fromkeys(more, 1.0), 1.0, np.inf)
 
 
-def _replicas(market: CandidateSet, config: NodeConfiguration) -> float:
+def _replicas(market: CandidateSet, config: AnyConfiguration) -> float:
     """That carry all of a stream, as they are known."""
     rate = market.book.now(config).output_tokens_per_s
     return market.streams[config.model].tokens_per_s({}) / rate if rate > 0.0 else np.inf
@@ -195,7 +195,7 @@ class _Mixing(PoolTrials):
                 shares[k, self.members(i)] += values[j]
             return np.rint(values[n_of]).astype(np.int64), shares / shares.sum(axis=0)
 
-    def _is_less(self, config: NodeConfiguration) -> bool:
+    def _is_less(self, config: AnyConfiguration) -> bool:
         """Whether a closer look finds less than a rate that was known."""
         book = self.market.book
         before = book.now(config).output_tokens_per_s
@@ -263,11 +263,7 @@ class _Mixing(PoolTrials):
             new.append(for_stream(config, len(streams), stream))
             market.book.saw(new[-1], row, stream.rate_per_s / part.n)
             streams.append(stream)
-        offered = replace(
-            market.offered,
-            configurations=(*market.offered.configurations, *new),
-            several=np.ones(len(streams), dtype=np.bool_),
-        )
+        offered = market.offered.taking([*market.offered.configurations, *new], len(streams))
         least = {id(one): part.n for one, part in zip(new, pools, strict=True)}
         book = replace(market.book, pools=Pools(least=least))
         return replace(market, streams=tuple(streams), offered=offered, book=book)

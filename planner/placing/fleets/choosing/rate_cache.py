@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.placing.fabrics.patterns import NodeConfiguration
+from planner.placing.configurations import AnyConfiguration
 from planner.placing.fleets.capacity import MOST_POOLED, Capacities, PoolLoad
 from planner.placing.fleets.choosing.program import Pools
 from planner.placing.fleets.offering import is_measured, source_of
@@ -46,7 +46,7 @@ class RateEstimate:
 
     rates: FloatArray
     lows: FloatArray
-    last: tuple[int, float, NodeConfiguration] | None = None
+    last: tuple[int, float, AnyConfiguration] | None = None
 
     @property
     def best(self) -> int:
@@ -78,12 +78,12 @@ class RateCache:
     lowered: set[int] = field(default_factory=set)
     _wide: dict[tuple[str, int], int] = field(default_factory=dict)
 
-    def _key(self, config: NodeConfiguration) -> tuple[int, int]:
+    def _key(self, config: AnyConfiguration) -> tuple[int, int]:
         """Of what is known: the configuration, and the replicas of a pool."""
         widest = self._widest(config)
         return id(config), min(self.pools.most.get(id(config), widest), widest)
 
-    def _widest(self, config: NodeConfiguration) -> int:
+    def _widest(self, config: AnyConfiguration) -> int:
         """Replicas of the largest pool that is simulated."""
         key = config.pattern.kind_name, config.n_devices
         if key not in self._wide:
@@ -91,7 +91,7 @@ class RateCache:
             self._wide[key] = max(1, min(MOST_POOLED, n_free // key[1]))
         return self._wide[key]
 
-    def anew(self, pairs: Iterable[tuple[NodeConfiguration, NodeConfiguration]]) -> RateCache:
+    def anew(self, pairs: Iterable[tuple[AnyConfiguration, AnyConfiguration]]) -> RateCache:
         """What is still known where other ways, or times, of configurations are believed.
 
         Args:
@@ -113,7 +113,7 @@ class RateCache:
             book.looked[id(other), self._widest(config)] = RateEstimate(rates=rates, lows=lows)
         return book
 
-    def now(self, config: NodeConfiguration) -> NodeConfiguration:
+    def now(self, config: AnyConfiguration) -> AnyConfiguration:
         """A configuration at the rate that it does not exceed, by the way that carries most."""
         known = self.looked.get(self._key(config))
         if known is None:
@@ -124,19 +124,19 @@ class RateCache:
             known.last = way, rate, at_way(config, rate, way)
         return known.last[2]
 
-    def sure(self, config: NodeConfiguration) -> NodeConfiguration | None:
+    def sure(self, config: AnyConfiguration) -> AnyConfiguration | None:
         """A configuration at what it was seen to carry; None where that is nothing."""
         known = self.looked.get(self._key(config))
         if known is None or not known.lows.any():
             return None
         return at_way(config, float(known.lows.max()), int(np.argmax(known.lows)))
 
-    def is_open(self, config: NodeConfiguration, rate_per_s: float) -> bool:
+    def is_open(self, config: AnyConfiguration, rate_per_s: float) -> bool:
         """Whether nobody knows if a replica of some way carries a rate."""
         known = self._opened(config)
         return bool(known.lows.max() < rate_per_s * _AS_MUCH <= known.rates.max())
 
-    def carries(self, config: NodeConfiguration, rate_per_s: float) -> bool:
+    def carries(self, config: AnyConfiguration, rate_per_s: float) -> bool:
         """Whether a replica of some way carries a rate within all goals; False out of time."""
         known = self._opened(config)
         while known.lows.max() < rate_per_s * _AS_MUCH and not is_over():
@@ -146,7 +146,7 @@ class RateCache:
             self._try(config, known, way, min(rate_per_s, float(known.rates[way])))
         return bool(known.lows.max() >= rate_per_s * _AS_MUCH)
 
-    def narrow(self, config: NodeConfiguration, rate_per_s: float) -> None:
+    def narrow(self, config: AnyConfiguration, rate_per_s: float) -> None:
         """Where a rate is not carried, look far below it, then further each time, until one is."""
         known = self._opened(config)
         if self.carries(config, rate_per_s) or not (
@@ -160,7 +160,7 @@ class RateCache:
             self.look_at(config)
 
     def _try(
-        self, config: NodeConfiguration, known: RateEstimate, way: int, rate_per_s: float
+        self, config: AnyConfiguration, known: RateEstimate, way: int, rate_per_s: float
     ) -> None:
         """See whether a way carries a rate; nothing is learnt out of time."""
         self.capacities.n_asked += 1
@@ -170,7 +170,7 @@ class RateCache:
         elif carried is not None:
             known.rates[way] = rate_per_s * _LESS
 
-    def look_at(self, config: NodeConfiguration) -> None:
+    def look_at(self, config: AnyConfiguration) -> None:
         """Find the most that it serves within all goals; out of time some stays at its bounds."""
         known = self._opened(config)
         while known.rates[known.best] > known.lows[known.best] and not is_over():
@@ -180,7 +180,7 @@ class RateCache:
             if known.rates[way] > least:
                 self._find(config, known, way)
 
-    def _find(self, config: NodeConfiguration, known: RateEstimate, way: int) -> None:
+    def _find(self, config: AnyConfiguration, known: RateEstimate, way: int) -> None:
         """The most that a way serves."""
         self.capacities.n_asked += 1
         most, least = float(known.rates[way]), float(known.lows[way])
@@ -188,9 +188,7 @@ class RateCache:
         if rate is not None:
             known.rates[way] = known.lows[way] = rate
 
-    def _pool_load(
-        self, config: NodeConfiguration, way: int, n_most: int | None = None
-    ) -> PoolLoad:
+    def _pool_load(self, config: AnyConfiguration, way: int, n_most: int | None = None) -> PoolLoad:
         source = source_of(config)
         return PoolLoad(
             stream=source.stream,
@@ -200,7 +198,7 @@ class RateCache:
             n_most=n_most or self._key(config)[1],
         )
 
-    def _opened(self, config: NodeConfiguration) -> RateEstimate:
+    def _opened(self, config: AnyConfiguration) -> RateEstimate:
         """What is known of it, bounds at first."""
         if self._key(config) not in self.looked:
             source, handed = source_of(config), self.handed(config)
@@ -215,7 +213,7 @@ class RateCache:
         return self.looked[self._key(config)]
 
     def most_per_s(
-        self, config: NodeConfiguration, row: int, n_replicas: int, least: float
+        self, config: AnyConfiguration, row: int, n_replicas: int, least: float
     ) -> float:
         """Requests a second that a replica of a way carries in a pool of so many, least at least.
 
@@ -227,7 +225,7 @@ class RateCache:
         rate = self.capacities.largest(self._pool_load(config, way, n_most), most, min(least, most))
         return max(rate or 0.0, least)
 
-    def in_pools_of(self, config: NodeConfiguration, n_replicas: int, rate_per_s: float) -> float:
+    def in_pools_of(self, config: AnyConfiguration, n_replicas: int, rate_per_s: float) -> float:
         """Requests a second that a replica serves in a pool of so many, if less than a rate."""
         narrow = replace(self, pools=self.pools.split(id(config), n_replicas)[0])
         if narrow.carries(config, rate_per_s):
@@ -235,7 +233,7 @@ class RateCache:
         narrow.look_at(config)
         return float(narrow._opened(config).rates.max())
 
-    def take_down(self, config: NodeConfiguration, row: int, rate_per_s: float) -> None:
+    def take_down(self, config: AnyConfiguration, row: int, rate_per_s: float) -> None:
         """Take replicas of a way for no more than this each."""
         known, way = self._opened(config), _index(config, row)
         known.rates[way] = min(rate_per_s, known.rates[way])
@@ -243,18 +241,18 @@ class RateCache:
         self.lowered.add(id(config))
 
     def late(
-        self, config: NodeConfiguration, row: int, n_replicas: int, some: float = 1.0
+        self, config: AnyConfiguration, row: int, n_replicas: int, some: float = 1.0
     ) -> list[float]:
         """Of each goal the share of its requests that is late in a pool, as in `Capacities`."""
         return self.capacities.late(self._pool_load(config, _index(config, row), n_replicas), some)
 
-    def saw(self, config: NodeConfiguration, row: int, rate_per_s: float) -> None:
+    def saw(self, config: AnyConfiguration, row: int, rate_per_s: float) -> None:
         """Know what replicas of a way carry at least."""
         known, way = self._opened(config), _index(config, row)
         known.lows[way] = rate_per_s
         known.rates[way] = max(rate_per_s, known.rates[way])
 
-    def handed(self, config: NodeConfiguration) -> HandedOver:
+    def handed(self, config: AnyConfiguration) -> HandedOver:
         """What handing a cache over takes of it."""
         if self.connector is None or config.handover_s <= 0.0:
             return HandedOver()
@@ -263,12 +261,12 @@ class RateCache:
         return HandedOver(seconds=config.handover_s, link_s=link_s)
 
 
-def _index(config: NodeConfiguration, row: int) -> int:
+def _index(config: AnyConfiguration, row: int) -> int:
     """The number of a way, by the row of its choice."""
     return int(np.flatnonzero(source_of(config).ways.rows == row)[0])
 
 
-def at_way(config: NodeConfiguration, rate_per_s: float, way: int) -> NodeConfiguration:
+def at_way(config: AnyConfiguration, rate_per_s: float, way: int) -> AnyConfiguration:
     """A configuration by one of its ways, at a rate."""
     source = source_of(config)
     most, row = rate_per_s * source.stream.n_output_tokens, int(source.ways.rows[way])

@@ -9,9 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.placing.configurations import Pattern
-from planner.placing.fabrics.locating import NodesProgram
-from planner.placing.fabrics.patterns import NodeConfiguration, NodePattern
+from planner.placing.configurations import AnyConfiguration
 from planner.placing.fleets.candidate_sets import CandidateSet
 from planner.placing.fleets.choosing.program import (
     Pools,
@@ -24,6 +22,7 @@ from planner.placing.fleets.choosing.rate_cache import RateCache
 from planner.placing.fleets.solutions import N_PARTS, PlannedPool, Solution, planned, usd_per_hour
 from planner.placing.program import KTOKEN, Columns, ModelDemand, Objective
 from planner.placing.searching import mastered
+from planner.placing.sites import SiteProgram
 from planner.programs.handover import Handover
 from planner.programs.placement import PlacementProgram
 from planner.running.deadlines import check, is_over
@@ -47,11 +46,11 @@ NEARLY = 1.0 + 1e-9
 MOST_DIRECT = 2000
 """Columns up to which the backend that was asked for sees a whole program: fleets have few rows."""
 
-Allowed = Callable[[NodeConfiguration], bool]
-Now = Callable[[NodeConfiguration], NodeConfiguration | None]
+Allowed = Callable[[AnyConfiguration], bool]
+Now = Callable[[AnyConfiguration], AnyConfiguration | None]
 
 
-def everything(config: NodeConfiguration) -> bool:
+def everything(config: AnyConfiguration) -> bool:
     """No configuration is left out."""
     del config
     return True
@@ -210,10 +209,10 @@ class _Posing:
     pools: Pools
     most_sorts: int | None
     factors: Mapping[str, float]
-    origins: dict[int, NodeConfiguration] = field(default_factory=dict)
+    origins: dict[int, AnyConfiguration] = field(default_factory=dict)
 
 
-def as_offered(config: NodeConfiguration) -> NodeConfiguration:
+def as_offered(config: AnyConfiguration) -> AnyConfiguration:
     """At its fluid rate."""
     return config
 
@@ -234,7 +233,7 @@ def _solved(posing: _Posing, options: SolverOptions, *, tied: bool) -> Solution:
     known = [(now, one) for one in base if (now := posing.now(one)) is not None]
     serving = tuple(now for now, _ in known if now.output_tokens_per_s > 0.0)
     posing = replace(posing, origins={id(now): one for now, one in known})
-    offered = replace(market.offered, configurations=serving)
+    offered = market.offered.taking(serving)
     posed = offered.posed(posing.aim)
     program, network = _program(posing, posed, tied=tied)
     solution, flows = mastered(program, network, options, most_direct=MOST_DIRECT)
@@ -254,14 +253,14 @@ def _solved(posing: _Posing, options: SolverOptions, *, tied: bool) -> Solution:
 
 
 def _program(
-    posing: _Posing, posed: NodesProgram, *, tied: bool
+    posing: _Posing, posed: SiteProgram, *, tied: bool
 ) -> tuple[PlacementProgram, Handover | None]:
     """What was posed, with counts of kinds and the choice of streams; fewest stages tie first."""
     columns, market = posed.columns, posing.market
     of_column = [columns.configurations[i].pattern for i in columns.which.tolist()]
     none = [0.0] * columns.n_parts
     devices = np.array([*none, *(one.n_devices for one in of_column)])
-    stages = np.array([*none, *(one.shape[-1] - 1 for one in map(_on_nodes, of_column))])
+    stages = np.array([*none, *(max(0, sum(one.simplicity[1:2]) - 1) for one in of_column)])
     ties = (stages, *posed.program.ties) if tied else ()
     program = replace(posed.program, ties=ties, ties_within=0.0, most_sorts=posing.most_sorts)
     kinds = [""] * columns.n_parts + [one.kind_name for one in of_column]
@@ -283,12 +282,7 @@ def _origins(posing: _Posing, columns: Columns) -> list[int]:
     return [0] * columns.n_parts + [id(one) for one in known]
 
 
-def _on_nodes(pattern: Pattern) -> NodePattern:
-    assert isinstance(pattern, NodePattern)
-    return pattern
-
-
-def _price(config: NodeConfiguration) -> float:
+def _price(config: AnyConfiguration) -> float:
     """Of what it serves; without end where it serves nothing."""
     rate = config.output_tokens_per_s
     return config.usd_per_hour / rate if rate > 0.0 else float("inf")

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from planner.errors import NoPlanError, OutOfTimeError
-from planner.placing.fabrics.patterns import NodeConfiguration
+from planner.placing.configurations import AnyConfiguration
 from planner.placing.fleets.candidate_sets import CandidateSet, for_less_traffic
 from planner.placing.fleets.choosing.incumbents import roomy_fleet
 from planner.placing.fleets.choosing.searching import SHARE, as_offered, settled
@@ -68,7 +68,7 @@ def _conflict(market: CandidateSet, obstacles: Sequence[Obstacle]) -> PlacementC
     )
 
 
-def _is_served(market: CandidateSet, mine: Sequence[NodeConfiguration]) -> bool:
+def _is_served(market: CandidateSet, mine: Sequence[AnyConfiguration]) -> bool:
     """Whether some replica does both phases for a class, or some each of them."""
     roles = {
         role
@@ -78,7 +78,7 @@ def _is_served(market: CandidateSet, mine: Sequence[NodeConfiguration]) -> bool:
     return TOGETHER in roles or {PREFILL, DECODE} <= roles
 
 
-def _serves(market: CandidateSet, offer: NodeConfiguration) -> bool:
+def _serves(market: CandidateSet, offer: AnyConfiguration) -> bool:
     market.book.look_at(offer)
     return market.book.now(offer).output_tokens_per_s > 0.0
 
@@ -108,7 +108,7 @@ def _too_few(market: CandidateSet, traffic: TrafficClass) -> Obstacle:
 
 
 def _missed(
-    market: CandidateSet, traffic: TrafficClass, mine: Sequence[NodeConfiguration]
+    market: CandidateSet, traffic: TrafficClass, mine: Sequence[AnyConfiguration]
 ) -> Iterator[Obstacle]:
     """Targets of a class that no replica meets by itself; all, if each is met by some."""
     best = [(target, *_least(market, target, mine)) for target in targets_of(traffic)]
@@ -137,8 +137,8 @@ def _missed(
 
 
 def _least(
-    market: CandidateSet, target: PercentileTarget, mine: Sequence[NodeConfiguration]
-) -> tuple[float, NodeConfiguration]:
+    market: CandidateSet, target: PercentileTarget, mine: Sequence[AnyConfiguration]
+) -> tuple[float, AnyConfiguration]:
     """The least of a quantity that any replica has for requests by themselves, and which one."""
     rates = []
     for offer in mine:

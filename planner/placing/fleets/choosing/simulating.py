@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from planner.estimates.serving.memory import handed_bytes
-from planner.placing.fabrics.wires import wire_of
+from planner.placing.fabrics.site import Fabric
 from planner.placing.fleets.candidate_sets import CandidateSet, asked_requests
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.solutions import PlannedFleet, PlannedPool, PoolRoute
@@ -79,16 +79,16 @@ def handover_of(fleet: PlannedFleet, way: PoolRoute) -> Handover | None:
     )
     connector = chosen.market.request.roles.connector
     assert connector is not None
-    source, ground = source_of(ours).engine, chosen.market.site.ground
+    source, site = source_of(ours).engine, chosen.market.site
+    assert isinstance(site, Fabric)  # nothing is handed over elsewhere
     block = source.machines.engine.n_block_tokens
     low, high = (
         handed_bytes(source.model, ours.kv_format, n_tokens=float(n), n_block_tokens=block)
         for n in (block, 1024 * block)
     )
     token_bytes = (high - low) / (1023.0 * block)
-    wires = [
-        one.n_devices * wire_of(ground, one.pattern.kind).own_bytes_per_s for one in (ours, theirs)
-    ]
+    of_kind = site.wires
+    wires = [it.n_devices * of_kind[it.pattern.kind_name].own_bytes_per_s for it in (ours, theirs)]
     most = math.inf if connector.bytes_per_s is None else connector.bytes_per_s
     return Handover(
         latency_s=connector.latency_s,
