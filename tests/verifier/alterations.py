@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from random import Random
 from typing import Any
 
@@ -39,6 +39,18 @@ def leaves(envelope: Json) -> list[Pointer]:
             yield path
 
     return [path for part in PARTS for path in below(envelope[part], (part,))]
+
+
+def of_each_field(places: Iterable[Pointer]) -> list[Pointer]:
+    """Of places that differ in their numbers alone one: the k-th field at the k-th of its places.
+
+    Entries of a list are judged by the same lines, and each of its first ones has its fields.
+    """
+    alike: dict[Pointer, list[Pointer]] = {}
+    for path in places:
+        field = tuple("*" if key.isdecimal() else key for key in path)
+        alike.setdefault(field, []).append(path)
+    return [paths[k % len(paths)] for k, paths in enumerate(alike.values())]
 
 
 def at(envelope: Any, path: Pointer) -> Any:

@@ -35,9 +35,9 @@ CONFIGS = [
 ]
 POOLS = ("h100-nvl8-x8", "h200-nvl8-x8", "b200-nvl8-x8", "h20-nvl8-x8")
 ENGINES = ("vllm", "sglang", "trtllm")
-N_TRIES, N_MET = 400, 3
+N_TRIES, N_MET = 400, 2
 
-machines_of = cache(machines)
+machines_of, cluster_of = cache(machines), cache(load_cluster)
 
 
 def both(model, draw, role) -> tuple[Prediction, UserTimes, MemoryUse] | None:
@@ -88,7 +88,7 @@ def both(model, draw, role) -> tuple[Prediction, UserTimes, MemoryUse] | None:
         found = predict(model, on, table, traffic, speculating=asked)
     except RequestError:
         return None
-    cluster = load_cluster(pool)
+    cluster = cluster_of(pool)
     rank = Rank(
         model=model,
         formats=loaded(model, formats, on.engine),
