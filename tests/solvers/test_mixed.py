@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import signal
 import subprocess
 import sys
@@ -302,6 +303,7 @@ import sys
 from planner.solvers.mixed import solver_of
 from planner.solvers.solution import Effort
 from tests.solvers.test_mixed import hard
+import os
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
 print("begun", flush=True)
@@ -321,6 +323,20 @@ def workers_of(parent):
         if ppid == parent and b"scip_worker" in words:
             found.append(int(folder.name))
     return found
+
+
+def test_scip_is_started_again_only_where_it_was_ended():
+    """Programs follow each other in one process; one that waits may have been killed."""
+    word = solver_of("scip")(knapsack(), Effort())
+    first = set(workers_of(os.getpid()))
+    assert solver_of("scip")(knapsack(), Effort()).answer.tolist() == word.answer.tolist()
+    assert set(workers_of(os.getpid())) == first != set()
+    for worker in first:
+        os.kill(worker, signal.SIGKILL)
+    while set(workers_of(os.getpid())) & first:
+        time.sleep(0.01)
+    assert solver_of("scip")(knapsack(), Effort()).answer.tolist() == word.answer.tolist()
+    assert len(set(workers_of(os.getpid())) - first) == 1
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,9 @@ from planner.solvers.solution import Clock, Effort, Word
 WORKER = Path(__file__).with_name("scip_worker.py")
 GRACE_S = 1.0
 """Beyond the time limit, until the process is ended: to start and to hand over takes so long."""
+_IDLE: list[subprocess.Popen[bytes]] = []
+"""Workers that wait for another program: to start one takes longer than most programs."""
+os.register_at_fork(after_in_child=_IDLE.clear)
 
 
 def solve(program: MixedProgram, effort: Effort) -> Word[FloatArray]:
@@ -74,23 +79,33 @@ def _ask(program: MixedProgram, effort: Effort) -> dict[str, Any] | None:
         **program.hints.get("scip", {}),
     }
     head = {"time_limit_s": limit_s, "parameters": parameters, "n_bytes": len(text)}
+    worker, said = _worker(), None
+    try:
+        said = _hear(worker, json.dumps(head).encode() + b"\n" + text, limit_s)
+    finally:
+        if said is None:
+            with worker:
+                worker.kill()
+        else:
+            _IDLE.append(worker)
+    return said
+
+
+def _worker() -> subprocess.Popen[bytes]:
+    with suppress(IndexError):  # nobody waits
+        while (worker := _IDLE.pop()).poll() is not None:
+            with worker:  # somebody ended it: its pipes are closed
+                pass
+        return worker
     # -P: what lies beside the worker is not imported in place of what it means;
     # a session of its own: Ctrl-C in a terminal goes to its foreground group
-    worker = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-P", str(WORKER)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    try:
-        return _hear(worker, json.dumps(head).encode() + b"\n" + text, limit_s)
-    finally:
-        worker.kill()
-        worker.wait()
-        for pipe in (worker.stdin, worker.stdout):
-            if pipe is not None:
-                pipe.close()
 
 
 def _hear(

@@ -1,4 +1,4 @@
-"""A process of its own for SCIP: a program in on stdin, its word out on stdout.
+"""A process of its own for SCIP: programs in on stdin, its word of each out on stdout.
 
 It is run as a file, and imports OR-Tools alone: neither the planner nor numpy. SCIP swallows
 Ctrl-C where it runs, so it runs where nobody presses it; the parent ends it. When the parent is
@@ -13,6 +13,7 @@ import json
 import os
 import sys
 import threading
+from queue import SimpleQueue
 from typing import Any
 
 from ortools.linear_solver.python import model_builder_helper as helper
@@ -25,14 +26,27 @@ _ENDS = {
 }
 
 
-def main() -> int:
-    """Read one program, solve it, write what SCIP says."""
-    request = json.loads(sys.stdin.buffer.readline())
-    text = sys.stdin.buffer.read(request["n_bytes"]).decode()
-    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+def main() -> None:
+    """Solve programs as they come, write what SCIP says of each."""
+    requests: SimpleQueue[tuple[dict[str, Any], str]] = SimpleQueue()
+
+    def read() -> None:
+        while line := sys.stdin.buffer.readline():
+            request = json.loads(line)
+            requests.put((request, sys.stdin.buffer.read(request["n_bytes"]).decode()))
+        os._exit(1)  # the parent's end of the pipe is gone
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        sys.stdout.write(json.dumps(_word(*requests.get())) + "\n")
+        sys.stdout.flush()
+
+
+def _word(request: dict[str, Any], text: str) -> dict[str, Any]:
+    """What SCIP says of one program."""
     model = helper.ModelBuilderHelper()
     if not model.import_from_mps_string(text):
-        return _say({"failure": "scip does not read the program"})
+        return {"failure": "scip does not read the program"}
     solver = helper.ModelSolverHelper("scip")
     solver.enable_output(False)
     if request["time_limit_s"] is not None:
@@ -42,7 +56,7 @@ def main() -> int:
     solver.solve(model)
     status = solver.status()
     if status not in _ENDS:
-        return _say({"failure": f"scip ended with {status}: {solver.status_string()}"})
+        return {"failure": f"scip ended with {status}: {solver.status_string()}"}
     outcome = _ENDS[status]
     has_point = outcome != "infeasible" and solver.has_solution()
     bound: float | None = None
@@ -50,20 +64,8 @@ def main() -> int:
         # where it found nothing it hands over no bound either, and 0 stands in its place
         bound = float(solver.best_objective_bound()) if has_point else -1e20
     values = [float(v) for v in solver.variable_values()] if has_point else None
-    return _say({"outcome": outcome, "values": values, "bound": bound})
-
-
-def _say(record: dict[str, Any]) -> int:
-    sys.stdout.write(json.dumps(record) + "\n")
-    sys.stdout.flush()
-    return 0
-
-
-def _end_with_the_parent() -> None:
-    """The pipe of the parent ends when it does."""
-    sys.stdin.buffer.read(1)
-    os._exit(1)
+    return {"outcome": outcome, "values": values, "bound": bound}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
