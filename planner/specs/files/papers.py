@@ -11,6 +11,7 @@ import csv
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
@@ -197,8 +198,8 @@ def _rows(series: Series, folder: Path) -> Iterator[PublishedRow]:
         FormulaError: a column is none of its rows, or a formula has no value.
         UnreadError: the file of its rows cannot be read.
     """
+    here = shown_path(folder)
     for row in _columns(series, folder):
-        here = shown_path(folder)
         columns = {name: text.replace("{folder}", here) for name, text in row.items()}
         columns["folder"] = here
         printed = {columns[name] for name in names_in(series.published) & columns.keys()}
@@ -242,11 +243,17 @@ def _columns(series: Series, folder: Path) -> Iterator[dict[str, str]]:
     if not series.data:
         return
     wanted = series.where
-    for record in csv.DictReader(read_text(folder / series.data).splitlines()):
+    for record in _records(read_text(folder / series.data)):
         if missing := wanted.keys() - record.keys():
             raise FormulaError(f"`{series.data}` has no column `{min(missing)}`")
         if all(record[name] in words for name, words in wanted.items()):
             yield record
+
+
+@lru_cache(maxsize=4)
+def _records(text: str) -> tuple[dict[str, str], ...]:
+    """Rows of a CSV, of which many series have some each."""
+    return tuple(csv.DictReader(text.splitlines()))
 
 
 def _names(columns: Mapping[str, str]) -> dict[str, object]:
