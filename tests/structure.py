@@ -34,7 +34,7 @@ import re
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -296,13 +296,17 @@ def branches(function: Function) -> int:
     return total
 
 
-def _own(function: Function) -> Iterator[ast.AST]:
+@cache
+def _own(function: Function) -> tuple[ast.AST, ...]:
+    """What is in a function, without functions in it."""
+    own: list[ast.AST] = []
     waiting: list[ast.AST] = list(function.body)
     while waiting:
         node = waiting.pop()
         if not isinstance(node, Function | ast.ClassDef):
-            yield node
+            own.append(node)
             waiting += ast.iter_child_nodes(node)
+    return tuple(own)
 
 
 def builds_certificate(function: Function) -> bool:

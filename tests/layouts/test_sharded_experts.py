@@ -174,7 +174,7 @@ def cases(sizes):
     phases = (DECODE, PREFILL)
     for i, cut in enumerate(cuts(sizes)):
         for j, model in enumerate(MODELS):
-            if prod(sizes) <= 4 or (i + j) % (2 if prod(sizes) <= 8 else 5) == 0:
+            if prod(sizes) <= 4 or (i + j) % (4 if prod(sizes) <= 8 else 5) == 0:
                 yield cut, model, phases[(i + j // 2) % 2]
 
 
