@@ -129,7 +129,7 @@ class ErdilCandidates(Candidates):
     def command(self, changes: Mapping[str, str]) -> str:
         if self.asked is None:
             return ""
-        return command_of(self.asked, {**changes, "--engine": ERDIL2025.name})
+        return command_of(self.asked, changes, ERDIL2025.name)
 
 
 def erdil_candidates(

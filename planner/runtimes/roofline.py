@@ -68,8 +68,7 @@ def candidates_of_request(request: Request) -> tuple[RooflineCandidates, ...]:
 def layout_command(request: Request, changes: Mapping[str, str]) -> str:
     """The command line of a request; the runtime is named where another one would plan it."""
     is_named = bool(engines_of(request.model, request.cluster))
-    named = {"--engine": ROOFLINE.name} if is_named else {}
-    return command_of(request, {**changes, **named})
+    return command_of(request, changes, ROOFLINE.name if is_named else "")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

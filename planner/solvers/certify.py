@@ -60,10 +60,10 @@ def certified(
     dimension: str,
     n_candidates: int,
     n_contexts: int,
-    screens: Screens,
     n_solved: int,
-    verified: tuple[str, ...],
     wall_s: float,
+    screens: Screens = (),
+    verified: tuple[str, ...] = (),
     outside: float = math.inf,
     n_programs: int = 1,
 ) -> Certificate:
@@ -71,6 +71,7 @@ def certified(
 
     Args:
         to_si: an objective of the program in SI.
+        verified: checks that it passed; where an account says which, none yet.
         outside: no choice that was kept from the provers is better, in the program's unit.
     """
     objective = to_si(solution.objective)

@@ -63,6 +63,8 @@ _SPARSE_PREFILL = (
     *_CHOICE,
     Parameter(name="min_heads", start=32.0, low=1.0, high=128.0),
 )
+_FORMATS = ("weight_bytes", "input_bytes")
+_OF_EXPERTS = ("n_experts", "n_experts_local", "n_active", "d_model", "d_expert")
 _BLOCK = ("n_heads", "d_model", "d_q_latent", "weight_bytes", "product_flop_per_s")
 _WIDTHS = ("d_latent", "d_rope", "d_nope", "d_value")
 _INDEXER = ("n_index_heads", "d_index", "n_selected", "index_flop_per_s")
@@ -98,16 +100,7 @@ BLOCKS = (
         title="experts, their tokens dispatched before",
         function=fused_experts_s,
         work=fused_experts_work,
-        dimensions=(
-            "tokens",
-            "n_experts",
-            "n_experts_local",
-            "n_active",
-            "d_model",
-            "d_expert",
-            "weight_bytes",
-            "input_bytes",
-        ),
+        dimensions=("tokens", *_OF_EXPERTS, *_FORMATS),
         optional=("n_up", "rows", "walked_rows", "n_hit"),
         parameters=_EXPERTS,
         forms={"walked": _names(_EXPERTS)},
@@ -152,19 +145,19 @@ _PARAMETERS = (
     Parameter(name="quant_fraction", start=0.5, low=0.05, high=10.0),
 )
 _FORMS = {"smooth": SMOOTH, "tiles": (*SMOOTH, "prologue_k", "narrow_n")}
-_FORMATS = ("weight_bytes", "input_bytes")
 _FUSED = (
-    "floor_s",
-    "routing_s",
-    "compute_fraction",
-    "memory_fraction",
-    "row_traffic",
-    "walk_traffic",
-    "column_s",
-    "narrow_columns",
-    "tile_rows",
-    "exponent",
+    FLOOR,
+    Parameter(name="routing_s", start=1e-5, low=0.0, high=2e-4),
+    Parameter(name="compute_fraction", start=0.5, low=0.02, high=1.0),
+    MEMORY,
+    Parameter(name="row_traffic", start=1.0, low=0.0, high=60.0),
+    Parameter(name="walk_traffic", start=1.0, low=0.0, high=10.0),
+    Parameter(name="column_s", start=1e-9, low=0.0, high=1e-7),
+    Parameter(name="narrow_columns", start=20.0, low=0.0, high=256.0),
+    Parameter(name="tile_rows", start=64.0, low=8.0, high=256.0),
+    Parameter(name="exponent", start=2.0, low=1.0, high=10.0),
 )
+_IDLE = Parameter(name="idle_expert_s", start=1e-8, low=0.0, high=1e-6)
 
 
 def _grouped(name: str, title: str) -> Family:
@@ -204,30 +197,10 @@ PRODUCTS = (
         title="fused experts",
         function=fused_experts_s,
         work=fused_experts_work,
-        dimensions=(
-            "tokens",
-            "n_experts",
-            "n_experts_local",
-            "n_active",
-            "d_model",
-            "d_expert",
-            *_FORMATS,
-        ),
+        dimensions=("tokens", *_OF_EXPERTS, *_FORMATS),
         optional=("n_up", "rows", "n_hit"),
-        parameters=(
-            FLOOR,
-            Parameter(name="routing_s", start=1e-5, low=0.0, high=2e-4),
-            Parameter(name="compute_fraction", start=0.5, low=0.02, high=1.0),
-            MEMORY,
-            Parameter(name="row_traffic", start=1.0, low=0.0, high=60.0),
-            Parameter(name="walk_traffic", start=1.0, low=0.0, high=10.0),
-            Parameter(name="column_s", start=1e-9, low=0.0, high=1e-7),
-            Parameter(name="narrow_columns", start=20.0, low=0.0, high=256.0),
-            Parameter(name="tile_rows", start=64.0, low=8.0, high=256.0),
-            Parameter(name="exponent", start=2.0, low=1.0, high=10.0),
-            Parameter(name="idle_expert_s", start=1e-8, low=0.0, high=1e-6),
-        ),
-        forms={"fused": _FUSED, "looking": (*_FUSED, "idle_expert_s")},
-        shape=("n_experts", "n_experts_local", "n_active", "d_model", "d_expert"),
+        parameters=(*_FUSED, _IDLE),
+        forms={"fused": _names(_FUSED), "looking": _names((*_FUSED, _IDLE))},
+        shape=_OF_EXPERTS,
     ),
 )

@@ -66,12 +66,13 @@ def default_batches(targets: Targets) -> tuple[int, ...]:
     return tuple(sorted({*DEFAULT_BATCHES, *larger, 2 * least}))
 
 
-def command_of(request: Request, changes: Mapping[str, str]) -> str:
+def command_of(request: Request, changes: Mapping[str, str], runtime: str = "") -> str:
     """The command line of a request, with some options changed; defaults are left out.
 
     Args:
         request: what was asked.
         changes: value by option, as text.
+        runtime: under which, where another one would plan it.
     """
     targets = request.targets
     options = {
@@ -93,7 +94,7 @@ def command_of(request: Request, changes: Mapping[str, str]) -> str:
         "--layout": (targets.layouts.text, ""),
         **_speculation_options(request.speculation),
     }
-    return command_line(options, changes)
+    return command_line(options, {**changes, **({"--engine": runtime} if runtime else {})})
 
 
 def command_line(options: Mapping[str, tuple[object, object]], changes: Mapping[str, str]) -> str:

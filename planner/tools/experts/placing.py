@@ -217,7 +217,6 @@ def _plan(
             dimension="1",
             n_candidates=n_chosen,
             n_contexts=1,
-            screens=(),
             n_solved=n_chosen,
             verified=checks_of(request),
             wall_s=time.perf_counter() - began_s,
