@@ -92,14 +92,12 @@ class _Costs:
         model = request.model
         names = [model.layers[k].name for k in model.order[stage.first : stage.last]]
         ends = self.ends_s(stage.kind)
-        n_matrices = (index == 0) + is_last
-        if n_matrices == 2 and model.tied_embeddings:
-            n_matrices = 1
+        matrices = (index == 0, is_last)  # one, where both are the same
+        n_matrices = max(matrices) if model.tied_embeddings else sum(matrices)
         run = math.fsum(seconds for seconds, _, _ in parts)
         run += ends[0] * (index == 0) + ends[1] * is_last
-        weights = math.fsum(n_bytes for _, n_bytes, _ in parts)
-        if index == 0:
-            weights += held.encoder_bytes(rank_of(group, request))
+        weights = (index == 0) * held.encoder_bytes(rank_of(group, request))
+        weights += math.fsum(n_bytes for _, n_bytes, _ in parts)
         return StageLine(
             kind=group.name,
             device=group.cluster.device.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from math import ceil, prod
 
@@ -18,7 +18,7 @@ from planner.results.deployments import (
 from planner.specs.ask.request import Request
 from planner.specs.records.devices import ClusterSpec, DeviceSpec, ModelSpec
 from planner.specs.records.roles import PREFILL
-from planner.specs.records.runtimes import ModelKind, judged_on
+from planner.specs.records.runtimes import MeasuredErrors, ModelKind, judged_on
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Invalid, refused_in
 from planner.verifier.layouts.names import axes_text, layout_name, mask_of, stored_axes
@@ -184,9 +184,8 @@ def planned_over_predicted(request: Request, phase: str, n_devices: int) -> floa
     kind: ModelKind = "dense" if request.model.moe is None else "mixture"
     device, share = request.cluster.device, request.confidence
     error = roofline_deviation(device, kind, quantity)
-    judged, beyond = judged_on("roofline", device.name, kind), 1.0
-    if phase != PREFILL:
-        beyond = prod(1 / (1 + it.beyond_fraction) for it in judged if not it.has(n_devices))
+    judged = judged_on("roofline", device.name, kind)
+    beyond = 1.0 if phase == PREFILL else _beyond(judged, n_devices)
     if share is None:
         errors = [it for it in judged if it.quantity == quantity]
         return beyond * max([1.0, *(1 / (1 + it.bias_fraction) for it in errors)])
@@ -195,6 +194,11 @@ def planned_over_predicted(request: Request, phase: str, n_devices: int) -> floa
     if error is None:
         raise Invalid("has no interval, as nothing was measured", says=share)
     return beyond * (1.0 + deviations(2 * share - 1) * error)
+
+
+def _beyond(judged: Iterable[MeasuredErrors], n_devices: int) -> float:
+    """How much longer decode is on so many devices, if they are more than any measured ones."""
+    return prod(1 / (1 + it.beyond_fraction) for it in judged if not it.has(n_devices))
 
 
 def _impossible(rests: Resting, way: AnyPhase, gathered: int) -> Iterator[tuple[str, str]]:
