@@ -228,6 +228,7 @@ def fabric_problems(request: PlacementRequest | FleetRequest, site: Site) -> Ite
         yield from lacking(request.limits, cluster.device)
     if len(site.parts) > 1:
         yield from between_fabrics(request.roles)
+    if len(site.parts) > 1 or isinstance(request, FleetRequest):  # else its runtime says so
         yield from without_layouts(request.engines, site)
 
 

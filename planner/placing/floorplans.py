@@ -21,7 +21,7 @@ from planner.topology.graph import (
     parent_of,
 )
 from planner.topology.packing import domains_by_tier
-from planner.topology.pools import mixed_graph, pool_graph, with_state
+from planner.topology.pools import pool_graph, with_state
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -44,11 +44,9 @@ def floorplan_of(cluster: SiteSpec | nx.Graph[Any], state: State | None) -> Floo
             spots=tuple(_spot(graph, name) for name in device_names(graph)),
             lines=_links(before, graph),
         )
-    if isinstance(cluster, (ClusterSpec, PoolSpec)):
+    if isinstance(cluster, (ClusterSpec, PoolSpec, MixedPoolSpec)):
         pool = pool_of(cluster) if isinstance(cluster, ClusterSpec) else cluster
         before, title = pool_graph(pool), pool.title
-    elif isinstance(cluster, MixedPoolSpec):
-        before, title = mixed_graph(cluster), cluster.title
     elif isinstance(cluster, GraphSpec):
         before, title = graph_of(cluster), cluster.name
     else:

@@ -44,26 +44,22 @@ if TYPE_CHECKING:
 SPINE_SWITCH = "spine"
 
 
-def pool_graph(pool: PoolSpec) -> nx.Graph[str]:
-    """The graph of a pool; bandwidths are as on the datasheets, one direction."""
+def pool_graph(pool: PoolSpec | MixedPoolSpec) -> nx.Graph[str]:
+    """The graph of a pool; bandwidths are as on the datasheets, one direction.
+
+    No link leads from servers to a torus, or from one torus to another.
+    """
     import networkx as nx
 
     graph: nx.Graph[str] = nx.Graph(name=pool.name)
     graph.add_node(SPINE_SWITCH, kind=SWITCH)
-    for group in pool.groups:
-        prefix = group_prefix(pool, group)
+    servers = pool.servers if isinstance(pool, MixedPoolSpec) else pool
+    for group in servers.groups:
+        prefix = group_prefix(servers, group)
         _add_leaves(graph, group, prefix)
         for node in range(group.fabric.n_nodes):
             _add_node(graph, group, prefix, node)
-    return graph
-
-
-def mixed_graph(pool: MixedPoolSpec) -> nx.Graph[str]:
-    """Servers and tori side by side, with no link between them."""
-    import networkx as nx
-
-    graph = pool_graph(pool.servers)
-    for torus in pool.tori:
+    for torus in pool.tori if isinstance(pool, MixedPoolSpec) else ():
         own = build_graph(torus)
         graph.update(nx.relabel_nodes(own, {name: f"{torus.name}/{name}" for name in own}))
     return graph

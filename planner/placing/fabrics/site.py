@@ -36,7 +36,7 @@ from planner.placing.runtimes import Runtime
 from planner.placing.sites import CandidateCounts, Site, SiteModel
 from planner.programs.placement import Counts, PlacementProgram
 from planner.running.deadlines import is_over, share
-from planner.specs.files.pools import MixedPoolSpec, PoolSpec, SiteSpec, pool_of
+from planner.specs.files.pools import PoolSpec, SiteSpec, pool_of
 from planner.specs.files.state import State
 from planner.specs.records.devices import ClusterSpec, DeviceSpec, NodesFabric, TorusFabric
 from planner.specs.records.graphs import GraphSpec
@@ -45,7 +45,7 @@ from planner.specs.region import BELIEFS
 from planner.topology.costs import CostTable, GroupCosts, recosted
 from planner.topology.graph import build_graph, graph_of
 from planner.topology.inventory import Inventory, Kind, inventory
-from planner.topology.pools import mixed_graph, pool_graph, with_state
+from planner.topology.pools import pool_graph, with_state
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -342,13 +342,11 @@ def graph_in(spec: SiteSpec, state: State | None) -> nx.Graph[Any]:
     """
     if isinstance(spec, GraphSpec):
         graph = graph_of(spec)
-    elif isinstance(spec, MixedPoolSpec):
-        graph = mixed_graph(spec)
-    elif isinstance(spec, PoolSpec):
-        graph = pool_graph(spec)
-    else:
+    elif isinstance(spec, ClusterSpec):
         is_torus = isinstance(spec.fabric, TorusFabric)
         graph = build_graph(spec) if is_torus else pool_graph(pool_of(spec))
+    else:
+        graph = pool_graph(spec)
     return with_state(graph, state)
 
 
