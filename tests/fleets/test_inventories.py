@@ -10,7 +10,6 @@ from planner.errors import RequestError
 from planner.placing.fabrics.site import graph_in
 from planner.placing.fleets.inventories import merged
 from planner.specs.files.pools import PoolSpec, load_pool, load_site
-from planner.specs.files.reading import load_cluster
 from planner.specs.files.state import LinkState, SlowDevices, State
 from planner.specs.traffic.records import DeviceInventory, SuppliedKind
 from planner.topology.graph import spec_of
@@ -119,21 +118,21 @@ def test_part_of_a_graph_counts_what_it_says_is_taken():
 
 def test_all_that_is_wrong_with_kinds_is_said_at_once():
     mixed = load_pool("h100-a100")
-    torus = load_cluster("tpu-v4-4x4x4")
+    several = load_site("tpu-v5e-2x2+h100-nvl8-x1")
     found = problems(
         kind("a"),
         replace(kind("a"), n_devices=17),
         kind("b/c"),
         kind("one", mixed, n=8),
         kind("one-x"),
-        kind("torus", torus),
+        kind("several", several),
     )
     assert [one.split("  ")[0] for one in found] == [
         "traffic.toml: kind.name `a`",
         "traffic.toml: kind[1].count `17`",
         "traffic.toml: kind[2].name `b/c`",
         "traffic.toml: kind[3].count `8`",
-        "traffic.toml: kind[5] `tpu-v4-4x4x4`",
+        "traffic.toml: kind[5] `tpu-v5e-2x2+h100-nvl8-x1`",
         "traffic.toml: kind.name `one-x`",
     ]
 

@@ -436,5 +436,5 @@ def test_engines_time_servers_and_layouts_the_torus():
         assert (recipe.engine == "roofline") == (recipe.kind == "tpu-v5e-2x2")
     assert {recipe.kind for recipe in placed.recipes} == {"tpu-v5e-2x2", "h100-nvl8-x1"}
     assert not _facts(placed)
-    with pytest.raises(RequestError, match="add layouts: `--engine vllm,roofline`"):
+    with pytest.raises(RequestError, match="write `--engine vllm,roofline`"):
         place(pool, wish, engine="vllm")
