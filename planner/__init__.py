@@ -66,8 +66,8 @@ if TYPE_CHECKING:  # read at run time too, by `_homes`
     from planner.specs.files.engines import engine_memory as engine_memory
     from planner.specs.files.layer_files import LayersSpec as LayersSpec
     from planner.specs.files.layer_files import load_layers as load_layers
-    from planner.specs.files.pools import PoolSpec as PoolSpec
-    from planner.specs.files.pools import load_pool as load_pool
+    from planner.specs.files.servers import PoolSpec as PoolSpec
+    from planner.specs.files.servers import load_pool as load_pool
     from planner.specs.files.reading import load_architecture as load_architecture
     from planner.specs.files.reading import load_cluster as load_cluster
     from planner.specs.files.reading import load_device as load_device
