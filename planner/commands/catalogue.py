@@ -49,7 +49,7 @@ def topologies(said: Said) -> Answer:
     """Clusters of like nodes or chips, and fabrics, which only placements tell apart; or one."""
     said.check()
     from planner.report.catalogue.figures import cluster_facts, listed, pool_facts
-    from planner.specs.files.pools import load_pool
+    from planner.specs.files.pools import load_site
     from planner.specs.files.reading import load_cluster
 
     if said.name is not None:
@@ -59,7 +59,7 @@ def topologies(said: Said) -> Answer:
     hint = "`plan topologies NAME` describes one, `plan --topology NAME` plans on it"
     facts = _facts(clusters, load_cluster, cluster_facts, lister=lister)
     other = "`plan place --topology NAME` places on a fabric, as on any topology above"
-    known = _facts(fabrics, load_pool, pool_facts, lister=lister)
+    known = _facts(fabrics, load_site, pool_facts, lister=lister)
     parts = (
         ("topologies", clusters, hint, facts),
         ("fabrics of leaves and kinds", fabrics, other, known),
@@ -69,12 +69,12 @@ def topologies(said: Said) -> Answer:
 
 def _topology(name: str) -> Document:
     from planner.report.catalogue.topologies import cluster_document, pool_document
-    from planner.specs.files.pools import is_fabric, load_pool
+    from planner.specs.files.pools import is_placed_on, load_site
     from planner.specs.files.reading import load_cluster
 
     asked_by = "plan topologies"
-    if is_fabric(name):
-        return pool_document(load_pool(name, asked_by=asked_by))
+    if is_placed_on(name):
+        return pool_document(load_site(name, asked_by=asked_by))
     return cluster_document(load_cluster(name, asked_by=asked_by))
 
 

@@ -8,7 +8,7 @@ from planner.quantities.units import show
 from planner.report.documents.blocks import Document, Note, Section, Table, section
 from planner.report.words import amount, plural
 from planner.specs.files.listing import Listing
-from planner.specs.files.pools import GroupSpec, PoolSpec
+from planner.specs.files.pools import AnyFabric, GroupSpec, parts_of
 from planner.specs.records.devices import (
     ClusterSpec,
     LinkedFabric,
@@ -107,10 +107,11 @@ def cluster_facts(cluster: ClusterSpec) -> str:
     return f"{memory}, {_network(cluster)}; {price}; {_assumed(provenance)}"
 
 
-def pool_facts(pool: PoolSpec) -> str:
+def pool_facts(pool: AnyFabric) -> str:
     """`2 × h100-nvl8-x1 (16 H100), 32 nodes a leaf on 8 rails, 2:1 spine; 9 of 45 assumed`."""
-    groups = "; ".join(group_text(group) for group in pool.groups)
-    return f"{groups}; {_assumed(pool.provenance)}"
+    servers, tori = parts_of(pool)
+    parts = [*map(group_text, servers.groups), *(torus.title for torus in tori)]
+    return f"{'; '.join(parts)}; {_assumed(pool.provenance)}"
 
 
 def group_text(group: GroupSpec) -> str:

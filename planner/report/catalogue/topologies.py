@@ -6,7 +6,7 @@ from planner.quantities.units import show
 from planner.report.catalogue.figures import Figures, assumed_text, described, figures
 from planner.report.documents.blocks import Document, Pairs, Section, section
 from planner.report.words import TIED, percent, plural
-from planner.specs.files.pools import GroupSpec, PoolSpec
+from planner.specs.files.pools import AnyFabric, GroupSpec, PoolSpec, parts_of
 from planner.specs.records.devices import (
     ClusterSpec,
     DeviceSpec,
@@ -184,17 +184,29 @@ def _groups(fabric: LinkedFabric) -> list[tuple[str, str]]:
     return [("groups", listed or "no two devices are linked")]
 
 
-def pool_document(pool: PoolSpec) -> Document:
+def pool_document(pool: AnyFabric) -> Document:
     """The pool, and of each kind of nodes its network and switches, each number with its source."""
-    rent = sum(group.cluster.usd_per_hour * group.cluster.n_devices for group in pool.groups)
+    servers, tori = parts_of(pool)
+    clusters = [*(group.cluster for group in servers.groups), *tori]
+    kinds = [plural(len(servers.groups), "kind") + " of nodes"] * bool(servers.groups)
+    kinds += [plural(len(tori), "torus", "tori")] * bool(tori)
     head = [
-        ("devices", f"{pool.n_devices} in {plural(len(pool.groups), 'kind')} of nodes"),
-        ("rent", show(rent, "USD/h")),
+        ("devices", f"{pool.n_devices} in {' and '.join(kinds)}"),
+        ("rent", show(sum(it.usd_per_hour * it.n_devices for it in clusters), "USD/h")),
     ]
-    groups = [one for group in pool.groups for one in _group(pool, group)]
+    groups = [block for group in servers.groups for block in _group(servers, group)]
+    groups += [_torus_beside(torus) for torus in tori]
     places = f"`plan place --topology {pool.name}` places on it"
     closing = [places, assumed_text(pool.provenance)]
     return described(pool.name, pool.title, (section("pool", Pairs(head)), *groups), closing)
+
+
+def _torus_beside(torus: ClusterSpec) -> Section:
+    assert isinstance(torus.fabric, TorusFabric)
+    each = show(torus.usd_per_hour, "USD/h")
+    chips = f"{torus.title}, {show(torus.device.hbm_bytes, 'B')} and {each} each"
+    rows: Figures = [("chips", chips, "torus.shape"), *_torus(torus.fabric)]
+    return figures(f"torus {torus.name}", rows, torus.provenance)
 
 
 def _group(pool: PoolSpec, group: GroupSpec) -> tuple[Section, Section]:

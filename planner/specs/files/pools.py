@@ -37,7 +37,7 @@ from planner.specs.files.servers import (
     name_problems,
     pool_of,
 )
-from planner.specs.records.devices import ClusterSpec, TorusFabric
+from planner.specs.records.devices import ClusterSpec, Provenance, TorusFabric
 from planner.specs.records.graphs import GraphSpec
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import validate
@@ -78,6 +78,11 @@ class MixedPoolSpec:
     servers: PoolSpec
     tori: Annotated[tuple[ClusterSpec, ...], NOT_EMPTY]
 
+    @property
+    def provenance(self) -> tuple[Provenance, ...]:
+        of_tori = (value for it in self.tori for value in (*it.provenance, *it.device.provenance))
+        return (*self.servers.provenance, *of_tori)
+
     @computed
     def n_devices(self) -> int:
         return self.servers.n_devices + sum(torus.n_devices for torus in self.tori)
@@ -115,6 +120,16 @@ lay_out(
     Section("cluster", "name title description examples", sourced=False),
     Section("", "part", sourced=False),
 )
+
+
+@arguments_checked()
+def is_placed_on(name_or_path: str) -> bool:
+    """Whether a name or a path is of what is more than a topology: leaves, or several fabrics.
+
+    Raises:
+        SpecError: as `is_fabric`.
+    """
+    return BESIDE in name_or_path or is_fabric(name_or_path)
 
 
 @arguments_checked()
@@ -190,6 +205,12 @@ def _named(part: str, own: MixedPoolSpec) -> MixedPoolSpec:
 
     servers = replace(own.servers, groups=tuple(map(named, own.servers.groups)))
     return replace(own, servers=servers, tori=tuple(map(named, own.tori)))
+
+
+def parts_of(site: AnyFabric) -> tuple[PoolSpec, tuple[ClusterSpec, ...]]:
+    """The servers of a site, and its tori; of either there may be none."""
+    mixed = _mixed(site)
+    return mixed.servers, mixed.tori
 
 
 def _mixed(site: AnyFabric) -> MixedPoolSpec:
