@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from planner.results.predictions import Launch
+from planner.specs.records.devices import STORES, Store
 from planner.specs.records.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.records.served_formats import STATIC, ServedFormats
 
@@ -73,6 +74,7 @@ class Started:
     role: str = TOGETHER
     experts_backend: str = ""
     n_redundant_experts: int = 0
+    offload: Store = STORES[0]
 
     @property
     def n_group(self) -> int:
@@ -146,11 +148,16 @@ def checkpoint(started: Started, *, casts: bool) -> tuple[str, dict[str, str]]:
 
 
 def fetched(started: Started) -> tuple[str, ...]:
-    """What is said where a cache is handed over, which flags alone do not bring about."""
+    """What is said where a cache comes from elsewhere, which these flags do not bring about."""
     words = {
         PREFILL: "hands the cache of each prompt to a server that decodes",
         DECODE: "fetches the cache of each prompt from a server that reads it",
     }
+    if started.offload != STORES[0]:
+        return (
+            "caches on the host need its memory besides: `--kv-offloading-size` of vLLM, `--enable-"
+            "hierarchical-cache` of SGLang, `host_cache_size` of TensorRT-LLM",
+        )
     if started.role == TOGETHER:
         return ()
     return (f"{words[started.role]}: a router sends each request to both",)
