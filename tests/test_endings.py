@@ -48,6 +48,21 @@ def test_a_second_ctrl_c_is_not_held():
     assert not done
 
 
+def test_other_signals_are_held_however_often_they_come():
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+    try:
+        with signals_held((signal.SIGTERM, signal.SIGINT)) as came:
+            for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGINT):
+                signal.raise_signal(number)
+            assert heard == []
+            assert came == [signal.SIGTERM, signal.SIGTERM, signal.SIGINT]
+            came.remove(signal.SIGINT)
+        assert heard == [signal.SIGTERM, signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def test_blocks_within_blocks_hand_on_what_they_held():
     done: list[str] = []
 

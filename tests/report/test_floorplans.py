@@ -86,6 +86,18 @@ def _places(svg: str, kind: str) -> list[tuple[float, float, float, float]]:
     ]
 
 
+def test_four_leaves_stand_two_abreast_as_far_from_each_other_as_from_the_next_row():
+    node = Box(name="node", spots=(Spot(name="gpu", state="free"),))
+    leaves = tuple(Box(name=f"leaf{k}", boxes=(node,)) for k in range(4))
+    places = _places(drawing_file(ON_FABRIC, FloorPlan(title="four", leaves=leaves)), "leaf")
+    (x, y, width, height), beside, below, last = places
+    gap = below[1] - (y + height)
+    assert gap > 0
+    assert beside[:2] == (pytest.approx(x + width + gap), y)
+    assert (below[0], last) == (x, (beside[0], *below[1:]))
+    assert beside[0] + width + x == pytest.approx(960)  # a margin on either side
+
+
 @pytest.mark.parametrize("n_nodes", [1, 9, 40, 200])
 def test_nodes_stand_in_rows_inside_their_leaf_and_neither_they_nor_names_overlap(n_nodes):
     sizes = [1 + n % 8 for n in range(n_nodes)]
