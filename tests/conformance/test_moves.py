@@ -109,6 +109,7 @@ MOVES: dict[str, tuple[str, Words]] = {
     "--devices": ("4", {}),
     "--shared": ("100", {}),
     "--samples": ("4", {}),
+    "--kv-offload": ("host", {"--hit-rate": "90%"}),
     "--experts": ("fp8", {"--model": MIXTURE}),
     "--replica-devices": ("1", {}),
     "--role": ("decode", {}),
