@@ -98,11 +98,7 @@ def engines(said: Said) -> Answer:
 
 
 def _loaded(
-    name: str | None,
-    kind: Kind,
-    load: Callable[..., _Spec],
-    *,
-    asked_by: str,
+    name: str | None, kind: Kind, load: Callable[..., _Spec], *, asked_by: str
 ) -> list[_Spec]:
     """The one that is named, or all that can be read; of others how to see their faults."""
     if name is not None:

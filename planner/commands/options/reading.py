@@ -68,11 +68,7 @@ def read_targets(said: Said, quantities: Sequence[Quantity]) -> Targets:
     if demand in quantities and said.values.get("rate") is not None:
         fields[demand.target] = _demanded(said)
     fields.setdefault("max_utilisation", USUAL_UTILISATION if said.is_given("--rate") else 1.0)
-    return Targets(
-        **fields,
-        further=further,
-        degrees=Degrees(**said.sets("Degrees")),
-    )
+    return Targets(**fields, further=further, degrees=Degrees(**said.sets("Degrees")))
 
 
 def refuse_idle_utilisation(said: Said) -> None:

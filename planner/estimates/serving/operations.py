@@ -120,23 +120,11 @@ def kernel(
     **arguments: Any,  # noqa: ANN401 as the closed form has them
 ) -> Operation:
     """One kernel; `arguments` are those of the closed form of its family."""
-    return Operation(
-        name=name,
-        part=part,
-        family=family,
-        format=number_format,
-        arguments=arguments,
-    )
+    return Operation(name=name, part=part, family=family, format=number_format, arguments=arguments)
 
 
 def gemm(
-    name: str,
-    part: Part,
-    m: ArrayLike,
-    *,
-    n: ArrayLike,
-    k: ArrayLike,
-    number_format: str,
+    name: str, part: Part, m: ArrayLike, *, n: ArrayLike, k: ArrayLike, number_format: str
 ) -> Operation:
     """m tokens times a matrix of k rows and n columns."""
     ends = {"weight_bytes": number_bytes(number_format), "input_bytes": input_bytes(number_format)}

@@ -23,13 +23,7 @@ import numpy as np
 
 from planner.placing.configurations import CurrentReplica, Sharding
 from planner.placing.fabrics.patterns import LEAF, STAGE, NodePattern, Offer
-from planner.placing.fabrics.relocating import (
-    Bound,
-    LaidPiece,
-    PlacedShards,
-    RepairOnNodes,
-    Shards,
-)
+from planner.placing.fabrics.relocating import Bound, LaidPiece, PlacedShards, RepairOnNodes, Shards
 from planner.placing.fabrics.room import ANYWHERE, Resources, meeting, unions
 from planner.placing.program import Columns, Objective, placement_program
 from planner.topology.inventory import Ability, Inventory, Node
