@@ -20,20 +20,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # read at run time too, by `_homes`
-    from planner.commands.sweeping.sweeps import Sweep as Sweep
-    from planner.commands.sweeping.sweeps import sweep as sweep
-    from planner.errors import NoPlanError as NoPlanError
-    from planner.errors import OutOfTimeError as OutOfTimeError
-    from planner.errors import PlannerError as PlannerError
-    from planner.errors import RequestError as RequestError
-    from planner.errors import SolverError as SolverError
-    from planner.errors import SpecError as SpecError
-    from planner.placing.fleets.answering import fleet as fleet
-    from planner.placing.fleets.answering import fleet_staircase as fleet_staircase
+    from planner.commands.sweeping.sweeps import Sweep as Sweep, sweep as sweep
+    from planner.errors import (
+        NoPlanError as NoPlanError,
+        OutOfTimeError as OutOfTimeError,
+        PlannerError as PlannerError,
+        RequestError as RequestError,
+        SolverError as SolverError,
+        SpecError as SpecError,
+    )
+    from planner.placing.fleets.answering import fleet as fleet, fleet_staircase as fleet_staircase
     from planner.placing.planning import place as place
     from planner.placing.repairing import repair as repair
-    from planner.planning.comparing import compare as compare
-    from planner.planning.comparing import frontiers as frontiers
+    from planner.planning.comparing import compare as compare, frontiers as frontiers
     from planner.planning.engine_audit import audit_engine as audit_engine
     from planner.planning.pareto import frontier as frontier
     from planner.planning.plans import plan as plan
@@ -43,46 +42,52 @@ if TYPE_CHECKING:  # read at run time too, by `_homes`
     from planner.results.deployments import Deployment as Deployment
     from planner.results.engines import EngineAudit as EngineAudit
     from planner.results.experts import ExpertPlan as ExpertPlan
-    from planner.results.fleets import FleetPlan as FleetPlan
-    from planner.results.fleets import FleetStaircase as FleetStaircase
+    from planner.results.fleets import FleetPlan as FleetPlan, FleetStaircase as FleetStaircase
     from planner.results.listings import Verification as Verification
     from planner.results.obstacles import PlacementConflict as PlacementConflict
     from planner.results.placements import Placement as Placement
-    from planner.results.plans import Conflict as Conflict
-    from planner.results.plans import Plan as Plan
+    from planner.results.plans import Conflict as Conflict, Plan as Plan
     from planner.results.repairs import Repair as Repair
-    from planner.results.staging import LayerPlacement as LayerPlacement
-    from planner.results.staging import StagePlan as StagePlan
-    from planner.results.staging import StagingConflict as StagingConflict
-    from planner.results.surveys import Comparison as Comparison
-    from planner.results.surveys import Curve as Curve
-    from planner.results.surveys import Frontier as Frontier
-    from planner.results.surveys import FrontierPoint as FrontierPoint
+    from planner.results.staging import (
+        LayerPlacement as LayerPlacement,
+        StagePlan as StagePlan,
+        StagingConflict as StagingConflict,
+    )
+    from planner.results.surveys import (
+        Comparison as Comparison,
+        Curve as Curve,
+        Frontier as Frontier,
+        FrontierPoint as FrontierPoint,
+    )
     from planner.specs.ask.placement import Serve as Serve
     from planner.specs.ask.request import Request as Request
-    from planner.specs.ask.targets import SolverOptions as SolverOptions
-    from planner.specs.ask.targets import Targets as Targets
-    from planner.specs.files.engines import changed_rules as changed_rules
-    from planner.specs.files.engines import engine_memory as engine_memory
-    from planner.specs.files.layer_files import LayersSpec as LayersSpec
-    from planner.specs.files.layer_files import load_layers as load_layers
-    from planner.specs.files.servers import PoolSpec as PoolSpec
-    from planner.specs.files.servers import load_pool as load_pool
-    from planner.specs.files.reading import load_architecture as load_architecture
-    from planner.specs.files.reading import load_cluster as load_cluster
-    from planner.specs.files.reading import load_device as load_device
-    from planner.specs.files.reading import load_model as load_model
-    from planner.specs.files.state import State as State
-    from planner.specs.files.state import load_state as load_state
+    from planner.specs.ask.targets import SolverOptions as SolverOptions, Targets as Targets
+    from planner.specs.files.engines import (
+        changed_rules as changed_rules,
+        engine_memory as engine_memory,
+    )
+    from planner.specs.files.layer_files import LayersSpec as LayersSpec, load_layers as load_layers
+    from planner.specs.files.reading import (
+        load_architecture as load_architecture,
+        load_cluster as load_cluster,
+        load_device as load_device,
+        load_model as load_model,
+    )
+    from planner.specs.files.servers import PoolSpec as PoolSpec, load_pool as load_pool
+    from planner.specs.files.state import State as State, load_state as load_state
     from planner.specs.records.certificates import Certificate as Certificate
-    from planner.specs.records.devices import ClusterSpec as ClusterSpec
-    from planner.specs.records.devices import DeviceSpec as DeviceSpec
-    from planner.specs.records.devices import Workload as Workload
+    from planner.specs.records.devices import (
+        ClusterSpec as ClusterSpec,
+        DeviceSpec as DeviceSpec,
+        Workload as Workload,
+    )
     from planner.specs.records.models import ModelSpec as ModelSpec
     from planner.specs.traffic.building import traffic_class as traffic_class
     from planner.specs.traffic.reading import load_traffic as load_traffic
-    from planner.specs.traffic.records import FleetTraffic as FleetTraffic
-    from planner.specs.traffic.records import TrafficClass as TrafficClass
+    from planner.specs.traffic.records import (
+        FleetTraffic as FleetTraffic,
+        TrafficClass as TrafficClass,
+    )
     from planner.specs.traffic.trace_files import load_trace as load_trace
     from planner.tools.experts.placing import place_experts as place_experts
     from planner.tools.staging.asking import cut_stages as cut_stages

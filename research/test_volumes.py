@@ -9,8 +9,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from planner.estimates.networks import network_table
 from planner.estimates.steps import Machine

@@ -25,8 +25,7 @@ def predict(said: Said) -> Answer:
     """Times, work and bounds of every operation, and memory, of one deployment."""
     from planner.commands.options.reading import with_expert_loads
     from planner.estimates.serving.traffic import Traffic
-    from planner.runtimes.predicting import drafts_for, impossible
-    from planner.runtimes.predicting import predict as evaluate
+    from planner.runtimes.predicting import drafts_for, impossible, predict as evaluate
     from planner.specs.files.reading import load_architecture
     from planner.specs.options.table import named
     from planner.specs.options.table.search import DEGREES

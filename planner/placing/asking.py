@@ -19,8 +19,7 @@ from planner.specs.ask.engine import SIMPLEST
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.ask.placement import GroupCost, PlacementRequest, Serve, tidied
 from planner.specs.ask.targets import DEFAULT_WORKLOAD, Targets
-from planner.specs.files.places import Kind as FileKind
-from planner.specs.files.places import files
+from planner.specs.files.places import Kind as FileKind, files
 from planner.specs.files.pools import MixedPoolSpec, PoolSpec, SiteSpec, pool_of
 from planner.specs.files.reading import load_device
 from planner.specs.options.counts import DEFAULT_BATCHES

@@ -15,8 +15,7 @@ from planner.results.listings import Falsehood, Verification
 from planner.running.deadlines import counted_from, only_within
 from planner.specs.files.ledger import DataFile, is_unchanged
 from planner.specs.records.kernels import EngineSpec, engines_in
-from planner.verifier.findings import Finding, differences
-from planner.verifier.findings import Path as Place
+from planner.verifier.findings import Finding, Path as Place, differences
 from planner.verifier.rules import PROVED, UNVERIFIED, judge_of, rule_of
 from planner.verifier.serving.shipped import altered_rules
 

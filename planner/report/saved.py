@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from planner.errors import Problem, SpecError
-from planner.report.answer_kinds import ANSWER_KINDS, AnswerKind, kind_named
-from planner.report.answer_kinds import Path as Way
+from planner.report.answer_kinds import ANSWER_KINDS, AnswerKind, Path as Way, kind_named
 from planner.report.as_json import ANSWER, Json
 from planner.report.decoding import ANSWERS, as_written, fault
 from planner.report.times import Times

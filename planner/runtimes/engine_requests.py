@@ -12,8 +12,7 @@ from planner.errors import Problem, RequestError
 from planner.estimates.kernel_files import kernel_table
 from planner.estimates.serving.choices import all_degrees, ground_of, traffic_of
 from planner.estimates.serving.deployments import deployments, kind_of
-from planner.estimates.serving.drafting import KINDS as DRAFTERS
-from planner.estimates.serving.drafting import has_drafter, rounds_of
+from planner.estimates.serving.drafting import KINDS as DRAFTERS, has_drafter, rounds_of
 from planner.estimates.serving.grids import whole_requests
 from planner.estimates.serving.kernels import backend_problems, unmeasured
 from planner.estimates.serving.networks import serving_network

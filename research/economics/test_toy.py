@@ -6,12 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from research.economics import facts, rows
-from research.economics.model import optimum as toy
-from research.economics.model import toy as more
+from research.economics.model import optimum as toy, toy as more
 from research.economics.model.optimum import ToySystem, table_1_system
 from research.economics.rows import Row
 

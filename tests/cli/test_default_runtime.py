@@ -18,8 +18,8 @@ from planner import (
     load_cluster,
     load_model,
     place,
+    plan as find,
 )
-from planner import plan as find
 from planner.estimates.serving.usual_engines import engines_of, why_no_engine
 from planner.report.times import times_of
 from planner.specs.ask.placement import Serve

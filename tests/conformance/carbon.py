@@ -45,8 +45,7 @@ def said(words: list[str]) -> tuple[int, str, str]:
 
 def judge() -> None:
     """Let the judge know it too, in its own words, which are of nothing that the finder says."""
-    from planner.verifier import certificates
-    from planner.verifier import quantities as judged
+    from planner.verifier import certificates, quantities as judged
     from planner.verifier.layouts import deployments
 
     carbon = judged.Measure(name=CARBON.name, dimension="1")

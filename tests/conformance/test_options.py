@@ -15,8 +15,7 @@ from functools import cache
 import pytest
 
 from planner.commands.cli import main
-from planner.commands.options.commands import COMMANDS as LISTED
-from planner.commands.options.commands import options_of
+from planner.commands.options.commands import COMMANDS as LISTED, options_of
 from planner.report.messages import MOST_LISTED
 from planner.specs.options.meanings import refusal_under, refused_by
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from planner.estimates.networks import NetworkTable, network_table
 from planner.layouts.work import ALL_GATHER, ALL_TO_ALL, REDUCE_SCATTER, WEIGHT_GATHER, Message

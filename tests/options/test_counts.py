@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from planner.quantities.units import UnitError
 from planner.specs.options.counts import MOST_BATCHES, batches, count, count_or_none, span_text

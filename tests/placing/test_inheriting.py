@@ -9,8 +9,7 @@ from random import Random
 
 import networkx as nx
 import pytest
-from hypothesis import event, given, settings
-from hypothesis import strategies as st
+from hypothesis import event, given, settings, strategies as st
 
 from planner.commands.cli import main
 from planner.errors import NoPlanError, RequestError

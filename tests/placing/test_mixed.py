@@ -23,10 +23,10 @@ from planner.programs.placement import (
     Uses,
     n_sorts,
     placement_objective,
+    side_by_side as side_by_side_of,
     total_served,
     violations,
 )
-from planner.programs.placement import side_by_side as side_by_side_of
 from planner.report.as_json import answer_json
 from planner.report.saved import read_answer
 from planner.specs.ask.placement import PlacementRequest, Serve

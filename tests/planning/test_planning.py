@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from planner import NoPlanError, RequestError, SolverOptions, Targets, Workload, plan
 from planner.estimates.candidates import machine_of

@@ -7,8 +7,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 import planner.programs.narrowing
 import planner.programs.tradeoff

@@ -33,8 +33,7 @@ from tests.report.floorplans import REPAIR
 from tests.report.placements import PLACEMENT, PLACEMENT_CONFLICT
 from tests.report.predictions import PREDICTION
 from tests.report.schema import answer_schema
-from tests.report.staging import PLACEMENT as LAYERS
-from tests.report.staging import STAGES
+from tests.report.staging import PLACEMENT as LAYERS, STAGES
 from tests.report.surveys import AUDIT, COMPARISON, CURVE, MISSING
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"

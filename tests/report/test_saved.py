@@ -7,8 +7,7 @@ import copy
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from planner.errors import SpecError
 from planner.report.as_json import Json, answer_json, digest_of, dumps

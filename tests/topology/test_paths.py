@@ -4,8 +4,7 @@ import math
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from planner.topology.graph import build_graph, device_names
 from planner.topology.widest import group_bytes_per_s

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from planner.results.staging import MachineLine
 from planner.specs.ask.stages import LayersRequest

@@ -8,8 +8,7 @@ which attention is data-parallel and of axes that cut E, or over which weights a
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, given, settings, strategies as st
 
 from planner.estimates.networks import network_table
 from planner.estimates.phases import NumberFormats, format_costs

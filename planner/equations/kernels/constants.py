@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from inspect import Parameter as Argument
-from inspect import signature
+from inspect import Parameter as Argument, signature
 from typing import NamedTuple, get_args, get_type_hints
 
 from planner.equations.kernels.families import Family, arguments_of

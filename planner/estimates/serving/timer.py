@@ -26,8 +26,12 @@ from planner.estimates.serving.passes import equal_rows
 from planner.estimates.serving.popularity import with_copies
 from planner.estimates.serving.region import Settings, outside_error
 from planner.estimates.serving.rules import Context, Run, breaks_alone, starts
-from planner.estimates.serving.serving import Serving, least_times, serving_times
-from planner.estimates.serving.serving import decode_s as token_s
+from planner.estimates.serving.serving import (
+    Serving,
+    decode_s as token_s,
+    least_times,
+    serving_times,
+)
 from planner.estimates.serving.times import least_errors, serving_errors
 from planner.estimates.serving.traffic import Drafts, Traffic, has_room
 from planner.running.deadlines import is_over

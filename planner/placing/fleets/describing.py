@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from planner.placing.describing import Outcome as Placed
-from planner.placing.describing import certificate_of, replica_of, run_config
+from planner.placing.describing import Outcome as Placed, certificate_of, replica_of, run_config
 from planner.placing.fleets.candidate_sets import joint_names
 from planner.placing.fleets.choosing.confirming import Confirmed
 from planner.placing.fleets.choosing.searching import RENT

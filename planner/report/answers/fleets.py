@@ -37,8 +37,11 @@ from planner.report.answers.fleet_words import (
 )
 from planner.report.answers.placement import kind_rows, map_section, replicas_section
 from planner.report.answers.plan_parts import recipes_section
-from planner.report.answers.staircases import line_of as staircase_line
-from planner.report.answers.staircases import staircase_blocks, staircase_data
+from planner.report.answers.staircases import (
+    line_of as staircase_line,
+    staircase_blocks,
+    staircase_data,
+)
 from planner.report.documents.blocks import (
     IN_JSON,
     Block,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.quantities.units import show
-from planner.report.answers.plans import document as document_of_plan
-from planner.report.answers.plans import line_of as line_of_plan
+from planner.report.answers.plans import document as document_of_plan, line_of as line_of_plan
 from planner.report.documents.blocks import Document, Pairs, Table, section
 from planner.results.layout_predictions import LayoutPrediction, ToyModel
 

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from planner.quantities.units import show
-from planner.report.answers.placement import line_of as placement_line
-from planner.report.answers.placement import placed_sections
+from planner.report.answers.placement import line_of as placement_line, placed_sections
 from planner.report.answers.plan_parts import wish_rows
 from planner.report.documents.blocks import Block, Document, Note, Pairs, Row, Table, notes, section
 from planner.report.times import times_notes

@@ -18,8 +18,7 @@ from planner.report.documents.blocks import (
     notes,
     section,
 )
-from planner.report.proof import prover_rows
-from planner.report.proof import status_text as proof_status
+from planner.report.proof import prover_rows, status_text as proof_status
 from planner.report.words import percent, plural
 from planner.results.experts import ExpertPlan, ExpertRank
 from planner.specs.records.certificates import UNCONFIRMED

@@ -39,9 +39,7 @@ from planner.verifier.placing.parts import (
     parts_of,
     pieces_of,
 )
-from planner.verifier.placing.sites import SCALE_OUT as NIC_TIER
-from planner.verifier.placing.sites import SPINE as SPINE_TIER
-from planner.verifier.placing.sites import Site
+from planner.verifier.placing.sites import SCALE_OUT as NIC_TIER, SPINE as SPINE_TIER, Site
 
 LEAF, STAGE, WHOLE = "leaf", "stage", "pool"
 SPANS = (NODE, LEAF, STAGE, WHOLE)

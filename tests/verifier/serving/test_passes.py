@@ -13,8 +13,7 @@ from planner.specs.ask.stages import StagesRequest, StageWork
 from planner.specs.files.engines import load_engine
 from planner.specs.files.reading import load_architecture
 from planner.tools.staging.asking import read_groups, served_formats, unfit
-from planner.tools.staging.groups import handing_s as found_handing_s
-from planner.tools.staging.groups import unit_table
+from planner.tools.staging.groups import handing_s as found_handing_s, unit_table
 from planner.tools.staging.stages_verifier import (
     embedding_bytes,
     fixed_bytes,

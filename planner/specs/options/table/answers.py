@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from planner.specs.options import counts
-from planner.specs.options import readers as read
+from planner.specs.options import counts, readers as read
 from planner.specs.options.option import Option, new_file
 
 SEARCHES = (

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from planner.specs.options import counts, readers
-from planner.specs.options import readers as read
+from planner.specs.options import counts, readers, readers as read
 from planner.specs.options.option import Option
 
 MOST_GPUS = 72

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from planner.quantities.table import objectives
-from planner.specs.options import counts, readers
-from planner.specs.options import readers as read
+from planner.specs.options import counts, readers, readers as read
 from planner.specs.options.option import ON_SERVERS, Option, as_written
 from planner.specs.options.table import deployed
 from planner.specs.options.table.serving import LISTED

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from planner.quantities.table import Quantity, limited
-from planner.specs.options import counts, readers
-from planner.specs.options import readers as read
+from planner.specs.options import counts, readers, readers as read
 from planner.specs.options.option import ON_SERVERS, Option, in_digits
 from planner.specs.traffic.percentiles import USUAL_TARGETS
 
