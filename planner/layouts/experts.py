@@ -29,15 +29,8 @@ from __future__ import annotations
 import numpy as np
 
 from planner.equations.arrays import FloatArray
+from planner.layouts import work
 from planner.layouts.geometry import ALL_AXES, Geometry
-from planner.layouts.work import (
-    ALL_GATHER,
-    ALL_TO_ALL,
-    REDUCE_SCATTER,
-    WEIGHT_GATHER,
-    Message,
-    only_where,
-)
 from planner.specs.records.devices import FORMAT_BYTES, ModelSpec
 
 
@@ -101,29 +94,29 @@ def device_common_params(model: ModelSpec, shape: Geometry) -> FloatArray:
 
 def gather_messages(
     model: ModelSpec, shape: Geometry, weight_bytes_per_number: FloatArray
-) -> tuple[Message, ...]:
+) -> tuple[work.Message, ...]:
     """Gathers of what every token meets; absent (one device) where nothing is gathered.
 
     The router comes from all devices, to each whole; of copies each device has it already.
     """
     cut = (common_params(model) - model.router_params) / shape.n_rest
     routes_apart = (shape.n_gathered > 1) & (shape.n_data == 1)
-    router = Message(
+    router = work.Message(
         purpose="router",
-        kind=WEIGHT_GATHER,
+        kind=work.WEIGHT_GATHER,
         group=shape.gathered | shape.rest_y,
         n_devices=shape.n_tensor / shape.n_x,
         n_bytes=weight_bytes_per_number * (model.router_params / shape.n_x),
     )
     return (
-        Message(
+        work.Message(
             purpose="weights",
-            kind=WEIGHT_GATHER,
+            kind=work.WEIGHT_GATHER,
             group=shape.gathered,
             n_devices=shape.n_gathered,
             n_bytes=weight_bytes_per_number * cut,
         ),
-        only_where(router, routes_apart),
+        work.only_where(router, routes_apart),
     )
 
 
@@ -140,7 +133,7 @@ def routed_flop(model: ModelSpec, shape: Geometry, n_tokens: FloatArray) -> Floa
 
 def dispatch_messages(
     model: ModelSpec, shape: Geometry, n_device_tokens: FloatArray, n_all_tokens: FloatArray
-) -> tuple[Message, ...]:
+) -> tuple[work.Message, ...]:
     """Dispatch and combine of one layer: a token goes once to each device that needs it.
 
     It needs all slices of its experts, and balanced routing spreads these over as many
@@ -160,17 +153,17 @@ def dispatch_messages(
     visits = n_all_tokens * (moe.n_active_experts * moe.d_expert * n_bytes)
     hidden = visits * (shape.n_x / shape.n_tensor)
 
-    def exchange(purpose: str) -> Message:
-        return Message(
+    def exchange(purpose: str) -> work.Message:
+        return work.Message(
             purpose=purpose,
-            kind=ALL_TO_ALL,
+            kind=work.ALL_TO_ALL,
             group=ALL_AXES & ~shape.rest_x,
             n_devices=shape.n_tensor / shape.n_x,
             n_bytes=held,
         )
 
-    def over_x(purpose: str, kind: str, n_inputs: int) -> Message:
-        return Message(
+    def over_x(purpose: str, kind: str, n_inputs: int) -> work.Message:
+        return work.Message(
             purpose=purpose,
             kind=kind,
             group=shape.rest_x,
@@ -180,7 +173,7 @@ def dispatch_messages(
 
     return (
         exchange("tokens to their experts"),
-        over_x("experts hidden partial sums", REDUCE_SCATTER, model.n_ffn_inputs),
-        over_x("experts hidden", ALL_GATHER, 1),
+        over_x("experts hidden partial sums", work.REDUCE_SCATTER, model.n_ffn_inputs),
+        over_x("experts hidden", work.ALL_GATHER, 1),
         exchange("expert outputs to their tokens"),
     )

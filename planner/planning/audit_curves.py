@@ -7,13 +7,8 @@ from dataclasses import replace
 
 from planner.estimates.candidates import machine_of
 from planner.planning.pareto import Tracing
+from planner.results import surveys
 from planner.results.audits import Audit
-from planner.results.surveys import (
-    DEFAULT_ALPHA,
-    Case,
-    Curve,
-    Frontier,
-)
 from planner.running.deadlines import within
 from planner.runtimes.candidates import CandidatePool
 from planner.runtimes.roofline import RooflineCandidates
@@ -22,7 +17,7 @@ from planner.specs.ask.request import Request
 DECODE_COST = "decode_cost"
 
 
-def audit_curves(audit: Audit) -> tuple[Curve, ...]:
+def audit_curves(audit: Audit) -> tuple[surveys.Curve, ...]:
     """The frontier in the formats that run, and that in all that changes may take.
 
     Any devices of the pool and any of the audit's batches; exact, every point recounted.
@@ -34,7 +29,7 @@ def audit_curves(audit: Audit) -> tuple[Curve, ...]:
         return _curves(audit)
 
 
-def _curves(audit: Audit) -> tuple[Curve, ...]:
+def _curves(audit: Audit) -> tuple[surveys.Curve, ...]:
     own, model = audit.request, audit.request.model
     weights, caches = audit.weights_formats, audit.kv_formats
     labels = [
@@ -44,8 +39,8 @@ def _curves(audit: Audit) -> tuple[Curve, ...]:
         free = replace(own, weights_formats=weights, kv_formats=caches)
         labels.append((free, f"{' or '.join(weights)} weights, {' or '.join(caches)} KV cache"))
     return tuple(
-        Curve(
-            case=Case(model=model.name, topology=own.cluster.name, weights=label),
+        surveys.Curve(
+            case=surveys.Case(model=model.name, topology=own.cluster.name, weights=label),
             frontier=decoding_frontier(request),
             reason="",
         )
@@ -53,13 +48,13 @@ def _curves(audit: Audit) -> tuple[Curve, ...]:
     )
 
 
-def decoding_frontier(request: Request) -> Frontier:
+def decoding_frontier(request: Request) -> surveys.Frontier:
     """Every deployment that no other is as good as in speed and in cost of decoding."""
     began_s, asked = time.perf_counter(), replace(request, objective=DECODE_COST)
     machine = machine_of(request.cluster, request.model)
     candidates = RooflineCandidates(request=asked, machine=machine)
     tracing = Tracing(CandidatePool(parts=(candidates,)), x="latency", began_s=began_s)
-    frontier = tracing.frontier(DEFAULT_ALPHA)
+    frontier = tracing.frontier(surveys.DEFAULT_ALPHA)
     for point in frontier.points:
         verified = candidates.checked(point.deployment)
     return replace(

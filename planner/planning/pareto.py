@@ -17,15 +17,8 @@ from planner.programs.blocks import BlockProgram, Objective, joined
 from planner.programs.layout import Assignment, ceiling
 from planner.programs.tradeoff import tradeoff_of
 from planner.quantities.table import objective_of
+from planner.results import surveys
 from planner.results.plans import AnyDeployment
-from planner.results.surveys import (
-    DEFAULT_ALPHA,
-    X_AXES,
-    Y_AXES,
-    Frontier,
-    FrontierPoint,
-    FrontierProof,
-)
 from planner.running.deadlines import is_over, out_of_time, share, timed
 from planner.runtimes.candidates import CandidatePool
 from planner.runtimes.registry import candidates_of, named_runtimes
@@ -56,10 +49,10 @@ def frontier(
     *,
     x: str = "latency",
     y: str = "cost",
-    alpha: float = DEFAULT_ALPHA,
+    alpha: float = surveys.DEFAULT_ALPHA,
     on_points: Callable[[int, int], None] | None = None,
     **keywords: Unpack[PlanKeywords],
-) -> Frontier:
+) -> surveys.Frontier:
     """Every deployment that no other is as good as in two quantities, with one proof for all.
 
     Targets on the two quantities do not cut the frontier: its points say whether they meet
@@ -85,7 +78,7 @@ def frontier(
     began_s = time.perf_counter()
     problems = _axis_problems((x, y, alpha), named_runtimes(engine, model, cluster))
     choices = PlanOptions(**conformed(keywords, PlanOptions, without=("objective",)))
-    choices = replace(choices, objective=y if y in Y_AXES else choices.objective)
+    choices = replace(choices, objective=y if y in surveys.Y_AXES else choices.objective)
     try:
         told = candidates_of(model, cluster, engine, choices)
     except RequestError as error:
@@ -99,10 +92,10 @@ def traced_out(
     told: CandidatePool,
     *,
     x: str,
-    alpha: float = DEFAULT_ALPHA,
+    alpha: float = surveys.DEFAULT_ALPHA,
     on_points: Callable[[int, int], None] | None = None,
     began_s: float | None = None,
-) -> Frontier:
+) -> surveys.Frontier:
     """The frontier of some candidates, verified.
 
     Raises:
@@ -117,7 +110,7 @@ def _axis_problems(axes: tuple[str, str, float], runtimes: Sequence[str]) -> lis
     x, y, alpha = axes
     problems = [
         Problem(where=option, value=value, fact="no such axis", remedy=f"one of {', '.join(known)}")
-        for option, value, known in (("--x", x, X_AXES), ("--y", y, Y_AXES))
+        for option, value, known in (("--x", x, surveys.X_AXES), ("--y", y, surveys.Y_AXES))
         if value not in known
     ]
     if not (math.isfinite(alpha) and alpha >= 0):
@@ -156,12 +149,12 @@ class Tracing:
 
     def frontier(
         self, alpha: float, on_points: Callable[[int, int], None] | None = None
-    ) -> Frontier:
+    ) -> surveys.Frontier:
         """All points with what proves them."""
         x, y = self.x, self.y
         assert not isinstance(self.request, EconomicsRequest)  # it has no names
         points = self.points(on_points or (lambda done, of: None))
-        return Frontier(
+        return surveys.Frontier(
             request=self.request,
             x_name=x,
             y_name=y,
@@ -175,9 +168,9 @@ class Tracing:
             other_requests=self.others,
         )
 
-    def points(self, on_points: Callable[[int, int], None]) -> tuple[FrontierPoint, ...]:
+    def points(self, on_points: Callable[[int, int], None]) -> tuple[surveys.FrontierPoint, ...]:
         """Every point, described; out of time, some of them, the ends first, and nothing proved."""
-        found: dict[int, FrontierPoint] = {}
+        found: dict[int, surveys.FrontierPoint] = {}
         steps = self.traced.steps
         with share(POINTS_SHARE):
             for number in _spread(len(steps)):
@@ -209,7 +202,7 @@ class Tracing:
         best = break_ties(replace(whole, program=program), first, self.request.options)
         return whole, best
 
-    def _point(self, step: Step, deployment: AnyDeployment) -> FrontierPoint:
+    def _point(self, step: Step, deployment: AnyDeployment) -> surveys.FrontierPoint:
         of_x, of_y = objective_of(self.x), objective_of(self.y)
         x, y = of_x.told(deployment), of_y.told(deployment)
         for name, value, ours in ((self.x, x, step.delay), (self.y, y, step.price)):
@@ -217,7 +210,7 @@ class Tracing:
                 raise SolverError(f"{name} {in_si(name, ours)!r} of a point is {value!r}")
         bound = in_si(self.y, max(0.0, step.bound))
         asked = self.request.targets.limits()
-        return FrontierPoint(
+        return surveys.FrontierPoint(
             deployment=deployment,
             x=x,
             y=y,
@@ -231,10 +224,10 @@ class Tracing:
         )
 
 
-def _proof_of(among: CandidatePool, traced: Trace, began_s: float) -> FrontierProof:
+def _proof_of(among: CandidatePool, traced: Trace, began_s: float) -> surveys.FrontierProof:
     """What was considered, rejected and solved; the account says which checks points pass."""
     before = before_search(among, traced.narrowed.posed)
-    return FrontierProof(
+    return surveys.FrontierProof(
         status=traced.status.value,
         proofs=traced.vouched.proofs,
         vouched_by=traced.vouched_by,
@@ -263,7 +256,7 @@ def _spread(n: int) -> list[int]:
     return list(spread)
 
 
-def _worth(point: FrontierPoint, y: str, alpha: float) -> float:
+def _worth(point: surveys.FrontierPoint, y: str, alpha: float) -> float:
     """Logarithm of (1/x)^alpha / price, where more throughput is a lower price."""
     price = -math.log(point.y) if objective_of(y).is_rate else math.log(point.y)
     return -alpha * math.log(point.x) - price

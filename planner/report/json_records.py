@@ -31,14 +31,8 @@ from planner.specs.records.economics import EconomicsRequest
 from planner.specs.records.graphs import GraphSpec
 from planner.specs.records.mixers import GroupedAttention, LatentAttention, Recurrence
 from planner.specs.records.roles import Station
+from planner.specs.traffic import distributions
 from planner.specs.traffic.arrivals import Trace
-from planner.specs.traffic.distributions import (
-    ExponentialTokens,
-    FixedTokens,
-    LognormalTokens,
-    TabledTokens,
-    UniformTokens,
-)
 from planner.specs.traffic.lengths import DividedLengths, IndependentLengths, TraceLengths
 from planner.specs.validation.hints import Computed
 
@@ -66,11 +60,11 @@ KINDS: Mapping[type, tuple[str, str]] = {
     IndependentLengths: ("lengths", "independent"),
     DividedLengths: ("lengths", "divided"),
     TraceLengths: ("lengths", "trace"),
-    FixedTokens: ("law", "fixed"),
-    UniformTokens: ("law", "uniform"),
-    LognormalTokens: ("law", "lognormal"),
-    ExponentialTokens: ("law", "exponential"),
-    TabledTokens: ("law", "table"),
+    distributions.FixedTokens: ("law", "fixed"),
+    distributions.UniformTokens: ("law", "uniform"),
+    distributions.LognormalTokens: ("law", "lognormal"),
+    distributions.ExponentialTokens: ("law", "exponential"),
+    distributions.TabledTokens: ("law", "table"),
 }
 """Key and value that tell records apart that stand in the same place."""
 

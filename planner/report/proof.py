@@ -14,21 +14,16 @@ from planner.report.documents.blocks import Pairs, Section, Table, section
 from planner.report.words import limit_label, percent, plural
 from planner.results.plans import AnyPlan
 from planner.results.surveys import FrontierProof
-from planner.specs.records.certificates import (
-    LEAST_MOVED,
-    NO_GAP,
-    OPTIMAL,
-    UNCONFIRMED,
-    Certificate,
-    Proof,
-)
+from planner.specs.records import certificates
 
 _NO_GAP_SHOWN = 5e-7
 BEST = "no plan with the batches offered is better"
 _INDEX = re.compile(r"\[\d+\]")  # of one entry of many: `link[7].latency`
 
 
-def certificate_section(proof: Certificate, *, best: str = BEST, given_up: float = 0.0) -> Section:
+def certificate_section(
+    proof: certificates.Certificate, *, best: str = BEST, given_up: float = 0.0
+) -> Section:
     """Status, bound, who proved it, what was considered and rejected, what was verified.
 
     Args:
@@ -54,7 +49,7 @@ def certificate_section(proof: Certificate, *, best: str = BEST, given_up: float
     return section("certificate", Pairs(head), _screens(proof), Pairs(tail))
 
 
-def objective_text(proof: Certificate) -> str:
+def objective_text(proof: certificates.Certificate) -> str:
     """`cost $12.6/Mtoken, bound $12.6/Mtoken, gap 0 %`; without a bound where nothing is known."""
     objective, bound = (show(value, proof.dimension) for value in (proof.objective, proof.bound))
     if not math.isfinite(proof.gap):
@@ -62,13 +57,13 @@ def objective_text(proof: Certificate) -> str:
     return f"{proof.objective_name} {objective}, bound {bound}, gap {percent(proof.gap)}"
 
 
-def gap_text(certificate: Certificate) -> str:
+def gap_text(certificate: certificates.Certificate) -> str:
     """`optimal`, or how far from it at most."""
-    is_optimal = certificate.status == OPTIMAL and certificate.gap < _NO_GAP_SHOWN
+    is_optimal = certificate.status == certificates.OPTIMAL and certificate.gap < _NO_GAP_SHOWN
     return "optimal" if is_optimal else f"gap {percent(certificate.gap)}"
 
 
-def _sort_rows(proof: Certificate) -> list[tuple[str, str]]:
+def _sort_rows(proof: certificates.Certificate) -> list[tuple[str, str]]:
     """The best of each number of sorts of replicas, and the price of a further one."""
     if proof.sort_price is None:
         return []
@@ -80,14 +75,14 @@ def _sort_rows(proof: Certificate) -> list[tuple[str, str]]:
     return [("sorts", f"{proof.objective_name} by sorts of replicas {'; '.join(each)}; {counted}")]
 
 
-def prover_rows(proved: Certificate | FrontierProof) -> list[tuple[str, str]]:
+def prover_rows(proved: certificates.Certificate | FrontierProof) -> list[tuple[str, str]]:
     """Who vouches for the bound, who was refused and why, and what it took."""
     accepted = [proof for proof in proved.proofs if proof.is_accepted]
     # sums that take no time say little beside those that searched; solvers come first
     searched = [proof for proof in accepted if proof.wall_s or not proof.is_own]
     searched.sort(key=attrgetter("is_own"))
 
-    def vouches(proof: Proof) -> bool:
+    def vouches(proof: certificates.Proof) -> bool:
         return proof.prover in proved.vouched_by
 
     by = [*filter(vouches, searched)] or [*filter(vouches, accepted)]
@@ -107,7 +102,7 @@ def prover_rows(proved: Certificate | FrontierProof) -> list[tuple[str, str]]:
     ]
 
 
-def _each_once(proofs: Iterable[Proof]) -> list[Proof]:
+def _each_once(proofs: Iterable[certificates.Proof]) -> list[certificates.Proof]:
     """The last word of each prover."""
     return list({one.prover: one for one in proofs}.values())
 
@@ -121,12 +116,12 @@ def prover_name(prover: str) -> str:
     return f"{_NAMES.get(word, word)} {rest}".strip()
 
 
-def _took(proof: Proof) -> str:
+def _took(proof: certificates.Proof) -> str:
     name = prover_name(proof.prover)
     return f"{name} in {show(proof.wall_s, 's')}" if proof.wall_s else name
 
 
-def _word(proof: Proof) -> str:
+def _word(proof: certificates.Proof) -> str:
     if proof.bound == -math.inf:
         return f"{_took(proof)}: nothing{f', {proof.note}' if proof.note else ''}"
     if proof.bound == math.inf:
@@ -136,15 +131,15 @@ def _word(proof: Proof) -> str:
     return f"{_took(proof)}: a weaker bound{f', {proof.note}' if proof.note else ''}"
 
 
-def status_text(proof: Certificate, best: str = BEST) -> str:
+def status_text(proof: certificates.Certificate, best: str = BEST) -> str:
     """What may be said of an answer.
 
     Args:
         best: what an optimal one means.
     """
-    if proof.status == LEAST_MOVED:
+    if proof.status == certificates.LEAST_MOVED:
         return "least moved: no plan within the loss asked for moves fewer bytes"
-    if proof.status == UNCONFIRMED:
+    if proof.status == certificates.UNCONFIRMED:
         said = f"bound by {alone(proof)} alone, so it is not called optimal: {_why_alone(proof)}"
         sure = proof.vouched_bound
         if sure is None or not proof.objective:
@@ -153,25 +148,25 @@ def status_text(proof: Certificate, best: str = BEST) -> str:
         return f"{said}; a gap of {percent(off)} is vouched for"
     if proof.status != "optimal":
         return f"{proof.status}: not proven to be the best"
-    if proof.gap > NO_GAP:
+    if proof.gap > certificates.NO_GAP:
         why = f"given up for {proof.given_up_for}" if proof.given_up_for else "as the gap allows"
         return f"within {percent(proof.gap)} of the best, {why}"
     return f"optimal: {_of_sorts(proof)}{best}"
 
 
-def _of_sorts(proof: Certificate) -> str:
+def _of_sorts(proof: certificates.Certificate) -> str:
     """How many sorts of replicas the status is of, where it is not of any number."""
     fewer = (one.n_sorts for one in proof.sorts[:-1] if one.objective == proof.objective)
     return "".join(f"of {plural(n, 'sort')} of replicas " for n in fewer)
 
 
-def alone(proved: Certificate | FrontierProof) -> str:
+def alone(proved: certificates.Certificate | FrontierProof) -> str:
     """The prover whose bound nobody vouches for."""
     words = [one for one in proved.proofs if one.is_accepted and one.outcome != "stopped"]
     return prover_name(words[-1].prover) if words else "one solver"
 
 
-def _why_alone(proved: Certificate | FrontierProof) -> str:
+def _why_alone(proved: certificates.Certificate | FrontierProof) -> str:
     if any(not one.is_accepted for one in proved.proofs):
         return "another prover was refused"
     if any(one.note == "interrupt" for one in proved.proofs):
@@ -181,7 +176,7 @@ def _why_alone(proved: Certificate | FrontierProof) -> str:
     return "a second proof was not asked for"
 
 
-def _screens(proof: Certificate) -> Table:
+def _screens(proof: certificates.Certificate) -> Table:
     """What each screen rejected and why, and what reached the solver."""
     rows = [
         (f"  − {screen.n_candidates:,}", limit_label(screen.name), screen.reason)

@@ -18,18 +18,10 @@ from planner.report.words import percent, plural
 from planner.results.engines import EngineDeployment
 from planner.results.plans import AnyDeployment, AnyRequest, runtime_name
 from planner.specs.ask.request import Request
+from planner.specs.records import runtimes
 from planner.specs.records.devices import ClusterSpec
 from planner.specs.records.economics import EconomicsRequest
 from planner.specs.records.roles import SCHEDULES_APART, TOGETHER
-from planner.specs.records.runtimes import (
-    ERDIL2025,
-    ROOFLINE,
-    MeasuredErrors,
-    ModelKind,
-    ScheduleName,
-    judged_on,
-    runtime_of,
-)
 from planner.specs.region import Outside
 
 if TYPE_CHECKING:
@@ -57,10 +49,10 @@ class Times:
 
     runtime: str
     device: str
-    kind: ModelKind
+    kind: runtimes.ModelKind
     whose: str
-    schedule: ScheduleName
-    judged: tuple[MeasuredErrors, ...]
+    schedule: runtimes.ScheduleName
+    judged: tuple[runtimes.MeasuredErrors, ...]
     why: str = ""
     outside: tuple[str, ...] = ()
 
@@ -131,7 +123,7 @@ def _schedules(answer: object, times: Iterable[Times]) -> Iterable[str]:
     role = getattr(answer, "role", TOGETHER) if _is(answer, "Prediction") else TOGETHER
     if role != TOGETHER:
         return (SCHEDULES_APART[role],)
-    return dict.fromkeys(runtime_of(one.runtime).schedule_words for one in times)
+    return dict.fromkeys(runtimes.runtime_of(one.runtime).schedule_words for one in times)
 
 
 def _judged_text(times: Times) -> str:
@@ -149,13 +141,13 @@ def _judged_text(times: Times) -> str:
 
 def _unjudged_texts(times: Iterable[Times]) -> list[str]:
     """One for all devices of the same times and kind of model."""
-    devices: dict[tuple[str, ModelKind], list[str]] = {}
+    devices: dict[tuple[str, runtimes.ModelKind], list[str]] = {}
     for one in times:
         devices.setdefault((one.whose, one.kind), []).append(one.device)
     return [_unjudged_text(whose, kind, names) for (whose, kind), names in devices.items()]
 
 
-def _unjudged_text(whose: str, kind: ModelKind, devices: list[str]) -> str:
+def _unjudged_text(whose: str, kind: runtimes.ModelKind, devices: list[str]) -> str:
     if not any(devices):
         return f"{whose}: not judged on measurements"
     return f"{whose} for {', '.join(devices)}: not judged on {_KINDS[kind]} there"
@@ -193,8 +185,8 @@ def _curves(answer: object) -> Iterable[Curve]:
 
 def _of_frontier(answer: Frontier) -> Iterator[Times]:
     """Of every runtime that a point is of."""
-    if answer.cost_model.name == ERDIL2025.name and isinstance(answer.request, Request):
-        yield _of(ERDIL2025.name, "", model_kind(answer.request.model))
+    if answer.cost_model.name == runtimes.ERDIL2025.name and isinstance(answer.request, Request):
+        yield _of(runtimes.ERDIL2025.name, "", model_kind(answer.request.model))
         return
     names = {runtime_name(point.deployment) for point in answer.points}
     for request in (answer.request, *answer.other_requests):
@@ -204,7 +196,7 @@ def _of_frontier(answer: Frontier) -> Iterator[Times]:
 def _of_request(request: AnyRequest, used: AnyDeployment | None = None) -> Iterator[Times]:
     if isinstance(request, EconomicsRequest):
         is_mixture = request.served[0].target.model.n_experts > 1
-        yield _of(ERDIL2025.name, "", "mixture" if is_mixture else "dense")
+        yield _of(runtimes.ERDIL2025.name, "", "mixture" if is_mixture else "dense")
         return
     if isinstance(request, Request):
         device, why = request.cluster.device.name, why_no_engine(request.model, request.cluster)
@@ -230,7 +222,7 @@ def _of_recipes(answer: Placement | FleetPlan, served: Iterable[AnyModel]) -> It
         kind, device = model_kind(models[recipe.model]), devices[recipe.kind]
         if isinstance(recipe.deployment, TableDeployment):
             yield _of_table(recipe.deployment.table, made_by[recipe.deployment.table], device, kind)
-        elif recipe.engine == ROOFLINE.name:
+        elif recipe.engine == runtimes.ROOFLINE.name:
             yield _of_layouts(device, kind, recipe.deployment, request)
         else:
             used = recipe.deployment
@@ -242,56 +234,56 @@ def _of_recipes(answer: Placement | FleetPlan, served: Iterable[AnyModel]) -> It
 def _of(
     name: str,
     device: str,
-    kind: ModelKind,
+    kind: runtimes.ModelKind,
     *,
     whose: str = "",
     why: str = "",
     outside: Iterable[str] = (),
 ) -> Times:
     """Of a runtime, whose title says whose the times are unless something else does."""
-    runtime = runtime_of(name)
+    runtime = runtimes.runtime_of(name)
     return Times(
         runtime=name,
         device=device,
         kind=kind,
         whose=whose or runtime.title,
         schedule=runtime.schedule.name,
-        judged=judged_on(name, device, kind),
+        judged=runtimes.judged_on(name, device, kind),
         why=why,
         outside=tuple(outside),
     )
 
 
 def _of_layouts(
-    device: str, kind: ModelKind, used: object, request: object, *, why: str = ""
+    device: str, kind: runtimes.ModelKind, used: object, request: object, *, why: str = ""
 ) -> Times:
     """Of a roofline; replicas of more devices than any that was measured are outside."""
     n_devices = getattr(getattr(used, "mesh", None), "n_devices", 0)
     share = getattr(request, "confidence", None)
     is_planned = share is None or share > 0.5
     outside = []
-    for one in judged_on(ROOFLINE.name, device, kind):
+    for one in runtimes.judged_on(runtimes.ROOFLINE.name, device, kind):
         if not one.has(n_devices):
             known = f"; {one.beyond}" if one.beyond else ""
             planned = ", and decode is planned so" if is_planned and one.beyond_fraction else ""
             most = f"measured on {one.n_most_devices} at most"
             outside.append(f"{n_devices} devices: {most}{known}{planned}")
-    return _of(ROOFLINE.name, device, kind, why=why, outside=outside)
+    return _of(runtimes.ROOFLINE.name, device, kind, why=why, outside=outside)
 
 
 def _of_engine(
     engine: str,
     device: str,
-    kind: ModelKind,
+    kind: runtimes.ModelKind,
     measured_by: tuple[str, ...],
     outside: tuple[Outside, ...] = (),
 ) -> Times:
     kernels = f"kernels measured under {', '.join(measured_by)}" if measured_by else ""
-    whose = f"{runtime_of(engine).title}'s schedule, {kernels or 'kernels assumed'}"
+    whose = f"{runtimes.runtime_of(engine).title}'s schedule, {kernels or 'kernels assumed'}"
     words = outside_words(outside, engine, device, kind)
     return _of(engine, device, kind, whose=whose, outside=words)
 
 
-def _of_table(name: str, made_by: str, device: str, kind: ModelKind) -> Times:
-    whose = f"{runtime_of(name).title}{', as predicted by ' * bool(made_by)}{made_by}"
+def _of_table(name: str, made_by: str, device: str, kind: runtimes.ModelKind) -> Times:
+    whose = f"{runtimes.runtime_of(name).title}{', as predicted by ' * bool(made_by)}{made_by}"
     return _of(name, device, kind, whose=whose)

@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planner.results.deployments import (
-    Deployment,
-    LayoutChoice,
-    Memory,
-    Mesh,
-    OfLayouts,
-    PhasePlan,
-)
+from planner.results import deployments
 from planner.specs.records.roles import DECODE, PREFILL
 from planner.specs.records.runtimes import table_file
 from planner.specs.validation.hints import computed, from_fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PhaseDeployment(OfLayouts):
+class PhaseDeployment(deployments.OfLayouts):
     """A replica that reads prompts and hands their caches over, or one that takes them and writes.
 
     Args:
@@ -40,12 +33,12 @@ class PhaseDeployment(OfLayouts):
     """
 
     role: str
-    mesh: Mesh
+    mesh: deployments.Mesh
     weights_format: str
     kv_format: str
     storage: str
-    phase: PhasePlan
-    memory: Memory
+    phase: deployments.PhasePlan
+    memory: deployments.Memory
     usd_per_hour: float
     n_output_tokens: int
     n_passes: int
@@ -55,8 +48,8 @@ class PhaseDeployment(OfLayouts):
     further: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     @property
-    def choice(self) -> LayoutChoice:
-        return from_fields(LayoutChoice, self, phases={self.role: self.phase})
+    def choice(self) -> deployments.LayoutChoice:
+        return from_fields(deployments.LayoutChoice, self, phases={self.role: self.phase})
 
     @computed
     def summary(self) -> str:
@@ -102,7 +95,7 @@ class PhaseDeployment(OfLayouts):
         return self.n_output_tokens * self.requests_per_s
 
 
-LayoutDeployment = Deployment | PhaseDeployment
+LayoutDeployment = deployments.Deployment | PhaseDeployment
 """Of layouts: both phases on the same devices, or one of them."""
 
 

@@ -22,14 +22,8 @@ from planner.estimates.serving.rules import Run, faults
 from planner.programs.engine import KNOWN
 from planner.quantities.table import lacking, uncountable
 from planner.runtimes.predicting import Machines, records_of
+from planner.specs.ask import defaults, quality
 from planner.specs.ask.checking import architecture_problems, cluster_problems, demand_problems
-from planner.specs.ask.defaults import (
-    command_line,
-    default_batches,
-    limit_options,
-    plain_options,
-    served_options,
-)
 from planner.specs.ask.engine import (
     CHUNKS,
     OVERLAPS,
@@ -37,12 +31,6 @@ from planner.specs.ask.engine import (
     ModelOption,
     PlanOptions,
     PoolOptions,
-)
-from planner.specs.ask.quality import (
-    among_variants,
-    context_problems,
-    quality_problems,
-    usual_formats,
 )
 from planner.specs.ask.targets import DEGREE_OPTIONS, Targets
 from planner.specs.files.acceptance import acceptance_text
@@ -105,7 +93,7 @@ def engine_request(
     """
     targets = choices.targets
     weights_formats, kv_formats = choices.weights_formats, choices.kv_formats
-    served = [model, *among_variants(model, variants, targets)]
+    served = [model, *quality.among_variants(model, variants, targets)]
     models = [_asked_model(one, weights_formats, targets, machines.kernels) for one in served]
     models[0] = replace(models[0], quality_loss_fraction=0.0)  # against itself, a variant or not
     weights = dict.fromkeys(name for one in models for name in one.weights_formats)
@@ -123,7 +111,7 @@ def engine_request(
             for name in weights
             for cache in dict.fromkeys(caches)
         ),
-        batches=tuple(sorted({*(choices.batches or default_batches(targets))})),
+        batches=tuple(sorted({*(choices.batches or defaults.default_batches(targets))})),
         chunks=tuple(sorted({*(choices.chunks or CHUNKS)})),
         variants=tuple(models[1:]),
         overlaps=tuple(dict.fromkeys(choices.overlaps or OVERLAPS[:1])),
@@ -136,7 +124,9 @@ def engine_request(
         *demand_problems(request.targets, request.objective),
         *_chunk_problems(served, request, machines.engine),
         *_variant_problems(model, variants),
-        *quality_problems(model, targets, weights_formats or usual_formats(model, targets), caches),
+        *quality.quality_problems(
+            model, targets, weights_formats or quality.usual_formats(model, targets), caches
+        ),
         *_context_problems(model, variants, choices.workload),
         *_unmeasured(machines.kernels, weights_formats, kv_formats),
         *_backend_problems(model, machines, weights),
@@ -172,7 +162,7 @@ def _record_problems(
 def _asked_model(
     model: Architecture, named: Sequence[str] | None, targets: Targets, kernels: KernelTable
 ) -> ModelOption:
-    usual = _measured(usual_formats(model, targets), kernels)
+    usual = _measured(quality.usual_formats(model, targets), kernels)
     return ModelOption(
         name=model.name,
         title=model.title,
@@ -223,7 +213,7 @@ def _context_problems(
     """Requests that the model, or a variant, cannot attend to."""
     for asked_by, one in (("--model", model), *(("--variants", one) for one in variants)):
         tokens = workload.n_input_tokens, workload.n_output_tokens
-        yield from context_problems(one, *tokens, asked_by=asked_by)
+        yield from quality.context_problems(one, *tokens, asked_by=asked_by)
 
 
 def _drafting_problems(model: Architecture, request: EngineRequest) -> Iterator[Problem]:
@@ -327,7 +317,7 @@ def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str
     usual = dict.fromkeys(name for one in request.models for name in one.usual_formats)
     options = {
         "--engine": (request.engine, None),
-        **served_options(request),
+        **defaults.served_options(request),
         "--expert-loads": (model.expert_loads, ""),
         "--experts-backend": (request.records.kernels.experts_backend, ""),
         **{name: (value, None) for name, value in memory_options(request.records.engine).items()},
@@ -337,10 +327,10 @@ def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str
         "--acceptance": (drafting and acceptance_text(drafting.acceptance), None),
         "--lookahead": (drafting and span_text(drafting.lookaheads), None),
         "--kv": (",".join(caches), model.kv_format),
-        "--batch": (batches_text(request.batches), batches_text(default_batches(targets))),
+        "--batch": (batches_text(request.batches), batches_text(defaults.default_batches(targets))),
         "--chunk": (span_text(request.chunks), span_text(CHUNKS)),
-        **limit_options(targets),
-        **plain_options(request),
+        **defaults.limit_options(targets),
+        **defaults.plain_options(request),
         **{DEGREE_OPTIONS[name]: (n, None) for name, n in targets.degrees.fixed().items()},
     }
-    return command_line(options, changes)
+    return defaults.command_line(options, changes)

@@ -18,13 +18,7 @@ from planner.specs.ask.request import Request
 from planner.specs.ask.targets import DEGREE_OPTIONS, OBJECTIVES
 from planner.specs.files.ledger import ECONOMICS, timed_by
 from planner.specs.options.meanings import misplaced
-from planner.specs.records.devices import (
-    FORMAT_BYTES,
-    ClusterSpec,
-    DeviceSpec,
-    ModelSpec,
-    NodesFabric,
-)
+from planner.specs.records import devices
 from planner.specs.records.economics import (
     MEMORY_RULES,
     DecodePass,
@@ -99,7 +93,7 @@ def _quantized(request: Request, weights_format: str, device: EconomicsDevice) -
 
 
 def _pass(
-    request: Request, model: ModelSpec, weights_format: str, device: EconomicsDevice
+    request: Request, model: devices.ModelSpec, weights_format: str, device: EconomicsDevice
 ) -> DecodePass:
     return DecodePass(
         model=economics_model(model, weights_format),
@@ -141,9 +135,9 @@ def _problems(request: Request, memory: str) -> list[Problem]:
     targets = request.targets
     problems += uncountable(targets.limits(), KNOWN, "the reference model", REFUSED)
     problems += misplaced(targets.said(), (ERDIL2025.name,))
-    width = FORMAT_BYTES[request.model.activation_format]
+    width = devices.FORMAT_BYTES[request.model.activation_format]
     for name in request.kv_formats:
-        if FORMAT_BYTES[name] != width and name != request.model.kv_format:
+        if devices.FORMAT_BYTES[name] != width and name != request.model.kv_format:
             fact = "the reference model keeps the cache in the format of activations"
             remedy = f"write `{request.model.activation_format}`, or leave it out"
             problems.append(Problem(where="--kv", value=name, fact=fact, remedy=remedy))
@@ -157,7 +151,7 @@ KERNEL_LAUNCH_S = 4e-6
 """Of one kernel, on every GPU. Source: [Erdil2025] §3.4 and the published program."""
 
 
-def economics_model(model: ModelSpec, weights_format: str) -> EconomicsModel:
+def economics_model(model: devices.ModelSpec, weights_format: str) -> EconomicsModel:
     """A model of identical layers; see `left_out` for what it is not.
 
     Shared experts are active experts that are always chosen, and first layers without
@@ -179,14 +173,14 @@ def economics_model(model: ModelSpec, weights_format: str) -> EconomicsModel:
         n_heads=model.n_heads_served,
         n_heads_per_group=1 if mla else model.n_heads_served / model.n_kv_heads,
         d_head=mla.d_nope if mla else model.d_head,
-        weight_bytes=FORMAT_BYTES[weights_format],
-        activation_bytes=FORMAT_BYTES[model.activation_format],
+        weight_bytes=devices.FORMAT_BYTES[weights_format],
+        activation_bytes=devices.FORMAT_BYTES[model.activation_format],
         is_parallel_block=model.is_parallel,
         latent=latent,
     )
 
 
-def left_out(model: ModelSpec) -> tuple[str, ...]:
+def left_out(model: devices.ModelSpec) -> tuple[str, ...]:
     """What the reference model cannot say of a model, one phrase each."""
     moe = model.moe
     facts = (
@@ -201,7 +195,9 @@ def left_out(model: ModelSpec) -> tuple[str, ...]:
     return tuple(phrase for holds, phrase in facts if holds)
 
 
-def economics_device(cluster: ClusterSpec, weights_formats: Sequence[str]) -> EconomicsDevice:
+def economics_device(
+    cluster: devices.ClusterSpec, weights_formats: Sequence[str]
+) -> EconomicsDevice:
     """A device of a pool of nodes, with a FLOP rate for each format of weights.
 
     Raises:
@@ -209,13 +205,13 @@ def economics_device(cluster: ClusterSpec, weights_formats: Sequence[str]) -> Ec
     """
     timed_by(ECONOMICS)
     device, fabric = cluster.device, cluster.fabric
-    if not isinstance(fabric, NodesFabric):
+    if not isinstance(fabric, devices.NodesFabric):
         fact = "is not made of nodes, and the reference model knows no other pools"
         remedy = "name a pool of nodes, like `h100-nvl8-x4`, or leave out `--engine`"
         raise RequestError(
             [Problem(where="--engine", value=cluster.name, fact=fact, remedy=remedy)]
         )
-    rates = {8 * FORMAT_BYTES[name]: _peak_of(device, name) for name in weights_formats}
+    rates = {8 * devices.FORMAT_BYTES[name]: _peak_of(device, name) for name in weights_formats}
     return from_fields(
         EconomicsDevice,
         device,
@@ -230,13 +226,13 @@ def economics_device(cluster: ClusterSpec, weights_formats: Sequence[str]) -> Ec
     )
 
 
-def _peak_of(device: DeviceSpec, weights_format: str) -> float:
+def _peak_of(device: devices.DeviceSpec, weights_format: str) -> float:
     """The rate of the narrowest numbers, of those no narrower than a weight, that it multiplies.
 
     Source: [Erdil2025], published program: four-bit weights at the rate of eight bits.
     """
-    needed = int(8 * FORMAT_BYTES[weights_format])
-    bits = {name: int(8 * FORMAT_BYTES[name]) for name in device.formats}
+    needed = int(8 * devices.FORMAT_BYTES[weights_format])
+    bits = {name: int(8 * devices.FORMAT_BYTES[name]) for name in device.formats}
     wide = [name for name in device.formats if bits[name] >= needed] or list(device.formats)
     narrowest = min(bits[name] for name in wide)
     return max(device.peak_flop_per_s[name] for name in wide if bits[name] == narrowest)

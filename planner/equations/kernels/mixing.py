@@ -8,19 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
+from planner.equations.kernels import latent, recurrence
 from planner.equations.kernels.families import COMPUTE, FLOOR, MEMORY, SMOOTH, Family, Parameter
-from planner.equations.kernels.latent import (
-    latent_decode_s,
-    latent_decode_work,
-    latent_prefill_s,
-    latent_prefill_work,
-)
-from planner.equations.kernels.recurrence import (
-    recurrence_decode_s,
-    recurrence_decode_work,
-    recurrence_prefill_s,
-    recurrence_prefill_work,
-)
 from planner.equations.roofline import smooth_roofline_s
 
 
@@ -181,8 +170,8 @@ MIXERS = (
     Family(
         name="latent_decode",
         title="latent attention, decode",
-        function=latent_decode_s,
-        work=latent_decode_work,
+        function=latent.latent_decode_s,
+        work=latent.latent_decode_work,
         dimensions=("batch", "context", "n_heads", "cache_bytes"),
         optional=("d_latent", "d_rope"),
         parameters=(FLOOR, COMPUTE, MEMORY, _EXPONENT, _SEQUENCE_HEAD, _IDLE),
@@ -196,8 +185,8 @@ MIXERS = (
     Family(
         name="latent_prefill",
         title="latent attention, prefill",
-        function=latent_prefill_s,
-        work=latent_prefill_work,
+        function=latent.latent_prefill_s,
+        work=latent.latent_prefill_work,
         dimensions=("batch", "tokens", "n_heads"),
         optional=("past_tokens",),
         parameters=(FLOOR, COMPUTE, MEMORY, _RAMP, _SEQUENCE_HEAD),
@@ -211,8 +200,8 @@ MIXERS = (
     Family(
         name="recurrence_decode",
         title="linear attention, decode",
-        function=recurrence_decode_s,
-        work=recurrence_decode_work,
+        function=recurrence.recurrence_decode_s,
+        work=recurrence.recurrence_decode_work,
         dimensions=("batch", *_STATE),
         optional=("n_conv_taps", "state_bytes"),
         parameters=(FLOOR, MEMORY),
@@ -223,8 +212,8 @@ MIXERS = (
     Family(
         name="recurrence_prefill",
         title="linear attention, prefill",
-        function=recurrence_prefill_s,
-        work=recurrence_prefill_work,
+        function=recurrence.recurrence_prefill_s,
+        work=recurrence.recurrence_prefill_work,
         dimensions=("batch", "tokens", *_STATE),
         parameters=(
             FLOOR,

@@ -21,16 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
+from planner.equations.kernels import latent_block
 from planner.equations.kernels.families import floats
-from planner.equations.kernels.latent_block import (
-    D_LATENT,
-    D_ROPE,
-    Block,
-    DecodeBlock,
-    core_s,
-    moved_bytes,
-    products_s,
-)
 from planner.equations.roofline import smooth_roofline_s
 
 BYTES_OF_A_SCALE = 4.0
@@ -59,11 +51,11 @@ class Indexer(TypedDict):
     select_s: ArrayLike
 
 
-class SparseDecodeBlock(DecodeBlock, Indexer):
+class SparseDecodeBlock(latent_block.DecodeBlock, Indexer):
     """All that a sparse block of decode takes beside its sequences."""
 
 
-class SparseBlock(Block, Indexer):
+class SparseBlock(latent_block.Block, Indexer):
     """All that a sparse block takes in both phases."""
 
 
@@ -83,8 +75,8 @@ def sparse_block_decode_s(
     )
     pairs = np.multiply(np.asarray(batch, dtype=float), context)
     scored = pairs * score / np.asarray(block["index_fraction"])
-    products = products_s(batch, block, n_more=_indexer(block))
-    core = core_s(batch, np.minimum(context, block["n_selected"]), block)
+    products = latent_block.products_s(batch, block, n_more=_indexer(block))
+    core = latent_block.core_s(batch, np.minimum(context, block["n_selected"]), block)
     return np.asarray(products + core + scored + np.multiply(context, block["select_s"]))
 
 
@@ -108,16 +100,19 @@ def sparse_block_prefill_s(
         block: see `latent_block.Block` and `Indexer`.
     """
     new = np.multiply(batch, np.asarray(tokens, dtype=float))
-    moved = moved_bytes(new, block)
+    moved = latent_block.moved_bytes(new, block)
     pairs, chosen = causal_pairs(tokens, past_tokens, n_selected=block["n_selected"])
     heads = np.maximum(block["n_heads"], min_heads)
-    width = np.add(np.multiply(2.0, block.get("d_latent", D_LATENT)), block.get("d_rope", D_ROPE))
+    width = np.add(
+        np.multiply(2.0, block.get("d_latent", latent_block.D_LATENT)),
+        block.get("d_rope", latent_block.D_ROPE),
+    )
     met = 2.0 * heads * width * np.multiply(batch, chosen)
     pair_s = _scoring_s(block) / np.asarray(block["index_fraction"])
     pair_s = pair_s + np.asarray(block["select_s"])
     device = (
         np.asarray(floor_s)
-        + products_s(new, block, n_more=_indexer(block))
+        + latent_block.products_s(new, block, n_more=_indexer(block))
         + moved / np.multiply(block["hbm_bytes_per_s"], memory_fraction)
         + met / np.multiply(block["peak_flop_per_s"], compute_fraction)
         + np.multiply(batch, pairs) * pair_s

@@ -13,12 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
-from planner.equations.economics.transformer import (
-    kv_bytes_per_token,
-    n_attention_params,
-    n_ffn_params,
-    n_params,
-)
+from planner.equations.economics import transformer
 from planner.estimates.economics.degrees import ffn_padding
 from planner.estimates.economics.passes import LayoutRows, all_ways, joined_ways, pass_latency_s
 from planner.specs.ask.targets import FREE, Degrees
@@ -164,19 +159,19 @@ def footprints(
 
     Source: [Erdil2025] §3.6 for the latter.
     """
-    request = kv_bytes_per_token(model) * n_cached_tokens
+    request = transformer.kv_bytes_per_token(model) * n_cached_tokens
     shape = (len(ways), len(batches))
     if rule == "one-microbatch":
         n_devices = ways.n_devices.astype(float)
         return Footprint(
-            weights_bytes=n_params(model) * model.weight_bytes / n_devices,
+            weights_bytes=transformer.n_params(model) * model.weight_bytes / n_devices,
             request_bytes=request / n_devices,
             n_cached=-(-batches // ways.n_stages[:, None]),
         )
     n_layers = np.ceil(model.n_layers / ways.n_stages)
     padding = ffn_padding(model, ways.n_tensor, ways.n_expert)
-    ffn = n_ffn_params(model) / model.n_layers * padding / ways.n_tensor
-    attention = n_attention_params(model) / ways.n_attention
+    ffn = transformer.n_ffn_params(model) / model.n_layers * padding / ways.n_tensor
+    attention = transformer.n_attention_params(model) / ways.n_attention
     n_embeddings = np.where(ways.n_stages > 1, 1, 2)
     embedding = n_embeddings * model.vocab_size * model.d_model / ways.n_tensor
     return Footprint(

@@ -15,13 +15,7 @@ from itertools import product
 import numpy as np
 
 from planner.placing.fabrics.patterns import LEAF, NODE, POOL, SPANS, STAGE
-from planner.specs.records.devices import (
-    ClusterSpec,
-    DeviceSpec,
-    MeasuredCollectives,
-    NodesFabric,
-    TwoRegimes,
-)
+from planner.specs.records import devices
 from planner.topology.inventory import Ability, Inventory, Kind
 
 
@@ -47,7 +41,7 @@ class Domain:
     n_shares: int = 1
 
     @property
-    def cluster(self) -> ClusterSpec:
+    def cluster(self) -> devices.ClusterSpec:
         """As wide and as fast as the need says."""
         size = self.n_nodes, self.per_node
         return cluster_for(self.ground, self.kind, (self.span, self.need), size)
@@ -161,7 +155,7 @@ class DomainContext:
     """
 
     inventory: Inventory
-    bases: dict[Kind, ClusterSpec]
+    bases: dict[Kind, devices.ClusterSpec]
     most_devices: int
     _domains: dict[Kind, tuple[Domain, ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -177,10 +171,10 @@ class DomainContext:
 
 def cluster_for(
     ground: DomainContext, kind: Kind, need: tuple[str, Ability], size: tuple[int, int]
-) -> ClusterSpec:
+) -> devices.ClusterSpec:
     """The cluster that a need's devices make: nodes of so many, as wide and fast as it says."""
     base, (span, least), (n_nodes, per_node) = ground.bases[kind], need, size
-    assert isinstance(base.fabric, NodesFabric)
+    assert isinstance(base.fabric, devices.NodesFabric)
     out = least.spine_bytes_per_s if span == POOL else least.nic_bytes_per_s
     # of `stage` the groups lie in a leaf; what its stages hand over is said in its meshes
     hops = ground.inventory.spine_s if span == POOL else ground.inventory.scale_out_s
@@ -195,7 +189,7 @@ def cluster_for(
     return replace(base, device=device, fabric=fabric)
 
 
-def slowed(device: DeviceSpec, fraction: float) -> DeviceSpec:
+def slowed(device: devices.DeviceSpec, fraction: float) -> devices.DeviceSpec:
     """A device that computes and reads its memory at a fraction of its speed."""
     if fraction == 1.0:
         return device
@@ -206,7 +200,7 @@ def slowed(device: DeviceSpec, fraction: float) -> DeviceSpec:
     )
 
 
-def narrowed(fabric: NodesFabric, scale_up_bytes_per_s: float) -> NodesFabric:
+def narrowed(fabric: devices.NodesFabric, scale_up_bytes_per_s: float) -> devices.NodesFabric:
     """Nodes whose devices send no more than so much to each other; what was measured, too."""
     ratio = scale_up_bytes_per_s / fabric.scale_up_bytes_per_s
     if not np.isfinite(ratio) or ratio == 1.0:
@@ -220,15 +214,15 @@ def narrowed(fabric: NodesFabric, scale_up_bytes_per_s: float) -> NodesFabric:
     )
 
 
-def _narrowed(measured: MeasuredCollectives, ratio: float) -> MeasuredCollectives:
-    def at(fits: TwoRegimes) -> TwoRegimes:
+def _narrowed(measured: devices.MeasuredCollectives, ratio: float) -> devices.MeasuredCollectives:
+    def at(fits: devices.TwoRegimes) -> devices.TwoRegimes:
         return replace(
             fits,
             short_bytes_per_s=tuple(rate * ratio for rate in fits.short_bytes_per_s),
             long_bytes_per_s=tuple(rate * ratio for rate in fits.long_bytes_per_s),
         )
 
-    return MeasuredCollectives(
+    return devices.MeasuredCollectives(
         all_reduce=at(measured.all_reduce),
         all_gather=at(measured.all_gather),
         reduce_scatter=at(measured.reduce_scatter),

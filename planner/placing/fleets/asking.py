@@ -8,13 +8,7 @@ from functools import partial
 from typing import Annotated
 
 from planner.errors import Problem, RequestError
-from planner.placing.asking import (
-    AnySite,
-    fabric_problems,
-    named_engines,
-    site_of,
-    site_spec,
-)
+from planner.placing import asking
 from planner.placing.fabrics.site import Fabric
 from planner.placing.fleets.classes import traffic_problems
 from planner.placing.fleets.fitting import Fitting, unserved, usual_engines
@@ -59,7 +53,7 @@ _DEFAULT_OPTIONS = SolverOptions()
 def fleet_request(
     traffic: FleetTraffic,
     *,
-    site: AnySite | None = None,
+    site: asking.AnySite | None = None,
     engines: str | Sequence[str] | None = None,
     state: State | None = None,
     counts: Mapping[str, int] | None = None,
@@ -114,7 +108,7 @@ def fleet_request(
             *_contradictions(traffic, {"--topology": site, "--state": state, "--count": counts}),
         ]
     )
-    names = named_engines(engines)
+    names = asking.named_engines(engines)
     said = zip(OF_FLEETS, (batches, chunks, confidence, roles), strict=True)
     values = {option: _text(value) for option, value in said if value is not None}
     wrong.problems += engine_problems(names, values)
@@ -178,7 +172,7 @@ def engine_problems(names: Sequence[str], said: Mapping[str, str] = NOTHING) -> 
 
 def _supplied(
     traffic: FleetTraffic,
-    site: AnySite | None,
+    site: asking.AnySite | None,
     state: State | None,
     counts: Mapping[str, int] | None,
     devices: Mapping[str, DeviceSpec],
@@ -192,7 +186,7 @@ def _supplied(
         return merged(traffic.supply, shown=traffic.shown)
     if site is None:
         return None
-    spec = site_spec(site, devices)
+    spec = asking.site_spec(site, devices)
     if isinstance(spec, ClusterSpec):  # a torus by itself is named as one beside others
         spec = side_by_side(spec.name, spec.title, [spec.device.name], [spec])
     return MergedInventory(site=spec, state=state, counts=dict(counts or {}), places={})
@@ -236,7 +230,7 @@ def _with_engines(request: FleetRequest, shown: str) -> FleetRequest:
     Raises:
         RequestError: it does not; every problem is listed.
     """
-    site = site_of(request)
+    site = asking.site_of(request)
     problems = [*_count_problems(request, site)]
     is_of_servers = all(part.clusters for part in site.parts)
     if not request.engines and is_of_servers:
@@ -244,7 +238,7 @@ def _with_engines(request: FleetRequest, shown: str) -> FleetRequest:
         request = replace(request, engines=usual_engines(request.classes, site))
     elif not request.engines:
         request = replace(request, engines=usual_runtimes(request.every_model, site))
-    problems += fabric_problems(request, site)
+    problems += asking.fabric_problems(request, site)
     is_of_engines = all(family_of(one) == ENGINES for one in request.engines)
     if isinstance(site, Fabric) and request.engines and is_of_engines:
         problems += Fitting(request=request, site=site).problems(shown)

@@ -11,17 +11,10 @@ from planner.equations.arrays import FloatArray
 from planner.placing.configurations import AnyConfiguration
 from planner.placing.engines import serving_engine
 from planner.placing.fabrics.site import Fabric
+from planner.placing.fleets import offering
 from planner.placing.fleets.accounts import accounts_of
 from planner.placing.fleets.capacity import Capacities
 from planner.placing.fleets.choosing.rate_cache import RateCache
-from planner.placing.fleets.offering import (
-    BATCHES,
-    CHUNKS,
-    ModelOffers,
-    QueuedEngine,
-    believing,
-    source_of,
-)
 from planner.placing.fleets.request_classes import RequestClass, streams_of
 from planner.placing.fleets.shape_offers import ways_of
 from planner.placing.handing import handing_over
@@ -37,7 +30,7 @@ from planner.specs.traffic.arrivals import POISSON
 from planner.specs.traffic.records import TrafficClass
 from planner.specs.validation.hints import from_fields
 
-_FEW = BATCHES[:1] + BATCHES[3::4]
+_FEW = offering.BATCHES[:1] + offering.BATCHES[3::4]
 """Batches of layouts to choose from, where nobody says."""
 
 _FEWEST_OUTPUT = 2
@@ -150,7 +143,7 @@ def candidates_believing(market: CandidateSet, belief: str) -> CandidateSet:
     wires = site.wires
     pairs = []
     for config in market.offered.configurations:
-        other, stream = believing(config, belief), market.streams[config.model]
+        other, stream = offering.believing(config, belief), market.streams[config.model]
         if other is not None and other is not config:
             wire = wires[config.pattern.kind_name]
             other = handing_over(other, request.roles, wire, stream.n_output_tokens)
@@ -178,7 +171,7 @@ def for_less_traffic(market: CandidateSet, request: FleetRequest) -> CandidateSe
 
 def for_stream(config: AnyConfiguration, number: int, stream: RequestClass) -> AnyConfiguration:
     """A configuration for a stream that may have other shares of its classes."""
-    source = source_of(config)
+    source = offering.source_of(config)
     ways, before = source.ways, source.stream
     if not np.allclose(stream.load.weight, before.load.weight):
         ways = ways_of(ways.rows, ways.stations, stream)
@@ -238,14 +231,14 @@ def _offers(
         engines=(name,),
         workload=workload,
         targets=targets,
-        batches=request.batches or BATCHES,
+        batches=request.batches or offering.BATCHES,
     )
     if family_of(name) != ENGINES:
         batches = request.batches or _FEW
         return accounts_of(name, replace(placement, batches=batches), wish, streams, site)
     serving = serving_engine(name, placement, wish, site)
-    chunks = request.chunks or CHUNKS
+    chunks = request.chunks or offering.CHUNKS
     requests = {kind: replace(one, chunks=chunks) for kind, one in serving.requests.items()}
     serving = replace(serving, requests=requests)
-    made = ModelOffers(serving=serving, streams=tuple(streams))
-    return lambda stream: QueuedEngine(offers=made, stream=stream)
+    made = offering.ModelOffers(serving=serving, streams=tuple(streams))
+    return lambda stream: offering.QueuedEngine(offers=made, stream=stream)

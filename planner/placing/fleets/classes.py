@@ -9,15 +9,10 @@ from dataclasses import dataclass
 from planner.errors import Problem
 from planner.quantities.units import RANGES
 from planner.specs.records.devices import AnyModel
+from planner.specs.traffic import percentiles
 from planner.specs.traffic.arrivals import REPLAYED
 from planner.specs.traffic.distributions import MOST_TOKENS
 from planner.specs.traffic.lengths import Lengths
-from planner.specs.traffic.percentiles import (
-    DEFINITIONS,
-    ITL,
-    TPOT,
-    GoodputTarget,
-)
 from planner.specs.traffic.reading import length_problems
 from planner.specs.traffic.records import FREE_CUTS, TrafficClass
 from planner.specs.traffic.target_texts import target_problems
@@ -26,8 +21,8 @@ from planner.specs.traffic.texts import LARGEST_CV2
 OPTIONS = ""
 """Where traffic comes from that options of the command say; else it is the name of a file."""
 
-_QUANTITIES = tuple(f"{quantity}_p" for quantity in DEFINITIONS)
-_BETWEEN_TOKENS = (TPOT, ITL)
+_QUANTITIES = tuple(f"{quantity}_p" for quantity in percentiles.DEFINITIONS)
+_BETWEEN_TOKENS = (percentiles.TPOT, percentiles.ITL)
 _NEARLY = 1.0 + 1e-9
 
 
@@ -109,7 +104,7 @@ def _class_problems(traffic: TrafficClass, said: OptionNames) -> Iterator[Proble
     yield from _arrival_problems(traffic, said)
     for problem in target_problems(traffic.targets, "", ""):
         yield Problem(**said.at("--targets"), value=problem.value, fact=problem.fact)
-    if traffic.goodput is not None and traffic.goodput == GoodputTarget(
+    if traffic.goodput is not None and traffic.goodput == percentiles.GoodputTarget(
         share=traffic.goodput.share
     ):
         place, remedy = said.at("--goodput"), "add one, like `ttft<2s`"

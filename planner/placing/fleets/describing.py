@@ -14,12 +14,7 @@ from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.request_classes import RequestClass
 from planner.placing.fleets.solutions import PlannedFleet
 from planner.placing.sites import Located
-from planner.results.fleets import (
-    FleetHandover,
-    FleetPlan,
-    FleetPool,
-    ServedClass,
-)
+from planner.results import fleets
 from planner.results.placements import Replica
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.validation.hints import from_fields
@@ -27,7 +22,7 @@ from planner.verifier.fleets.trials import with_outcome
 from planner.verifier.simulation.outcomes import FleetOutcome
 
 
-def fleet_plan(request: FleetRequest, confirmed: Confirmed, began_s: float) -> FleetPlan:
+def fleet_plan(request: FleetRequest, confirmed: Confirmed, began_s: float) -> fleets.FleetPlan:
     """The answer.
 
     Args:
@@ -43,7 +38,7 @@ def fleet_plan(request: FleetRequest, confirmed: Confirmed, began_s: float) -> F
     )
     numbers = [next(i for i, c in enumerate(order) if c is it.configuration) for it in located]
     replicas = tuple(_replicas(fleet, located, numbers))
-    plan = FleetPlan(
+    plan = fleets.FleetPlan(
         request=request,
         title="",
         recipes=recipes,
@@ -84,13 +79,13 @@ def _replicas(
 
 def _pools(
     request: FleetRequest, fleet: PlannedFleet, numbers: Sequence[int]
-) -> Iterator[FleetPool]:
+) -> Iterator[fleets.FleetPool]:
     named = joint_names(request.classes, sharing=request.sharing)
     then = {way.pool: way.then for way in fleet.ways if way.then is not None}
     for i, pool in enumerate(fleet.pools):
         after = then.get(i)
         yield from_fields(
-            FleetPool,
+            fleets.FleetPool,
             pool,
             recipe=i,
             replicas=tuple(k for k, number in enumerate(numbers) if number == i),
@@ -121,13 +116,13 @@ def _parts(stream: RequestClass, named: Mapping[str, str]) -> tuple[float, ...]:
     return tuple(part_of[planned] for planned in named.values() if planned in part_of)
 
 
-def _handovers(fleet: PlannedFleet) -> Iterator[FleetHandover]:
+def _handovers(fleet: PlannedFleet) -> Iterator[fleets.FleetHandover]:
     for way in fleet.ways:
         handover, source = handover_of(fleet, way), fleet.pools[way.pool]
         if handover is None or way.then is None:
             continue
         yield from_fields(
-            FleetHandover,
+            fleets.FleetHandover,
             handover,
             source=source.name,
             target=fleet.pools[way.then].name,
@@ -135,14 +130,14 @@ def _handovers(fleet: PlannedFleet) -> Iterator[FleetHandover]:
         )
 
 
-def _classes(request: FleetRequest, confirmed: Confirmed) -> Iterator[ServedClass]:
+def _classes(request: FleetRequest, confirmed: Confirmed) -> Iterator[fleets.ServedClass]:
     """What serves each class, and how much of it; the account says what it gets and costs."""
     streams = reversed(confirmed.fleet.streams)  # of several models the first one's counts
     models = {each.name: s.model.name for s in streams for each in s.classes}
     named = joint_names(request.classes, sharing=request.sharing)
     for it in request.classes:
         name = named[it.name]
-        yield ServedClass(
+        yield fleets.ServedClass(
             name=it.name,
             model=models.get(name, it.model.name),
             rate_per_s=it.rate_per_s,

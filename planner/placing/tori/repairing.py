@@ -21,14 +21,7 @@ from planner.equations.arrays import FloatArray, IntArray
 from planner.placing.configurations import CurrentReplica, Sharding
 from planner.placing.fabrics.repairing import GIB
 from planner.placing.program import Objective
-from planner.placing.tori.slices import (
-    LocatedSlice,
-    SliceConfiguration,
-    TorusOffers,
-    TorusProgram,
-    locate_slices,
-    pose_on_torus,
-)
+from planner.placing.tori import slices
 from planner.programs.placement import Counts, PlacementProgram
 from planner.topology.openings import Openings
 from planner.topology.slices import Shape, torus_device
@@ -56,7 +49,7 @@ class Order:
 class RepairOnTorus:
     """A program, what its columns move [GiB], and in which order the ranks of some are laid."""
 
-    base: TorusProgram
+    base: slices.TorusProgram
     moved: FloatArray
     orders: Mapping[int, Order]
 
@@ -64,13 +57,13 @@ class RepairOnTorus:
     def program(self) -> PlacementProgram:
         return self.base.program
 
-    def located(self, counts: Counts) -> tuple[LocatedSlice, ...]:
+    def located(self, counts: Counts) -> tuple[slices.LocatedSlice, ...]:
         """Devices of every replica, in the order in which most ranks stay."""
         chosen = [j for j, n in counts.chosen for _ in range(n)]
-        listed = zip(chosen, locate_slices(self.base, counts), strict=True)
+        listed = zip(chosen, slices.locate_slices(self.base, counts), strict=True)
         return tuple(self._ordered(j, one) if j in self.orders else one for j, one in listed)
 
-    def _ordered(self, column: int, replica: LocatedSlice) -> LocatedSlice:
+    def _ordered(self, column: int, replica: slices.LocatedSlice) -> slices.LocatedSlice:
         order = self.orders[column]
         place = self.base.openings.take(self.base.opening[[column]])
         dims = replica.configuration.pattern.dimensions
@@ -87,8 +80,8 @@ class RepairOnTorus:
 
 def pose_repair(
     openings: Openings,
-    offered: Sequence[TorusOffers],
-    shardings: Mapping[SliceConfiguration, tuple[Sharding, float]],
+    offered: Sequence[slices.TorusOffers],
+    shardings: Mapping[slices.SliceConfiguration, tuple[Sharding, float]],
     standing: Sequence[CurrentReplica],
     aim: Objective,
 ) -> RepairOnTorus:
@@ -98,7 +91,7 @@ def pose_repair(
         offered: of each model its configurations, and where they run.
         shardings: of each configuration: its sharding, and bytes of a rank's shard.
     """
-    base = pose_on_torus(openings, offered, aim)
+    base = slices.pose_on_torus(openings, offered, aim)
     ranks = _ranks(openings.pool, standing)
     n_moved = np.array([one.n_devices for one in base.configurations], np.int64)[base.which]
     orders: dict[int, Order] = {}

@@ -22,17 +22,8 @@ from planner.placing.configurations import (
 from planner.placing.handing import Wire
 from planner.placing.program import Objective
 from planner.placing.sites import CandidateCounts, Site, SiteModel
+from planner.placing.tori import slices
 from planner.placing.tori.repairing import RepairOnTorus, pose_repair
-from planner.placing.tori.slices import (
-    SliceConfiguration,
-    TorusOffers,
-    TorusProgram,
-    offers_at,
-    pose_anywhere,
-    pose_on_torus,
-    torus_state,
-    without_tiled,
-)
 from planner.programs.placement import Counts, PlacementProgram
 from planner.running.deadlines import is_over
 from planner.specs.records.devices import ClusterSpec, TorusFabric
@@ -69,7 +60,7 @@ class Torus:
         self.cluster, self.fabric = cluster, cluster.fabric
         self.name = cluster.name
         self.graph = graph
-        left = torus_state(self.fabric, self.graph)
+        left = slices.torus_state(self.fabric, self.graph)
         self.n_free = int(left.is_free.sum())
         if not self.n_free:
             fact = f"has no free device: all {self.n_devices} are taken"
@@ -124,7 +115,7 @@ class Torus:
         for m, model in enumerate(models):
             # engines have no kernels of any torus, tables no slices; of a model there may be none
             of_each = [one.on_slices(m, self.openings, whole=whole) for one in model.runtimes]
-            offers = next(iter(of_each), offers_at([], []))
+            offers = next(iter(of_each), slices.offers_at([], []))
             of_models.append(offers.handing(roles, wire, model.n_output_tokens))
         return OfferedSlices(
             openings=self.openings,
@@ -146,21 +137,21 @@ class OfferedSlices:
     """
 
     openings: Openings
-    of_models: tuple[TorusOffers, ...]
+    of_models: tuple[slices.TorusOffers, ...]
     several: tuple[bool, ...]
     by_latency: bool
     is_cut: bool
     n_free: int
 
     @property
-    def configurations(self) -> list[SliceConfiguration]:
+    def configurations(self) -> list[slices.SliceConfiguration]:
         return [one for offered in self.of_models for one in offered.configurations]
 
     @cached_property
-    def kept(self) -> tuple[TorusOffers, ...]:
+    def kept(self) -> tuple[slices.TorusOffers, ...]:
         """None at openings that smaller ones fill, and serve as much from."""
         return tuple(
-            without_tiled(offers, several=several and not self.by_latency)
+            slices.without_tiled(offers, several=several and not self.by_latency)
             for offers, several in zip(self.of_models, self.several, strict=True)
         )
 
@@ -175,22 +166,22 @@ class OfferedSlices:
             places.update(it.places)
         several = self.several if n_models is None else (True,) * n_models
         of_each = [[one for one in configurations if one.model == m] for m in range(len(several))]
-        offers = (offers_at(mine, [places[one.pattern] for one in mine]) for mine in of_each)
+        offers = (slices.offers_at(mine, [places[one.pattern] for one in mine]) for mine in of_each)
         return replace(self, of_models=tuple(offers), several=several)
 
     def named(self, kind: str) -> OfferedSlices:
         """The same on devices of a kind of that name."""
         return replace(self, of_models=tuple(one.named(kind) for one in self.of_models))
 
-    def _where(self, is_taken: Callable[[SliceConfiguration], bool]) -> OfferedSlices:
-        def some(offered: TorusOffers) -> TorusOffers:
+    def _where(self, is_taken: Callable[[slices.SliceConfiguration], bool]) -> OfferedSlices:
+        def some(offered: slices.TorusOffers) -> slices.TorusOffers:
             is_it = np.array(list(map(is_taken, offered.configurations)), np.bool_)
             return offered.where(is_it[offered.which])
 
         return replace(self, of_models=tuple(map(some, self.of_models)))
 
     @cached_property
-    def listed(self) -> list[SliceConfiguration]:
+    def listed(self) -> list[slices.SliceConfiguration]:
         """Those that have a place and that no other stands for."""
         return [it.configurations[i] for it in self.kept for i in np.unique(it.which).tolist()]
 
@@ -200,7 +191,7 @@ class OfferedSlices:
         return sum(len(it.which) for it in self.kept)
 
     def by_kinds(self, aim: Objective) -> PlacementProgram:
-        return pose_anywhere(self.listed, self.n_free, aim)
+        return slices.pose_anywhere(self.listed, self.n_free, aim)
 
     def anywhere(self, aim: Objective) -> None:
         del aim  # places decide
@@ -209,8 +200,8 @@ class OfferedSlices:
         taken = {id(self.listed[j]) for j, _ in counts.chosen}
         return self._where(lambda config: id(config) in taken)
 
-    def posed(self, aim: Objective) -> TorusProgram:
-        return pose_on_torus(self.openings, self.kept, aim)
+    def posed(self, aim: Objective) -> slices.TorusProgram:
+        return slices.pose_on_torus(self.openings, self.kept, aim)
 
     def repaired(self, standing: Sequence[CurrentReplica], aim: Objective) -> RepairOnTorus:
         """Slices whose weights stand already, and those that no other stands for.
@@ -218,12 +209,12 @@ class OfferedSlices:
         While something stands, one stands for another only where it loads no more bytes either.
         """
         stands = {one.sharding for one in standing}
-        shardings: dict[SliceConfiguration, tuple[Sharding, float]] = {}
-        offered: list[TorusOffers] = []
+        shardings: dict[slices.SliceConfiguration, tuple[Sharding, float]] = {}
+        offered: list[slices.TorusOffers] = []
         for every, several in zip(self.of_models, self.several, strict=True):
             for one in every.configurations:
                 shardings[one] = one.shard(aim.wanted[one.model].name)
-            kept = without_tiled(
+            kept = slices.without_tiled(
                 every,
                 several=several and not self.by_latency,
                 loaded=[shardings[one][1] * one.n_devices for one in every.configurations],

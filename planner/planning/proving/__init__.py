@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.errors import NoPlanError
+from planner.planning.proving import plans, surveys
 from planner.planning.proving.comparing import (
     Again,
     again,
@@ -25,20 +26,6 @@ from planner.planning.proving.comparing import (
     same,
     subset_findings,
     unanswered,
-)
-from planner.planning.proving.plans import (
-    experts_again,
-    layers_again,
-    placement_again,
-    plan_again,
-    repair_again,
-    stages_again,
-)
-from planner.planning.proving.surveys import (
-    audit_again,
-    comparison_again,
-    curves_again,
-    engine_audit_again,
 )
 from planner.results.fleets import FleetPlan, FleetStaircase
 from planner.results.layout_predictions import LayoutPrediction
@@ -130,7 +117,7 @@ def proved(answer: Any) -> Again:  # noqa: ANN401 an answer of any kind
 
 def _layouts_again(says: LayoutPrediction) -> Again:
     """Of what was left open the fastest is chosen, as a plan is."""
-    again = plan_again(says.plan)
+    again = plans.plan_again(says.plan)
     return replace(again, findings=tuple(one.below(("plan",)) for one in again.findings))
 
 
@@ -139,18 +126,18 @@ def _prediction_again(says: Prediction) -> Again:
 
 
 _PROVERS: Mapping[str, Callable[[Any], Again]] = {
-    "Plan": plan_again,
-    "Placement": placement_again,
+    "Plan": plans.plan_again,
+    "Placement": plans.placement_again,
     "FleetPlan": fleet_again,
     "FleetStaircase": staircase_again,
-    "Repair": repair_again,
-    "ExpertPlan": experts_again,
-    "StagePlan": stages_again,
-    "LayerPlacement": layers_again,
-    "Curves": curves_again,
-    "Comparison": comparison_again,
-    "Audit": audit_again,
-    "EngineAudit": engine_audit_again,
+    "Repair": plans.repair_again,
+    "ExpertPlan": plans.experts_again,
+    "StagePlan": plans.stages_again,
+    "LayerPlacement": plans.layers_again,
+    "Curves": surveys.curves_again,
+    "Comparison": surveys.comparison_again,
+    "Audit": surveys.audit_again,
+    "EngineAudit": surveys.engine_audit_again,
     "Prediction": _prediction_again,
     "LayoutPrediction": _layouts_again,
 }

@@ -7,14 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.errors import NoPlanError, OutOfTimeError
-from planner.planning.proving.comparing import (
-    Again,
-    is_better,
-    limit_of,
-    proved_fields,
-    same,
-    unanswered,
-)
+from planner.planning.proving import comparing
 from planner.planning.proving.plans import SLACK, placed_again, placement_again, plan_again
 from planner.results.audits import Audit
 from planner.results.engines import EngineAudit
@@ -26,7 +19,7 @@ from planner.verifier.findings import Finding
 from planner.verifier.quantities import measure_of
 
 
-def curves_again(says: Curves) -> Again:
+def curves_again(says: Curves) -> comparing.Again:
     """Each frontier again, point by point; and each case that has none."""
     parts = [
         _denied(curve, "frontier") if curve.frontier is None else _frontier_again(curve.frontier)
@@ -35,7 +28,7 @@ def curves_again(says: Curves) -> Again:
     return _joined(parts, "curves")
 
 
-def comparison_again(says: Comparison) -> Again:
+def comparison_again(says: Comparison) -> comparing.Again:
     """Each plan again; and each case that has none."""
     parts = []
     for row in says.rows:
@@ -48,28 +41,28 @@ def comparison_again(says: Comparison) -> Again:
     return _joined(parts, "rows")
 
 
-def _below(part: Again, *path: str) -> Again:
+def _below(part: comparing.Again, *path: str) -> comparing.Again:
     return replace(part, findings=tuple(one.below(path) for one in part.findings))
 
 
-def _joined(parts: Sequence[Again], name: str) -> Again:
+def _joined(parts: Sequence[comparing.Again], name: str) -> comparing.Again:
     """What was said of each entry of a list, as one."""
     placed = [_below(part, name, str(i)) for i, part in enumerate(parts)]
-    return Again(
+    return comparing.Again(
         findings=tuple(one for part in placed for one in part.findings),
         proofs=tuple(one for part in placed for one in part.proofs),
         taken=tuple(f"{name}/{i}: {it}" for i, part in enumerate(parts) for it in part.taken),
     )
 
 
-def _denied(case: Row | Curve, field: str) -> Again:
+def _denied(case: Row | Curve, field: str) -> comparing.Again:
     """A case without an answer: its request has to have none, for the reason that is told."""
     from planner.planning.comparing import reason_of
     from planner.planning.plans import decide
     from planner.planning.repeated_requests import among_again, prefer_of
 
     if not case.requests:  # it could not be read, or time ended
-        return Again(findings=(), proofs=(), taken=(f"no answer, {case.reason}",))
+        return comparing.Again(findings=(), proofs=(), taken=(f"no answer, {case.reason}",))
     first = case.requests[0]
     try:
         if isinstance(first, PlacementRequest):
@@ -80,16 +73,18 @@ def _denied(case: Row | Curve, field: str) -> Again:
                 again = decide(among_again(requests), prefer=prefer_of(requests))
                 objective = again.certificate.objective
     except OutOfTimeError as late:
-        return Again(findings=(), proofs=(), taken=(f"no answer, and none found: {late}",))
+        return comparing.Again(
+            findings=(), proofs=(), taken=(f"no answer, and none found: {late}",)
+        )
     except NoPlanError as error:
-        is_whole = limit_of(first.options.time_limit_s) is None
-        wrong = same(case.reason, reason_of(error), ("reason",)) if is_whole else ()
-        return Again(findings=tuple(wrong), proofs=(f"searched again: {error}",))
+        is_whole = comparing.limit_of(first.options.time_limit_s) is None
+        wrong = comparing.same(case.reason, reason_of(error), ("reason",)) if is_whole else ()
+        return comparing.Again(findings=tuple(wrong), proofs=(f"searched again: {error}",))
     fact = f"is what its request has: an answer of {objective!r}"
-    return Again(findings=(Finding(path=(field,), says=None, fact=fact),), proofs=())
+    return comparing.Again(findings=(Finding(path=(field,), says=None, fact=fact),), proofs=())
 
 
-def _frontier_again(says: Frontier) -> Again:
+def _frontier_again(says: Frontier) -> comparing.Again:
     from planner.planning.pareto import traced_out
     from planner.planning.repeated_requests import traced_again
 
@@ -98,18 +93,18 @@ def _frontier_again(says: Frontier) -> Again:
         with within(limit_s):
             frontier = traced_out(traced_again(says), x=says.x_name, alpha=says.alpha)
     except NoPlanError:
-        return _below(unanswered(("proof", "status"), says.proof.status), "frontier")
+        return _below(comparing.unanswered(("proof", "status"), says.proof.status), "frontier")
     findings = [*_points(says)]
-    if limit_of(limit_s) is None or says.proof.status == frontier.proof.status == OPTIMAL:
-        findings += same(says.proof.status, frontier.proof.status, ("proof", "status"))
-        findings += same(len(says.points), len(frontier.points), ("points",))
+    if comparing.limit_of(limit_s) is None or says.proof.status == frontier.proof.status == OPTIMAL:
+        findings += comparing.same(says.proof.status, frontier.proof.status, ("proof", "status"))
+        findings += comparing.same(len(says.points), len(frontier.points), ("points",))
         for i, (point, other) in enumerate(zip(says.points, frontier.points, strict=False)):
             for name in ("x", "y"):
                 here = ("points", str(i), name)
-                findings += same(getattr(point, name), getattr(other, name), here)
-        findings += proved_fields(says, frontier)
+                findings += comparing.same(getattr(point, name), getattr(other, name), here)
+        findings += comparing.proved_fields(says, frontier)
     told = f"searched again: {frontier.proof.status}, {len(frontier.points)} points; and ends alone"
-    return _below(Again(findings=tuple(findings), proofs=(told,)), "frontier")
+    return _below(comparing.Again(findings=tuple(findings), proofs=(told,)), "frontier")
 
 
 def _points(says: Frontier) -> Iterator[Finding]:
@@ -131,12 +126,12 @@ def _points(says: Frontier) -> Iterator[Finding]:
             fact = "is of a point that a search within its x does not have"
             yield Finding(path=here, says=point.bound, fact=fact)
             continue
-        if is_better(best, point.bound, is_rate=of_y.is_rate):
+        if comparing.is_better(best, point.bound, is_rate=of_y.is_rate):
             fact = f"is no bound: {best!r} is reached"
             yield Finding(path=here, says=point.bound, fact=fact)
 
 
-def audit_again(says: Audit) -> Again:
+def audit_again(says: Audit) -> comparing.Again:
     """Each deployment beside what runs is as good as the best in what it is best in."""
     from planner.planning.audit import audited
 
@@ -146,10 +141,10 @@ def audit_again(says: Audit) -> Again:
     best_in = {"possible": "tpot_s", "equal_speed": "usd_per_decoded_token", "equal_cost": "tpot_s"}
     findings = [*_as_good(says, {name: getattr(audit, name) for name in best_in}, best_in)]
     findings += _changes(says, audit)
-    if limit_of(says.request.options.time_limit_s) is None:
-        findings += proved_fields(says, audit)
+    if comparing.limit_of(says.request.options.time_limit_s) is None:
+        findings += comparing.proved_fields(says, audit)
     told = "searched again: the fastest of its batch, the best at equal speed and cost, each change"
-    return Again(findings=tuple(findings), proofs=(told,))
+    return comparing.Again(findings=tuple(findings), proofs=(told,))
 
 
 def _as_good(
@@ -160,7 +155,7 @@ def _as_good(
         mine, other = (
             getattr(best, of) if best else None for best in (getattr(says, name), found[name])
         )
-        yield from same(mine, other, (name,))
+        yield from comparing.same(mine, other, (name,))
 
 
 def _changes(says: Audit, audit: Audit) -> Iterator[Finding]:
@@ -172,10 +167,10 @@ def _changes(says: Audit, audit: Audit) -> Iterator[Finding]:
     for i, change in enumerate(says.changes):
         if change.name in others:
             here = ("changes", str(i), "usd_per_token")
-            yield from same(change.usd_per_token, others[change.name].usd_per_token, here)
+            yield from comparing.same(change.usd_per_token, others[change.name].usd_per_token, here)
 
 
-def engine_audit_again(says: EngineAudit) -> Again:
+def engine_audit_again(says: EngineAudit) -> comparing.Again:
     """Each deployment beside what runs is as good as the best in what it is best in."""
     from planner.planning.repeated_requests import audited_again
 
@@ -186,4 +181,4 @@ def engine_audit_again(says: EngineAudit) -> Again:
     }
     findings = _as_good(says, audited_again(says), best_in)
     told = "searched again: the best on no more devices, at equal speed and at equal cost"
-    return Again(findings=tuple(findings), proofs=(told,))
+    return comparing.Again(findings=tuple(findings), proofs=(told,))

@@ -12,17 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from planner.quantities.units import show
-from planner.report.documents.blocks import (
-    Bar,
-    Block,
-    Document,
-    Drawing,
-    Note,
-    Pairs,
-    Table,
-    notes,
-    section,
-)
+from planner.report.documents import blocks
 from planner.report.drawings.chart import Line, Mark, frontiers_drawing
 from planner.report.times import times_notes
 from planner.report.words import layout_text, percent, plural, user_speed
@@ -49,7 +39,7 @@ _REMEDIES: Mapping[str, str] = {
 """What makes a part of the time large, and what makes it smaller."""
 
 
-def document(audit: Audit, *, curves: Sequence[Curve] = ()) -> Document:
+def document(audit: Audit, *, curves: Sequence[Curve] = ()) -> blocks.Document:
     """What runs, how far it is from what could run, why, and what to do.
 
     Args:
@@ -61,19 +51,19 @@ def document(audit: Audit, *, curves: Sequence[Curve] = ()) -> Document:
         for curve in curves
         if curve.frontier is not None and curve.frontier.points
     ]
-    drawing = Drawing(svg=partial(_drawn, audit, lines))
-    return Document(
+    drawing = blocks.Drawing(svg=partial(_drawn, audit, lines))
+    return blocks.Document(
         title=f"{audit.request.model.name} on {audit.request.cluster.name}: audit",
         line=line,
-        head=(Note(line), *times_notes(audit)),
+        head=(blocks.Note(line), *times_notes(audit)),
         sections=(
-            section("frontiers of decoding", *([drawing] if lines else [])),
-            section("what runs", Pairs(_observed_rows(audit))),
-            section("distance from the frontier, formats unchanged", _distances(audit)),
-            section("what explains it", _explained(audit)),
-            section("where the time of a token goes", *_times(audit)),
-            section("what would help, at this speed or better", *_changes(audit)),
-            section("try", _commands(audit)),
+            blocks.section("frontiers of decoding", *([drawing] if lines else [])),
+            blocks.section("what runs", blocks.Pairs(_observed_rows(audit))),
+            blocks.section("distance from the frontier, formats unchanged", _distances(audit)),
+            blocks.section("what explains it", _explained(audit)),
+            blocks.section("where the time of a token goes", *_times(audit)),
+            blocks.section("what would help, at this speed or better", *_changes(audit)),
+            blocks.section("try", _commands(audit)),
         ),
     )
 
@@ -131,7 +121,7 @@ def _observed_rows(audit: Audit) -> list[tuple[str, str]]:
     ]
 
 
-def _distances(audit: Audit) -> Table:
+def _distances(audit: Audit) -> blocks.Table:
     seen = audit.observed
     cost, speed = audit.cost_factor, audit.speed_factor
     rows = [
@@ -149,7 +139,7 @@ def _distances(audit: Audit) -> Table:
         _distance_row(_as_it_runs(audit), audit.possible, ""),
     ]
     heads = ("", "speed per user", "output token", "", "")
-    return Table(heads=heads, rows=rows, align="<>><<")
+    return blocks.Table(heads=heads, rows=rows, align="<>><<")
 
 
 def _as_it_runs(audit: Audit) -> str:
@@ -172,19 +162,19 @@ def _change_text(change: float, less: str, more: str) -> str:
     return f"{percent(abs(change))} {less if change < 0 else more}"
 
 
-def _explained(audit: Audit) -> Block:
+def _explained(audit: Audit) -> blocks.Block:
     """The largest factor of the distance in cost, or what to check where the model is beaten."""
     factor, seen, best = audit.cost_factor, audit.observed, audit.equal_speed
     if factor is None or best is None or factor < 1.0 - _CLOSE:
         workload = audit.request.workload
-        return Note(
+        return blocks.Note(
             "this model asks more time of the devices than was measured. Contexts shorter than "
             f"{workload.mean_decode_context:.0f} tokens would explain it, or fewer users at a "
             "time than was said, speculative decoding, other formats, or devices that attain "
             "more than their file says."
         )
     if factor < 1.0 + _CLOSE:
-        return Note("nothing to explain: what is left is within what one can measure")
+        return blocks.Note("nothing to explain: what is left is within what one can measure")
     words = {
         "devices": f"{seen.n_devices} devices instead of {best.mesh.n_devices}",
         "batch": f"a batch of {seen.batch} instead of {best.decode.batch}",
@@ -195,22 +185,24 @@ def _explained(audit: Audit) -> Block:
         for name, part in sorted(audit.factors, key=lambda pair: -pair[1])
         if abs(part - 1.0) >= 0.005
     ]
-    return Table(rows=rows, align="><")
+    return blocks.Table(rows=rows, align="><")
 
 
-def _times(audit: Audit) -> list[Block]:
+def _times(audit: Audit) -> list[blocks.Block]:
     """Parts of the time that the same devices and batch need, what no part explains, a remedy."""
     total, excess = audit.observed.tpot_s, audit.excess
     if not excess:
         return []
     rows = [
-        (name, _signed(part), percent(part / total), Bar(part / total))
+        (name, _signed(part), percent(part / total), blocks.Bar(part / total))
         for name, part in excess
         if part
     ]
     name, part = max(excess, key=lambda pair: pair[1])
-    remedy = [Note(), Note(f"{name}: {_REMEDIES[name]}.")] if part / total >= _SOME else []
-    return [Table(rows=rows, align="<>><"), *remedy]
+    remedy = (
+        [blocks.Note(), blocks.Note(f"{name}: {_REMEDIES[name]}.")] if part / total >= _SOME else []
+    )
+    return [blocks.Table(rows=rows, align="<>><"), *remedy]
 
 
 def _signed(seconds: float) -> str:
@@ -222,7 +214,7 @@ def _savings(audit: Audit) -> list[float]:
     return [1.0 - one.usd_per_token / audit.baseline_usd_per_token for one in audit.changes]
 
 
-def _changes(audit: Audit) -> list[Block]:
+def _changes(audit: Audit) -> list[blocks.Block]:
     baseline, rows, idle = audit.baseline_usd_per_token, [], []
     for i, (change, saving) in enumerate(zip(audit.changes, _savings(audit), strict=True), start=1):
         if saving < _LEAST_SAVING:
@@ -241,16 +233,16 @@ def _changes(audit: Audit) -> list[Block]:
     if audit.untried:
         said.append(f"time ended before these were tried: {', '.join(audit.untried)}")
     heads = ("", "saves", "output token", "change", "")
-    return [Table(heads=heads, rows=rows, align=">>><<"), *notes(said)]
+    return [blocks.Table(heads=heads, rows=rows, align=">>><<"), *blocks.notes(said)]
 
 
-def _commands(audit: Audit) -> Table:
+def _commands(audit: Audit) -> blocks.Table:
     """What plans each change that saves, in one piece each, for copying."""
     pairs = zip(audit.changes, _savings(audit), strict=True)
     rows = [
         (f"{i}", one.command) for i, (one, saving) in enumerate(pairs, 1) if saving >= _LEAST_SAVING
     ]
-    return Table(rows=rows, align="><")
+    return blocks.Table(rows=rows, align="><")
 
 
 def _decode_text(best: Deployment) -> str:

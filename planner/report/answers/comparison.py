@@ -8,19 +8,12 @@ from typing import cast
 
 from planner.quantities.table import objective_of
 from planner.quantities.units import show
+from planner.report import outlines
 from planner.report.answers import economics, layouts
 from planner.report.answers.placement import line_of as placement_line
 from planner.report.answers.plan_parts import start_section, wish_rows
 from planner.report.documents.blocks import Document, Note, Pairs, Table, section
 from planner.report.engine_requests import engine_rows
-from planner.report.outlines import (
-    case_label,
-    cases_text,
-    cell,
-    has_prefill,
-    headline_of,
-    run_heads,
-)
 from planner.report.times import times_notes
 from planner.report.words import limit_label, percent
 from planner.results.engines import EngineDeployment
@@ -46,7 +39,7 @@ def document(comparison: Comparison) -> Document:
     if best is not None and isinstance(best.deployment, EngineDeployment):
         starts.append((best.deployment.launch, "the best is"))
     are_placed = any(isinstance(one, Placement) for one in answers)
-    title = f"{cases_text(cases)}: {aim}"
+    title = f"{outlines.cases_text(cases)}: {aim}"
     return Document(
         title=title,
         line=line,
@@ -83,12 +76,12 @@ def line_of(comparison: Comparison) -> str:
     if comparison.best is None:
         return "no plan"
     row = comparison.rows[comparison.best]
-    label = case_label(row.case, [one.case for one in comparison.rows])
+    label = outlines.case_label(row.case, [one.case for one in comparison.rows])
     if row.placement is not None:
         return f"{label}: {placement_line(row.placement)}"
     assert row.plan is not None
     best = row.plan.deployment
-    return f"{label}: {best.summary}: {headline_of(best)}"
+    return f"{label}: {best.summary}: {outlines.headline_of(best)}"
 
 
 def _table(rows: Sequence[Row]) -> Table:
@@ -99,11 +92,11 @@ def _table(rows: Sequence[Row]) -> Table:
     deployments = [plan.deployment for plan in plans]
     unsaid = {
         "engine": all(row.case.engine for row in rows),  # names of rows say it
-        "TTFT": not all(map(has_prefill, deployments)),
+        "TTFT": not all(map(outlines.has_prefill, deployments)),
     }
     what, how = (
         [head for head in heads if not unsaid.get(head)]
-        for heads in (run_heads(deployments, [plan.request for plan in plans]), _DOES)
+        for heads in (outlines.run_heads(deployments, [plan.request for plan in plans]), _DOES)
     )
     told = [_planned(row, (*what, *how)) for row in rows]
     return _cases(rows, (*what, *how, *_LIMITS), told, splits=1 + len(what))
@@ -113,7 +106,7 @@ def _planned(row: Row, heads: Sequence[str]) -> tuple[str, ...]:
     """Cells of a plan, or why there is none."""
     if row.plan is None:
         return _no_plan(row)
-    return (*(cell(head, row.plan.deployment) for head in heads), *_limits(row, row.plan))
+    return (*(outlines.cell(head, row.plan.deployment) for head in heads), *_limits(row, row.plan))
 
 
 def _no_plan(row: Row) -> tuple[str]:
@@ -135,7 +128,9 @@ def _cases(
 ) -> Table:
     """What is told of each case, behind its name."""
     cases = [row.case for row in rows]
-    named = [(case_label(one, cases), *cells) for one, cells in zip(cases, told, strict=True)]
+    named = [
+        (outlines.case_label(one, cases), *cells) for one, cells in zip(cases, told, strict=True)
+    ]
     return Table(heads=("", *heads) if heads else (), rows=named, wraps=not heads, splits=splits)
 
 

@@ -42,18 +42,7 @@ from planner.report.answers.staircases import (
     staircase_blocks,
     staircase_data,
 )
-from planner.report.documents.blocks import (
-    IN_JSON,
-    Block,
-    Data,
-    Document,
-    Drawing,
-    Note,
-    Pairs,
-    Table,
-    notes,
-    section,
-)
+from planner.report.documents import blocks
 from planner.report.drawings.fleets import N_COLOURS, waits
 from planner.report.drawings.floorplans import Groups, number_of, runs
 from planner.report.proof import certificate_section
@@ -79,7 +68,7 @@ def line_of(plan: FleetPlan) -> str:
 
 def document(
     plan: FleetPlan, *, staircase: FleetStaircase | None = None, floorplan: FloorPlan | None = None
-) -> Document:
+) -> blocks.Document:
     """What it costs and serves, its pools, percentiles, bounds, and how to start it.
 
     Args:
@@ -87,27 +76,33 @@ def document(
         floorplan: of the site, for a map of it; None for none.
     """
     line, climbed = line_of(plan), [staircase] if staircase else []
-    return Document(
+    return blocks.Document(
         title=f"fleet on {plan.title}",
         line="\n".join([line, *map(staircase_line, climbed)]),
-        head=(Note(line), *times_notes(plan), *notes(f"warning: {one}" for one in warnings(plan))),
+        head=(
+            blocks.Note(line),
+            *times_notes(plan),
+            *blocks.notes(f"warning: {one}" for one in warnings(plan)),
+        ),
         sections=(
-            section("traffic", *_traffic(plan)),
-            section("site", Pairs([("pool", plan.title), *kind_rows(plan)])),
-            section("pools", *_pools(plan)),
-            section("hand-over", *_handovers(plan)),
-            section("latency", *_waits(plan), percentiles(plan)),
-            section("costs", costs(plan), Note(COST_WORDS, kind="faint")),
-            section("measured region", Pairs(replicas_region_rows(plan))),
-            section("bounds", Pairs(bound_rows(plan))),
-            section("rounds", _rounds(plan)),
-            section("simulation", Pairs(simulation_rows(plan))),
-            section("other fleets", alternatives(plan)),
-            *(section("over demand", *staircase_blocks(one)) for one in climbed),
+            blocks.section("traffic", *_traffic(plan)),
+            blocks.section("site", blocks.Pairs([("pool", plan.title), *kind_rows(plan)])),
+            blocks.section("pools", *_pools(plan)),
+            blocks.section("hand-over", *_handovers(plan)),
+            blocks.section("latency", *_waits(plan), percentiles(plan)),
+            blocks.section("costs", costs(plan), blocks.Note(COST_WORDS, kind="faint")),
+            blocks.section("measured region", blocks.Pairs(replicas_region_rows(plan))),
+            blocks.section("bounds", blocks.Pairs(bound_rows(plan))),
+            blocks.section("rounds", _rounds(plan)),
+            blocks.section("simulation", blocks.Pairs(simulation_rows(plan))),
+            blocks.section("other fleets", alternatives(plan)),
+            *(blocks.section("over demand", *staircase_blocks(one)) for one in climbed),
             map_section(plan, floorplan, _groups(plan)),
-            replicas_section(plan, told_by=IN_JSON),
+            replicas_section(plan, told_by=blocks.IN_JSON),
             certificate_section(plan.certificate, best=BEST_FLEET),
-            section("what percentiles are of", *notes(definitions(plan), kind="item")),
+            blocks.section(
+                "what percentiles are of", *blocks.notes(definitions(plan), kind="item")
+            ),
             recipes_section(plan.recipes, recipe_names(plan)),
         ),
         data=partial(staircase_data, staircase) if staircase else partial(_pools_data, plan),
@@ -135,7 +130,7 @@ def recipe_names(plan: FleetPlan) -> list[str]:
     return [joined([f"`{one.name}`" for one in some]) for some in pools]
 
 
-def _traffic(plan: FleetPlan) -> Iterator[Note]:
+def _traffic(plan: FleetPlan) -> Iterator[blocks.Note]:
     """Of each class what comes, how, and what is asked for it."""
     for traffic, got in zip(plan.request.classes, plan.classes, strict=True):
         tokens = (
@@ -143,24 +138,24 @@ def _traffic(plan: FleetPlan) -> Iterator[Note]:
         )
         comes = f"{rate(traffic.rate_per_s)} {arrival_words(traffic.arrivals)}, {tokens}"
         rank = f"; priority {traffic.priority}" if traffic.priority else ""
-        yield Note(f"{traffic.name}: {got.model}, {comes}{rank}")
-        yield Note(f"targets: {target_words(traffic)}", kind="part")
+        yield blocks.Note(f"{traffic.name}: {got.model}, {comes}{rank}")
+        yield blocks.Note(f"targets: {target_words(traffic)}", kind="part")
 
 
-def _pools(plan: FleetPlan) -> Iterator[Note]:
+def _pools(plan: FleetPlan) -> Iterator[blocks.Note]:
     for pool in plan.pools:
         rent = show(pool.usd_per_hour, "USD/h")
         runs_as = deployment_words(plan.recipes[pool.recipe])
-        yield Note(f"{pool.name}: {pool.n_replicas} × {runs_as}, {rent}")
+        yield blocks.Note(f"{pool.name}: {pool.n_replicas} × {runs_as}, {rent}")
         prompts = prompt_words(pool)
         of = f"{joined(pool.classes)}{', ' * bool(prompts)}{prompts}"
         then = f", then handed to {pool.then}" if pool.then else ""
         busy = share_known(pool.utilisation, pool.utilisation_half_width)
         does = f"{of}{then}: {rate(pool.rate_per_s)}, {most_words(pool)}"
-        yield Note(f"{does}; busy {busy} of the time", kind="part")
+        yield blocks.Note(f"{does}; busy {busy} of the time", kind="part")
 
 
-def _handovers(plan: FleetPlan) -> list[Block]:
+def _handovers(plan: FleetPlan) -> list[blocks.Block]:
     """What hands caches over, and between which pools."""
     connector = plan.request.roles.connector
     rows = [
@@ -177,19 +172,19 @@ def _handovers(plan: FleetPlan) -> list[Block]:
     ]
     by = [f"by {connector.title}"] if connector and rows else []
     heads = ("from", "to", "requests", "each token", "latency", "a pair", "a replica's links")
-    return [*notes(by), Table(heads=heads, rows=rows, align="<<>>>>>")]
+    return [*blocks.notes(by), blocks.Table(heads=heads, rows=rows, align="<<>>>>>")]
 
 
-def _waits(plan: FleetPlan) -> Iterator[Drawing]:
+def _waits(plan: FleetPlan) -> Iterator[blocks.Drawing]:
     """What each class waits for, drawn."""
     for number, one in enumerate(plan.classes):
-        yield Drawing(svg=partial(waits, one, f"waits{number}", number % N_COLOURS))
+        yield blocks.Drawing(svg=partial(waits, one, f"waits{number}", number % N_COLOURS))
 
 
-def _rounds(plan: FleetPlan) -> Table:
+def _rounds(plan: FleetPlan) -> blocks.Table:
     """What each solution cost, and what the simulation said of it."""
     rows = [(str(i), round_words(one)) for i, one in enumerate(plan.rounds, start=1)]
-    return Table(rows=rows, align="<<", wraps=True)
+    return blocks.Table(rows=rows, align="<<", wraps=True)
 
 
 _POOL = (
@@ -203,7 +198,7 @@ _DEPLOYMENT = (
 )
 
 
-def _pools_data(plan: FleetPlan) -> Data:
+def _pools_data(plan: FleetPlan) -> blocks.Data:
     """A row a pool, with how its replicas run and what starts them."""
     heads = (*_POOL, *_RECIPE, "n_devices", *_DEPLOYMENT, "command")
     return heads, (_pool_row(plan, one) for one in plan.pools)

@@ -16,16 +16,7 @@ from typing import Any
 
 from planner.report.answers import layouts
 from planner.report.answers.plan_parts import start_section
-from planner.report.documents.blocks import (
-    Block,
-    Data,
-    Document,
-    Drawing,
-    Note,
-    Pairs,
-    Table,
-    section,
-)
+from planner.report.documents import blocks
 from planner.report.drawings.chart import Line, frontiers_drawing
 from planner.report.engine_requests import engine_rows
 from planner.report.outlines import (
@@ -62,7 +53,7 @@ _FIRST_TO_GO = ("speed", "weights", "prefill", "TTFT", "cost")  # where a line w
 _PREFERRED, _CHEAPEST = "*", "o"
 
 
-def document(answer: Curves, *, is_whole: bool = False) -> Document:
+def document(answer: Curves, *, is_whole: bool = False) -> blocks.Document:
     """What was asked, the points of each curve, what proves them.
 
     Args:
@@ -76,16 +67,16 @@ def document(answer: Curves, *, is_whole: bool = False) -> Document:
     lines = [Line(label=label, frontier=one) for label, one in pairs if one is not None]
     head = survey_title(cases, lines[0].frontier) if lines else "no frontier"
     share = max(FEWEST_POINTS, MOST_POINTS // max(1, len(lines)))
-    drawing = Drawing(svg=partial(frontiers_drawing, lines))
-    return Document(
+    drawing = blocks.Drawing(svg=partial(frontiers_drawing, lines))
+    return blocks.Document(
         title=head if lines else cases_text(cases),
         line=line_of(answer),
-        head=(Note(head), *times_notes(curves)),
+        head=(blocks.Note(head), *times_notes(curves)),
         sections=(
-            section("request", Pairs(_request_rows(lines))),
-            section("frontiers", *([drawing] if lines else [])),
+            blocks.section("request", blocks.Pairs(_request_rows(lines))),
+            blocks.section("frontiers", *([drawing] if lines else [])),
             *(
-                section(label, *_curve(curve, sys.maxsize if is_whole else share))
+                blocks.section(label, *_curve(curve, sys.maxsize if is_whole else share))
                 for label, curve in zip(labels, curves, strict=True)
             ),
             start_section(*_starts(lines)),
@@ -150,11 +141,11 @@ def _economics_rows(frontier: Frontier) -> list[tuple[str, str]]:
     ]
 
 
-def _curve(curve: Curve, most: int) -> list[Block]:
+def _curve(curve: Curve, most: int) -> list[blocks.Block]:
     """The points, of which text shows so many, what their marks mean, and the proof."""
     frontier = curve.frontier
     if frontier is None:
-        return [Note(f"no plan: {curve.reason}")]
+        return [blocks.Note(f"no plan: {curve.reason}")]
     shown, points = shown_points(frontier, most), frontier.points
     marks = {frontier.preferred: _PREFERRED}
     cheapest = at_target(frontier)
@@ -166,7 +157,7 @@ def _curve(curve: Curve, most: int) -> list[Block]:
         other.add("TTFT")
     heads = [head for head in _DOES if head not in other]
     heads += run_heads(deployments, [frontier.request])
-    table = Table(
+    table = blocks.Table(
         heads=["", *heads],
         rows=[
             [marks.get(i, ""), *(cell(head, best) for head in heads)]
@@ -178,7 +169,7 @@ def _curve(curve: Curve, most: int) -> list[Block]:
         marked=sorted(marks),
         caption=f"all {plural(len(points), 'point')}",
     )
-    return [table, Note(), Pairs(_legend(frontier))]
+    return [table, blocks.Note(), blocks.Pairs(_legend(frontier))]
 
 
 def _legend(frontier: Frontier) -> list[tuple[str, str]]:
@@ -257,7 +248,7 @@ _OF_ENGINES = _keys(
 _OF_POINTS = ("x", "y", "bound", "gap")
 
 
-def points_data(curves: Sequence[Curve]) -> Data:
+def points_data(curves: Sequence[Curve]) -> blocks.Data:
     """All points of all curves; a curve without points has no row."""
     frontiers = [(curve, curve.frontier) for curve in curves if curve.frontier is not None]
     own = all(frontier.cost_model == OWN for _, frontier in frontiers)

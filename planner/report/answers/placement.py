@@ -8,16 +8,7 @@ from functools import partial
 from planner.quantities.table import QUANTITIES
 from planner.quantities.units import show
 from planner.report.answers.plan_parts import recipe_table, recipes_section, wish_rows
-from planner.report.documents.blocks import (
-    Block,
-    Document,
-    Drawing,
-    Note,
-    Pairs,
-    Section,
-    Table,
-    section,
-)
+from planner.report.documents import blocks
 from planner.report.drawings.floorplans import Groups, drawing, style
 from planner.report.drawings.maps import placement_map
 from planner.report.proof import certificate_section
@@ -41,7 +32,7 @@ def line_of(placement: Placement) -> str:
 
 def document(
     placement: Placement, *, is_whole: bool = False, floorplan: FloorPlan | None = None
-) -> Document:
+) -> blocks.Document:
     """What is served, how replicas run, where they are, what proves it.
 
     Args:
@@ -49,12 +40,12 @@ def document(
         floorplan: the cluster, for a drawing of it; None for none.
     """
     line = line_of(placement)
-    return Document(
+    return blocks.Document(
         title=f"placement on {placement.title}",
         line=line,
-        head=(Note(line), *times_notes(placement)),
+        head=(blocks.Note(line), *times_notes(placement)),
         sections=(
-            section("request", Pairs(wish_rows(placement.request))),
+            blocks.section("request", blocks.Pairs(wish_rows(placement.request))),
             *placed_sections(placement, is_whole=is_whole, floorplan=floorplan),
         ),
     )
@@ -62,19 +53,19 @@ def document(
 
 def placed_sections(
     placement: Placement, *, is_whole: bool = False, floorplan: FloorPlan | None = None
-) -> tuple[Section, ...]:
+) -> tuple[blocks.Section, ...]:
     """All that is said of a placement below what was asked."""
     return (
-        section("cluster", Pairs([("pool", placement.title), *kind_rows(placement)])),
-        section("models", _models(placement)),
-        section("limits", Table(rows=_limit_rows(placement), align="<>")),
-        section("recipes", recipe_table(placement)),
-        section("measured region", Pairs(replicas_region_rows(placement))),
-        section("hand-over", *_handovers(placement)),
+        blocks.section("cluster", blocks.Pairs([("pool", placement.title), *kind_rows(placement)])),
+        blocks.section("models", _models(placement)),
+        blocks.section("limits", blocks.Table(rows=_limit_rows(placement), align="<>")),
+        blocks.section("recipes", recipe_table(placement)),
+        blocks.section("measured region", blocks.Pairs(replicas_region_rows(placement))),
+        blocks.section("hand-over", *_handovers(placement)),
         map_section(placement, floorplan),
         replicas_section(placement, is_whole=is_whole),
-        section("narrowest links", _channels(placement, is_whole=is_whole)),
-        section("ranks", _ranks(placement, is_whole=is_whole)),
+        blocks.section("narrowest links", _channels(placement, is_whole=is_whole)),
+        blocks.section("ranks", _ranks(placement, is_whole=is_whole)),
         certificate_section(placement.certificate),
         recipes_section(placement.recipes),
     )
@@ -82,17 +73,17 @@ def placed_sections(
 
 def map_section(
     placed: Placed, floorplan: FloorPlan | None, groups: Groups | None = None
-) -> Section:
+) -> blocks.Section:
     """Devices and the replicas on them, drawn; nothing without a floor plan.
 
     Args:
         groups: as `drawing` takes them.
     """
     if floorplan is None:
-        return section("map")
+        return blocks.section("map")
     svg = partial(drawing, placed, floorplan, groups)
     lines = partial(placement_map, placed, floorplan)
-    return section("map", Drawing(svg=svg, lines=lines, style=style()))
+    return blocks.section("map", blocks.Drawing(svg=svg, lines=lines, style=style()))
 
 
 def kind_rows(placed: Placed) -> list[tuple[str, str]]:
@@ -103,7 +94,7 @@ def kind_rows(placed: Placed) -> list[tuple[str, str]]:
     ]
 
 
-def _models(placement: Placement) -> Table:
+def _models(placement: Placement) -> blocks.Table:
     heads = ("model", "replicas", "devices", "output", "demand", "share", "rent")
     rows = []
     for model in placement.served:
@@ -115,7 +106,7 @@ def _models(placement: Placement) -> Table:
         counts = (str(model.n_replicas), str(model.n_devices))
         rows.append((model.model, *counts, output, demand, share, rent))
     used = [i for i in range(len(heads)) if any(row[i] for row in rows)]
-    return Table(
+    return blocks.Table(
         heads=[heads[i] for i in used],
         rows=[[row[i] for i in used] for row in rows],
         align="<" + ">" * (len(used) - 1),
@@ -131,7 +122,7 @@ def _limit_rows(placement: Placement) -> list[tuple[str, str]]:
     ]
 
 
-def _handovers(placement: Placement) -> list[Block]:
+def _handovers(placement: Placement) -> list[blocks.Block]:
     """What hands caches over, and from which recipe to which: requests, bytes, time."""
     connector = placement.request.roles.connector
     if connector is None or not placement.handovers:
@@ -158,12 +149,12 @@ def _handovers(placement: Placement) -> list[Block]:
         for (source, target), some in sorted(of_recipes.items())
     ]
     heads = ("from", "to", "pairs", "requests", "each", "takes", "TTFT")
-    return [Note(words), Table(heads=heads, rows=rows, align="<<>>>>>")]
+    return [blocks.Note(words), blocks.Table(heads=heads, rows=rows, align="<<>>>>>")]
 
 
 def replicas_section(
     placed: Placed, *, is_whole: bool = False, told_by: str = "`--ranks` or `--json` lists them all"
-) -> Section:
+) -> blocks.Section:
     """Where the replicas are; text lists some, and says which options list the others."""
     listed = range(len(placed.replicas) if is_whole else min(MOST_LISTED, len(placed.replicas)))
     if any(rank.coordinate for one in placed.replicas for rank in one.ranks):
@@ -175,8 +166,10 @@ def replicas_section(
             (it.name, str(it.recipe), ", ".join(it.leaves) or "–", ", ".join(_runs(it.nodes)))
             for it in placed.replicas
         ]
-    table = Table(heads=heads, rows=rows, align="<><<", wraps=True, listed=listed, more=told_by)
-    return section("replicas", table)
+    table = blocks.Table(
+        heads=heads, rows=rows, align="<><<", wraps=True, listed=listed, more=told_by
+    )
+    return blocks.section("replicas", table)
 
 
 def _ends(replica: Replica) -> str:
@@ -205,7 +198,7 @@ def _parted(name: str) -> tuple[str, int | None]:
     return stem, int(digits) if digits else None
 
 
-def _channels(placement: Placement, *, is_whole: bool) -> Table:
+def _channels(placement: Placement, *, is_whole: bool) -> blocks.Table:
     """Of each axis the groups, and the narrowest link that one of them uses."""
     rows = [
         (i, replica.name, *_channel(it))
@@ -213,7 +206,7 @@ def _channels(placement: Placement, *, is_whole: bool) -> Table:
         for it in replica.channels
     ]
     most = len(placement.replicas) if is_whole else MOST_LISTED
-    return Table(
+    return blocks.Table(
         heads=("replica", "axis", "groups", "bandwidth", "link"),
         rows=[row[1:] for row in rows],
         align="<<>><",
@@ -227,7 +220,7 @@ def _channel(channel: Channel) -> tuple[str, str, str, str]:
     return channel.axis, groups, width, " – ".join(channel.link)
 
 
-def _ranks(placement: Placement, *, is_whole: bool) -> Table:
+def _ranks(placement: Placement, *, is_whole: bool) -> blocks.Table:
     """Every rank and its device; a page has them where they are opened."""
     rows = [
         (
@@ -241,7 +234,7 @@ def _ranks(placement: Placement, *, is_whole: bool) -> Table:
         for replica in placement.replicas
         for rank in replica.ranks
     ]
-    return Table(
+    return blocks.Table(
         heads=("replica", "rank", "device", "node", "stage", "axes"),
         rows=rows,
         align="<><<><",

@@ -10,21 +10,7 @@ from collections.abc import Iterator
 from planner.estimates.serving.traffic import LENGTHS_VARY
 from planner.quantities.units import show
 from planner.report.answers.plan_parts import load_section, start_section
-from planner.report.documents.blocks import (
-    Bar,
-    Block,
-    Cell,
-    Document,
-    Drawing,
-    Note,
-    Pairs,
-    Row,
-    Section,
-    Table,
-    hint,
-    notes,
-    section,
-)
+from planner.report.documents import blocks
 from planner.report.drawings.roofline import pass_drawing
 from planner.report.engine_requests import loaded_words, reuse_words, sharing_words
 from planner.report.times import times_notes
@@ -37,7 +23,7 @@ _BAR = 16
 _DEGREES = {"tensor": "TP", "data": "DP", "pipeline": "PP", "expert": "EP"}
 
 
-def document(answer: Prediction, *, explains: bool = False) -> Document:
+def document(answer: Prediction, *, explains: bool = False) -> blocks.Document:
     """What users feel, where the time goes, what fits, what would balance.
 
     Args:
@@ -45,25 +31,27 @@ def document(answer: Prediction, *, explains: bool = False) -> Document:
     """
     line = line_of(answer)
     traces = [
-        section(f"{each.name}, explained", *_traces(each)) for each in answer.passes if explains
+        blocks.section(f"{each.name}, explained", *_traces(each))
+        for each in answer.passes
+        if explains
     ]
     way = (
         "" if explains else "`--explain` traces each operation to its formula, constants and source"
     )
-    return Document(
+    return blocks.Document(
         title=f"{answer.model} on {answer.n_devices} × {answer.device}",
         line=line,
-        head=(Note(line), *times_notes(answer)),
+        head=(blocks.Note(line), *times_notes(answer)),
         sections=(
-            section("latency", Pairs(_user_rows(answer))),
+            blocks.section("latency", blocks.Pairs(_user_rows(answer))),
             load_section(answer.load),
             *_first_token(answer),
             *(_pass_section(answer, each) for each in answer.passes),
-            section("memory of a device", *_memory(answer)),
-            section("balance of decode", *_balance(answer)),
+            blocks.section("memory of a device", *_memory(answer)),
+            blocks.section("balance of decode", *_balance(answer)),
             *traces,
-            section("", Note(_trust(answer)), is_bare=True),
-            hint(way),
+            blocks.section("", blocks.Note(_trust(answer)), is_bare=True),
+            blocks.hint(way),
             start_section((answer.launch, "")),
         ),
     )
@@ -161,36 +149,40 @@ def _question(answer: Prediction) -> str:
     return f"of requests that come as others end, {in_flight} in flight"
 
 
-def _first_token(answer: Prediction) -> list[Section]:
+def _first_token(answer: Prediction) -> list[blocks.Section]:
     """The parts that TTFT is the sum of; nothing of what finds prompts read."""
     if answer.role == DECODE:
         return []
     spent = answer.ttft_s.value
     rows = [
-        (part.name, show(part.seconds, "s"), Bar(part.seconds / spent, _BAR))
+        (part.name, show(part.seconds, "s"), blocks.Bar(part.seconds / spent, _BAR))
         for part in answer.ttft_parts
     ]
     sources = (f"{part.name}: {part.source}" for part in answer.ttft_parts if part.source)
-    parts = Table(rows=rows, align="<><")
-    return [section(f"first token: {show(spent, 's')}", parts, *notes(sources, kind="item"))]
+    parts = blocks.Table(rows=rows, align="<><")
+    return [
+        blocks.section(
+            f"first token: {show(spent, 's')}", parts, *blocks.notes(sources, kind="item")
+        )
+    ]
 
 
-def _pass_section(prediction: Prediction, work: PassLine) -> Section:
+def _pass_section(prediction: Prediction, work: PassLine) -> blocks.Section:
     """A row an operation and class of layers, most of the time first in each class."""
     spent = sum(work.spent_s(line) for line in work.operations) + work.host_s
-    rows: list[Row] = []
+    rows: list[blocks.Row] = []
     for layer in dict.fromkeys(line.layer for line in work.operations):
         lines = [line for line in work.operations if line.layer == layer]
         whole = sum(work.spent_s(line) for line in lines)
         rows.append(_filled(layer, show(whole, "s")))
         rows += [_row(work, line, spent) for line in sorted(lines, key=lambda x: -x.total_s)]
     if work.host_s:
-        rows.append(_filled("host", show(work.host_s, "s"), Bar(work.host_s / spent, _BAR)))
+        rows.append(_filled("host", show(work.host_s, "s"), blocks.Bar(work.host_s / spent, _BAR)))
     if work.hidden_s > 0:
         rows.append(_filled("hidden by overlap", f"−{show(work.hidden_s, 's')}"))
-    drawing = Drawing(svg=lambda: pass_drawing(prediction, work))
-    table = Table(heads=_HEADS, rows=rows, align="<><>>>>><>>")
-    return section(_pass_title(prediction, work), drawing, table)
+    drawing = blocks.Drawing(svg=lambda: pass_drawing(prediction, work))
+    table = blocks.Table(heads=_HEADS, rows=rows, align="<><>>>>><>>")
+    return blocks.section(_pass_title(prediction, work), drawing, table)
 
 
 def _pass_title(prediction: Prediction, line: PassLine) -> str:
@@ -206,18 +198,18 @@ def _pass_title(prediction: Prediction, line: PassLine) -> str:
 _HEADS = ("", "time", "", "runs", "FLOP", "bytes", "FLOP/B", "ridge", "bound", "peak", "HBM")
 
 
-def _filled(*cells: Cell) -> Row:
+def _filled(*cells: blocks.Cell) -> blocks.Row:
     return (*cells, *[""] * (len(_HEADS) - len(cells)))
 
 
-def _row(work: PassLine, line: OperationLine, spent: float) -> Row:
+def _row(work: PassLine, line: OperationLine, spent: float) -> blocks.Row:
     total = work.spent_s(line)
     runs = round(total / line.run_s)
     moved = line.hbm_bytes or line.sent_bytes
     return (
         f"  {line.name}",
         show(total, "s"),
-        Bar(total / spent, _BAR),
+        blocks.Bar(total / spent, _BAR),
         f"{runs} × {show(line.run_s, 's')}",
         show(line.flop, "FLOP") if line.flop else "",
         show(moved, "B") if moved else "",
@@ -229,7 +221,7 @@ def _row(work: PassLine, line: OperationLine, spent: float) -> Row:
     )
 
 
-def _memory(answer: Prediction) -> list[Block]:
+def _memory(answer: Prediction) -> list[blocks.Block]:
     memory = answer.memory
     held = (
         ("weights", memory.weights_bytes),
@@ -239,8 +231,9 @@ def _memory(answer: Prediction) -> list[Block]:
         ("engine", memory.workspace_bytes),
     )
     shares = [(name, size, size / memory.hbm_bytes) for name, size in held]
-    rows: list[Row] = [
-        (name, show(size, "B"), percent(share), Bar(share, _BAR)) for name, size, share in shares
+    rows: list[blocks.Row] = [
+        (name, show(size, "B"), percent(share), blocks.Bar(share, _BAR))
+        for name, size, share in shares
     ]
     limit = percent(memory.limit_bytes / memory.hbm_bytes)
     rows.append(("the engine may take", show(memory.limit_bytes, "B"), limit, ""))
@@ -251,10 +244,10 @@ def _memory(answer: Prediction) -> list[Block]:
     copies = answer.redundant_experts
     said = [f"copies: {balance_words(copies)}"] if copies else []
     said += sharing_words(answer)
-    return [Table(rows=rows, align="<>><"), *notes([*said, fits])]
+    return [blocks.Table(rows=rows, align="<>><"), *blocks.notes([*said, fits])]
 
 
-def _balance(answer: Prediction) -> list[Block]:
+def _balance(answer: Prediction) -> list[blocks.Block]:
     """What would balance decode; nothing of what runs none."""
     if answer.role == PREFILL:
         return []
@@ -270,20 +263,20 @@ def _balance(answer: Prediction) -> list[Block]:
             for line in answer.balance
         ),
     ]
-    return [Table(rows=rows)]
+    return [blocks.Table(rows=rows)]
 
 
-def _traces(work: PassLine) -> Iterator[Note]:
+def _traces(work: PassLine) -> Iterator[blocks.Note]:
     """What each operation is computed by, of what, and who says so."""
     for line in work.operations:
         computed = f"{line.formula}({_values(line.arguments)})"
-        yield Note(f"{line.layer}: {line.name} = {computed}", kind="item")
-        yield Note(
+        yield blocks.Note(f"{line.layer}: {line.name} = {computed}", kind="item")
+        yield blocks.Note(
             f"{show(line.run_s, 's')} × {line.n_times:g}, ± {percent(line.error)}", kind="part"
         )
         if line.constants:
-            yield Note(f"constants: {_values(line.constants)}", kind="part")
-        yield Note(f"source: {line.source}", kind="part")
+            yield blocks.Note(f"constants: {_values(line.constants)}", kind="part")
+        yield blocks.Note(f"source: {line.source}", kind="part")
 
 
 def _values(values: object) -> str:

@@ -9,18 +9,8 @@ from itertools import groupby
 from statistics import fmean, median
 
 from planner.quantities.units import RANGES, show
+from planner.report.documents import blocks
 from planner.report.documents.as_text import columns
-from planner.report.documents.blocks import (
-    Data,
-    Document,
-    Drawing,
-    Figure,
-    Row,
-    Section,
-    Table,
-    hint,
-    section,
-)
 from planner.report.drawings.axes import Axis, Frame, axis, tick_text
 from planner.report.drawings.chart import BOTTOM, HEIGHT, LEFT, N_COLOURS, RIGHT, TOP, WIDTH
 from planner.report.words import escape, percent, plural, wrapped
@@ -34,33 +24,33 @@ _DATA = (
 )
 
 
-def listing(tables: Sequence[PaperTable]) -> Document:
+def listing(tables: Sequence[PaperTable]) -> blocks.Document:
     """Names, and what each table shows."""
     rows = [(one.name, f"[{one.paper}] {one.where}: {one.title}") for one in tables]
     title = plural(len(tables), "table") + " of papers"
-    told = section("", Table(rows=rows, wraps=True), is_bare=True)
-    more = hint("`plan reproduce NAME` answers every row of one")
-    return Document(title=title, line=title, head=(), sections=(told, more))
+    told = blocks.section("", blocks.Table(rows=rows, wraps=True), is_bare=True)
+    more = blocks.hint("`plan reproduce NAME` answers every row of one")
+    return blocks.Document(title=title, line=title, head=(), sections=(told, more))
 
 
-def document(tables: Sequence[ReproducedTable], *, in_full: bool) -> Document:
+def document(tables: Sequence[ReproducedTable], *, in_full: bool) -> blocks.Document:
     """Each table drawn and row by row; text has its rows only in full, or else errors of each."""
     title = tables[0].table.title if len(tables) == 1 else f"{len(tables)} tables of papers"
-    errors = Table(heads=_HEADS, rows=[_summary(one) for one in tables], align="<>>>>>")
+    errors = blocks.Table(heads=_HEADS, rows=[_summary(one) for one in tables], align="<>>>>>")
     more = "`plan reproduce NAME` shows every row, its command and its error"
-    return Document(
+    return blocks.Document(
         title=title,
         line=title,
         head=() if in_full else (errors,),
         sections=(
             *(_section(one, in_full=in_full) for one in tables),
-            hint("" if in_full else more),
+            blocks.hint("" if in_full else more),
         ),
         data=partial(_data, tables),
     )
 
 
-def _data(tables: Sequence[ReproducedTable]) -> Data:
+def _data(tables: Sequence[ReproducedTable]) -> blocks.Data:
     return _DATA, [_data_row(table.table, one) for table in tables for one in table.rows]
 
 
@@ -72,14 +62,14 @@ def _data_row(table: PaperTable, reproduced: ReproducedRow) -> tuple[object, ...
     return (*head, *figures, reproduced.reason, row.command, row.beside)
 
 
-def _summary(table: ReproducedTable) -> Row:
+def _summary(table: ReproducedTable) -> blocks.Row:
     errors = table.errors
     shown = [percent(of(errors)) if errors else "" for of in (fmean, median, max)]
     n_disagree = sum(one.disagrees for one in table.rows)
     return table.table.name, f"{len(table.rows):,}", *shown, str(n_disagree or "")
 
 
-def _section(reproduced: ReproducedTable, *, in_full: bool) -> Section:
+def _section(reproduced: ReproducedTable, *, in_full: bool) -> blocks.Section:
     table = reproduced.table
     rows = [
         (row.row.series, row.row.label, *_figures(row), _request_text(row.row), _reason(row))
@@ -87,10 +77,10 @@ def _section(reproduced: ReproducedTable, *, in_full: bool) -> Section:
     ]
     heads = ("", "row", "published", "here", "error", "command", "")
     lines = partial(_lines, reproduced) if in_full else None
-    return section(
+    return blocks.section(
         f"{table.name}: {table.title} ([{table.paper}] {table.where})",
-        Drawing(svg=partial(_drawn, reproduced), lines=lines),
-        Table(heads=heads, rows=rows, align="<<>>><<", listed=()),
+        blocks.Drawing(svg=partial(_drawn, reproduced), lines=lines),
+        blocks.Table(heads=heads, rows=rows, align="<<>>><<", listed=()),
     )
 
 
@@ -129,10 +119,10 @@ def _request_text(row: PublishedRow) -> str:
     return " ".join(f"`{text}`" for text in (row.command, row.beside) if text)
 
 
-def _figures(row: ReproducedRow) -> Row:
+def _figures(row: ReproducedRow) -> blocks.Row:
     """Cells of which the error is sorted by how far it is."""
     printed, answered, error = _cells(row)
-    return printed, answered, error if row.error is None else Figure(error, abs(row.error))
+    return printed, answered, error if row.error is None else blocks.Figure(error, abs(row.error))
 
 
 def _cells(reproduced: ReproducedRow) -> tuple[str, str, str]:

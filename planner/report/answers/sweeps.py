@@ -19,20 +19,8 @@ from planner.report.documents.blocks import (
     notes,
     section,
 )
+from planner.report.drawings import chart
 from planner.report.drawings.axes import axis
-from planner.report.drawings.chart import (
-    BOTTOM,
-    HEIGHT,
-    LEFT,
-    RIGHT,
-    TOP,
-    WIDTH,
-    Plot,
-    legend_entry,
-    sheet,
-    staircase,
-    two_charts,
-)
 from planner.report.words import plural
 
 Row = Mapping[str, Any]
@@ -129,11 +117,11 @@ def frontier_of(rows: Sequence[Row]) -> list[Row]:
 
 def _drawn(series: Sequence[Series]) -> str:
     lines = [(label, frontier_of(rows)) for label, rows in series]
-    return two_charts(
+    return chart.two_charts(
         _chart(lines, "log-chart", is_log=True),
         _chart(lines, "linear-chart", is_log=False),
         (
-            legend_entry(i, label, _point_text(rows[0]).replace("\n", ": "))
+            chart.legend_entry(i, label, _point_text(rows[0]).replace("\n", ": "))
             for i, (label, rows) in enumerate(lines)
         ),
     )
@@ -143,17 +131,17 @@ def _chart(lines: Sequence[Series], name: str, *, is_log: bool) -> str:
     rows = [row for _, frontier in lines for row in frontier]
     xs = [axis_of(_X).drawn(row["tpot_s"]) for row in rows]
     ys = [axis_of(_Y).drawn(row["usd_per_token"]) for row in rows]
-    plot = Plot(
+    plot = chart.Plot(
         x_name=_X,
         y_name=_Y,
-        x=axis(xs, LEFT, WIDTH - RIGHT, is_log=is_log),
-        y=axis(ys, HEIGHT - BOTTOM, TOP, is_log=is_log),
+        x=axis(xs, chart.LEFT, chart.WIDTH - chart.RIGHT, is_log=is_log),
+        y=axis(ys, chart.HEIGHT - chart.BOTTOM, chart.TOP, is_log=is_log),
     )
-    parts = [*sheet(plot, name)]
+    parts = [*chart.sheet(plot, name)]
     for i, (label, frontier) in enumerate(lines):
         points = [(row["tpot_s"], row["usd_per_token"]) for row in frontier]
         texts = [f"{label}\n{_point_text(row)}" for row in frontier]
-        parts += staircase(plot, points, texts, i, name)
+        parts += chart.staircase(plot, points, texts, i, name)
     return "\n".join([*parts, "</svg>"])
 
 

@@ -13,20 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from planner.report.documents.blocks import (
-    Bar,
-    Block,
-    Cell,
-    Command,
-    Document,
-    Drawing,
-    Figure,
-    Note,
-    Pairs,
-    Row,
-    Section,
-    Table,
-)
+from planner.report.documents import blocks
 from planner.report.words import escape
 
 _LONGEST_IN_LINE = 40
@@ -46,12 +33,12 @@ class Origin:
     version: str
 
 
-def page_of(document: Document, origin: Origin | None = None) -> str:
-    first, *rest = document.head or (Note(),)
-    is_title = isinstance(first, Note) and first.text == document.title
-    head = Section(title="", blocks=tuple(rest) if is_title else document.head)
+def page_of(document: blocks.Document, origin: Origin | None = None) -> str:
+    first, *rest = document.head or (blocks.Note(),)
+    is_title = isinstance(first, blocks.Note) and first.text == document.title
+    head = blocks.Section(title="", blocks=tuple(rest) if is_title else document.head)
     drawings = (block for one in document.sections for block in one.blocks)
-    styles = dict.fromkeys(one.style for one in drawings if isinstance(one, Drawing))
+    styles = dict.fromkeys(one.style for one in drawings if isinstance(one, blocks.Drawing))
     return "\n".join(
         [
             "<!DOCTYPE html>",
@@ -80,26 +67,26 @@ def _origin(origin: Origin) -> Iterator[str]:
     yield f'<p class="faint">{escape(origin.date)}, {escape(origin.version)}</p>'
 
 
-def _section(section: Section) -> Iterator[str]:
+def _section(section: blocks.Section) -> Iterator[str]:
     parts = [part for block in section.blocks for part in _block(block)]
     if parts and section.title:
         yield f"<h2>{escape(section.title)}</h2>"
     yield from parts
 
 
-def _block(block: Block) -> Iterator[str]:
+def _block(block: blocks.Block) -> Iterator[str]:
     match block:
-        case Note(text=text, kind=kind) if text:
+        case blocks.Note(text=text, kind=kind) if text:
             yield f"<p{_classes(kind)}>{_words(text)}</p>"
-        case Pairs(rows=rows) if block:
+        case blocks.Pairs(rows=rows) if block:
             told = ((label, text) for label, text in rows if text)
             pairs = (f"<dt>{escape(label)}</dt><dd>{_words(text)}</dd>" for label, text in told)
             yield f"<dl>{''.join(pairs)}</dl>"
-        case Table() if block:
+        case blocks.Table() if block:
             yield from _table(block)
-        case Command(text=text) if text:
+        case blocks.Command(text=text) if text:
             yield f"<pre>{escape(text)}</pre>"
-        case Drawing(svg=svg) if svg is not None:
+        case blocks.Drawing(svg=svg) if svg is not None:
             yield svg()
 
 
@@ -113,7 +100,7 @@ def _words(text: str) -> str:
     return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: blocks.Table) -> Iterator[str]:
     caption, n = table.caption, len(table.rows)
     if not caption and n > _MOST_ROWS and not table.sorts:
         caption = f"{n:,} rows"
@@ -125,7 +112,7 @@ def _table(table: Table) -> Iterator[str]:
     yield f"<details><summary>{escape(caption)}</summary>{inner}</details>" if caption else inner
 
 
-def _rows(table: Table) -> Iterator[str]:
+def _rows(table: blocks.Table) -> Iterator[str]:
     n_columns = max(map(len, (table.heads, *table.rows)))
     is_cards = bool(table.heads) and (n_columns > _FEW_COLUMNS or table.wraps)
     kinds = _kinds(table, n_columns)
@@ -141,13 +128,13 @@ def _rows(table: Table) -> Iterator[str]:
     yield "</tbody></table>"
 
 
-def _kinds(table: Table, n_columns: int) -> list[str]:
+def _kinds(table: blocks.Table, n_columns: int) -> list[str]:
     """Attributes of each column: figures stand at its right end."""
     sides = table.align or "<" * n_columns
     return [' class="n"' if side == ">" else "" for side in sides]
 
 
-def _cells(row: Row, heads: Row, kinds: Iterable[str]) -> Iterator[str]:
+def _cells(row: blocks.Row, heads: blocks.Row, kinds: Iterable[str]) -> Iterator[str]:
     n = len(heads)
     for i, (cell, kind) in enumerate(zip(row, kinds, strict=False)):
         attributes = kind
@@ -155,15 +142,15 @@ def _cells(row: Row, heads: Row, kinds: Iterable[str]) -> Iterator[str]:
             attributes = ' class="w"'
         if i < n and str(heads[i]):
             attributes += f' data-h="{escape(str(heads[i]))}"'
-        if isinstance(cell, Figure):
+        if isinstance(cell, blocks.Figure):
             attributes += f' data-n="{cell.number!r}"'
         if i == len(row) - 1 and len(row) < n:
             attributes += f' colspan="{n - i}"'
         yield f"<td{attributes}>{_cell(cell)}</td>"
 
 
-def _cell(cell: Cell) -> str:
-    if not isinstance(cell, Bar):
+def _cell(cell: blocks.Cell) -> str:
+    if not isinstance(cell, blocks.Bar):
         return _words(str(cell))
     share = 100 * min(max(cell.fraction, 0.0), 1.0)
     before = escape(" ".join(filter(None, (cell.text, cell.share))))

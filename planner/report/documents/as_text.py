@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from planner.report.documents.blocks import (
-    Bar,
-    Block,
-    Cell,
-    Command,
-    Document,
-    Drawing,
-    Note,
-    Pairs,
-    Row,
-    Section,
-    Table,
-)
+from planner.report.documents import blocks
 from planner.report.words import labelled, wrapped
 
 _LEAST_WORDS = 20
@@ -25,14 +13,14 @@ _LEAST_BAR = 6
 """Columns of a bar below which it says nothing."""
 
 
-def text_of(document: Document, width: int) -> str:
+def text_of(document: blocks.Document, width: int) -> str:
     """The whole report, in lines of at most `width` columns, 60 or more, where tables allow."""
-    head = Section(title="", blocks=document.head, is_bare=True)
+    head = blocks.Section(title="", blocks=document.head, is_bare=True)
     parts = (_section(one, width) for one in (head, *document.sections))
     return "\n\n".join(filter(None, parts))
 
 
-def _section(section: Section, width: int) -> str:
+def _section(section: blocks.Section, width: int) -> str:
     """A title and indented lines; nothing if there are no lines."""
     if section.is_bare:
         return "\n".join(line for block in section.blocks for line in _lines(block, width))
@@ -41,26 +29,26 @@ def _section(section: Section, width: int) -> str:
     return "\n".join([*title, *(f"  {line}".rstrip() for line in body)]) if any(body) else ""
 
 
-def _lines(block: Block, width: int) -> Sequence[str]:
+def _lines(block: blocks.Block, width: int) -> Sequence[str]:
     match block:
-        case Note(text=text, kind="item"):
+        case blocks.Note(text=text, kind="item"):
             first, *rest = wrapped(text, width - 2)
             return [first, *(f"  {line}" for line in rest)]
-        case Note(text=text, kind="part"):
+        case blocks.Note(text=text, kind="part"):
             return [f"  {line}" for line in wrapped(text, width - 2)]
-        case Note(text=text, kind="line") | Command(text=text):
+        case blocks.Note(text=text, kind="line") | blocks.Command(text=text):
             return [text]
-        case Note(text=text):
+        case blocks.Note(text=text):
             return wrapped(text, width)
-        case Pairs(rows=rows):
+        case blocks.Pairs(rows=rows):
             return labelled(rows, width)
-        case Table():
+        case blocks.Table():
             return list(_table(block, width))
-        case Drawing(lines=lines):
+        case blocks.Drawing(lines=lines):
             return lines(width) if lines else []
 
 
-def _table(table: Table, width: int) -> Iterator[str]:
+def _table(table: blocks.Table, width: int) -> Iterator[str]:
     listed = range(len(table.rows)) if table.listed is None else table.listed
     rows = [table.rows[i] for i in listed]
     if not rows:
@@ -76,7 +64,7 @@ def _table(table: Table, width: int) -> Iterator[str]:
         yield f"and {len(table.rows) - len(rows):,} more: {table.more}"
 
 
-def _halves(k: int, heads: Row, rows: Sequence[Row], width: int) -> list[str]:
+def _halves(k: int, heads: blocks.Row, rows: Sequence[blocks.Row], width: int) -> list[str]:
     """Columns before the kth, then the others, each with the first."""
     align = "<" * len(heads)
     whole = [row for row in rows if len(row) == len(heads)]
@@ -86,8 +74,8 @@ def _halves(k: int, heads: Row, rows: Sequence[Row], width: int) -> list[str]:
 
 
 def _spared(
-    spare: Sequence[str], heads: Row, rows: Sequence[Row], align: str, width: int
-) -> tuple[Row, list[Row], str]:
+    spare: Sequence[str], heads: blocks.Row, rows: Sequence[blocks.Row], align: str, width: int
+) -> tuple[blocks.Row, list[blocks.Row], str]:
     """Heads, rows and alignment without the columns for which there is no room."""
     kept = list(range(len(heads)))
     for head in ("", *spare):
@@ -100,7 +88,7 @@ def _spared(
 
 
 def columns(
-    heads: Row, rows: Sequence[Row], align: str, width: int, *, wraps: bool = False
+    heads: blocks.Row, rows: Sequence[blocks.Row], align: str, width: int, *, wraps: bool = False
 ) -> list[str]:
     """Rows as aligned columns, two spaces apart; bars as wide as there is room for.
 
@@ -116,7 +104,9 @@ def columns(
     ['a   10 ms', 'bc   5 ms']
     """
     table = [row for row in (heads, *rows) if row]
-    most = max((cell.width for row in table for cell in row if isinstance(cell, Bar)), default=0)
+    most = max(
+        (cell.width for row in table for cell in row if isinstance(cell, blocks.Bar)), default=0
+    )
     for bar_width in range(most, min(most, _LEAST_BAR) - 1, -1):
         lines = _aligned(table, align, bar_width, width, wraps=wraps)
         if max(map(len, lines)) <= width:
@@ -125,7 +115,7 @@ def columns(
 
 
 def _aligned(
-    table: Sequence[Row], align: str, bar_width: int, width: int, *, wraps: bool
+    table: Sequence[blocks.Row], align: str, bar_width: int, width: int, *, wraps: bool
 ) -> list[str]:
     drawn = [[_drawn(cell, bar_width) for cell in row] for row in table]
     n = max(map(len, drawn))
@@ -145,5 +135,5 @@ def _aligned(
     return lines
 
 
-def _drawn(cell: Cell, bar_width: int) -> str:
-    return cell.drawn(bar_width) if isinstance(cell, Bar) else str(cell)
+def _drawn(cell: blocks.Cell, bar_width: int) -> str:
+    return cell.drawn(bar_width) if isinstance(cell, blocks.Bar) else str(cell)

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planner.report.launch.words import (
-    HEAD,
-    NODE_RANK,
-    Started,
-    checkpoint,
-    command,
-    decimal,
-    drafting,
-    fetched,
-    made,
-)
+from planner.report.launch import words
 from planner.results.predictions import Launch
 from planner.specs.records.roles import TOGETHER
 
@@ -32,15 +22,15 @@ _PORT = 5000
 """Where nodes meet, as the documentation's example has it."""
 
 
-def launch(started: Started) -> Launch:
+def launch(started: words.Started) -> Launch:
     """`sglang.launch_server`: with attention data parallel, batch and chunk are of all ranks.
 
     `--tp-size` counts the devices of a stage, whichever way attention uses them; chunk and
     requests are divided by its ranks (server_args, model_runner). Those of a model without
     experts share nothing, and are servers of their own.
     """
-    model, variables = checkpoint(started, casts=True)
-    drafter, drafts = drafting(started)
+    model, variables = words.checkpoint(started, casts=True)
+    drafter, drafts = words.drafting(started)
     n_servers = 1 if started.has_experts else started.n_data
     n_ranks = started.n_data // n_servers
     n_devices = started.n_tensor * n_ranks * started.n_stages
@@ -60,23 +50,23 @@ def launch(started: Started) -> Launch:
         "--chunked-prefill-size": chunk,
         "--max-prefill-tokens": chunk if chunk > MOST_PROMPT_TOKENS else None,
         "--context-length": _context(started),
-        "--mem-fraction-static": decimal(started.memory_fraction),
+        "--mem-fraction-static": words.decimal(started.memory_fraction),
         **_handing_over(started),
         **_drafting(started, drafter),
         **_between(n_nodes),
     }
-    line = command(("python", "-m", "sglang.launch_server"), options)
-    return made(
+    line = words.command(("python", "-m", "sglang.launch_server"), options)
+    return words.made(
         started.version,
         line,
         n_nodes=n_nodes,
         n_servers=n_servers,
         variables=variables | drafts,
-        remarks=fetched(started),
+        remarks=words.fetched(started),
     )
 
 
-def _between_experts(started: Started) -> dict[str, object]:
+def _between_experts(started: words.Started) -> dict[str, object]:
     """Messages, and copies that are balanced over all nodes at once."""
     copies = started.n_redundant_experts
     return {
@@ -89,18 +79,18 @@ def _between_experts(started: Started) -> dict[str, object]:
     }
 
 
-def _handing_over(started: Started) -> dict[str, object]:
+def _handing_over(started: words.Started) -> dict[str, object]:
     if started.role == TOGETHER:
         return {}
     return {"--disaggregation-mode": started.role, "--disaggregation-transfer-backend": "nixl"}
 
 
-def _context(started: Started) -> int:
+def _context(started: words.Started) -> int:
     wanted, longest = started.n_tokens + _SPARE_TOKENS, started.n_context_tokens
     return wanted if longest is None else min(wanted, max(longest, started.n_tokens))
 
 
-def _drafting(started: Started, drafter: str | None) -> dict[str, object]:
+def _drafting(started: words.Started, drafter: str | None) -> dict[str, object]:
     """A chain: each draft is of one token, so that a round checks one more than was drafted."""
     if not started.n_drafted:
         return {}
@@ -118,6 +108,6 @@ def _between(n_nodes: int) -> dict[str, object]:
         return {}
     return {
         "--nnodes": n_nodes,
-        "--node-rank": f"${NODE_RANK}",
-        "--dist-init-addr": f"${HEAD}:{_PORT}",
+        "--node-rank": f"${words.NODE_RANK}",
+        "--dist-init-addr": f"${words.HEAD}:{_PORT}",
     }

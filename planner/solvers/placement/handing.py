@@ -17,16 +17,7 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
-from planner.programs.handover import (
-    DEMAND,
-    Handover,
-    check,
-    cut_of,
-    first_cuts,
-    flow_violations,
-    is_proof,
-    lifted,
-)
+from planner.programs import handover
 from planner.programs.placement import Counts, Cut, PlacementProgram, placement_objective
 from planner.programs.proofs import Vouched, beyond, is_closed
 from planner.programs.relaxation import relaxation
@@ -53,7 +44,7 @@ _NONE = 1e-9
 
 def solve_handing(
     program: PlacementProgram,
-    network: Handover,
+    network: handover.Handover,
     *,
     solver: str = "highs",
     effort: Effort | None = None,
@@ -75,7 +66,7 @@ def solve_handing(
         ValueError: the network is not one of the program.
         SolverError: no such solver; no solver has an answer; or a bound is refuted.
     """
-    check(program, network)
+    handover.check(program, network)
     rounds = _Rounds(program, network, effort or Effort())
     if effort is not None and effort.seconds() is not None:
         rounds.begin(solver)
@@ -86,11 +77,13 @@ def solve_handing(
 class _Rounds:
     """The program with more and more rows, and the best answer on the way."""
 
-    def __init__(self, program: PlacementProgram, network: Handover, effort: Effort) -> None:
+    def __init__(
+        self, program: PlacementProgram, network: handover.Handover, effort: Effort
+    ) -> None:
         self._given, self._network, self._effort = program, network, effort
         self._clock = Clock()
         self._limit_s = effort.seconds()
-        self._cuts = first_cuts(program, network)
+        self._cuts = handover.first_cuts(program, network)
         self._best: _Answer | None = None
         self._vouched: Vouched | None = None
         self._n_nodes = 0
@@ -163,7 +156,7 @@ class _Rounds:
     def _keep(self, answer: _Answer, within: float) -> None:
         """One that is as good within a share, and later, has its ties broken."""
         copies = np.array(answer.counts.copies, dtype=float)
-        if answer.flow.is_short or flow_violations(
+        if answer.flow.is_short or handover.flow_violations(
             self._given, self._network, copies, answer.flow.rates
         ):
             return
@@ -176,11 +169,11 @@ class _Rounds:
         if math.isinf(flow.value):  # nothing is asked
             return []
         present = given.rate * copies > 0
-        proved = lifted(given, network, flow.multipliers, present)
+        proved = handover.lifted(given, network, flow.multipliers, present)
         return [
-            cut_of(given, network, multipliers, "handover")
+            handover.cut_of(given, network, multipliers, "handover")
             for multipliers in proved
-            if is_proof(given, network, multipliers)
+            if handover.is_proof(given, network, multipliers)
         ]
 
     def _breaks(self, row: Cut, copies: FloatArray, share: float) -> bool:
@@ -230,7 +223,7 @@ class _Rounds:
         bound, alone = min(vouched.bound, value), min(vouched.alone, value)
         copies = np.array(best.counts.copies, dtype=float)
         rates = fullest(self._given, self._network, copies, best.flow)
-        if flow_violations(self._given, self._network, copies, rates):
+        if handover.flow_violations(self._given, self._network, copies, rates):
             rates = best.flow.rates
         ended = replace(
             solution,
@@ -259,7 +252,7 @@ class _Rounds:
         return replace(
             self._given,
             cuts=(*self._given.cuts, *self._cuts),
-            is_for_share=self._network.aim != DEMAND,
+            is_for_share=self._network.aim != handover.DEMAND,
         )
 
     @property

@@ -11,16 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.errors import Problem, SpecError
-from planner.specs.files import aiconfigurator
+from planner.specs.files import aiconfigurator, texts
 from planner.specs.files.ledger import Use, remark
-from planner.specs.files.texts import (
-    UnreadError,
-    cell_count,
-    cell_number,
-    cell_text,
-    csv_of,
-    read_text,
-)
 from planner.specs.huggingface.aliases import model_named
 from planner.specs.records.roles import DECODE, PREFILL, ROLES
 from planner.specs.records.runtimes import ROOFLINE, DeploymentRow, DeploymentTable, table_file
@@ -34,17 +26,17 @@ MOST_TOLD = 20
 
 
 def _optional(name: str) -> Callable[[str], float | None]:
-    read = cell_number(name)
+    read = texts.cell_number(name)
     return lambda cell: read(cell) if cell else None
 
 
 def _milliseconds(cell: str) -> float:
     """Seconds; none where the cell is empty: the role says whether it may be."""
-    return cell_number("latency_s", scale=1e-3)(cell) if cell else 0.0
+    return texts.cell_number("latency_s", scale=1e-3)(cell) if cell else 0.0
 
 
 def _engine(cell: str) -> str:
-    if cell_text(cell) == ROOFLINE.name:
+    if texts.cell_text(cell) == ROOFLINE.name:
         raise FaultError("is no engine, but the planner's own layouts", "name what ran it")
     return cell
 
@@ -59,22 +51,22 @@ class _Column:
 
 
 COLUMNS: Mapping[str, _Column] = {
-    "name": _Column(field="name", read=cell_text),
-    "model": _Column(field="model", read=lambda cell: model_named(cell_text(cell))),
-    "kind": _Column(field="kind", read=cell_text),
-    "devices": _Column(field="n_devices", read=cell_count),
+    "name": _Column(field="name", read=texts.cell_text),
+    "model": _Column(field="model", read=lambda cell: model_named(texts.cell_text(cell))),
+    "kind": _Column(field="kind", read=texts.cell_text),
+    "devices": _Column(field="n_devices", read=texts.cell_count),
     "role": _Column(field="role", read=one_of("role of a replica", ROLES).checked),
     "engine": _Column(field="engine", read=_engine),
-    "rate_req_s": _Column(field="requests_per_s", read=cell_number("requests_per_s")),
+    "rate_req_s": _Column(field="requests_per_s", read=texts.cell_number("requests_per_s")),
     "ttft_ms": _Column(field="ttft_s", read=_milliseconds),
     "tpot_ms": _Column(field="tpot_s", read=_milliseconds),
-    "batch": _Column(field="batch", read=cell_count),
-    "weights": _Column(field="weights_format", read=cell_text),
-    "kv": _Column(field="kv_format", read=cell_text),
+    "batch": _Column(field="batch", read=texts.cell_count),
+    "weights": _Column(field="weights_format", read=texts.cell_text),
+    "kv": _Column(field="kv_format", read=texts.cell_text),
     "memory_bytes": _Column(field="memory_bytes", read=_optional("memory_bytes"), is_needed=False),
     "usd_per_hour": _Column(field="usd_per_hour", read=_optional("usd_per_hour"), is_needed=False),
-    "input": _Column(field="n_input_tokens", read=cell_count),
-    "output": _Column(field="n_output_tokens", read=cell_count),
+    "input": _Column(field="n_input_tokens", read=texts.cell_count),
+    "output": _Column(field="n_output_tokens", read=texts.cell_count),
 }
 """Columns of a table, by name; each may stand anywhere."""
 
@@ -99,8 +91,8 @@ def load_table(name: str, *, asked_by: str = "--engine") -> DeploymentTable:
     if not file.strip():
         raise SpecError([Problem(where=asked_by, value=name, fact="names no file", remedy=remedy)])
     try:
-        lines = _lines(read_text(file, most_bytes=MOST_BYTES, use=Use(kind="deployments")))
-    except UnreadError as error:
+        lines = _lines(texts.read_text(file, most_bytes=MOST_BYTES, use=Use(kind="deployments")))
+    except texts.UnreadError as error:
         raise SpecError([error.problem(asked_by, value=name, remedy=remedy)]) from None
     header = lines.pop(next(iter(lines)), []) if lines else []
     if aiconfigurator.is_known(header):
@@ -120,7 +112,7 @@ def _lines(text: str) -> dict[int, list[str]]:
     Raises:
         UnreadError: it is not CSV.
     """
-    listed = [[cell.strip() for cell in cells] for cells in csv_of(text)]
+    listed = [[cell.strip() for cell in cells] for cells in texts.csv_of(text)]
     return {
         number: cells
         for number, cells in enumerate(listed, start=1)

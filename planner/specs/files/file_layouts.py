@@ -8,6 +8,7 @@ from typing import Annotated
 
 from planner.specs.files.patterns import fill
 from planner.specs.files.tables import Provenance
+from planner.specs.records import models
 from planner.specs.records.devices import (
     ClusterSpec,
     DeviceSpec,
@@ -19,14 +20,6 @@ from planner.specs.records.devices import (
     NodesFabric,
     TorusFabric,
     TwoRegimes,
-)
-from planner.specs.records.models import (
-    Format,
-    MlaShape,
-    ModelSpec,
-    MoeShape,
-    MtpShape,
-    WindowShape,
 )
 from planner.specs.records.roles import Connector
 from planner.specs.records.served_formats import Checkpoint, RunFormat
@@ -176,18 +169,18 @@ class Alias:
 
     repository: str
     source: str
-    published: Format | None = None
+    published: models.Format | None = None
     weights: RunFormat | None = None
-    kv: Format | None = None
+    kv: models.Format | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelFile(ModelSpec):
+class ModelFile(models.ModelSpec):
     """A model as its file has it."""
 
     description: str = ""
     n_heads_served: int | None = None  # type: ignore[assignment]
-    checkpoints: Mapping[Format, CheckpointEntry] = field(default_factory=dict)  # type: ignore[assignment]
+    checkpoints: Mapping[models.Format, CheckpointEntry] = field(default_factory=dict)  # type: ignore[assignment]
     alias: tuple[Alias, ...] = ()
     tolerance: Share = DEFAULT_TOLERANCE
 
@@ -212,13 +205,13 @@ lay_out(
     Section("", "n_denoising_steps n_block_tokens"),
 )
 lay_out(
-    MoeShape,
+    models.MoeShape,
     Section("", "n_experts n_active_experts n_shared_experts d_expert n_dense_layers"),
     Section("", "n_groups n_active_groups"),
 )
-lay_out(MlaShape, Section("", "d_kv_latent d_q_latent d_rope d_nope d_value"))
-lay_out(WindowShape, Section("", "n_tokens n_layers"))
-lay_out(MtpShape, Section("", "n_modules n_params=n_params_published"))
+lay_out(models.MlaShape, Section("", "d_kv_latent d_q_latent d_rope d_nope d_value"))
+lay_out(models.WindowShape, Section("", "n_tokens n_layers"))
+lay_out(models.MtpShape, Section("", "n_modules n_params=n_params_published"))
 lay_out(CheckpointEntry, Section("", "repository", sourced=False), Section("", "weights experts"))
 
 
@@ -228,10 +221,10 @@ def with_source(variant: Variant, provenance: Iterable[Provenance]) -> Variant:
     return replace(variant, quality=f"{variant.quality} ({source})")
 
 
-def build_model(file: ModelFile) -> ModelSpec:
+def build_model(file: ModelFile) -> models.ModelSpec:
     said_by = {one.key: one.source for one in file.provenance}
     return from_fields(
-        ModelSpec,
+        models.ModelSpec,
         file,
         n_heads_served=file.n_heads_served or file.n_heads,
         variant=file.variant and with_source(file.variant, file.provenance),

@@ -5,18 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from planner.specs.huggingface import parts
 from planner.specs.huggingface.fields import Fields
 from planner.specs.huggingface.layers import Body, Layer
-from planner.specs.huggingface.parts import (
-    Reach,
-    Traits,
-    dense,
-    experts,
-    ffns,
-    grouped,
-    heads,
-    reaches,
-)
 from planner.specs.records.architecture import Experts, FeedForward
 from planner.specs.records.mixers import GroupedAttention
 
@@ -24,12 +15,12 @@ _LLAMA4_FULL_EVERY = 4  # Llama4TextConfig: `no_rope_layers` of each fourth laye
 _FALCON_EXPANSION = 4
 
 
-def decoder(f: Fields, traits: Traits) -> Body:
+def decoder(f: Fields, traits: parts.Traits) -> Body:
     """Attention and an FFN, or experts, in every layer: most families."""
     norms = traits.n_norms * traits.norm_width * f.count("d_model")
     layers = tuple(
-        Layer(mixer=grouped(f, traits, reach), ffn=ffn, n_norm_params=norms)
-        for reach, ffn in zip(reaches(f, traits), ffns(f, traits), strict=True)
+        Layer(mixer=parts.grouped(f, traits, reach), ffn=ffn, n_norm_params=norms)
+        for reach, ffn in zip(parts.reaches(f, traits), parts.ffns(f, traits), strict=True)
     )
     body = Body(
         layers=layers,
@@ -59,7 +50,7 @@ def joined(layer: Layer, d_model: int) -> Layer:
     return replace(layer, n_other_params=2 * d_model * d_model + 3 * d_model)
 
 
-def minimax_m2(f: Fields, traits: Traits) -> Body:
+def minimax_m2(f: Fields, traits: parts.Traits) -> Body:
     """MiniMax-M2: attention to everything, norms as wide as all heads."""
     if set(f.numbers("mixer_codes") or [1]) != {1}:
         f.fault("mixer_codes", "has layers without full attention, which are not understood")
@@ -68,7 +59,7 @@ def minimax_m2(f: Fields, traits: Traits) -> Body:
     return decoder(f, traits)
 
 
-def llama4(f: Fields, traits: Traits) -> Body:
+def llama4(f: Fields, traits: parts.Traits) -> Body:
     """Chunks in three layers of four, experts in each `interleave_moe_layer_step`-th.
 
     `intermediate_size` is of experts, `intermediate_size_mlp` of other FFNs. Norms of queries
@@ -76,7 +67,7 @@ def llama4(f: Fields, traits: Traits) -> Body:
     """
     n_layers, d_model = f.count("n_layers"), f.count("d_model")
     f.flag("has_qk_norm", default=True)
-    sparse = experts(f, traits)
+    sparse = parts.experts(f, traits)
     sparse = replace(sparse, d_shared=sparse.d_expert)
     plain = FeedForward(d_ff=f.count("d_ff_dense"), n_matrices=3)
     every = f.count("sparse_every", 1)
@@ -95,8 +86,8 @@ def llama4(f: Fields, traits: Traits) -> Body:
     return Body(layers=layers, n_other_params=d_model)
 
 
-def _llama4_attention(f: Fields, reach: Reach) -> GroupedAttention:
-    n_heads, n_kv_heads, d_head = heads(f)
+def _llama4_attention(f: Fields, reach: parts.Reach) -> GroupedAttention:
+    n_heads, n_kv_heads, d_head = parts.heads(f)
     f.flag("has_attention_bias", default=False)
     return GroupedAttention(
         n_heads=n_heads,
@@ -108,21 +99,21 @@ def _llama4_attention(f: Fields, reach: Reach) -> GroupedAttention:
     )
 
 
-def _llama4_reaches(f: Fields) -> list[Reach]:
+def _llama4_reaches(f: Fields) -> list[parts.Reach]:
     n_layers = f.count("n_layers")
     if f.has("layer_types"):
-        return reaches(f, Traits())
+        return parts.reaches(f, parts.Traits())
     every = f.count("no_rope_interval", _LLAMA4_FULL_EVERY)
     rotated = f.numbers("no_rope_layers") or [int((i + 1) % every > 0) for i in range(n_layers)]
     if len(rotated) != n_layers and f.is_sound("n_layers"):
         f.fault("no_rope_layers", f"has {len(rotated)} entries, but there are {n_layers} layers")
     if not f.has("n_chunk_tokens"):
         return [("all", None)] * n_layers
-    chunk: Reach = ("chunk", f.count("n_chunk_tokens"))
+    chunk: parts.Reach = ("chunk", f.count("n_chunk_tokens"))
     return [chunk if yes else ("all", None) for yes in rotated[:n_layers]]
 
 
-def falcon(f: Fields, traits: Traits) -> Body:
+def falcon(f: Fields, traits: parts.Traits) -> Body:
     """Falcon: attention and FFN in parallel, all heads on one key, or few.
 
     Source: transformers, `modeling_falcon.py`.
@@ -157,7 +148,7 @@ def falcon(f: Fields, traits: Traits) -> Body:
     )
 
 
-def hunyuan(f: Fields, traits: Traits) -> Body:
+def hunyuan(f: Fields, traits: parts.Traits) -> Body:
     """Hunyuan: of `cla_share_factor` layers, the first one's cache serves all.
 
     Source: [Hunyuan-Large], arXiv 2411.02265, section 2.2.2.
@@ -182,7 +173,7 @@ def _without_keys(layer: Layer) -> Layer:
     return replace(layer, mixer=replace(attention, makes_keys=False, n_other_params=other))
 
 
-def gemma4(f: Fields, traits: Traits) -> Body:
+def gemma4(f: Fields, traits: parts.Traits) -> Body:
     """Gemma 4: keys that are values too in full attention, experts beside an FFN.
 
     Source: transformers, `modeling_gemma4.py`.
@@ -195,24 +186,24 @@ def gemma4(f: Fields, traits: Traits) -> Body:
         f.fault("is_double_wide", "is not understood", "Gemma 4 without it is")
     has_experts = f.flag("has_experts_beside", default=False)
     f.dismiss("n_experts", "n_active", "d_expert")
-    ffn = _gemma4_experts(f, traits) if has_experts else dense(f, traits)
+    ffn = _gemma4_experts(f, traits) if has_experts else parts.dense(f, traits)
     # norms before and after attention and FFN, of the experts three more, and one scalar
     norms = (7 if has_experts else 4) * d_model + 1
     layers = tuple(
         Layer(mixer=_gemma4_attention(f, reach), ffn=ffn, n_norm_params=norms)
-        for reach in reaches(f, traits)
+        for reach in parts.reaches(f, traits)
     )
     return Body(layers=layers[:n_layers], n_other_params=d_model, tied_by_default=True)
 
 
-def _gemma4_experts(f: Fields, traits: Traits) -> Experts:
-    sparse = experts(f, traits)
+def _gemma4_experts(f: Fields, traits: parts.Traits) -> Experts:
+    sparse = parts.experts(f, traits)
     routing = f.count("d_model") + sparse.n_experts  # a scale a channel, and one an expert
     return replace(sparse, d_shared=f.count("d_ff"), n_other_params=routing)
 
 
-def _gemma4_attention(f: Fields, reach: Reach) -> GroupedAttention:
-    n_heads, n_kv_heads, d_head = heads(f)
+def _gemma4_attention(f: Fields, reach: parts.Reach) -> GroupedAttention:
+    n_heads, n_kv_heads, d_head = parts.heads(f)
     f.flag("has_attention_bias", default=False)
     shares = f.flag("values_are_keys", default=False) and reach[0] == "all"
     d_global, n_global = f.count("d_head_global", d_head), f.optional("n_kv_heads_global")
@@ -236,7 +227,7 @@ _NO_ATTENTION_OF = ("replace_with_linear", "sparsify", "num_sink_tokens", "unshi
                     "use_prefill_window_in_sink_attention", "window_length")  # fmt: skip
 
 
-def nemotron_nas(f: Fields, traits: Traits) -> Body:
+def nemotron_nas(f: Fields, traits: parts.Traits) -> Body:
     """Llama layers, some without attention, with fewer keys, or with a narrower FFN.
 
     FFN widths are two thirds of a multiple of `hidden_size`, rounded up to 256.

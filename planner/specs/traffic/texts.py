@@ -27,17 +27,8 @@ from planner.specs.files.ledger import Use
 from planner.specs.files.tables import literal
 from planner.specs.files.texts import UnreadError, json_of, read_text
 from planner.specs.options.counts import at_least
+from planner.specs.traffic import distributions
 from planner.specs.traffic.arrivals import CONSTANT, POISSON, REPLAYED, Arrivals, in_bursts
-from planner.specs.traffic.distributions import (
-    MOST_TOKENS,
-    AnyTokens,
-    ExponentialTokens,
-    FixedTokens,
-    LognormalTokens,
-    TabledTokens,
-    UniformTokens,
-    lognormal_by_percentile,
-)
 from planner.specs.traffic.records import FREE_CUTS
 
 MOST_CV = 100.0
@@ -52,7 +43,7 @@ _EXAMPLE = "write `1500`, or `lognormal:1500:p99=8000`"
 _ARRIVALS = "write `poisson`, `cv2:4`, `constant` or `trace`"
 
 
-def tokens_of(text: str) -> AnyTokens:
+def tokens_of(text: str) -> distributions.AnyTokens:
     """Lengths of prompts, or of answers.
 
     Raises:
@@ -60,7 +51,7 @@ def tokens_of(text: str) -> AnyTokens:
     """
     word, *parts = text.strip().split(":")
     if not parts:
-        return FixedTokens(n_tokens=_tokens(text, word))
+        return distributions.FixedTokens(n_tokens=_tokens(text, word))
     reader = _READERS.get(word.lower())
     if reader is None:
         from planner.specs.validation.problems import did_you_mean
@@ -89,27 +80,27 @@ def arrivals_of(text: str) -> Arrivals:
     return in_bursts(value)
 
 
-def _uniform(text: str, parts: Sequence[str]) -> AnyTokens:
+def _uniform(text: str, parts: Sequence[str]) -> distributions.AnyTokens:
     (low, high), _ = _split(text, parts, (), n=2, example="uniform:100:2000")
     least, most = _tokens(text, low), _tokens(text, high)
     if least > most:
         raise UnitError(text, "has its longest first", f"write `uniform:{most}:{least}`")
     if least == most:
-        return FixedTokens(n_tokens=least)
-    return UniformTokens(least_tokens=least, most_tokens=most)
+        return distributions.FixedTokens(n_tokens=least)
+    return distributions.UniformTokens(least_tokens=least, most_tokens=most)
 
 
-def _exponential(text: str, parts: Sequence[str]) -> AnyTokens:
+def _exponential(text: str, parts: Sequence[str]) -> distributions.AnyTokens:
     (mean,), named = _split(text, parts, ("max",), n=1, example="exponential:300")
     mean_tokens = _mean(text, mean)
     if mean_tokens <= 1.0:
         raise UnitError(text, "has a mean of one token", "write `1` for one token each")
-    return ExponentialTokens(
+    return distributions.ExponentialTokens(
         unbounded_mean_tokens=mean_tokens, longest_tokens=_longest(text, named)
     )
 
 
-def _lognormal(text: str, parts: Sequence[str]) -> AnyTokens:
+def _lognormal(text: str, parts: Sequence[str]) -> distributions.AnyTokens:
     example = "lognormal:1500:p99=8000"
     (mean,), named = _split(text, parts, ("max", "cv", "p"), n=1, example=example)
     mean_tokens, longest = _mean(text, mean), _longest(text, named)
@@ -121,17 +112,17 @@ def _lognormal(text: str, parts: Sequence[str]) -> AnyTokens:
     if key == "cv":
         cv = _number(text, value, "cv", most=MOST_CV)
         sigma = math.sqrt(math.log1p(cv * cv))
-        return LognormalTokens(
+        return distributions.LognormalTokens(
             unbounded_mean_tokens=mean_tokens, sigma=sigma, longest_tokens=longest
         )
     share, n_tokens = _share(text, key), _tokens(text, value)
     try:
-        return lognormal_by_percentile(mean_tokens, share, n_tokens, longest)
+        return distributions.lognormal_by_percentile(mean_tokens, share, n_tokens, longest)
     except ValueError as error:
         raise UnitError(text, f"`{key}` {error}", "choose others, or write `cv=1.2`") from None
 
 
-def _percentiles(text: str, parts: Sequence[str]) -> AnyTokens:
+def _percentiles(text: str, parts: Sequence[str]) -> distributions.AnyTokens:
     example = "percentiles:p50=900:p90=3000:max=9000"
     _, named = _split(text, parts, ("max", "p"), n=0, example=example)
     longest = _longest(text, named)
@@ -141,7 +132,7 @@ def _percentiles(text: str, parts: Sequence[str]) -> AnyTokens:
     return _tabled(text, [(tokens, share) for share, tokens in (*sorted(points), (1.0, longest))])
 
 
-def _cdf(text: str, parts: Sequence[str]) -> AnyTokens:
+def _cdf(text: str, parts: Sequence[str]) -> distributions.AnyTokens:
     plain = [part for part in parts if not part.startswith("max=")]
     named = _named([part for part in parts if part.startswith("max=")])
     path, *names = plain or [""]
@@ -168,7 +159,7 @@ def _points_of(text: str, path: str, value: object, names: Sequence[str]) -> lis
     return [(float(tokens), float(share)) for tokens, share in value]
 
 
-_READERS: Mapping[str, Callable[[str, Sequence[str]], AnyTokens]] = MappingProxyType(
+_READERS: Mapping[str, Callable[[str, Sequence[str]], distributions.AnyTokens]] = MappingProxyType(
     {
         "uniform": _uniform,
         "exponential": _exponential,
@@ -184,13 +175,16 @@ def _is_point(point: object) -> bool:
     return is_pair and all(type(one) in (int, float) for one in point)  # type: ignore[attr-defined]
 
 
-def _tabled(text: str, points: Sequence[Point]) -> TabledTokens:
+def _tabled(text: str, points: Sequence[Point]) -> distributions.TabledTokens:
     """Points in ascending order of both, the last of share 1; of like shares the first counts."""
     before: Point = (1.0, 0.0)
     kept: list[Point] = []
     for point in points:
         rises = point[1] > before[1] or not kept
-        if not before[0] < point[0] <= MOST_TOKENS or not before[1] <= point[1] <= 1.0:
+        if (
+            not before[0] < point[0] <= distributions.MOST_TOKENS
+            or not before[1] <= point[1] <= 1.0
+        ):
             shown = f"{before[0]:g} of {before[1]:g}"
             fact = f"has {point[0]:g} tokens of share {point[1]:g} behind {shown}"
             raise UnitError(text, fact, "give both in ascending order, above one token")
@@ -199,7 +193,7 @@ def _tabled(text: str, points: Sequence[Point]) -> TabledTokens:
     if before[1] < 1.0 - _NEARLY:
         raise UnitError(text, "does not end with a share of 1", "say what is longest")
     shares = (*(share for _, share in kept[:-1]), 1.0)
-    return TabledTokens(tokens=tuple(tokens for tokens, _ in kept), shares=shares)
+    return distributions.TabledTokens(tokens=tuple(tokens for tokens, _ in kept), shares=shares)
 
 
 def _split(
@@ -246,7 +240,7 @@ def _share(text: str, key: str) -> float:
 
 
 def _mean(text: str, word: str) -> float:
-    return _number(text, word, "mean", most=MOST_TOKENS)
+    return _number(text, word, "mean", most=distributions.MOST_TOKENS)
 
 
 def _number(text: str, word: str, what: str, *, most: float) -> float:
@@ -265,7 +259,7 @@ def _tokens(text: str, word: str) -> int:
         tokens = int(word.strip())
     except ValueError:
         raise UnitError(text, f"`{literal(word)}` is no whole number", _EXAMPLE) from None
-    if not 1 <= tokens <= MOST_TOKENS:
+    if not 1 <= tokens <= distributions.MOST_TOKENS:
         side = "is not positive" if tokens < 1 else "is beyond anything real"
         raise UnitError(text, f"`{literal(word)}` {side}", _EXAMPLE)
     return tokens
@@ -279,7 +273,7 @@ def cuts_of(text: str) -> tuple[int, ...] | str:
     """
     if text.strip() == FREE_CUTS:
         return FREE_CUTS
-    lengths = tuple(at_least(1, MOST_TOKENS)(part) for part in text.split(","))
+    lengths = tuple(at_least(1, distributions.MOST_TOKENS)(part) for part in text.split(","))
     if list(lengths) != sorted(set(lengths)):
         raise UnitError(text, "is not in ascending order", "write `2048,8192`")
     return lengths

@@ -14,17 +14,9 @@ from pydantic_core import CoreSchema, ValidationError, core_schema
 
 from planner.errors import Problem
 from planner.specs.files.tables import Table, literal
+from planner.specs.validation import layouts
 from planner.specs.validation.borders import Border
 from planner.specs.validation.hints import hints_of, is_list, is_mapping, kind_of
-from planner.specs.validation.layouts import (
-    as_table,
-    key_of_field,
-    layout_of,
-    opened,
-    provenance,
-    record_in,
-    sections_of,
-)
 from planner.specs.validation.problems import (
     UNSOUND,
     Fault,
@@ -49,7 +41,7 @@ _before = core_schema.no_info_before_validator_function
 _key = core_schema.typed_dict_field
 
 _LINE = _plain(line)
-_SECTION = _plain(as_table)
+_SECTION = _plain(layouts.as_table)
 
 
 class Files(Border):
@@ -67,7 +59,7 @@ class Files(Border):
         def built(said: Mapping[str, Any]) -> object:
             return record(**said)
 
-        flat = _before(partial(opened, record), self.fields(record))
+        flat = _before(partial(layouts.opened, record), self.fields(record))
         return _after(built, flat)
 
     def fields(self, record: type, *, is_part: bool = False) -> CoreSchema:
@@ -76,7 +68,7 @@ class Files(Border):
         Args:
             is_part: any may be missing.
         """
-        layout, hints = layout_of(record), hints_of(record)
+        layout, hints = layouts.layout_of(record), hints_of(record)
         needed = {f.name for f in dataclasses.fields(record) if _is_needed(f) and not is_part}
         schemas = {
             place: _key(
@@ -85,7 +77,7 @@ class Files(Border):
             )
             for place, (field, sourced) in layout.items()
         }
-        for section in sections_of(record):
+        for section in layouts.sections_of(record):
             schemas[section] = _key(_SECTION, required=False)
         for place in [place for place, one in layout.items() if one.sourced]:
             source = f"{place.rpartition('.')[0]}.source".lstrip(".")
@@ -153,7 +145,7 @@ def _validated(
 ) -> tuple[object, tuple[Problem, ...]]:
     """What a table is, made once: records are frozen, and one command reads it many times."""
     table, problems = pickle.loads(pickled), list[Problem]()
-    flat = opened(record, table)
+    flat = layouts.opened(record, table)
     try:
         said = FILES.said(record, flat)
     except ValidationError as error:
@@ -161,7 +153,7 @@ def _validated(
         problems = list(file_problems(faults, record, shown))
         said = _sound(record, flat, {fault.way[0] for fault in faults})
     for finding in coherent(said) if coherent else ():
-        key = key_of_field(finding.field, record)
+        key = layouts.key_of_field(finding.field, record)
         text = literal(_value_at(table, key) if finding.value is None else finding.value)
         problems.append(
             Problem(where=shown, key=key, value=text, fact=finding.fact, remedy=finding.remedy)
@@ -169,7 +161,7 @@ def _validated(
     if problems:
         return None, tuple(problems)
     if "provenance" in hints_of(record):
-        said["provenance"] = tuple(provenance(record, table))
+        said["provenance"] = tuple(layouts.provenance(record, table))
     return record(**said), ()
 
 
@@ -181,9 +173,9 @@ def _sound(record: type, flat: Table, wrong: Collection[int | str]) -> dict[str,
     """
     sound = {key: value for key, value in flat.items() if key not in wrong}
     said = FILES.said(record, sound, is_part=True)
-    for key, place in layout_of(record).items():
+    for key, place in layouts.layout_of(record).items():
         if key in wrong and key in flat:
-            said[place.field] = _parts(record_in(hints_of(record)[place.field]), flat[key])
+            said[place.field] = _parts(layouts.record_in(hints_of(record)[place.field]), flat[key])
     return said
 
 
@@ -198,7 +190,7 @@ def _parts(record: type | None, value: object) -> object:
 
 def _part(record: type, table: Table) -> SimpleNamespace:
     """A record within another one, as far as it is sound."""
-    flat = opened(record, table)
+    flat = layouts.opened(record, table)
     try:
         said = FILES.said(record, flat)
     except ValidationError as error:
@@ -268,7 +260,7 @@ def _meant(fault: Fault, faults: list[Fault], record: type) -> str:
     section, _, word = str(place).rpartition(".")
     before = f"{section}." if section else ""
     missing = [one.way[-1] for one in faults if one.kind == "missing" and one.way[:-1] == (*outer,)]
-    known = [str(one) for one in (*missing, *(layout_of(inside) if inside else ()))]
+    known = [str(one) for one in (*missing, *(layouts.layout_of(inside) if inside else ()))]
     beside = [one[len(before) :].partition(".")[0] for one in known if one.startswith(before)]
     remedy = did_you_mean(word, dict.fromkeys(beside))
     return before + remedy.split("`")[1] if remedy else ""
@@ -278,21 +270,23 @@ def _record_at(way: Collection[int | str], record: type) -> type | None:
     """The record at the end of a way into another one."""
     inside: type | None = record
     for part in way:
-        field = layout_of(inside).get(str(part)) if inside and isinstance(part, str) else None
-        inside = record_in(hints_of(inside)[field.field]) if inside and field else inside
+        field = (
+            layouts.layout_of(inside).get(str(part)) if inside and isinstance(part, str) else None
+        )
+        inside = layouts.record_in(hints_of(inside)[field.field]) if inside and field else inside
     return inside
 
 
 def _section_with(key: str, record: type) -> str:
     """The section that an unknown key belongs to, `[torus]` or `[[link]]`; empty if none has it."""
-    layout = layout_of(record)
+    layout = layouts.layout_of(record)
     for place, (field, _) in layout.items():
         section, _, name = place.rpartition(".")
         if name == key and section:
             return f"[{section}]"
         hint = hints_of(record)[field]
-        inner = record_in(hint)
-        if inner and key in layout_of(inner):
+        inner = layouts.record_in(hint)
+        if inner and key in layouts.layout_of(inner):
             return f"[[{place}]]" if is_list(kind_of(hint)) else f"[{place}]"
     return ""
 

@@ -6,18 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from planner.quantities.units import show
-from planner.report.documents.blocks import (
-    Bar,
-    Block,
-    Document,
-    Drawing,
-    Note,
-    Pairs,
-    Row,
-    Table,
-    notes,
-    section,
-)
+from planner.report.documents import blocks
 from planner.report.proof import prover_rows, status_text as proof_status
 from planner.report.words import percent, plural
 from planner.results.experts import ExpertPlan, ExpertRank
@@ -41,7 +30,7 @@ def line_of(plan: ExpertPlan) -> str:
     return f"{_place(plan)}: {_headline(plan)}"
 
 
-def document(plan: ExpertPlan, *, is_whole: bool = False) -> Document:
+def document(plan: ExpertPlan, *, is_whole: bool = False) -> blocks.Document:
     """The fullest rank before and after, its bound, and what each rank holds.
 
     Args:
@@ -50,16 +39,16 @@ def document(plan: ExpertPlan, *, is_whole: bool = False) -> Document:
     request = plan.request
     shown = range(request.n_ranks) if is_whole else _shown(plan)
     few = f"fullest and emptiest of {request.n_ranks} ranks"
-    return Document(
+    return blocks.Document(
         title=f"{request.n_experts} experts on {request.n_ranks} ranks",
         line=line_of(plan),
-        head=(Note(_place(plan)), Note(_headline(plan))),
+        head=(blocks.Note(_place(plan)), blocks.Note(_headline(plan))),
         sections=(
-            section("request", Pairs(_request_rows(plan))),
-            section("fullest rank over the mean", _balance(plan)),
-            section("experts with most copies", *notes(_copies(plan))),
-            section("ranks" if len(shown) == request.n_ranks else few, *_ranks(plan, shown)),
-            section("certificate", Pairs(_proof_rows(plan))),
+            blocks.section("request", blocks.Pairs(_request_rows(plan))),
+            blocks.section("fullest rank over the mean", _balance(plan)),
+            blocks.section("experts with most copies", *blocks.notes(_copies(plan))),
+            blocks.section("ranks" if len(shown) == request.n_ranks else few, *_ranks(plan, shown)),
+            blocks.section("certificate", blocks.Pairs(_proof_rows(plan))),
         ),
     )
 
@@ -114,7 +103,7 @@ def _request_rows(plan: ExpertPlan) -> list[tuple[str, str]]:
     ]
 
 
-def _balance(plan: ExpertPlan) -> Table:
+def _balance(plan: ExpertPlan) -> blocks.Table:
     """The bound, this placement and what it is compared with, each as a bar."""
     mean, has_pairs = plan.mean_load, plan.traffic is not None
     told: list[tuple[str, float | None, float | None]] = [
@@ -125,14 +114,14 @@ def _balance(plan: ExpertPlan) -> Table:
     if plan.present is not None:
         told.append(("present", plan.present.max_load, plan.present.traffic))
     top = max(value for _, value, _ in told if value is not None)
-    rows: list[Row] = []
+    rows: list[blocks.Row] = []
     for name, value, apart in told:
         if value is not None:
             between = "" if apart is None else percent(apart / (plan.traffic_all or 1.0))
             pairs = [between] * has_pairs
-            rows.append((name, f"{value / mean:.4f}", Bar(value / top), *pairs))
+            rows.append((name, f"{value / mean:.4f}", blocks.Bar(value / top), *pairs))
     heads = ("", "", "", "pairs apart") if has_pairs else ()
-    return Table(heads=heads, rows=rows, align="<><>"[: 3 + has_pairs])
+    return blocks.Table(heads=heads, rows=rows, align="<><>"[: 3 + has_pairs])
 
 
 def _copies(plan: ExpertPlan) -> list[str]:
@@ -155,16 +144,16 @@ def _shown(plan: ExpertPlan) -> Sequence[int]:
     return sorted({*order[:half], *order[-half:]})
 
 
-def _ranks(plan: ExpertPlan, shown: Sequence[int]) -> list[Block]:
+def _ranks(plan: ExpertPlan, shown: Sequence[int]) -> list[blocks.Block]:
     """Each rank: its load after and before, as bars, and what it holds."""
     top = max(max(rank.load, rank.load_before) for rank in plan.ranks)
-    heads: Row = ("rank", "node", "load", plan.before, "", "experts")
-    rows: list[Row] = [_rank_cells(plan, g, top) for g in range(plan.request.n_ranks)]
+    heads: blocks.Row = ("rank", "node", "load", plan.before, "", "experts")
+    rows: list[blocks.Row] = [_rank_cells(plan, g, top) for g in range(plan.request.n_ranks)]
     align = ">>>><<"
     if plan.request.n_nodes == 1:
         heads, rows = (heads[0], *heads[2:]), [(row[0], *row[2:]) for row in rows]
         align = ">>><<"
-    table = Table(
+    table = blocks.Table(
         heads=heads,
         rows=rows,
         align=align,
@@ -172,10 +161,10 @@ def _ranks(plan: ExpertPlan, shown: Sequence[int]) -> list[Block]:
         listed=shown,
         caption=f"all {plural(len(rows), 'rank')}",
     )
-    return [Drawing(svg=partial(experts_drawing, plan)), table]
+    return [blocks.Drawing(svg=partial(experts_drawing, plan)), table]
 
 
-def _rank_cells(plan: ExpertPlan, g: int, top: float) -> Row:
+def _rank_cells(plan: ExpertPlan, g: int, top: float) -> blocks.Row:
     rank = plan.ranks[g]
     after, before = rank.load / plan.mean_load, rank.load_before / plan.mean_load
     return (
@@ -183,7 +172,7 @@ def _rank_cells(plan: ExpertPlan, g: int, top: float) -> Row:
         str(rank.node),
         f"{after:.4f}",
         f"{before:.4f}",
-        Bar(rank.load / top, 10),
+        blocks.Bar(rank.load / top, 10),
         experts_of(rank, plan),
     )
 

@@ -25,26 +25,11 @@ from planner.specs.validation.hints import from_fields
 from planner.verifier.beliefs import judged_others
 from planner.verifier.certificates import certified
 from planner.verifier.findings import TOLERANCE, Finding, Path, with_differences
-from planner.verifier.fleets.counting import (
-    Counting,
-    true_class,
-    true_config,
-    true_handover,
-    true_pool,
-    true_provenance,
-    true_replicas,
-    true_rounds,
-)
+from planner.verifier.fleets import counting
 from planner.verifier.fleets.references import dangling
 from planner.verifier.fleets.routes import misrouted
 from planner.verifier.fleets.trials import USUAL, missed_elsewhere, tried_again
-from planner.verifier.placing.placements import (
-    checks_of,
-    devices_used,
-    further_used,
-    misplaced_devices,
-    stand_of,
-)
+from planner.verifier.placing import placements
 from planner.verifier.placing.sorts import judged_sorts
 
 RENT = "rent"
@@ -78,12 +63,14 @@ def recounted(says: FleetPlan) -> tuple[FleetPlan, list[Finding]]:
     wrong += misrouted(says)
     request = _placement_request(says)
     wishes = [_wish(says, pool) for pool in _pool_of_each_recipe(says)]
-    it = Counting(says=says, asked=request, stand=stand_of(request), wishes=wishes, wrong=wrong)
-    wrong += misplaced_devices(says, it.stand)
+    it = counting.Counting(
+        says=says, asked=request, stand=placements.stand_of(request), wishes=wishes, wrong=wrong
+    )
+    wrong += placements.misplaced_devices(says, it.stand)
     truth = _true(it)
-    rent, used = truth.certificate.objective, devices_used(says, it.stand)
+    rent, used = truth.certificate.objective, placements.devices_used(says, it.stand)
     by_model = {one.model.name: one for one in wishes}
-    further = further_used(request, truth.replicas, truth.recipes, it.stand, by_model)
+    further = placements.further_used(request, truth.replicas, truth.recipes, it.stand, by_model)
     wrong += _beyond(says, used, {**further, "rent": rent, "devices": float(sum(used.values()))})
     wrong += _unbelievable(says, rent)
     truth, more = judged_others(says, truth, recounted, is_rate=False)
@@ -91,13 +78,15 @@ def recounted(says: FleetPlan) -> tuple[FleetPlan, list[Finding]]:
     return truth, with_differences(wrong, says, truth)
 
 
-def _true(it: Counting) -> FleetPlan:
+def _true(it: counting.Counting) -> FleetPlan:
     """The fleet that is true of its choice, but for what was simulated."""
     says, stand = it.says, it.stand
-    recipes = tuple(true_config(it, number) for number in range(len(says.recipes)))
-    pools = tuple(true_pool(it, i, recipes[one.recipe]) for i, one in enumerate(says.pools))
+    recipes = tuple(counting.true_config(it, number) for number in range(len(says.recipes)))
+    pools = tuple(
+        counting.true_pool(it, i, recipes[one.recipe]) for i, one in enumerate(says.pools)
+    )
     rent = math.fsum(one.usd_per_hour for one in pools)
-    kinds = stand.kinds(devices_used(says, stand))
+    kinds = stand.kinds(placements.devices_used(says, stand))
     certificate, more = certified(
         says.certificate,
         objective_name=RENT,
@@ -105,7 +94,7 @@ def _true(it: Counting) -> FleetPlan:
         dimension="USD/h",
         is_rate=False,
         gap=says.request.options.gap,
-        checks=checks_of(stand.checks, recipes),
+        checks=placements.checks_of(stand.checks, recipes),
         counts=stand.counts.of_a_repair(),
     )
     it.wrong.extend(more)
@@ -115,14 +104,14 @@ def _true(it: Counting) -> FleetPlan:
         says,
         title=stand.title,
         recipes=recipes,
-        replicas=tuple(true_replicas(it, recipes)),
+        replicas=tuple(counting.true_replicas(it, recipes)),
         pools=pools,
-        handovers=tuple(true_handover(it, one, recipes) for one in says.handovers),
-        classes=tuple(true_class(says, one, pools) for one in says.classes),
+        handovers=tuple(counting.true_handover(it, one, recipes) for one in says.handovers),
+        classes=tuple(counting.true_class(says, one, pools) for one in says.classes),
         kinds=kinds,
         certificate=certificate,
-        rounds=true_rounds(says, rent, sum(one.n_used for one in kinds)),
-        provenance=true_provenance(says, stand),
+        rounds=counting.true_rounds(says, rent, sum(one.n_used for one in kinds)),
+        provenance=counting.true_provenance(says, stand),
     )
 
 

@@ -7,14 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
+from planner.results import fleets
 from planner.results.arrivals import Percentile
-from planner.results.fleets import (
-    CURVE,
-    FleetPlan,
-    FleetPool,
-    Goodput,
-    ServedClass,
-)
 from planner.specs.records.roles import DECODE, PREFILL
 from planner.specs.traffic.arrivals import POISSON
 from planner.specs.traffic.percentiles import TPOT, TTFT
@@ -30,12 +24,12 @@ USUAL = (0.5, 0.95, 0.99)
 """Percentiles of TTFT and TPOT that are said of every class, beside those of its targets."""
 
 
-def tried_again(plan: FleetPlan) -> FleetPlan:
+def tried_again(plan: fleets.FleetPlan) -> fleets.FleetPlan:
     """The fleet with what its simulation had, run once more with its own seed."""
     return with_outcome(plan, _tried(plan, plan.request.options.seed))
 
 
-def with_outcome(plan: FleetPlan, outcome: FleetOutcome) -> FleetPlan:
+def with_outcome(plan: fleets.FleetPlan, outcome: FleetOutcome) -> fleets.FleetPlan:
     """The fleet with what a simulation of it had, of every class that is served."""
     had = {one.name: one for one in outcome.classes}
     used = {one.name: one.utilisation for one in outcome.pools}
@@ -60,7 +54,7 @@ def with_outcome(plan: FleetPlan, outcome: FleetOutcome) -> FleetPlan:
     )
 
 
-def missed_elsewhere(plan: FleetPlan) -> Iterator[Finding]:
+def missed_elsewhere(plan: fleets.FleetPlan) -> Iterator[Finding]:
     """Targets that are said to be met, and are missed with another seed by more than the intervals.
 
     Both runs are known within an interval each; beyond the two together it is no accident.
@@ -99,12 +93,14 @@ def _finite(value: float) -> float:
     return math.inf if math.isnan(value) else value
 
 
-def _with_outcome(outcome: ServedClass, traffic: TrafficClass, had: ClassOutcome) -> ServedClass:
+def _with_outcome(
+    outcome: fleets.ServedClass, traffic: TrafficClass, had: ClassOutcome
+) -> fleets.ServedClass:
     """A class with its targets, then the usual percentiles, and its goodput if one is asked for."""
     goal, got = None, had.goodput
     if traffic.goodput is not None and got is not None:
         value, half = _finite(got.value), _finite(got.half_width)
-        goal = Goodput(asked=traffic.goodput.share, simulated=value, half_width=half)
+        goal = fleets.Goodput(asked=traffic.goodput.share, simulated=value, half_width=half)
     limits = {(it.quantity, it.share): it.at_most_s for it in traffic.targets}
     return replace(
         outcome,
@@ -125,10 +121,10 @@ def _with_outcome(outcome: ServedClass, traffic: TrafficClass, had: ClassOutcome
 
 
 def _curve(had: ClassOutcome, quantity: str) -> tuple[float, ...]:
-    return tuple(_finite(had.of(quantity).at_s(share)) for share in CURVE)
+    return tuple(_finite(had.of(quantity).at_s(share)) for share in fleets.CURVE)
 
 
-def _tried(plan: FleetPlan, seed: int) -> FleetOutcome:
+def _tried(plan: fleets.FleetPlan, seed: int) -> FleetOutcome:
     """All that came of the requests with a seed."""
     request = plan.request
     pools = [from_fields(Pool, one, router=request.router) for one in plan.pools]
@@ -140,13 +136,13 @@ def _tried(plan: FleetPlan, seed: int) -> FleetOutcome:
         [_load(plan, some) for some in groups],
         n_requests=max(request.n_simulated, longest),
         seed=seed,
-        shares=sorted({*SHARES, *CURVE, *_shares(plan)}),
+        shares=sorted({*SHARES, *fleets.CURVE, *_shares(plan)}),
     )
     each = (replace(outcome.of(some[0].name), name=one.name) for some in groups for one in some)
     return replace(outcome, classes=tuple(each))
 
 
-def _groups(plan: FleetPlan) -> Iterator[list[TrafficClass]]:
+def _groups(plan: fleets.FleetPlan) -> Iterator[list[TrafficClass]]:
     """Classes that are served, those together whose requests come at random and differ in nothing.
 
     Nor do their ways: so what becomes of all is what becomes of each.
@@ -163,11 +159,11 @@ def _groups(plan: FleetPlan) -> Iterator[list[TrafficClass]]:
     yield from alike.values()
 
 
-def _shares(plan: FleetPlan) -> set[float]:
+def _shares(plan: fleets.FleetPlan) -> set[float]:
     return {it.share for one in plan.classes for it in one.percentiles}
 
 
-def _served_classes(plan: FleetPlan) -> list[TrafficClass]:
+def _served_classes(plan: fleets.FleetPlan) -> list[TrafficClass]:
     """Classes that are served, in the order of the request, at the rates at which they are."""
     share = {one.name: one.served_fraction for one in plan.classes}
     names = {name for pool in plan.pools for name in pool.classes}
@@ -178,7 +174,7 @@ def _served_classes(plan: FleetPlan) -> list[TrafficClass]:
     ]
 
 
-def _load(plan: FleetPlan, some: Sequence[TrafficClass]) -> ClassLoad:
+def _load(plan: fleets.FleetPlan, some: Sequence[TrafficClass]) -> ClassLoad:
     """Classes that are alike and their ways; those of the same prompts stand together."""
     traffic = replace(some[0], rate_per_s=math.fsum(it.rate_per_s for it in some))
     mine = [pool for pool in plan.pools if traffic.name in pool.classes]
@@ -197,7 +193,7 @@ def _load(plan: FleetPlan, some: Sequence[TrafficClass]) -> ClassLoad:
     )
 
 
-def _routes(plan: FleetPlan, pools: list[FleetPool], name: str) -> Iterator[Route]:
+def _routes(plan: fleets.FleetPlan, pools: list[fleets.FleetPool], name: str) -> Iterator[Route]:
     """Ways of a class to pools that do it all, then those through two pools."""
     for pool in pools:
         if plan.recipes[pool.recipe].role not in (PREFILL, DECODE):

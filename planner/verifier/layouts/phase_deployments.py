@@ -16,15 +16,7 @@ from planner.specs.ask.request import Request
 from planner.specs.records.roles import DECODE, PREFILL
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import TOLERANCE, Finding, Invalid, refused_in
-from planner.verifier.layouts.deployments import (
-    Context,
-    ground_mesh,
-    tokens_of,
-    unasked_layouts,
-    undivided,
-    unfit,
-    unoffered,
-)
+from planner.verifier.layouts import deployments
 from planner.verifier.layouts.names import axes_text, storage_of
 from planner.verifier.layouts.phases import (
     Counted,
@@ -43,7 +35,7 @@ OWN_TARGETS = {PREFILL: ("ttft",), DECODE: ("tpot", "batch")}
 
 
 def phase_deployment(
-    request: Request, chosen: LayoutChoice, ground: Context
+    request: Request, chosen: LayoutChoice, ground: deployments.Context
 ) -> tuple[PhaseDeployment, list[Finding]]:
     """The account of a replica of one phase, and what is wrong with the choice.
 
@@ -57,11 +49,11 @@ def phase_deployment(
     ((role, way),) = chosen.phases.items()
     if role not in OWN_TARGETS:
         raise Invalid("does no phase by itself", path=("role",), says=role)
-    mesh, record = ground_mesh(request, chosen.mesh, ground)
+    mesh, record = deployments.ground_mesh(request, chosen.mesh, ground)
     formats = (chosen.weights_format, chosen.kv_format)
     rests = resting(request.model, request.cluster, mesh, formats, chosen)
     with refused_in("phase"):
-        tokens = tokens_of(request.workload)
+        tokens = deployments.tokens_of(request.workload)
         planned = planned_over_predicted(request, role, rests.mesh.n_devices)
         pass_ = counted(rests, way, tokens[role], planned)
     device, workload = request.cluster.device, request.workload
@@ -81,10 +73,10 @@ def phase_deployment(
         sliced_axes=axes_text(rests.sliced, rests.mesh),
     )
     phase = replace(phase, further=further_of(limits_of(request.targets), phase, device))
-    wrong = [*unoffered(request, chosen, request.prefill_batches_apart, ("phase",))]
-    wrong += unfit(phase.memory)
-    wrong += undivided(request, pass_.layout)
-    wrong += unasked_layouts(request, {role: phase.phase}, ("phase",))
+    wrong = [*deployments.unoffered(request, chosen, request.prefill_batches_apart, ("phase",))]
+    wrong += deployments.unfit(phase.memory)
+    wrong += deployments.undivided(request, pass_.layout)
+    wrong += deployments.unasked_layouts(request, {role: phase.phase}, ("phase",))
     wrong += _broken_targets(request, phase)
     return phase, wrong
 

@@ -6,15 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from math import ceil, prod
 
-from planner.results.deployments import (
-    Division,
-    DraftChoice,
-    DraftPlan,
-    LayoutChoice,
-    PhaseChoice,
-    PhasePlan,
-    StepTime,
-)
+from planner.results import deployments
 from planner.specs.ask.request import Request
 from planner.specs.records.devices import ClusterSpec, DeviceSpec, ModelSpec
 from planner.specs.records.roles import PREFILL
@@ -28,7 +20,7 @@ from planner.verifier.scalar.memory import ScalarBytes, held_bytes
 from planner.verifier.scalar.shapes import OVER_HEADS, Layout, ScalarMesh, cached_heads
 from planner.verifier.scalar.times import ScalarTime, step_time
 
-AnyPhase = PhaseChoice | PhasePlan
+AnyPhase = deployments.PhaseChoice | deployments.PhasePlan
 """How a phase uses weights at rest, as an answer says it."""
 
 OVER_BATCH = "batch"
@@ -87,8 +79,8 @@ class Counted:
         return held.weights_bytes + held.kv_bytes + held.activation_bytes + held.gather_bytes
 
     @property
-    def step(self) -> StepTime:
-        return from_fields(StepTime, self.time)
+    def step(self) -> deployments.StepTime:
+        return from_fields(deployments.StepTime, self.time)
 
 
 def resting(
@@ -96,7 +88,7 @@ def resting(
     cluster: ClusterSpec,
     mesh: ScalarMesh,
     formats: tuple[str, str],
-    kept: LayoutChoice | DraftChoice | DraftPlan,
+    kept: deployments.LayoutChoice | deployments.DraftChoice | deployments.DraftPlan,
 ) -> Resting:
     """A model at rest, from the words of an answer.
 
@@ -220,7 +212,7 @@ def _impossible(rests: Resting, way: AnyPhase, gathered: int) -> Iterator[tuple[
         yield f"is not {' or '.join(allowed)}", "attention"
 
 
-def phase_plan(phase: str, pass_: Counted, device: DeviceSpec) -> PhasePlan:
+def phase_plan(phase: str, pass_: Counted, device: DeviceSpec) -> deployments.PhasePlan:
     """The record of a phase that is true of its pass.
 
     The published FLOP of its tokens, two for each parameter, over the peak of all devices.
@@ -231,7 +223,7 @@ def phase_plan(phase: str, pass_: Counted, device: DeviceSpec) -> PhasePlan:
     active = model.n_active_params_published or model.n_params_published
     peak = peak_flop_per_s(device, layout.weights_format) * mesh.n_devices * mesh.n_stages
     return from_fields(
-        PhasePlan,
+        deployments.PhasePlan,
         way,
         phase=phase,
         layout=layout_name(model, layout),
@@ -265,7 +257,7 @@ def _n_kv_ways(pass_: Counted) -> int:
     return n_batch * min(n_sharing, cached_heads(pass_.layout.model))
 
 
-def _divisions(pass_: Counted) -> tuple[Division, ...]:
+def _divisions(pass_: Counted) -> tuple[deployments.Division, ...]:
     """Whole things that do not come out even."""
     layout = pass_.layout
     model, (_, n_sharing) = layout.model, _attention_cut(pass_)
@@ -277,7 +269,7 @@ def _divisions(pass_: Counted) -> tuple[Division, ...]:
     if model.moe is not None:
         dealt.append(("experts", model.moe.n_experts, expert_ways(layout)))
     return tuple(
-        Division(things=things, n_things=n, n_parts=parts)
+        deployments.Division(things=things, n_things=n, n_parts=parts)
         for things, n, parts in dealt
         if n % parts
     )

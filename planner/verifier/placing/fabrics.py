@@ -12,14 +12,7 @@ from math import inf
 from planner.results.placements import Channel, KindUse, Rank, Replica, RunConfig
 from planner.specs.ask.placement import GroupCost, PlacementRequest, Serve
 from planner.specs.files.pools import PoolSpec
-from planner.specs.records.devices import (
-    ClusterSpec,
-    DeviceSpec,
-    MeasuredCollectives,
-    NodesFabric,
-    Provenance,
-    TwoRegimes,
-)
+from planner.specs.records import devices
 from planner.specs.records.graphs import GraphSpec
 from planner.specs.records.runtimes import ROOFLINE
 from planner.verifier.certificates import ON_NODES, RECOUNTED
@@ -90,7 +83,7 @@ class FabricStand:
                 costs[key] = self._asked[tuple(names)]
         return costs
 
-    def _base(self, kind: Kind) -> ClusterSpec:
+    def _base(self, kind: Kind) -> devices.ClusterSpec:
         """The cluster of a kind as if all were well; of a graph, what its links say."""
         spec = self._spec
         if isinstance(spec, PoolSpec):
@@ -101,7 +94,7 @@ class FabricStand:
         able = [ground.ability(name) for name in filter(ground.is_free, ground.devices_of(kind))]
         up = max((one.scale_up for one in able if one.scale_up < inf), default=1.0)
         waits = ground.latencies(kind)
-        fabric = NodesFabric(
+        fabric = devices.NodesFabric(
             n_nodes=1,
             n_devices_per_node=max(len(node.devices) for node in ground.nodes_of(kind)),
             scale_up_bytes_per_s=up,
@@ -114,7 +107,7 @@ class FabricStand:
             activation_network="tree",
             bulk_network="tree",
         )
-        return ClusterSpec(
+        return devices.ClusterSpec(
             name=spec.name,
             title=spec.name,
             device=device,
@@ -123,7 +116,7 @@ class FabricStand:
         )
 
     @property
-    def provenance(self) -> tuple[Provenance, ...]:
+    def provenance(self) -> tuple[devices.Provenance, ...]:
         bases = self._bases.values()
         lists = [*(one.provenance for one in bases), *(one.device.provenance for one in bases)]
         return tuple(value for values in lists for value in values)
@@ -153,7 +146,7 @@ class FabricStand:
         free = list(filter(ground.is_free, ground.home))
         able = [ground.ability(name) for name in free if self.kind_name(name) == kind]
         fabric = {it.name: one for it, one in self._bases.items()}[kind].fabric
-        assert isinstance(fabric, NodesFabric)
+        assert isinstance(fabric, devices.NodesFabric)
         if len({ground.home[name].name for name in free}) == 1:
             # caches never leave the one node
             inside = min(one.scale_up for one in able) * fabric.scale_up_fraction
@@ -170,7 +163,7 @@ class FabricStand:
         fractions: dict[int, float] = {}
         for node in ground.nodes:
             fabric = self._bases[node.kind].fabric
-            assert isinstance(fabric, NodesFabric)
+            assert isinstance(fabric, devices.NodesFabric)
             for name in node.devices:
                 if ground.is_free(name):
                     above = {switch for switch, _ in site.up(name, NIC_TIER)}
@@ -199,7 +192,7 @@ class FabricStand:
             for kind in ground.kinds
         )
 
-    def cluster_of(self, recipe: RunConfig, demand: Serve) -> tuple[ClusterSpec, Standing]:
+    def cluster_of(self, recipe: RunConfig, demand: Serve) -> tuple[devices.ClusterSpec, Standing]:
         """Nodes of the devices that lie together, as wide and as fast as the recipe counts on."""
         kind = next((kind for kind in self._bases if kind.name == recipe.kind), None)
         if kind is None:
@@ -209,7 +202,7 @@ class FabricStand:
         counted = _counted(recipe)
         base, waits = self._bases[kind], self._ground.latencies(kind)
         fabric = base.fabric
-        assert isinstance(fabric, NodesFabric)
+        assert isinstance(fabric, devices.NodesFabric)
         pieces, inside = pieces_of(recipe), recipe.span == NODE
         sizes = [len(node.devices) for node in self._ground.nodes_of(kind)] if inside else pieces
         # only a span of the pool sends over the spine what it sends between nodes
@@ -383,14 +376,14 @@ def _counted(recipe: RunConfig) -> Mapping[str, float]:
     return recipe.counted_bytes_per_s
 
 
-def slowed(device: DeviceSpec, fraction: float) -> DeviceSpec:
+def slowed(device: devices.DeviceSpec, fraction: float) -> devices.DeviceSpec:
     """A device that computes and reads its memory at a fraction of its speed."""
     peaks = {name: rate * fraction for name, rate in device.peak_flop_per_s.items()}
     rate = device.hbm_bytes_per_s * fraction
     return replace(device, peak_flop_per_s=peaks, hbm_bytes_per_s=rate)
 
 
-def _narrowed(fabric: NodesFabric, scale_up_bytes_per_s: float) -> NodesFabric:
+def _narrowed(fabric: devices.NodesFabric, scale_up_bytes_per_s: float) -> devices.NodesFabric:
     """Nodes inside which devices send so much; what was measured of their collectives, too."""
     share = scale_up_bytes_per_s / fabric.scale_up_bytes_per_s
     # a device alone in its node is infinitely wide, and sends nothing there
@@ -405,14 +398,14 @@ def _narrowed(fabric: NodesFabric, scale_up_bytes_per_s: float) -> NodesFabric:
     )
 
 
-def _slower(measured: MeasuredCollectives, share: float) -> MeasuredCollectives:
-    def at(fits: TwoRegimes) -> TwoRegimes:
+def _slower(measured: devices.MeasuredCollectives, share: float) -> devices.MeasuredCollectives:
+    def at(fits: devices.TwoRegimes) -> devices.TwoRegimes:
         return replace(
             fits,
             short_bytes_per_s=tuple(rate * share for rate in fits.short_bytes_per_s),
             long_bytes_per_s=tuple(rate * share for rate in fits.long_bytes_per_s),
         )
 
-    return MeasuredCollectives(
+    return devices.MeasuredCollectives(
         **{one.name: at(getattr(measured, one.name)) for one in fields(measured)}
     )

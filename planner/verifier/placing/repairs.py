@@ -18,14 +18,7 @@ from planner.results.repairs import Change, Move, Repair, RepairPoint
 from planner.specs.ask.placement import inherited_and_changed
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import TOLERANCE, Finding, Path, with_differences
-from planner.verifier.placing.placements import (
-    DIMENSIONS,
-    RATES,
-    Stand,
-    judge_placement,
-    stand_of,
-    true_placement,
-)
+from planner.verifier.placing import placements
 
 CLOSE = 1e-6
 """Relative, of bytes and objectives of points, which a program counted in larger units."""
@@ -52,8 +45,8 @@ def judge_repair(repair: Repair) -> tuple[Repair, list[Finding]]:
     if says.request != request.wanted:
         fact = "is not what was wanted of the repair"
         wrong.append(Finding(path=("placement", "request"), says=says.pool, fact=fact))
-    stand = stand_of(says.request)
-    placed, findings = true_placement(says, stand, is_repaired=True)
+    stand = placements.stand_of(says.request)
+    placed, findings = placements.true_placement(says, stand, is_repaired=True)
     wrong += [replace(one, path=("placement", *one.path)) for one in findings]
     loads, changes, dropped = _moved(request.before, placed)
     moves = _moves(repair.moves, loads, wrong)
@@ -65,7 +58,7 @@ def judge_repair(repair: Repair) -> tuple[Repair, list[Finding]]:
         placement=placed,
         before=request.before.certificate.objective,
         best=best,
-        dimension=DIMENSIONS[name],
+        dimension=placements.DIMENSIONS[name],
         changes=changes,
         dropped=dropped,
         moves=moves,
@@ -75,14 +68,14 @@ def judge_repair(repair: Repair) -> tuple[Repair, list[Finding]]:
         moved_vouched_by=repair.moved_vouched_by,
         load_s=_load_s(moves, stand),
     )
-    wrong += _wrong_frontier(truth, objective, is_rate=name in RATES)
+    wrong += _wrong_frontier(truth, objective, is_rate=name in placements.RATES)
     return truth, with_differences(wrong, repair, truth)
 
 
 def judge_repair_whole(repair: Repair) -> tuple[Repair, list[Finding]]:
     """The same, and the placement that stood before, which has its own request."""
     truth, wrong = judge_repair(repair)
-    before, findings = judge_placement(repair.request.before)
+    before, findings = placements.judge_placement(repair.request.before)
     inside = [replace(one, path=("request", "before", *one.path)) for one in findings]
     return replace(truth, request=replace(truth.request, before=before)), [*wrong, *inside]
 
@@ -170,7 +163,7 @@ def _moves(says: Sequence[Move], loads: Sequence[Loaded], wrong: list[Finding]) 
     return tuple(moves)
 
 
-def _load_s(moves: Sequence[Move], stand: Stand) -> float:
+def _load_s(moves: Sequence[Move], stand: placements.Stand) -> float:
     """The longest time of a device that receives from others, or sends to them [s]."""
     busy: dict[tuple[bool, str], float] = {}
     for move in moves:

@@ -6,19 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from planner.specs.records.devices import FORMAT_BYTES
-from planner.verifier.scalar.experts import (
-    dense_layer_params,
-    moe_of,
-    own_expert_params,
-    resting_common_params,
-)
-from planner.verifier.scalar.shapes import (
-    Layout,
-    cached_heads,
-    cached_width,
-    query_width,
-    stage_layers,
-)
+from planner.verifier.scalar import experts, shapes
 
 N_GATHER_BUFFERS = 2  # gathered matrices held at once: one in use, one in flight
 
@@ -35,7 +23,7 @@ class ScalarBytes:
 
 
 def held_bytes(
-    layout: Layout,
+    layout: shapes.Layout,
     *,
     batch: int,
     n_new_tokens: float,
@@ -54,7 +42,7 @@ def held_bytes(
     def cache_bytes(n_tokens: float) -> float:
         return sum(
             layers.n_layers * kv_layer_bytes(layout, batch, min(n_tokens, layers.window), cut=cut)
-            for layers in stage_layers(layout)
+            for layers in shapes.stage_layers(layout)
         )
 
     kv_bytes = cache_bytes(n_cached_tokens)
@@ -67,7 +55,7 @@ def held_bytes(
     )
 
 
-def _weights_at_rest(layout: Layout) -> float:
+def _weights_at_rest(layout: shapes.Layout) -> float:
     """Layers of a stage, and its embeddings: one matrix of a pipeline's end, or all.
 
     All but routed experts and embeddings have copies along the axes of `data`. What sees or hears
@@ -76,33 +64,33 @@ def _weights_at_rest(layout: Layout) -> float:
     model, mesh = layout.model, layout.mesh
     n_holders = mesh.n_devices / mesh.size(layout.data)
     params = 0.0
-    for layers in stage_layers(layout):
+    for layers in shapes.stage_layers(layout):
         if layers.has_experts:
-            one_layer = resting_common_params(layout) + own_expert_params(layout)
+            one_layer = experts.resting_common_params(layout) + experts.own_expert_params(layout)
         else:
-            one_layer = dense_layer_params(model) / n_holders
+            one_layer = experts.dense_layer_params(model) / n_holders
         params += layers.n_layers * one_layer
     n_matrices = 1 if mesh.n_stages > 1 or model.tied_embeddings else 2
     params += n_matrices * model.vocab_size * model.d_model / mesh.n_devices
     return params * layout.weight_bytes + 2.0 * model.n_encoder_params / mesh.n_devices
 
 
-def kv_layer_bytes(layout: Layout, n_sequences: int, n_tokens: float, *, cut: int) -> float:
+def kv_layer_bytes(layout: shapes.Layout, n_sequences: int, n_tokens: float, *, cut: int) -> float:
     """Keys and values in one layer, sequences cut over the axes `cut`.
 
     A head is never cut, devices beyond the heads hold copies.
     """
     model, mesh = layout.model, layout.mesh
-    n_heads = cached_heads(model)
-    one_head = cached_width(model) / n_heads * layout.kv_bytes
+    n_heads = shapes.cached_heads(model)
+    one_head = shapes.cached_width(model) / n_heads * layout.kv_bytes
     per_token = layout.own_heads(n_heads, cut=cut) * one_head
     return ceil(n_sequences / mesh.size(cut)) * n_tokens * per_token
 
 
-def _activations(layout: Layout, n_sequences: int, n_new_tokens: float) -> float:
+def _activations(layout: shapes.Layout, n_sequences: int, n_new_tokens: float) -> float:
     """The fullest layer: one with a whole FFN, if the model has any, or one with experts."""
     model, mesh = layout.model, layout.mesh
-    heads = query_width(model) + cached_width(model)
+    heads = shapes.query_width(model) + shapes.cached_width(model)
     has_dense = model.moe is None or model.moe.n_dense_layers > 0
     ffn = (model.n_ffn_matrices - 1) * model.d_ff if has_dense else 0
     hidden = heads + ffn if model.block == "parallel" else max(heads, ffn)
@@ -116,18 +104,18 @@ def _activations(layout: Layout, n_sequences: int, n_new_tokens: float) -> float
     return n_tokens * numbers * FORMAT_BYTES[model.activation_format]
 
 
-def _visited_numbers(layout: Layout) -> float:
+def _visited_numbers(layout: shapes.Layout) -> float:
     """A copy of a token for each expert that it visits, and the hidden inputs of these.
 
     Of the copy a device along x has its part of E, but it makes partial sums of all inputs.
     """
-    model, moe = layout.model, moe_of(layout.model)
+    model, moe = layout.model, experts.moe_of(layout.model)
     n_sums = (model.n_ffn_matrices - 1) * layout.mesh.size(layout.e_axes)
     per_expert = model.d_model + n_sums * moe.d_expert
     return (moe.n_active_experts + moe.n_shared_experts) * per_expert
 
 
-def _gather_buffers(layout: Layout) -> float:
+def _gather_buffers(layout: shapes.Layout) -> float:
     """Room for the largest gathered matrix, twice; none where nothing is gathered.
 
     Routed experts never are.
@@ -135,7 +123,7 @@ def _gather_buffers(layout: Layout) -> float:
     model, mesh = layout.model, layout.mesh
     if mesh.size(layout.gathered) == 1:
         return 0.0
-    widest = query_width(model)
+    widest = shapes.query_width(model)
     if model.moe is None or model.moe.n_dense_layers > 0:
         widest = max(widest, model.d_ff)
     if model.moe is not None:

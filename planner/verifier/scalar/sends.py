@@ -6,14 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from planner.specs.records.devices import FORMAT_BYTES
-from planner.verifier.scalar import shapes
-from planner.verifier.scalar.experts import (
-    common_params,
-    dense_layer_params,
-    moe_of,
-    n_token_copies,
-    router_params,
-)
+from planner.verifier.scalar import experts, shapes
 from planner.verifier.scalar.shapes import Layout
 
 HALF = "half"
@@ -64,7 +57,9 @@ def _weights_send(layout: Layout) -> Send:
         kind="weights",
         group=layout.gathered,
         n_shards=mesh.size(layout.gathered),
-        n_bytes=dense_layer_params(layout.model) / mesh.size(layout.rest) * layout.weight_bytes,
+        n_bytes=experts.dense_layer_params(layout.model)
+        / mesh.size(layout.rest)
+        * layout.weight_bytes,
     )
 
 
@@ -73,8 +68,8 @@ def _gathered_with_experts(layout: Layout) -> list[Send]:
 
     Where there are copies of the weights, there is one of the router for each device already.
     """
-    mesh, router = layout.mesh, router_params(layout.model)
-    cut_params = (common_params(layout.model) - router) / mesh.size(layout.rest)
+    mesh, router = layout.mesh, experts.router_params(layout.model)
+    cut_params = (experts.common_params(layout.model) - router) / mesh.size(layout.rest)
     n_gathered = mesh.size(layout.gathered)
     weights = Send(
         kind="weights",
@@ -111,7 +106,7 @@ def _expert_block(layout: Layout, tokens: Tokens) -> list[Send]:
     tokens are sent to the devices of their experts, and shared experts, cut within a
     replica, need a round there.
     """
-    model, moe = layout.model, moe_of(layout.model)
+    model, moe = layout.model, experts.moe_of(layout.model)
     n_ffn_in = model.n_ffn_matrices - 1
 
     def of_experts(n_experts: int) -> list[Send]:
@@ -128,14 +123,14 @@ def _expert_block(layout: Layout, tokens: Tokens) -> list[Send]:
         kind="exchange",
         group=~layout.e_axes & 7,
         n_shards=layout.n_expert_devices,
-        n_bytes=own_share * n_token_copies(layout) * model.d_model,
+        n_bytes=own_share * experts.n_token_copies(layout) * model.d_model,
     )
     return [*sends, exchange, *_sums_over_x(layout, tokens), exchange]
 
 
 def _sums_over_x(layout: Layout, tokens: Tokens) -> list[Send]:
     """What each visit makes of a part of E is added up, and its activation given to all of x."""
-    model, moe = layout.model, moe_of(layout.model)
+    model, moe = layout.model, experts.moe_of(layout.model)
     n_visits = tokens.n_sequences * tokens.n_new * moe.n_active_experts / layout.n_expert_devices
     n_bytes = n_visits * moe.d_expert * FORMAT_BYTES[model.activation_format]
     x = layout.mesh.size(layout.e_axes)

@@ -6,24 +6,9 @@ from dataclasses import dataclass, replace
 from math import ceil, inf, prod
 
 from planner.specs.records.devices import FORMAT_BYTES, DeviceSpec, Fabric, NodesFabric
-from planner.verifier.scalar.experts import (
-    common_params,
-    dense_layer_params,
-    n_touched,
-    n_visits,
-    own_common_params,
-    own_piece,
-)
+from planner.verifier.scalar import experts, shapes
 from planner.verifier.scalar.memory import kv_layer_bytes
 from planner.verifier.scalar.sends import Send, Tokens, layer_sends
-from planner.verifier.scalar.shapes import (
-    N_AXES,
-    Layout,
-    ScalarMesh,
-    meets_latents,
-    pair_width,
-    stage_layers,
-)
 from planner.verifier.scalar.tiers import CONVENTIONS, stage_by_protocol_s, tiered_s
 
 
@@ -40,7 +25,7 @@ class ScalarTime:
 
 
 def step_time(
-    layout: Layout,
+    layout: shapes.Layout,
     device: DeviceSpec,
     fabric: Fabric,
     *,
@@ -65,7 +50,7 @@ def step_time(
     by_compute, by_weights = _overlap(compute, weights, device.roofline_exponent)
     attention_s = overhead = 0.0
     network = handover_s(layout, fabric, tokens.n_sequences, n_new_tokens)
-    for layers in stage_layers(layout):
+    for layers in shapes.stage_layers(layout):
         seen = replace(tokens, n_context=min(n_context_tokens, layers.window))
         attention_s += layers.n_layers * _attention_s(layout, device, seen)
         sends = layer_sends(layout, seen, has_experts=layers.has_experts)
@@ -83,7 +68,7 @@ def step_time(
     )
 
 
-def _matmul_s(layout: Layout, device: DeviceSpec, tokens: Tokens) -> tuple[float, float]:
+def _matmul_s(layout: shapes.Layout, device: DeviceSpec, tokens: Tokens) -> tuple[float, float]:
     """Seconds of the matrix products of one stage alone, and of reading their weights alone.
 
     Of experts only those are read that some token visits. The last stage also turns the last
@@ -94,27 +79,29 @@ def _matmul_s(layout: Layout, device: DeviceSpec, tokens: Tokens) -> tuple[float
     n_all_tokens = tokens.n_sequences * tokens.n_new
     head_share = model.vocab_size * model.d_model / mesh.n_devices
     flop, params = 2 * tokens.n_sequences * head_share, head_share
-    for layers in stage_layers(layout):
-        everywhere = common_params if layers.has_experts else dense_layer_params
+    for layers in shapes.stage_layers(layout):
+        everywhere = experts.common_params if layers.has_experts else experts.dense_layer_params
         share = everywhere(model) / mesh.size(layout.rest)
         flop += layers.n_layers * 2 * n_group_tokens * share
-        params += layers.n_layers * (own_common_params(layout) if layers.has_experts else share)
+        params += layers.n_layers * (
+            experts.own_common_params(layout) if layers.has_experts else share
+        )
         if layers.has_experts:
-            piece = own_piece(layout)
-            flop += layers.n_layers * 2 * n_visits(layout, n_all_tokens) * piece
-            params += layers.n_layers * n_touched(layout, n_all_tokens) * piece
+            piece = experts.own_piece(layout)
+            flop += layers.n_layers * 2 * experts.n_visits(layout, n_all_tokens) * piece
+            params += layers.n_layers * experts.n_touched(layout, n_all_tokens) * piece
     matmul_flop_per_s = _flop_per_s(device, layout.weights_format)
     return flop / matmul_flop_per_s, params * layout.weight_bytes / _hbm_bytes_per_s(device)
 
 
-def _attention_s(layout: Layout, device: DeviceSpec, tokens: Tokens) -> float:
+def _attention_s(layout: shapes.Layout, device: DeviceSpec, tokens: Tokens) -> float:
     """Scores and weighted values of one layer, or the reading of KV, whichever is longer."""
     model, mesh = layout.model, layout.mesh
     cut = layout.batch_axes(tokens.n_sequences)
     own_sequences = ceil(tokens.n_sequences / mesh.size(cut))
     n_heads = layout.own_heads(model.n_heads_served, cut=cut)
-    on_latents = meets_latents(model, tokens.n_new, tokens.n_context)
-    flop_of_pair = 2 * n_heads * pair_width(model, on_latents=on_latents)
+    on_latents = shapes.meets_latents(model, tokens.n_new, tokens.n_context)
+    flop_of_pair = 2 * n_heads * shapes.pair_width(model, on_latents=on_latents)
     flop = flop_of_pair * tokens.n_new * tokens.n_context * own_sequences
     kv = kv_layer_bytes(layout, tokens.n_sequences, tokens.n_context, cut=cut)
     attained_flop_per_s = _flop_per_s(device, model.activation_format)
@@ -145,7 +132,7 @@ def _overlap(compute: float, weights: float, exponent: float) -> tuple[float, fl
     return total * c / (c + w), total * w / (c + w)
 
 
-def network_s(layout: Layout, fabric: Fabric, sends: list[Send]) -> tuple[float, float]:
+def network_s(layout: shapes.Layout, fabric: Fabric, sends: list[Send]) -> tuple[float, float]:
     """Seconds of all transfers of one layer and micro-batch, and of all their hops."""
     times = [
         _send_s(_joined(layout.mesh, send.group), fabric, send)
@@ -155,7 +142,7 @@ def network_s(layout: Layout, fabric: Fabric, sends: list[Send]) -> tuple[float,
     return sum(transfer for transfer, _ in times), sum(latency for _, latency in times)
 
 
-def _joined(mesh: ScalarMesh, group: int) -> ScalarMesh:
+def _joined(mesh: shapes.ScalarMesh, group: int) -> shapes.ScalarMesh:
     """The mesh as a group sees it: two of its axes behind one switch are one longer axis."""
     axes = list(mesh.axes)
     members = mesh.members(group)
@@ -169,7 +156,7 @@ def _joined(mesh: ScalarMesh, group: int) -> ScalarMesh:
     return mesh if joined == mesh.axes else replace(mesh, axes=joined)
 
 
-def _send_s(mesh: ScalarMesh, fabric: Fabric, send: Send) -> tuple[float, float]:
+def _send_s(mesh: shapes.ScalarMesh, fabric: Fabric, send: Send) -> tuple[float, float]:
     """Seconds that the bytes of one collective take, and its hops."""
     is_bulk = send.kind == "weights"
     convention = fabric.bulk_network if is_bulk else fabric.activation_network
@@ -178,7 +165,7 @@ def _send_s(mesh: ScalarMesh, fabric: Fabric, send: Send) -> tuple[float, float]
     return _transfer_s(mesh, convention, send), _latency_s(mesh, send)
 
 
-def _transfer_s(mesh: ScalarMesh, convention: str, send: Send) -> float:
+def _transfer_s(mesh: shapes.ScalarMesh, convention: str, send: Send) -> float:
     """Seconds that the bytes of one collective take; (k − 1)/k of them cross the links."""
     if send.kind == "exchange":
         return max(_exchange_s(mesh, axis, send.n_bytes) for axis in mesh.members(send.group))
@@ -186,7 +173,7 @@ def _transfer_s(mesh: ScalarMesh, convention: str, send: Send) -> float:
     return crossing / _group_bytes_per_s(mesh, convention, send.group)
 
 
-def _group_bytes_per_s(mesh: ScalarMesh, convention: str, group: int) -> float:
+def _group_bytes_per_s(mesh: shapes.ScalarMesh, convention: str, group: int) -> float:
     """`ring`: the fastest axis; `axis`: all axes of the group; `flat`: all of the mesh;
     `tree`: the slowest tier."""
     rates = [_ring_bytes_per_s(mesh, axis, group) for axis in mesh.members(group)]
@@ -197,11 +184,11 @@ def _group_bytes_per_s(mesh: ScalarMesh, convention: str, group: int) -> float:
     if convention == "tree":
         return min(rates)
     if convention == "flat":
-        return sum(_ring_bytes_per_s(mesh, axis, group) for axis in range(N_AXES))
+        return sum(_ring_bytes_per_s(mesh, axis, group) for axis in range(shapes.N_AXES))
     raise ValueError(f"no such network convention: {convention}")
 
 
-def _ring_bytes_per_s(mesh: ScalarMesh, axis: int, group: int) -> float:
+def _ring_bytes_per_s(mesh: shapes.ScalarMesh, axis: int, group: int) -> float:
     """Both links of a closed axis; one of an open one; all ports inside a tier of switches."""
     rate = mesh.axis_bytes_per_s[axis]
     if mesh.is_switch:
@@ -209,7 +196,7 @@ def _ring_bytes_per_s(mesh: ScalarMesh, axis: int, group: int) -> float:
     return rate * (2 if mesh.wraps[axis] else 1)
 
 
-def _exchange_s(mesh: ScalarMesh, axis: int, n_bytes: float) -> float:
+def _exchange_s(mesh: shapes.ScalarMesh, axis: int, n_bytes: float) -> float:
     """All-to-all along one axis: the load of its busiest link.
 
     Each device has `n_bytes`, one k-th of it for each of the k devices of the axis.
@@ -227,19 +214,21 @@ def _exchange_s(mesh: ScalarMesh, axis: int, n_bytes: float) -> float:
     return max((i + 1) * (k - i - 1) for i in range(k)) * each / rate
 
 
-def _latency_s(mesh: ScalarMesh, send: Send) -> float:
+def _latency_s(mesh: shapes.ScalarMesh, send: Send) -> float:
     """Hops to the farthest device of the group."""
     return sum(_n_hops(mesh, axis) * mesh.axis_hop_s[axis] for axis in mesh.members(send.group))
 
 
-def _n_hops(mesh: ScalarMesh, axis: int) -> int:
+def _n_hops(mesh: shapes.ScalarMesh, axis: int) -> int:
     if mesh.is_switch:
         return 1
     k = mesh.axes[axis]
     return k // 2 if mesh.wraps[axis] else k - 1
 
 
-def handover_s(layout: Layout, fabric: Fabric, n_sequences: int, n_new_tokens: float) -> float:
+def handover_s(
+    layout: shapes.Layout, fabric: Fabric, n_sequences: int, n_new_tokens: float
+) -> float:
     """The residual stream of a micro-batch to the next stage, each device its share."""
     model, mesh = layout.model, layout.mesh
     if mesh.n_stages == 1:

@@ -9,34 +9,25 @@ from functools import lru_cache
 from statistics import fmean
 
 from planner.specs.records.architecture import Experts, FeedForward
-from planner.verifier.serving.kernels import (
-    READ,
-    Run,
-    grouped_product,
-    message,
-    moved,
-    product,
-    read_bytes,
-    stored_bytes,
-)
+from planner.verifier.serving import kernels
 from planner.verifier.serving.mixers import Tokens
 from planner.verifier.serving.ranks import Rank
 
 
-def feeding_runs(ffn: FeedForward | Experts, rank: Rank, tokens: Tokens) -> Iterator[Run]:
+def feeding_runs(ffn: FeedForward | Experts, rank: Rank, tokens: Tokens) -> Iterator[kernels.Run]:
     """What one device runs, and what it sends."""
     d_model, weights, cut = rank.model.d_model, rank.formats.weights, rank.n_tensor
     if isinstance(ffn, FeedForward):
         yield from _dense_runs("FFN", "feed", ffn.d_ff, ffn.n_matrices, rank, tokens.n)
         n_bytes = tokens.n * d_model * 2
-        yield message("all-reduce after the FFN", "reduce", "all_reduce", n_bytes, cut)
+        yield kernels.message("all-reduce after the FFN", "reduce", "all_reduce", n_bytes, cut)
         return
-    yield product("router", "feed", tokens.n, ffn.n_experts, d_model, "bf16")
+    yield kernels.product("router", "feed", tokens.n, ffn.n_experts, d_model, "bf16")
     inside = d_model
     if ffn.d_latent is not None:
         inside = ffn.d_latent
-        yield product("to latents", "feed", tokens.n, inside, d_model, weights)
-        yield product("from latents", "feed", tokens.n, d_model, inside, weights)
+        yield kernels.product("to latents", "feed", tokens.n, inside, d_model, weights)
+        yield kernels.product("from latents", "feed", tokens.n, d_model, inside, weights)
     reads = tokens.prompts > 0
     experts = _Dealt(ffn=ffn, d_inside=inside, rank=rank, n_tokens=tokens.n * rank.n_data)
     if rank.exchanges:
@@ -52,27 +43,27 @@ def feeding_runs(ffn: FeedForward | Experts, rank: Rank, tokens: Tokens) -> Iter
         yield from _dense_runs(name, "share", ffn.d_shared, ffn.n_matrices, rank, tokens.n)
 
 
-def _gathered_runs(d_inside: int, rank: Rank, n_tokens: float) -> Iterator[Run]:
+def _gathered_runs(d_inside: int, rank: Rank, n_tokens: float) -> Iterator[kernels.Run]:
     """All ranks gather all tokens, in 16 bits, and scatter sums."""
     own, n = n_tokens * d_inside * 2, rank.n_data
-    yield message("gather of tokens", "dispatch", "all_gather", own * n, n)
-    yield message("scatter of sums", "combine", "reduce_scatter", own * n, n)
-    yield message("all-reduce after experts", "reduce", "all_reduce", own, rank.n_tensor)
+    yield kernels.message("gather of tokens", "dispatch", "all_gather", own * n, n)
+    yield kernels.message("scatter of sums", "combine", "reduce_scatter", own * n, n)
+    yield kernels.message("all-reduce after experts", "reduce", "all_reduce", own, rank.n_tensor)
 
 
 def _dense_runs(
     name: str, part: str, d_ff: int, n_matrices: int, rank: Rank, n_tokens: float
-) -> Iterator[Run]:
+) -> Iterator[kernels.Run]:
     """Up, with the gate where there is one; activation; down."""
     width, d_model, weights = d_ff / rank.n_tensor, rank.model.d_model, rank.formats.weights
-    yield product(f"{name} up", part, n_tokens, (n_matrices - 1) * width, d_model, weights)
-    yield moved(f"{name} activation", part, n_tokens * width * 2 * n_matrices)
-    yield product(f"{name} down", part, n_tokens, d_model, width, weights)
+    yield kernels.product(f"{name} up", part, n_tokens, (n_matrices - 1) * width, d_model, weights)
+    yield kernels.moved(f"{name} activation", part, n_tokens * width * 2 * n_matrices)
+    yield kernels.product(f"{name} down", part, n_tokens, d_model, width, weights)
 
 
 def _sent_runs(
     ffn: Experts, d_inside: int, rank: Rank, n_tokens: float, *, is_short: bool
-) -> Iterator[Run]:
+) -> Iterator[kernels.Run]:
     """Tokens to their experts and back, over all devices of a stage; a rank's send by turns."""
     n_devices = rank.n_group
     nodes = float(math.ceil(n_devices / rank.links.n_per_node))
@@ -80,8 +71,8 @@ def _sent_runs(
     own, implied = n_tokens / rank.n_tensor, {"n_nodes": nodes}
     if not is_short and ffn.n_groups > 1:
         implied["n_nodes_hit"] = _nodes_hit(ffn, nodes)
-    for part, number in (("dispatch", read_bytes(rank.formats.experts)), ("combine", 2.0)):
-        yield Run(
+    for part, number in (("dispatch", kernels.read_bytes(rank.formats.experts)), ("combine", 2.0)):
+        yield kernels.Run(
             name=part,
             part=part,
             family=f"{part}_{mode}",
@@ -227,13 +218,13 @@ class _Dealt:
         )
         return max(mean, min(1.0, self.n_own))
 
-    def fused(self, number_format: str) -> Run:
+    def fused(self, number_format: str) -> kernels.Run:
         """All of it as one kernel, which walks through what nobody sent elsewhere."""
-        ffn, weight = self.ffn, stored_bytes(number_format)
+        ffn, weight = self.ffn, kernels.stored_bytes(number_format)
         visits, hit = self.visits, self.hit
         walked = visits if self.rank.exchanges else self.n_tokens * ffn.n_active
         each = ffn.n_matrices * self.d_inside * self.width
-        return Run(
+        return kernels.Run(
             name="experts",
             part="feed",
             family="experts",
@@ -250,31 +241,33 @@ class _Dealt:
                 "n_hit": hit,
                 "walked_rows": walked,
                 "weight_bytes": weight,
-                "input_bytes": read_bytes(number_format),
+                "input_bytes": kernels.read_bytes(number_format),
             },
             flop=2.0 * visits * each,
             hbm_bytes=hit * each * weight + visits * 4.0 * self.d_inside,
         )
 
-    def in_two_products(self, number_format: str, *, reads: bool) -> Iterator[Run]:
+    def in_two_products(self, number_format: str, *, reads: bool) -> Iterator[kernels.Run]:
         """Tokens are copied to their experts, go through two products, and are added up.
 
         Short exchanges do both themselves.
         """
         copies = not self.rank.exchanges or reads
-        n_up, read = self.ffn.n_matrices - 1, read_bytes(number_format)
+        n_up, read = self.ffn.n_matrices - 1, kernels.read_bytes(number_format)
         meets_some = 1 - (1 - 1 / self.rank.n_expert_parallel) ** self.ffn.n_active
         visits = self.visits
         copied = (self.n_tokens * meets_some + visits) * self.d_inside
         up, down = (n_up * self.width, self.d_inside), (self.d_inside, self.width)
         sent = (visits, self.hit)
         if copies:
-            yield moved("tokens to their experts", "feed", copied * read)
-        yield grouped_product("experts up", "feed", *sent, up, number_format, reads=reads)
-        is_narrowed = reads and number_format in READ
+            yield kernels.moved("tokens to their experts", "feed", copied * read)
+        yield kernels.grouped_product("experts up", "feed", *sent, up, number_format, reads=reads)
+        is_narrowed = reads and number_format in kernels.READ
         after = 2.0 + read if is_narrowed else 0.0
         n_bytes = visits * self.width * (2.0 * self.ffn.n_matrices + after)
-        yield moved("experts' activation", "feed", n_bytes, 2 if is_narrowed else 1)
-        yield grouped_product("experts down", "feed", *sent, down, number_format, reads=reads)
+        yield kernels.moved("experts' activation", "feed", n_bytes, 2 if is_narrowed else 1)
+        yield kernels.grouped_product(
+            "experts down", "feed", *sent, down, number_format, reads=reads
+        )
         if copies:
-            yield moved("sums of experts", "feed", copied * 2)
+            yield kernels.moved("sums of experts", "feed", copied * 2)

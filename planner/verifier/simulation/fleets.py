@@ -7,13 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 
+from planner.verifier.simulation import outcomes
 from planner.verifier.simulation.intervals import SHARES, estimate
-from planner.verifier.simulation.outcomes import (
-    ClassOutcome,
-    FleetOutcome,
-    PoolOutcome,
-    class_outcome,
-)
 from planner.verifier.simulation.pools import ClassLoad, Pool, Ranks
 from planner.verifier.simulation.runs import Run
 from planner.verifier.simulation.workers import Workers
@@ -33,7 +28,7 @@ def simulate(
     warm_up_share: float = WARM_UP_SHARE,
     wind_down_share: float = WIND_DOWN_SHARE,
     shares: Sequence[float] = SHARES,
-) -> FleetOutcome:
+) -> outcomes.FleetOutcome:
     """Serve requests, and say what became of them.
 
     Args:
@@ -55,7 +50,7 @@ def simulate(
     edges = [n_first + n_counted * b // n_batches for b in range(n_batches + 1)]
     run = Run(pools, classes, n_requests, seed)
     run.serve(edges)
-    return FleetOutcome(
+    return outcomes.FleetOutcome(
         classes=tuple(_class_outcome(run, number, edges, shares) for number in range(len(classes))),
         pools=tuple(_pool_outcome(run.workers, ranks) for ranks in run.workers.pools.values()),
         n_requests=len(run.arrived_s),
@@ -75,7 +70,7 @@ def simulate(
 
 def _class_outcome(
     run: Run, number: int, edges: Sequence[int], shares: Sequence[float], pool: str | None = None
-) -> ClassOutcome:
+) -> outcomes.ClassOutcome:
     """What became of a class; of those of its requests that were sent to a pool, if one is said."""
     log, load, n = run.workers.log, run.classes[number], len(run.arrived_s)
     batches = [
@@ -87,7 +82,7 @@ def _class_outcome(
         ]
         for low, high in pairwise(edges)
     ]
-    return class_outcome(
+    return outcomes.class_outcome(
         load.name,
         batches,
         [batch[number] for batch in run.workers.gaps[1:-1]],
@@ -98,7 +93,7 @@ def _class_outcome(
     )
 
 
-def _pool_outcome(workers: Workers, ranks: Ranks) -> PoolOutcome:
+def _pool_outcome(workers: Workers, ranks: Ranks) -> outcomes.PoolOutcome:
     spans = [after - before for before, after in pairwise(workers.edge_s)]
     busy = [sum(of_ranks[one] for one in ranks.numbers) for of_ranks in workers.busy_s]
     shares = [
@@ -107,7 +102,7 @@ def _pool_outcome(workers: Workers, ranks: Ranks) -> PoolOutcome:
         if span > 0.0
     ]
     whole = sum(spans) * len(ranks.numbers)
-    return PoolOutcome(
+    return outcomes.PoolOutcome(
         name=ranks.pool.name,
         utilisation=estimate((busy[-1] - busy[0]) / whole if whole else math.nan, shares),
         n_begun_again=sum(one.n_begun_again for one in ranks.ranks),
@@ -122,7 +117,7 @@ MOST_REQUESTS = 1_000_000
 
 _MOST_RUNS = 4
 
-Simulation = Callable[..., FleetOutcome]
+Simulation = Callable[..., outcomes.FleetOutcome]
 
 
 def simulate_steady(
@@ -133,7 +128,7 @@ def simulate_steady(
     seed: int,
     shares: Sequence[float],
     simulation: Simulation = simulate,
-) -> FleetOutcome:
+) -> outcomes.FleetOutcome:
     """Serve requests, and as many more as fill the fleet before the first that is counted.
 
     Args:
@@ -161,7 +156,7 @@ def simulate_steady(
     return outcome
 
 
-def _requests_of_a_stay(classes: Sequence[ClassLoad], outcome: FleetOutcome) -> float:
+def _requests_of_a_stay(classes: Sequence[ClassLoad], outcome: outcomes.FleetOutcome) -> float:
     """Requests of all classes that come while one stays, of the class that stays longest."""
     stays = [outcome.of(one.name).e2e.mean_s.value for one in classes]
     longest = max((stay for stay in stays if math.isfinite(stay)), default=0.0)

@@ -11,12 +11,7 @@ from statistics import fmean
 from planner.results.arrivals import Simulated
 from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, GoodputTarget, PercentileTarget
 from planner.specs.validation.hints import from_fields
-from planner.verifier.simulation.intervals import (
-    Distribution,
-    Estimate,
-    distribution_of,
-    estimate,
-)
+from planner.verifier.simulation import intervals
 from planner.verifier.simulation.log import Gaps, Log
 
 
@@ -33,17 +28,17 @@ class ClassOutcome:
 
     name: str
     n_refused: int
-    ttft: Distribution
-    tpot: Distribution
-    itl: Distribution
-    e2e: Distribution
-    goodput: Estimate | None
+    ttft: intervals.Distribution
+    tpot: intervals.Distribution
+    itl: intervals.Distribution
+    e2e: intervals.Distribution
+    goodput: intervals.Estimate | None
 
     @property
     def n_requests(self) -> int:
         return self.e2e.n
 
-    def of(self, quantity: str) -> Distribution:
+    def of(self, quantity: str) -> intervals.Distribution:
         """By the name of a quantity."""
         return {TTFT: self.ttft, TPOT: self.tpot, ITL: self.itl, E2E: self.e2e}[quantity]
 
@@ -63,7 +58,7 @@ class PoolOutcome:
     """
 
     name: str
-    utilisation: Estimate
+    utilisation: intervals.Estimate
     n_begun_again: int
 
 
@@ -141,10 +136,10 @@ def class_outcome(
     return ClassOutcome(
         name=name,
         n_refused=sum(map(math.isinf, chain.from_iterable(_column(times, 2)))),
-        ttft=distribution_of(_column(times, 0), shares),
-        tpot=distribution_of(_column(decoded, 1), shares),
+        ttft=intervals.distribution_of(_column(times, 0), shares),
+        tpot=intervals.distribution_of(_column(decoded, 1), shares),
         itl=_gap_distribution(gaps, shares),
-        e2e=distribution_of(_column(times, 2), shares),
+        e2e=intervals.distribution_of(_column(times, 2), shares),
         goodput=None if goodput is None else _share_met(goodput, times),
     )
 
@@ -166,27 +161,27 @@ def _times(log: Log, arrived_s: Sequence[float], request: int) -> Times:
     return first_s - arrived_s[request], tpot_s, last_s - arrived_s[request]
 
 
-def _share_met(goodput: GoodputTarget, batches: Sequence[Sequence[Times]]) -> Estimate:
+def _share_met(goodput: GoodputTarget, batches: Sequence[Sequence[Times]]) -> intervals.Estimate:
     """The share of requests that meet all limits; NaN of no request."""
     shares = [fmean(goodput.is_met(*times) for times in batch) for batch in batches if batch]
     n = sum(map(len, batches))
     if not n:
-        return Estimate(value=math.nan, half_width=math.nan)
+        return intervals.Estimate(value=math.nan, half_width=math.nan)
     met = sum(goodput.is_met(*times) for batch in batches for times in batch)
-    return estimate(met / n, shares)
+    return intervals.estimate(met / n, shares)
 
 
-def _gap_distribution(batches: Sequence[Gaps], shares: Sequence[float]) -> Distribution:
+def _gap_distribution(batches: Sequence[Gaps], shares: Sequence[float]) -> intervals.Distribution:
     """Of tokens, whose gaps are counted by their lengths."""
     kept = [batch for batch in batches if batch.n]
     whole = Gaps()
     for batch in kept:
         whole.take(batch)
-    return Distribution(
+    return intervals.Distribution(
         n=whole.n,
-        mean_s=estimate(whole.mean_s, [batch.mean_s for batch in kept]),
+        mean_s=intervals.estimate(whole.mean_s, [batch.mean_s for batch in kept]),
         percentiles_s={
-            share: estimate(
+            share: intervals.estimate(
                 whole.percentile_s(share), [batch.percentile_s(share) for batch in kept]
             )
             for share in shares

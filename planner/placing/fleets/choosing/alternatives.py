@@ -9,16 +9,9 @@ from functools import partial
 
 from planner.errors import OutOfTimeError
 from planner.placing.configurations import AnyConfiguration
+from planner.placing.fleets import solutions
 from planner.placing.fleets.candidate_sets import CandidateSet
 from planner.placing.fleets.choosing.searching import RENT, SHARE, Allowed, as_offered, settled
-from planner.placing.fleets.solutions import (
-    PlannedFleet,
-    PlannedPool,
-    Solution,
-    n_devices,
-    planned,
-    usd_per_hour,
-)
 from planner.programs.layout import ceiling
 from planner.results.fleets import FleetAlternative
 from planner.running.deadlines import check
@@ -31,7 +24,7 @@ N_TOLD = 3
 """Alternatives that are told, the nearest first."""
 
 
-def alternatives_of(fleet: PlannedFleet) -> tuple[FleetAlternative, ...]:
+def alternatives_of(fleet: solutions.PlannedFleet) -> tuple[FleetAlternative, ...]:
     """The nearest other fleets: without a kind, a shape, a role or a sharing of this one.
 
     Each is the cheapest of what was simulated by then, and of few more that seem cheapest.
@@ -48,11 +41,11 @@ def alternatives_of(fleet: PlannedFleet) -> tuple[FleetAlternative, ...]:
     return tuple(alternatives[:N_TOLD])
 
 
-def _fluid(fleet: PlannedFleet, allowed: Allowed) -> Solution:
+def _fluid(fleet: solutions.PlannedFleet, allowed: Allowed) -> solutions.Solution:
     return settled(fleet.chosen.market, allowed=allowed, now=as_offered)
 
 
-def _soon(fluid: Solution, allowed: Allowed) -> Solution:
+def _soon(fluid: solutions.Solution, allowed: Allowed) -> solutions.Solution:
     """The cheapest of what is known to carry something, and of few more where that is nothing."""
     market, book = fluid.market, fluid.market.book
     some = [it for it in market.offered.configurations if allowed(it) and book.sure(it) is None]
@@ -71,13 +64,15 @@ def _soon(fluid: Solution, allowed: Allowed) -> Solution:
     return chosen
 
 
-def _of_roles(fluid: Solution, some: Sequence[AnyConfiguration]) -> list[list[AnyConfiguration]]:
+def _of_roles(
+    fluid: solutions.Solution, some: Sequence[AnyConfiguration]
+) -> list[list[AnyConfiguration]]:
     """Those of each stream and role that a solution uses."""
     keys = {(one.model, one.role) for one, _ in fluid.replicas}
     return [[it for it in some if (it.model, it.role) == key] for key in keys]
 
 
-def _bound(fluid: Solution) -> float:
+def _bound(fluid: solutions.Solution) -> float:
     return fluid.solution.objective if fluid.is_found else math.inf
 
 
@@ -85,18 +80,18 @@ def _rent(alternative: FleetAlternative) -> float:
     return math.inf if alternative.usd_per_hour is None else alternative.usd_per_hour
 
 
-def _priced(name: str, chosen: Solution) -> FleetAlternative:
+def _priced(name: str, chosen: solutions.Solution) -> FleetAlternative:
     if not chosen.is_found:
         return FleetAlternative(name=name, usd_per_hour=None, n_devices=None)
-    pools = planned(chosen).pools
+    pools = solutions.planned(chosen).pools
     return FleetAlternative(
         name=f"{name}: {words_of(pools)}",
-        usd_per_hour=usd_per_hour(pools),
-        n_devices=n_devices(pools),
+        usd_per_hour=solutions.usd_per_hour(pools),
+        n_devices=solutions.n_devices(pools),
     )
 
 
-def words_of(pools: Sequence[PlannedPool]) -> str:
+def words_of(pools: Sequence[solutions.PlannedPool]) -> str:
     """Pools in short.
 
     >>> words_of(())
@@ -115,7 +110,7 @@ def label_of(config: AnyConfiguration) -> str:
     return f"{config.pattern.kind_name} {deployment.label}".rstrip()
 
 
-def _restrictions(fleet: PlannedFleet) -> Iterator[tuple[str, Allowed]]:
+def _restrictions(fleet: solutions.PlannedFleet) -> Iterator[tuple[str, Allowed]]:
     """Names of alternatives, and the configurations that each may use."""
     used = [one.configuration for one in fleet.pools]
     offered = fleet.chosen.market.offered.configurations
@@ -179,7 +174,7 @@ def _model(config: AnyConfiguration) -> int:
     return config.model
 
 
-def most_factor(fleet: PlannedFleet) -> float | None:
+def most_factor(fleet: solutions.PlannedFleet) -> float | None:
     """Times today's traffic, of all classes alike, that a fleet of the same rent serves.
 
     By the rates of replicas as they are known; None where that was not proved. Streams that are to
@@ -187,14 +182,14 @@ def most_factor(fleet: PlannedFleet) -> float | None:
     serve more than what it finds.
     """
     market = fleet.chosen.market
-    rent = usd_per_hour(fleet.pools)
+    rent = solutions.usd_per_hour(fleet.pools)
     with suppress(OutOfTimeError):
         factor = largest_factor(market, rent)
         return None if factor is None else max(factor, _room(fleet))
     return None
 
 
-def _room(fleet: PlannedFleet) -> float:
+def _room(fleet: solutions.PlannedFleet) -> float:
     """Times what is sent to its pools that all of them serve."""
     book, origin = fleet.chosen.market.book, fleet.chosen.origin
     return min(
@@ -215,6 +210,6 @@ def largest_factor(market: CandidateSet, rent: float) -> float | None:
     return -chosen.solution.objective
 
 
-def at_factor(market: CandidateSet, factor: float) -> Solution:
+def at_factor(market: CandidateSet, factor: float) -> solutions.Solution:
     """The cheapest fleet for so many times the traffic of all classes."""
     return settled(market, factors={one.name: factor for one in market.request.classes})

@@ -12,29 +12,15 @@ from itertools import pairwise
 
 from planner.errors import OutOfTimeError
 from planner.placing.configurations import AnyConfiguration
+from planner.placing.fleets import solutions
 from planner.placing.fleets.candidate_sets import CandidateSet
+from planner.placing.fleets.choosing import simulating
 from planner.placing.fleets.choosing.incumbents import MARGINS
 from planner.placing.fleets.choosing.mixtures import in_mixtures
 from planner.placing.fleets.choosing.rate_cache import RateCache
 from planner.placing.fleets.choosing.searching import settled
 from planner.placing.fleets.choosing.shortage import roomy
-from planner.placing.fleets.choosing.simulating import (
-    Left,
-    divided,
-    in_such_pools,
-    refuted,
-    taken_down,
-    tried,
-)
 from planner.placing.fleets.offering import source_of
-from planner.placing.fleets.solutions import (
-    PlannedFleet,
-    PlannedPool,
-    Solution,
-    n_devices,
-    planned,
-    usd_per_hour,
-)
 from planner.placing.sorting import Weighed, with_few_sorts, without_proof
 from planner.programs.layout import exceeds
 from planner.programs.placement import n_sorts
@@ -70,8 +56,8 @@ class Confirmed:
         served: share of each class, by name.
     """
 
-    fluid: Solution
-    fleet: PlannedFleet
+    fluid: solutions.Solution
+    fleet: solutions.PlannedFleet
     outcome: FleetOutcome
     rounds: tuple[Round, ...]
     served: Mapping[str, float]
@@ -87,7 +73,7 @@ class Confirmed:
         return self.is_whole and self.fleet.chosen.solution.status is Status.OPTIMAL
 
 
-def unproved(chosen: Solution, fluid: Solution) -> Solution:
+def unproved(chosen: solutions.Solution, fluid: solutions.Solution) -> solutions.Solution:
     """A fleet held against the bound of others, at rates that are no lower than theirs."""
     bound, solution = fluid.solution.vouched, chosen.solution
     is_best = is_closed(solution.objective, bound.bound, chosen.market.request.options.gap)
@@ -95,7 +81,7 @@ def unproved(chosen: Solution, fluid: Solution) -> Solution:
     return replace(chosen, solution=replace(solution, status=status, vouched=bound))
 
 
-def weighed(market: CandidateSet) -> Solution:
+def weighed(market: CandidateSet) -> solutions.Solution:
     """The best fleet, each further sort of replica counted; its rates are known as in `settled`."""
     classes, options = market.request.classes, market.request.options
     n_least = 1
@@ -103,7 +89,7 @@ def weighed(market: CandidateSet) -> Solution:
         n_least = len({model.name for one in classes for model in one.models})
     n_least *= 2 if market.request.roles.name == APART else 1
 
-    def has(solution: Solution) -> Weighed:
+    def has(solution: solutions.Solution) -> Weighed:
         counts = solution.solution.answer
         return solution.solution, n_sorts(solution.program, counts) if counts else 0
 
@@ -114,15 +100,15 @@ def weighed(market: CandidateSet) -> Solution:
     return replace(chosen, solution=proved, steps=steps)
 
 
-def _as_sent(fleet: PlannedFleet, pool: PlannedPool) -> float:
+def _as_sent(fleet: solutions.PlannedFleet, pool: solutions.PlannedPool) -> float:
     """What is refuted is no rate of the book."""
     del fleet
     return pool.replica_rate_per_s
 
 
-def _streams_of(chosen: Solution, misses: Sequence[Refuted]) -> set[str]:
+def _streams_of(chosen: solutions.Solution, misses: Sequence[Refuted]) -> set[str]:
     """Those of the pools that were refuted."""
-    of_pool = {it.name: it.stream.name for it in planned(chosen).pools}
+    of_pool = {it.name: it.stream.name for it in solutions.planned(chosen).pools}
     return {of_pool[one.pool] for one in misses}
 
 
@@ -147,11 +133,11 @@ class Tries:
     on_round: OnRound
     rounds: list[Round] = field(default_factory=list)
     first: Confirmed | None = None
-    last: tuple[PlannedFleet, FleetOutcome] | None = None
+    last: tuple[solutions.PlannedFleet, FleetOutcome] | None = None
     simulated_s: float = 0.0
 
     def find_first(
-        self, market: CandidateSet, fluid: Solution, served: Mapping[str, float]
+        self, market: CandidateSet, fluid: solutions.Solution, served: Mapping[str, float]
     ) -> Confirmed | None:
         """Where time may end, find a first fleet, with room to spare; of less traffic if need be.
 
@@ -174,7 +160,7 @@ class Tries:
         return None
 
     def cheaper(
-        self, market: CandidateSet, fluid: Solution, served: Mapping[str, float]
+        self, market: CandidateSet, fluid: solutions.Solution, served: Mapping[str, float]
     ) -> Confirmed:
         """The cheapest of all that is known by now, where there is time to try it.
 
@@ -206,7 +192,7 @@ class Tries:
         fleet = replace(first.fleet, chosen=unproved(first.fleet.chosen, bounding))
         return replace(first, fleet=fleet)
 
-    def refuted(self, chosen: Solution, *, left: Left) -> tuple[Refuted, ...]:
+    def refuted(self, chosen: solutions.Solution, *, left: simulating.Left) -> tuple[Refuted, ...]:
         """What the simulation refutes of a fleet.
 
         Args:
@@ -214,19 +200,21 @@ class Tries:
         """
         check()
         began_s = time.perf_counter()
-        fleet = planned(chosen)
+        fleet = solutions.planned(chosen)
         seed = chosen.market.request.options.seed
-        outcome = tried(fleet, seed=seed)
-        misses = refuted(fleet, outcome, left)
+        outcome = simulating.tried(fleet, seed=seed)
+        misses = simulating.refuted(fleet, outcome, left)
         if not misses:  # what one draw keeps by luck, another refutes
-            misses = refuted(fleet, tried(fleet, seed=seed + 1), left, outcome)
-        rent, n = usd_per_hour(fleet.pools), n_devices(fleet.pools)
+            misses = simulating.refuted(
+                fleet, simulating.tried(fleet, seed=seed + 1), left, outcome
+            )
+        rent, n = solutions.usd_per_hour(fleet.pools), solutions.n_devices(fleet.pools)
         self.last, self.simulated_s = (fleet, outcome), time.perf_counter() - began_s
         self.rounds.append(Round(usd_per_hour=rent, n_devices=n, refuted=misses))
         self.on_round(self.rounds[-1])
         return misses
 
-    def confirmed(self, chosen: Solution) -> Solution | None:
+    def confirmed(self, chosen: solutions.Solution) -> solutions.Solution | None:
         """The cheapest fleet that is not refuted, of sets of classes and of what pools mix of them.
 
         None where what is left does not serve all.
@@ -234,7 +222,7 @@ class Tries:
         solution = self._confirmed(chosen)
         return solution and self._in_mixtures(solution)
 
-    def _in_mixtures(self, chosen: Solution) -> Solution:
+    def _in_mixtures(self, chosen: solutions.Solution) -> solutions.Solution:
         """A fleet, or a cheaper one whose pools have mixtures of their own."""
         last, bound = self.last, chosen.solution.vouched.bound
         with suppress(OutOfTimeError):  # the fleet stands, whatever else there is time for
@@ -242,7 +230,7 @@ class Tries:
                 other = settled(market, allowed=allowed)
                 rent = other.solution.objective
                 is_less = other.is_found and exceeds(chosen.solution.objective, rent)
-                if is_less and not self.refuted(other, left=in_such_pools):
+                if is_less and not self.refuted(other, left=simulating.in_such_pools):
                     # its own program has no other fleet, and proves nothing of mixtures
                     alone = replace(other, solution=without_proof(other.solution))
                     is_below = exceeds(bound, rent)
@@ -250,7 +238,7 @@ class Tries:
         self.last = last
         return chosen
 
-    def _confirmed(self, chosen: Solution) -> Solution | None:
+    def _confirmed(self, chosen: solutions.Solution) -> solutions.Solution | None:
         """The cheapest fleet that is not refuted; None where what is left does not serve all.
 
         A fleet that is refuted parts all others in those whose pool of one configuration is no
@@ -258,12 +246,12 @@ class Tries:
         both is tried next. Where no pool carries less by itself, replicas are taken for less, and
         fleets that share in other ways are left open: the bound stays where it was.
         """
-        parts: list[Solution] = [chosen] if chosen.is_found else []
-        open_at: Solution | None = None
+        parts: list[solutions.Solution] = [chosen] if chosen.is_found else []
+        open_at: solutions.Solution | None = None
         while parts:
             best = min(parts, key=lambda solution: solution.solution.objective)
             parts.remove(best)
-            misses = self.refuted(best, left=in_such_pools)
+            misses = self.refuted(best, left=simulating.in_such_pools)
             if not misses:
                 return best if open_at is None else unproved(best, open_at)
             if len(self.rounds) >= MOST_ROUNDS:
@@ -277,15 +265,17 @@ class Tries:
         """What there is to choose from beside the fleet that was refuted, in two parts or one."""
         assert self.last is not None
         fleet = self.last[0]
-        markets = divided(fleet, misses)
+        markets = simulating.divided(fleet, misses)
         if markets:
             return markets
         for pool in fleet.pools:
             if pool.name in {one.pool for one in misses}:
-                taken_down(fleet, pool)
+                simulating.taken_down(fleet, pool)
         return [fleet.chosen.market]
 
-    def answer(self, fluid: Solution, chosen: Solution, served: Mapping[str, float]) -> Confirmed:
+    def answer(
+        self, fluid: solutions.Solution, chosen: solutions.Solution, served: Mapping[str, float]
+    ) -> Confirmed:
         """What was tried last, and its solution."""
         assert self.last is not None
         fleet, outcome = self.last

@@ -22,14 +22,8 @@ from planner.solvers.solution import Status, Word
 from planner.specs.ask.targets import Provers
 from planner.specs.records.certificates import Proof
 from planner.tools.experts.program import ExpertProgram, copies_bound, mean_bound
+from planner.tools.experts.solvers import pairs
 from planner.tools.experts.solvers.choosing import placed_within
-from planner.tools.experts.solvers.pairs import (
-    PairRows,
-    pair_rows,
-    pair_slots,
-    pairs_refuted,
-    pairs_within,
-)
 from planner.tools.experts.solvers.patterns import refutes
 from planner.tools.experts.solvers.polish import polish
 from planner.tools.experts.solvers.slots import EMPTY, Slots
@@ -192,13 +186,13 @@ def _settle_pairs(at: Race, program: ExpertProgram) -> None:
             break
         nearest = at.least / (1.0 + 0.9 * max(at.gap, CLOSE))
         middle = max(nearest * share + at.bound * (1.0 - share), at.bound)
-        posed = pair_rows(at.load, middle, n_ranks=program.n_ranks)
+        posed = pairs.pair_rows(at.load, middle, n_ranks=program.n_ranks)
         if posed is None:
             at.bound, at.proof = sure = middle, "copies"
             continue
-        word = pairs_within(posed, seed=at.seed, until_s=at.until_s)
+        word = pairs.pairs_within(posed, seed=at.seed, until_s=at.until_s)
         if word.answer is not None:
-            slots = pair_slots(posed, word.answer, at.load, program.n_ranks)
+            slots = pairs.pair_slots(posed, word.answer, at.load, program.n_ranks)
             if float(slots.loads(at.load).max()) < at.least:
                 at.slots = slots
         elif word.proof.outcome == "infeasible":
@@ -215,12 +209,12 @@ def _settle_pairs(at: Race, program: ExpertProgram) -> None:
 def _confirm_pairs(
     at: Race,
     program: ExpertProgram,
-    refuted: tuple[float, PairRows, Word[FloatArray]],
+    refuted: tuple[float, pairs.PairRows, Word[FloatArray]],
     sure: tuple[float, str],
 ) -> None:
     """Keep the bound by pairs only if it is vouched for, as far as that is wanted."""
     middle, posed, word = refuted
-    solution = pairs_refuted(posed, word, wanted=at.wanted, until_s=at.until_s)
+    solution = pairs.pairs_refuted(posed, word, wanted=at.wanted, until_s=at.until_s)
     at.words += [
         replace(
             proof,
@@ -231,7 +225,7 @@ def _confirm_pairs(
         for proof in solution.vouched.proofs
     ]
     if solution.answer is not None:
-        slots = pair_slots(posed, solution.answer, at.load, program.n_ranks)
+        slots = pairs.pair_slots(posed, solution.answer, at.load, program.n_ranks)
         if float(slots.loads(at.load).max()) < at.least:
             at.slots = slots
     if solution.status is not Status.INFEASIBLE:
