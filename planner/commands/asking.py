@@ -9,8 +9,13 @@ from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from planner.commands.options.reading import read_engines, read_layouts, with_expert_loads
 from planner.commands.options.said import Said
 from planner.errors import Problem, RequestError
+from planner.specs.ask.engine import PlanOptions
+from planner.specs.ask.targets import OF_ONE_MODEL
+from planner.specs.files.reading import load_architecture, load_cluster, load_model
+from planner.specs.records.runtimes import LAYOUT_RUNTIMES, ROOFLINE
 
 if TYPE_CHECKING:
     from planner.specs.records.architecture import Architecture
@@ -43,10 +48,6 @@ def parsed_options(said: Said) -> ParsedOptions:
     Raises:
         RequestError: with the problems of words, options and files together.
     """
-    from planner.commands.options.reading import read_engines, read_layouts, with_expert_loads
-    from planner.specs.files.reading import load_architecture, load_cluster, load_model
-    from planner.specs.records.runtimes import LAYOUT_RUNTIMES
-
     is_survey = said.command != "plan"
     runtimes = _runtimes(said, is_survey=is_survey)
     texts, pools = said.model, said.topology
@@ -97,8 +98,6 @@ def _named(option: str, texts: Sequence[str], records: Sequence[Any]) -> list[tu
 
 def _runtimes(said: Said, *, is_survey: bool) -> tuple[str, ...]:
     """The runtimes that are named; what reads a model as layouts stands alone in one program."""
-    from planner.specs.records.runtimes import LAYOUT_RUNTIMES
-
     names: tuple[str, ...] = said.engine or ()
     alone = [name for name in names if name in LAYOUT_RUNTIMES]
     if alone and len(names) > 1 and not is_survey:
@@ -112,8 +111,6 @@ def _usual_runtimes(
 ) -> tuple[str, ...]:
     """Those of all models on all pools where none is named; what cannot be read has the layouts."""
     from planner.estimates.serving.usual_engines import engines_of, engines_on
-    from planner.specs.files.reading import load_architecture
-    from planner.specs.records.runtimes import ROOFLINE
 
     usual: dict[str, None] = {}
     for text, cluster in product(texts, clusters):
@@ -148,9 +145,7 @@ def _layout_problems(
 ) -> list[Problem]:
     """What is wrong with the request whatever the case, each problem once."""
     from planner.specs.ask.defaults import make_request
-    from planner.specs.ask.engine import PlanOptions
     from planner.specs.ask.quality import variant_problems
-    from planner.specs.ask.targets import OF_ONE_MODEL
 
     known = {one.name for one in fields(PlanOptions)} & keywords.keys()
     choices = PlanOptions(**{name: keywords[name] for name in known})

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 from planner.commands.options.said import Said
 from planner.commands.reporting import reported
 from planner.report.files import Answer
+from planner.specs.ask.stages import ExpertWeights
+from planner.specs.files.reading import load_architecture
 from planner.specs.options.readers import OF_THE_MODEL
+from planner.specs.records.architecture import Architecture, Experts
+from planner.specs.records.devices import FORMAT_BYTES, Workload
 
 if TYPE_CHECKING:
     from planner.equations.arrays import FloatArray
-    from planner.specs.ask.stages import ExpertWeights
-    from planner.specs.records.architecture import Architecture, Experts
 
 
 def experts(said: Said) -> Answer:
     """Experts on ranks: least load of the fullest, with its bound."""
-    from planner.specs.files.reading import load_architecture
     from planner.tools.experts.loads import load_coactivation, load_placement
     from planner.tools.experts.placing import place_experts
 
@@ -45,8 +46,6 @@ def experts(said: Said) -> Answer:
 
 def _experts_of(model: Architecture | None, said: Said) -> tuple[Experts | None, int | None]:
     """The experts of a model's layers, and how many layers have them."""
-    from planner.specs.records.architecture import Experts
-
     if model is None:
         return None, None
     blocks = [layer for layer in model.layers if isinstance(layer.ffn, Experts)]
@@ -80,8 +79,6 @@ def _loads(said: Said, block: Experts | None) -> FloatArray | None:
 
 
 def _weights(said: Said, model: Architecture | None, block: Experts | None) -> ExpertWeights:
-    from planner.specs.ask.stages import ExpertWeights
-    from planner.specs.records.devices import FORMAT_BYTES
     from planner.specs.records.served_formats import as_published
 
     drawn = f"drawn by Zipf's law, exponent {said.text('--zipf')}, seed {said.seed}"
@@ -118,8 +115,6 @@ def _groups(said: Said, block: Experts | None) -> int:
 def stages(said: Said) -> Answer:
     """A model cut into pipeline stages."""
     from planner.specs.files.engines import load_engine
-    from planner.specs.files.reading import load_architecture
-    from planner.specs.records.devices import Workload
     from planner.tools.staging.asking import cut_stages, read_groups
 
     model = said.load("--model", load_architecture)

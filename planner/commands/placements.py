@@ -6,21 +6,29 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from planner.commands.options.reading import read_roles
+from planner.commands.options.reading import (
+    read_roles,
+    read_targets,
+    refuse_idle_utilisation,
+    refuse_unsaid_lengths,
+)
 from planner.commands.options.said import Said
 from planner.commands.reporting import reported
 from planner.errors import Problem
+from planner.placing.floorplans import floorplan_of
 from planner.quantities.table import placed
 from planner.report.files import Answer
 from planner.running.phases import begin
+from planner.specs.ask.placement import PlacementRequest, Serve
+from planner.specs.ask.targets import SolverOptions
+from planner.specs.files.pools import SiteSpec, load_site
+from planner.specs.files.state import load_state
+from planner.specs.records.devices import AnyModel, Workload
 from planner.specs.records.runtimes import ENGINES, ROOFLINE
 
 if TYPE_CHECKING:
     from planner.results.floorplans import FloorPlan
     from planner.results.placements import Placement
-    from planner.specs.ask.placement import PlacementRequest, Serve
-    from planner.specs.files.pools import SiteSpec
-    from planner.specs.records.devices import AnyModel
 
 
 DEFAULT_SITE = "h100-fat-tree-x64"
@@ -30,7 +38,6 @@ OF_EACH_MODEL = ("weights_formats", "kv_formats")
 
 def place(said: Said) -> Answer:
     """Replicas, layouts and devices, chosen together."""
-    from planner.placing.floorplans import floorplan_of
     from planner.placing.planning import place as find
 
     pool, wanted, keywords = read_place(said)
@@ -47,10 +54,6 @@ def read_place(said: Said) -> tuple[SiteSpec, list[Serve], dict[str, Any]]:
     Raises:
         RequestError: with all that is wrong with them.
     """
-    from planner.commands.options.reading import refuse_idle_utilisation
-    from planner.specs.files.pools import load_site
-    from planner.specs.files.state import load_state
-
     loaded = said.collect(lambda: load_site(said.topology or DEFAULT_SITE))
     pool = next(iter(said.priced([loaded] if loaded else [])), None)
     is_served = runs_engines(said.engine, pool)
@@ -97,10 +100,6 @@ def drawings(said: Said, answer: Placement, floorplan: FloorPlan) -> Iterator[tu
 
 def read_placement(said: Said) -> dict[str, Any]:
     """Arguments of `place` but for the pool, its state and the models."""
-    from planner.commands.options.reading import read_targets, refuse_unsaid_lengths
-    from planner.specs.ask.targets import SolverOptions
-    from planner.specs.records.devices import Workload
-
     if said.is_given("--rate"):
         refuse_unsaid_lengths(said)
     keywords = {name: value for name, value in said.sets().items() if name not in OF_EACH_MODEL}
@@ -131,8 +130,6 @@ def wishes_for(
     Args:
         n_output: tokens that a request for a model writes.
     """
-    from planner.specs.ask.placement import Serve
-
     for option in ("--demand", "--rate", "--replicas"):
         _refuse_strangers(said, option, [model.name for model in models])
     return [
@@ -185,10 +182,8 @@ def _of(values: dict[str, Any], name: str) -> Any:  # noqa: ANN401 a rate or a c
 
 def repair(said: Said) -> Answer:
     """What stands, put right with the fewest moved bytes."""
-    from planner.placing.floorplans import floorplan_of
     from planner.placing.repairing import repair as find
     from planner.report.saved import load_placement
-    from planner.specs.files.state import load_state
 
     before = said.load("--placement", load_placement)
     engines = said.engine or (before.request.engines if before else None)
@@ -221,8 +216,6 @@ def repair(said: Said) -> Answer:
 
 def _repriced(said: Said, before: Placement | None) -> SiteSpec | None:
     """The cluster that is named, or the old one where it has another price; none of neither."""
-    from planner.specs.files.pools import load_site
-
     pool: SiteSpec | None = said.load("--topology", load_site)
     if said.topology is None and said.price and before is not None:
         pool = before.request.site

@@ -6,23 +6,22 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from planner.commands.options.reading import read_roles
+from planner.commands.asking import ParsedOptions, parsed_options
+from planner.commands.options.reading import read_roles, with_paths
 from planner.commands.options.said import Said
 from planner.commands.reporting import reported
 from planner.errors import NoPlanError, RequestError
 from planner.report.files import FOUND, Answer
+from planner.report.progress import ProgressLine, SurveyLine
+from planner.specs.records.roles import TOGETHER
+from planner.specs.records.runtimes import is_table
 
 if TYPE_CHECKING:
-    from planner.commands.asking import ParsedOptions
     from planner.results.plans import AnyPlan
 
 
 def plan(said: Said) -> Answer:
     """The deployment that is best, or replicas that have roles."""
-    from planner.commands.options.reading import with_paths
-    from planner.specs.records.roles import TOGETHER
-    from planner.specs.records.runtimes import is_table
-
     roles, options = read_plan(said)
     is_usual = roles in ({}, {"roles": TOGETHER})  # which they are where nothing is said
     if not is_usual or any(map(is_table, options.runtimes)):
@@ -42,8 +41,6 @@ def read_plan(said: Said) -> tuple[dict[str, Any], ParsedOptions]:
     Raises:
         RequestError: with all that is wrong with it.
     """
-    from planner.commands.asking import parsed_options
-
     roles = read_roles(said)
     options = parsed_options(said)
     if said.roles is None and options.keywords["targets"].demand_tokens_per_s is None:
@@ -82,7 +79,6 @@ def _keywords(options: ParsedOptions) -> dict[str, Any]:
 
 def _find(options: ParsedOptions) -> AnyPlan:
     from planner.planning.plans import plan as find
-    from planner.report.progress import ProgressLine
 
     keywords = _keywords(options)
     (model,), (cluster,) = options.models, options.clusters
@@ -92,7 +88,6 @@ def _find(options: ParsedOptions) -> AnyPlan:
 
 def _as_written(best: AnyPlan, options: ParsedOptions) -> AnyPlan:
     """The plan, with files in its commands named by their paths, as the request did."""
-    from planner.commands.options.reading import with_paths
     from planner.results.engines import EngineDeployment
 
     deployment = best.deployment
@@ -104,9 +99,7 @@ def _as_written(best: AnyPlan, options: ParsedOptions) -> AnyPlan:
 
 def pareto(said: Said) -> Answer:
     """The exact frontier of every case."""
-    from planner.commands.asking import parsed_options
     from planner.planning.comparing import frontiers
-    from planner.report.progress import SurveyLine
 
     line = SurveyLine()
     options = parsed_options(said)
@@ -130,10 +123,7 @@ def _code(answer: object) -> int:
 
 def compare(said: Said) -> Answer:
     """The best plans of several cases."""
-    from planner.commands.asking import parsed_options
-    from planner.commands.options.reading import read_roles
     from planner.planning.comparing import compare as find
-    from planner.report.progress import SurveyLine
 
     roles = read_roles(said)
     options = parsed_options(said)

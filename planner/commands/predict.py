@@ -6,32 +6,41 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from planner.commands.options.reading import with_expert_loads
 from planner.commands.options.said import Said
 from planner.commands.reporting import reported
-from planner.errors import Problem
+from planner.errors import Problem, RequestError
+from planner.estimates.kernel_files import backend_problems, kernel_table
+from planner.estimates.serving.deployments import DeploymentTable, deployments, has_experts
+from planner.estimates.serving.drafting import drafter_of
+from planner.estimates.serving.traffic import Traffic
+from planner.estimates.serving.usual_engines import engines_on, usual_servers
+from planner.quantities.units import show
 from planner.report.files import Answer
-from planner.specs.records.runtimes import ROOFLINE
+from planner.runtimes.predicting import (
+    Machines,
+    Speculating,
+    drafts_for,
+    impossible,
+    predict as evaluate,
+)
+from planner.specs.ask.targets import DEGREE_OPTIONS, Degrees, Layouts, Targets
+from planner.specs.files.engines import load_engine
+from planner.specs.files.ledger import remark
+from planner.specs.files.reading import load_architecture, load_cluster, load_device, load_model
+from planner.specs.records.devices import ClusterSpec, DeviceSpec, Workload
+from planner.specs.records.runtimes import LAYOUT_RUNTIMES, ROOFLINE
+from planner.specs.records.served_formats import ServedFormats, as_published, as_run
 
 if TYPE_CHECKING:
-    from planner.estimates.serving.deployments import DeploymentTable
-    from planner.runtimes.predicting import Machines, Speculating
-    from planner.specs.ask.targets import Degrees
     from planner.specs.records.architecture import Architecture
-    from planner.specs.records.devices import ClusterSpec, DeviceSpec
-    from planner.specs.records.served_formats import ServedFormats
 
 
 def predict(said: Said) -> Answer:
     """Times, work and bounds of every operation, and memory, of one deployment."""
-    from planner.commands.options.reading import with_expert_loads
-    from planner.estimates.serving.traffic import Traffic
-    from planner.runtimes.predicting import drafts_for, impossible, predict as evaluate
-    from planner.specs.files.reading import load_architecture
     from planner.specs.options.table import named
     from planner.specs.options.table.search import DEGREES
     from planner.specs.options.table.serving import REQUESTS
-    from planner.specs.records.devices import Workload
-    from planner.specs.records.runtimes import LAYOUT_RUNTIMES
     from planner.specs.validation.hints import from_fields
 
     said.values["engine"] = said.engine or _usual_engine(said)
@@ -77,10 +86,6 @@ _NUMBERS = ("--redundant-experts", "--batch", "--chunk")
 
 def _usual_engine(said: Said) -> str:
     """The usual engine; layouts on a pool of devices on which no engine was measured."""
-    from planner.errors import RequestError
-    from planner.estimates.serving.usual_engines import engines_on
-    from planner.specs.files.reading import load_cluster
-
     with suppress(RequestError):  # which is told where the pool is loaded
         if said.topology and not engines_on(load_cluster(said.topology)):
             return ROOFLINE.name
@@ -90,9 +95,6 @@ def _usual_engine(said: Said) -> str:
 def _of_layouts(said: Said) -> Answer:
     """Layouts, or the reference model: a plan of what is given, of the rest the fastest."""
     from planner.planning.plans import plan
-    from planner.specs.ask.targets import Layouts, Targets
-    from planner.specs.files.reading import load_cluster, load_model
-    from planner.specs.records.devices import Workload
     from planner.verifier.layouts.predictions import layout_prediction
 
     model = said.load("--model", load_model)
@@ -121,8 +123,6 @@ def _of_layouts(said: Said) -> Answer:
 
 
 def _degrees(said: Said) -> Degrees:
-    from planner.specs.ask.targets import DEGREE_OPTIONS, Degrees
-
     given = {n: said.values[one[2:]] for n, one in DEGREE_OPTIONS.items() if said.is_given(one)}
     return Degrees(**given)
 
@@ -156,18 +156,12 @@ def _batch(said: Said, n_ranks: int, n_samples: int) -> int:
 
 
 def _say_how_they_arrive(rate: float) -> None:
-    from planner.quantities.units import show
-    from planner.specs.files.ledger import remark
-
     fact = "arrive at random times: bursts beyond that are not counted"
     remark(Problem(where="--rate", value=show(rate, "request/s"), fact=fact))
 
 
 def _machines(said: Said) -> Machines | None:
-    from planner.estimates.kernel_files import backend_problems, kernel_table
     from planner.estimates.serving.networks import serving_network
-    from planner.runtimes.predicting import Machines
-    from planner.specs.files.engines import load_engine
 
     engine = said.load("--engine", load_engine)
     backend: str = said.experts_backend or ""
@@ -204,9 +198,6 @@ def _machines(said: Said) -> Machines | None:
 
 def _servers(said: Said) -> tuple[DeviceSpec | None, ClusterSpec | None]:
     """The device that is named, and servers of it: those named, or what is usual."""
-    from planner.estimates.serving.usual_engines import usual_servers
-    from planner.specs.files.reading import load_cluster, load_device
-
     cluster = said.load("--topology", load_cluster)
     device = cluster.device if cluster else said.load("--device", load_device)
     if device and not cluster and (usual := usual_servers(device.name)):
@@ -217,11 +208,9 @@ def _servers(said: Said) -> tuple[DeviceSpec | None, ClusterSpec | None]:
 def _table(
     said: Said, model: Architecture | None, machines: Machines | None, n_samples: int
 ) -> DeploymentTable | None:
-    from planner.estimates.serving.deployments import deployments, has_experts
     from planner.estimates.serving.popularity import with_copies
     from planner.estimates.serving.refusals import completed
     from planner.estimates.serving.rules import Context, Run
-    from planner.specs.records.served_formats import as_run
 
     if model is not None and not has_experts(model):
         for name in filter(said.is_given, ("--experts", "--redundant-experts")):
@@ -249,16 +238,12 @@ def _table(
 
 def _formats(said: Said, model: Architecture) -> ServedFormats:
     """Of weights as they are published, of caches as the model has them, where nothing is said."""
-    from planner.specs.records.served_formats import ServedFormats, as_published
-
     weights = said.weights or as_published(model)[0]
     cache = said.kv or model.kv_format
     return ServedFormats(weights=weights, experts=said.experts or weights, cache=cache)
 
 
 def _speculating(said: Said, model: Architecture | None) -> Speculating | None:
-    from planner.estimates.serving.drafting import drafter_of
-    from planner.runtimes.predicting import Speculating
     from planner.specs.files.acceptance import PUBLISHED
 
     kind = said.draft

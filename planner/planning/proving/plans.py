@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from planner.errors import NoPlanError
+from planner.planning.plans import decide
 from planner.planning.proving.comparing import (
     CLOSE,
     Again,
@@ -24,6 +25,7 @@ from planner.planning.proving.comparing import (
     subset_findings,
     unanswered,
 )
+from planner.planning.repeated_requests import among_again, prefer_of
 from planner.results.engines import EngineDeployment
 from planner.results.experts import ExpertPlan
 from planner.results.placements import Placement
@@ -47,9 +49,6 @@ Subset = tuple[str, Targets, AnyDeployment]
 
 def plan_again(says: AnyPlan) -> Again:
     """Among all runtimes that were asked, in the order in which their rivals stand."""
-    from planner.planning.plans import decide
-    from planner.planning.repeated_requests import among_again, prefer_of
-
     requests = (says.request, *says.other_requests)
     asked_s = says.request.options.time_limit_s
     try:
@@ -112,9 +111,6 @@ def _tightened(targets: Targets, best: AnyDeployment) -> Targets:
 
 def _of_subset(says: AnyPlan, requests: Sequence[AnyRequest], subset: Subset) -> Iterator[Finding]:
     """What the best of a part, sought from another seed, shows of the answer."""
-    from planner.planning.plans import decide
-    from planner.planning.repeated_requests import among_again, prefer_of
-
     name, targets, deployment = subset
     options = says.request.options
     reseeded = [

@@ -7,8 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from planner.errors import NoPlanError, OutOfTimeError
+from planner.planning.pareto import traced_out
+from planner.planning.plans import decide
 from planner.planning.proving import comparing
 from planner.planning.proving.plans import SLACK, placed_again, placement_again, plan_again
+from planner.planning.repeated_requests import among_again, audited_again, prefer_of, traced_again
 from planner.results.audits import Audit
 from planner.results.engines import EngineAudit
 from planner.results.surveys import Comparison, Curve, Curves, Frontier, Row
@@ -58,8 +61,6 @@ def _joined(parts: Sequence[comparing.Again], name: str) -> comparing.Again:
 def _denied(case: Row | Curve, field: str) -> comparing.Again:
     """A case without an answer: its request has to have none, for the reason that is told."""
     from planner.planning.comparing import reason_of
-    from planner.planning.plans import decide
-    from planner.planning.repeated_requests import among_again, prefer_of
 
     if not case.requests:  # it could not be read, or time ended
         return comparing.Again(findings=(), proofs=(), taken=(f"no answer, {case.reason}",))
@@ -85,9 +86,6 @@ def _denied(case: Row | Curve, field: str) -> comparing.Again:
 
 
 def _frontier_again(says: Frontier) -> comparing.Again:
-    from planner.planning.pareto import traced_out
-    from planner.planning.repeated_requests import traced_again
-
     limit_s = says.request.options.time_limit_s
     try:
         with within(limit_s):
@@ -109,9 +107,6 @@ def _frontier_again(says: Frontier) -> comparing.Again:
 
 def _points(says: Frontier) -> Iterator[Finding]:
     """The ends and the preferred point as plans within their x, none better than its bound."""
-    from planner.planning.plans import decide
-    from planner.planning.repeated_requests import prefer_of, traced_again
-
     of_x, of_y = measure_of(says.x_name), measure_of(says.y_name)
     among = traced_again(says)
     for i in dict.fromkeys((0, says.preferred, len(says.points) - 1)):
@@ -172,8 +167,6 @@ def _changes(says: Audit, audit: Audit) -> Iterator[Finding]:
 
 def engine_audit_again(says: EngineAudit) -> comparing.Again:
     """Each deployment beside what runs is as good as the best in what it is best in."""
-    from planner.planning.repeated_requests import audited_again
-
     best_in = {
         "same_devices": "planned_tpot_s",
         "equal_speed": "usd_per_token",
