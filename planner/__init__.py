@@ -67,6 +67,7 @@ if TYPE_CHECKING:  # read at run time too, by `_homes`
         engine_memory as engine_memory,
     )
     from planner.specs.files.layer_files import LayersSpec as LayersSpec, load_layers as load_layers
+    from planner.specs.files.pools import load_site as load_site
     from planner.specs.files.reading import (
         load_architecture as load_architecture,
         load_cluster as load_cluster,

@@ -129,8 +129,7 @@ class SiteOffers(Protocol):
         """The program of these, of each kind no more devices than are free, whatever the places."""
 
     def anywhere(self, aim: Objective) -> PlacementProgram | None:
-        """The program of those that no other stands for, whatever the places; None if places
-        are few."""
+        """The same, where it is worth a look before places are; None where these are few."""
 
     def of(self, counts: Counts) -> SiteOffers:
         """Those of that program that have copies."""

@@ -416,6 +416,14 @@ def test_faults_of_a_file_of_parts(tmp_path, text, fact):
         load_site(str(path))
 
 
+def test_a_torus_is_not_called_as_nodes_of_servers_are():
+    server, torus = pool_of(load_cluster("h100-nvl8-x1")), load_cluster("tpu-v5e-2x2")
+    with pytest.raises(SpecError, match="both `node0`  is what nodes are called"):
+        side_by_side("both", "both", ["gpu", "node0"], [server, torus])
+    with pytest.raises(SpecError, match="both `gpu`  is named twice"):
+        side_by_side("both", "both", ["gpu", "gpu"], [server, torus])
+
+
 def test_names_of_topologies_together():
     with pytest.raises(SpecError, match="is named twice"):
         load_site("tpu-v5e-4x4+tpu-v5e-4x4")

@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -182,18 +183,23 @@ def side_by_side(
     named = [_named(part, _mixed(site)) for part, site in zip(names, sites, strict=True)]
     groups = tuple(chain.from_iterable(own.servers.groups for own in named))
     tori = tuple(chain.from_iterable(own.tori for own in named))
-    SpecError.raise_if_any(
-        _named_twice(name, [*(it.name for it in groups), *(it.name for it in tori)])
-    )
+    own_names = [*(it.name for it in groups), *(it.name for it in tori)]
+    SpecError.raise_if_any(_misnamed(name, own_names, own_names[len(groups) :]))
     sources = dict.fromkeys(chain.from_iterable(own.servers.provenance for own in named))
     pool = PoolSpec(name=name, title=title, groups=groups, provenance=tuple(sources))
     return MixedPoolSpec(name=name, title=title, servers=pool, tori=tori) if tori else pool
 
 
-def _named_twice(pool: str, names: Sequence[str]) -> list[Problem]:
-    fact, remedy = "is named twice", "give each a name of its own: `[[part]]` in a file"
+def _misnamed(pool: str, names: Sequence[str], tori: Sequence[str]) -> list[Problem]:
+    """Names of two fabrics, and of tori that would open the names of servers' nodes too."""
+    remedy = "give each a name of its own: `[[part]]` in a file"
     twice = sorted({name for name in names if names.count(name) > 1})
-    return [Problem(where=pool, value=name, fact=fact, remedy=remedy) for name in twice]
+    taken = [name for name in tori if re.fullmatch(r"(node|leaf)\d+|spine", name)]
+    facts = [
+        *((it, "is named twice") for it in twice),
+        *((it, "is what nodes are called") for it in taken),
+    ]
+    return [Problem(where=pool, value=it, fact=fact, remedy=remedy) for it, fact in facts]
 
 
 def _named(part: str, own: MixedPoolSpec) -> MixedPoolSpec:

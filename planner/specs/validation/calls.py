@@ -51,6 +51,7 @@ MAKERS = {
     "Architecture": "load_architecture",
     "ClusterSpec": "load_cluster",
     "PoolSpec": "load_pool",
+    "MixedPoolSpec": "load_site",
     "DeviceSpec": "load_device",
     "LayersSpec": "load_layers",
     "State": "load_state",
