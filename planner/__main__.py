@@ -5,8 +5,6 @@ When all is said the process ends at once: what libraries tidy up then takes as 
 fail.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

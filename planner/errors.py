@@ -11,8 +11,6 @@ Errors are data until the command line draws them: a message is composed of fact
 and remedies, never of a traceback.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Array types that the equations share, and divisors."""
 
-from __future__ import annotations
-
 from functools import cache
 from math import isqrt
 from typing import Any, TypeAlias

@@ -20,8 +20,6 @@ Two more are not linear in bytes, and are of nodes: `two-regime`, measured, in
 `two_regimes.py`; NCCL's protocols in `nccl.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np

@@ -12,8 +12,6 @@ LL128 a flag with every 120 bytes; Simple sends chunks with fences.
 Source: [Erdil2025] Eqs. 23, 26-28 and 39-44 for trees; rings by NCCL's `src/graph/tuning.cc`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import reduce
 

@@ -4,8 +4,6 @@ Three rivals say how far the two overlap: not at all (c + m), fully
 (`sharp_roofline_s`), or fully except near the ridge (`smooth_roofline_s`).
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -11,8 +11,6 @@ token, and the fullest of G equal ranks has as many standard deviations more as 
 normal numbers. Source: `docs/decisions/0025-steps.md`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import cache

@@ -6,8 +6,6 @@ the target scores g positions and the token after the last accepted one is dropp
 Acceptance of a token is taken as independent of the others, with probability p.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Sequence

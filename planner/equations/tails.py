@@ -1,7 +1,5 @@
 """How far errors of times reach: a law whose tails are heavier than a normal one's."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -6,8 +6,6 @@ in it one candidate for prefill and one for decode. Where a switch is counted of
 context may also say which phase has to tell them apart.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Degrees and layouts that no mesh of a pool has, and what there is in their place."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -5,8 +5,6 @@ Every fault of a file is told at once: unknown families, formats and constants, 
 missing or that no kernel has, beside what its types say.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

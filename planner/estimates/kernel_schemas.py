@@ -5,8 +5,6 @@ agree. Each check reads the raw table and speaks only of values that are sound, 
 a fault elsewhere is still checked in full.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any

@@ -4,8 +4,6 @@ A group is a bit mask; bit i is axis i. What an empty message takes is its laten
 bytes add to that its transfer, so that both add up to the time whatever the convention.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

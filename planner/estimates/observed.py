@@ -5,8 +5,6 @@ parameter that a token meets once: memory, bandwidth and arithmetic of all its d
 however it is laid out. Datasheet values are meant, of which no deployment attains all.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -7,8 +7,6 @@ lookahead with one of them. A variant looks to the program like any decode: a ti
 token, and bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 

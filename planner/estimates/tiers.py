@@ -6,8 +6,6 @@ each of t devices then has, all-gather inside. Devices of a group that do not al
 their neighbours: a node is filled before the next.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache

@@ -4,8 +4,6 @@ A family is one file with `NAMES` and `accepts`; it is registered by one line he
 layout conformance suite runs on it.
 """
 
-from __future__ import annotations
-
 from planner.layouts import weight_gathered, weight_stationary
 
 FAMILIES = (weight_stationary, weight_gathered)

@@ -14,8 +14,6 @@ those of all heads.
 Source: [Pope2022] §3.3, figures 4 and 5; latents: [DeepSeek2024] §2.1.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from planner.equations.arrays import FloatArray

@@ -5,8 +5,6 @@ pipeline         stages
 expert           devices among which whole experts are divided
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

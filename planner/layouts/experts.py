@@ -24,8 +24,6 @@ Source: [Erdil2025] Eq. 22, with E/K exact; dispatch and combine: [DeepSeek2024]
 [Pope2022] §3.2.2, applied to the experts that a token visits.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from planner.equations.arrays import FloatArray

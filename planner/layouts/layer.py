@@ -4,8 +4,6 @@
 the families of this folder.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -14,8 +14,6 @@ such weights are offered twice: once for deployments whose prefill tells the axe
 decode, and once for those whose decode alone does. `offered` says which candidates these are.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

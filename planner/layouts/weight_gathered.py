@@ -10,8 +10,6 @@ device needs, P_layer / (n/|g|). Of a layer with experts, all but these.
 Source: [Pope2022] §3.2.3 and appendix A.2.2.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray

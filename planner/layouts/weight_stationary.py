@@ -19,8 +19,6 @@ Source: [Pope2022] §3.2.1-3.2.2 and appendix A.2, extended to gated FFN and to 
 attention projections, which the paper leaves out of its counts.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray

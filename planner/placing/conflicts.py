@@ -1,7 +1,5 @@
 """Why nothing can be placed: wishes that cannot hold together, and what each could be."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress

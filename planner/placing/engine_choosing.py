@@ -5,8 +5,6 @@ and of those that decode, the best that keeps the targets will do. Where prompts
 two speeds: what comes before the first token leaves the less time to hand the cache over.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

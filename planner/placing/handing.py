@@ -10,8 +10,6 @@ The links of a replica are those of all its devices together, as each ends at a 
 a leaf also goes through the links up from there, which all replicas of the leaf share.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar

@@ -7,8 +7,6 @@ more nodes. Only where no sort by itself is as good are they mixed. Of objective
 the simplest within their error is taken where that is asked for.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 import time

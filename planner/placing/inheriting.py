@@ -1,7 +1,5 @@
 """What a repair is asked for: what the standing placement was, and what is said anew."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -9,8 +9,6 @@ where phases are apart of each format of the cache,
               where first tokens may take any time, the one that reads most
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol

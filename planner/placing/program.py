@@ -6,8 +6,6 @@ The quantities of a replica are those of its configuration, whatever it is place
 takes of the places is for the site to say.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Roles that are asked for: what is wrong with them, and what they mean for a request."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any

@@ -1,7 +1,5 @@
 """Who times the deployments of one model on what a site offers; layouts on nodes among them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """What a placement is chosen from, and the choice: configurations, program, solution."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -10,8 +10,6 @@ Programs are solved for K = F, F + 1, … as long as more sorts could be better:
 is better than z + price |z_F| (K + 1 - F), where z is the best of any number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Rows of tables that a request for a placement carries: of what is asked for, and worth it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

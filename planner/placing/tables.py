@@ -4,8 +4,6 @@ A replica of a row lies in one node, or fills whole nodes of one leaf. A table k
 devices have to be as fast as new ones, and how wide the links between them are is not looked at.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

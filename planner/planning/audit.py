@@ -6,8 +6,6 @@ less, at the same cost faster, and by which single change. Money counts decode o
 speed and utilization do.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The frontiers that an audit is measured against: cost of decoding against speed per user."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 

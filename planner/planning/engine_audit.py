@@ -1,7 +1,5 @@
 """Is what an engine runs any good? Its prediction, and the best of the pool beside it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from planner.errors import NoPlanError, Problem, RequestError

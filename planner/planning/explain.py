@@ -6,8 +6,6 @@ that leave candidates out: leave one out, and if there is still no plan, it was 
 yields before any limit: nothing that was asked for is given up with it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from contextlib import suppress

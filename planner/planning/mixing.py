@@ -5,8 +5,6 @@ program chooses among all numbers of all of them, on the devices of the pool: it
 replicas do, or finds others that serve the demand for less.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace

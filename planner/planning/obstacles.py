@@ -1,7 +1,5 @@
 """What an obstacle says: the fact that stands in the way, and by how little it may not be one."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

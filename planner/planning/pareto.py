@@ -1,7 +1,5 @@
 """`frontier`: from a request to every deployment that is the best for some worth of speed."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """`plan`: from a request to a verified plan, one verb after the other, whichever runtime."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The candidates of a request, made again of the records that it holds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from planner.planning.engine_audit import set_beside

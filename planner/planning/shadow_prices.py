@@ -1,7 +1,5 @@
 """What a little more of each limit would buy: exact solves of the same program, one row changed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain

@@ -1,7 +1,5 @@
 """Plans that lose less of the objective than its error: which is chosen, which stand beside it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

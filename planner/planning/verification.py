@@ -1,7 +1,5 @@
 """`verify`: an answer that somebody wrote down, counted anew from the request that is in it."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path

@@ -13,8 +13,6 @@ The best that was met goes on to the next cuts. What is asked of other beliefs i
 same go, since these share all times.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol

@@ -6,8 +6,6 @@ and of boxes that meet in pairs all meet in one cell, so what stays is the stron
 of slices in conflict can say.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

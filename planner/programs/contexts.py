@@ -1,7 +1,5 @@
 """The optimum of every context of a layout program by itself, without a solver."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -12,8 +12,6 @@ says that they are enough. A plan is credited with the demand and no more, so it
 is the rent of all replicas over the demand.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial

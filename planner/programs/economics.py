@@ -5,8 +5,6 @@ format and a split of devices into stages; a column is a batch in it, with the f
 fits. Units as in `programs.deployment`: milliseconds, GiB, US dollars per million tokens.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from planner.estimates.economics.choices import Choices

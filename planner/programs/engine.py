@@ -6,8 +6,6 @@ without drafts and overlap. Units as in
 `programs.deployment`: milliseconds, GiB, US dollars per million tokens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 

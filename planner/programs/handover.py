@@ -23,8 +23,6 @@ no copy was there. Every such row holds of all copies, and those of all vertices
 ([Benders1962]).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

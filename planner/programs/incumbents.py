@@ -6,8 +6,6 @@ cheaper undercuts in some row), and all combinations of what remains are looked 
 only the objective and one row couple the slots, the context's true best is among them.
 """
 
-from __future__ import annotations
-
 from functools import reduce
 
 import numpy as np

@@ -17,8 +17,6 @@ memory is GiB (every `_bytes` array of this module), money is dollars or whateve
 values between about 1e-3 and 1e4. A capacity or an `at_most` may be infinite: no such row.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Sequence

@@ -9,8 +9,6 @@ Every column has finite bounds: solvers err far more often without, and multipli
 nothing (docs/decisions/0016-two-provers.md).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """A program of rows in free MPS, as solvers and people read it."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -11,8 +11,6 @@ In this order, each losing none of the frontier's points:
 In hand are every column with good company, then, in few contexts, every combination.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

@@ -23,8 +23,6 @@ Units: resources are whole numbers. The tolerances of solvers are absolute, so t
 everything else to values between about 1e-3 and 1e4.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -8,8 +8,6 @@ What one solver says by itself stands beside it, and is never called optimal.
 Why so, and what was measured: docs/decisions/0016-two-provers.md.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """A program that comes in blocks, reduced to what may matter, and the account of the rest."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

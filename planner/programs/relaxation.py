@@ -13,8 +13,6 @@ whose reduced cost is more than what is between that bound and a choice in hand 
 choice, and may be left out.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 

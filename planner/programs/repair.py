@@ -10,8 +10,6 @@ the shards of the ranks that change devices for what is patched, all weights for
 Each point is proved by the solver; between two of them lies no other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

@@ -4,8 +4,6 @@ row     Σ context z + Σ column x ≤ at_most, where `at_most` may differ by co
 group   a context and a slot, numbered context * n_slots + slot
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -11,8 +11,6 @@ Lossless means: each of the `n_best` best contexts keeps an assignment as good a
 and when nothing satisfies the program, nothing satisfies what is left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

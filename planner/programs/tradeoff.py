@@ -6,8 +6,6 @@ and better in one; the others are the *frontier*, a staircase. `narrowing` says 
 these screens go.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import prod

@@ -10,8 +10,6 @@ Inside programs milliseconds, GiB, kilowatts and US dollars per million output t
 units in which solvers' tolerances are harmless; everywhere else quantities are in SI.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass

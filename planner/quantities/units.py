@@ -6,8 +6,6 @@ written only here. `b` is a bit and `B` a byte, `GB` is 10⁹ and `GiB` is 2³�
 and a number without a unit is an error: a guess would be wrong in silence.
 """
 
-from __future__ import annotations
-
 import math
 
 from planner.errors import FactError

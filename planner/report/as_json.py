@@ -16,8 +16,6 @@ Keys are the names of the fields, which name their units, SI. New keys may come.
 finite is `null`. The schemas are in docs/schema.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

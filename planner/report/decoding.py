@@ -5,8 +5,6 @@ problem with its JSON pointer. What a record computes from its fields has to be 
 not read, so whoever believes the answer compares it (`planner.planning.verification`).
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

@@ -1,7 +1,5 @@
 """What was asked of an engine's deployments, in words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from planner.quantities.units import show

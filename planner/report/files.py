@@ -5,8 +5,6 @@ happens, what stands there is the old file or the new one. A link keeps pointing
 file keeps its mode.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 import sys

@@ -4,8 +4,6 @@ A record is an object of its fields; what it computes from them stands beside th
 reader has to. Records that stand in the same place say which they are.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import operator
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What surveys say of a deployment in a table or beside a point, whichever cost model counts it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from planner.quantities.table import axis_of, objective_of

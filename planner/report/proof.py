@@ -1,7 +1,5 @@
 """Why a plan is the best, and which constants it rests on."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Answers that were saved, read back: the inverse of `as_json`, strictly and all faults at once."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """What comes to a deployment: at a rate, or in waves of a closed loop; and its first tokens."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

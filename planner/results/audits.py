@@ -1,7 +1,5 @@
 """What an audit answers, as frozen records in SI units."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from planner.results.deployments import Deployment

@@ -1,7 +1,5 @@
 """What planning with the reference model answers, as frozen records in SI units."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """What placing experts answers, as frozen records; loads are in the unit of the loads given."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from planner.specs.ask.stages import ExpertsRequest

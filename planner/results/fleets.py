@@ -1,7 +1,5 @@
 """What is answered of a fleet, as frozen records in SI units."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 

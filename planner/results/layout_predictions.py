@@ -1,7 +1,5 @@
 """What `plan predict` answers of layouts and of the reference model of Erdil 2025."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from planner.results.plans import AnyPlan

@@ -1,8 +1,6 @@
 """Answers that no search found: what there is to plan with, what a verification says, and why
 there is no answer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from planner.errors import Problem

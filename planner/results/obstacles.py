@@ -1,7 +1,5 @@
 """A limit that stands in the way of an answer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

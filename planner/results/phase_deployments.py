@@ -1,7 +1,5 @@
 """One phase of layouts on devices of its own, and rows of tables, as frozen records in SI units."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """What a placement answers, as frozen records in SI units; devices are named as the user does."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What is predicted of one given deployment: times with intervals, where they come from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal

@@ -1,7 +1,5 @@
 """What a repair answers, as frozen records in SI units."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from planner.results.placements import Placement

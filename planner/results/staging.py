@@ -1,7 +1,5 @@
 """What a cut into stages and a placement of layers are: frozen, with their proof."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

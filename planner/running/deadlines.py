@@ -7,8 +7,6 @@ left. Limits within limits end with the first of them. In a command all of them 
 start, so that reading files and importing solvers counts too.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 import time

@@ -1,7 +1,5 @@
 """What is being done, in words: whoever waits at a terminal reads them."""
 
-from __future__ import annotations
-
 _phase = (0, "working")
 
 

@@ -1,7 +1,5 @@
 """A chosen candidate as the account writes it: the columns of a program in the words of layouts."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Arguments as a request, checked all at once; a request as a command line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product

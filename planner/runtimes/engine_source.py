@@ -1,7 +1,5 @@
 """The program of an engine's deployments for one aim, of those that it may want."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace

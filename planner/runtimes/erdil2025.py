@@ -1,7 +1,5 @@
 """Decode by the reference model of [Erdil2025], with deployable integers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property

@@ -5,8 +5,6 @@ by the bits of a weight alone; launches take what the published program says of 
 own calibration the attainable fractions, the memory and the price are kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from planner.errors import Problem, RequestError

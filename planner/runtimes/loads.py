@@ -1,7 +1,5 @@
 """What a deployment does at the rate that arrives: asked of the simulation, as fleets are."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from planner.estimates.serving.deployments import deployments

@@ -1,7 +1,5 @@
 """Evaluate one given deployment: `plan predict`, and `planner.predict`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Which candidates a request has: those of the runtimes that it names."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import fields, replace
 

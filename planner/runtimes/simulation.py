@@ -1,7 +1,5 @@
 """Fleets as the planner tries them: requests drawn, served on arrays, summed up in percentiles."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Iterator, Sequence

@@ -3,8 +3,6 @@
 `mixed` solves rows of any kind; `placement`, `stages`, `experts` and `machines` state theirs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What happens between a solver's raw answer and its word: run, verify; and ties settled."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

@@ -3,8 +3,6 @@
 The bound is the solver's, lowered to the bounds of whatever the screens rejected.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -3,8 +3,6 @@
 It shares no arithmetic with `violations` or with the solvers' models.
 """
 
-from __future__ import annotations
-
 import math
 from functools import reduce
 

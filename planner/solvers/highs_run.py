@@ -10,8 +10,6 @@ alone is off, which stalls on one-of-many binaries and is right no more often wi
 zero unless asked for, so that what it calls optimal is meant so.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Mapping
 from functools import cache

@@ -4,8 +4,6 @@ Of all programs of an answer the one is kept on which provers disagreed, the fir
 where none did, the first that was asked, which is what the answer is chosen from.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar

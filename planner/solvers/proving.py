@@ -1,7 +1,5 @@
 """One prover after the other, until what they say settles the program, or time is up."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Sequence

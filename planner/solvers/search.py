@@ -3,8 +3,6 @@
 The order is lexicographic: first the objective, then, among its optima, the cost per token.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -15,8 +15,6 @@ answer is a better point: it joins the staircase, and the question is asked agai
 Source: the exact ε-constraint method of [Berube2009] is what the one question replaces.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

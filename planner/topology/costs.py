@@ -9,8 +9,6 @@ The callable is asked of the free devices of each node, of each leaf, and of all
 some of them is counted to be no slower than that, and is asked about by itself at the end.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace

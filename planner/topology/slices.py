@@ -19,8 +19,6 @@ Source: [Jouppi2023] §2 for the cubes and the optical switches. Alignment below
 of a cube is a choice that keeps the places few; around failed devices it may cost some.
 """
 
-from __future__ import annotations
-
 from itertools import combinations_with_replacement, permutations
 from math import gcd, prod
 

@@ -1,7 +1,5 @@
 """An audit of layouts counted anew: what runs by its owner's word, and what could run instead."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

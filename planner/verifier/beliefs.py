@@ -4,8 +4,6 @@ Each is recounted at what it believes. No bound of the answer may be beaten by w
 the answer may be either, and neither may be beaten by it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace

@@ -1,7 +1,5 @@
 """A comparison counted anew: the plan of every row, which is the best, what the others lose."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 

@@ -4,8 +4,6 @@ Chosen are degrees, formats, batch and chunk: each has to be a choice that there
 the account of the deployment, on its devices by themselves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

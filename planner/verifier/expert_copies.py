@@ -4,8 +4,6 @@ The greedy balancer is the one that engines run, written from the description of
 [EPLB2025]; the least load that copies can reach with shares of any size is a cut of a network.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,6 @@
 """Frontiers counted anew: every point, their order, what is said of them; that none is missing
 is proved."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace

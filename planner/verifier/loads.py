@@ -1,7 +1,5 @@
 """What replicas do at a rate, served again: the station point by point, the requests one by one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from planner.results.arrivals import Load

@@ -1,7 +1,5 @@
 """How far off times are beyond what errors of kernels explain, read from the table once more."""
 
-from __future__ import annotations
-
 import csv
 import math
 from functools import cache

@@ -1,7 +1,5 @@
 """A pass as lines for people: work, time and bound of each kernel and message, and its error."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The account of a given deployment: its prediction, line by line, from its request alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -4,8 +4,6 @@
 that a figure which is wrong there, such as the power of a device, is seen to be wrong.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter

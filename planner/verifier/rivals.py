@@ -1,7 +1,5 @@
 """The best of each runtime that was asked, counted anew and held against what is listed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -7,8 +7,6 @@ proved      says that nothing is better, or counts a search: a new search alone 
 unverified  nobody can judge it: seconds of a solver, how many programs it had, its notes
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping
 from functools import cache

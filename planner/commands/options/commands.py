@@ -1,7 +1,5 @@
 """Commands, and the names of their options; what these are the tables in `table/` say."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """Pages of help and completions of shells, from the table of options."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """argv to what it says: words to texts of options, and what no option can mean."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Options as arguments of the library: of layouts, of engines, of both, of experts, of roles."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from functools import partial

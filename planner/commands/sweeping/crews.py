@@ -5,8 +5,6 @@ tried again in single tasks; a task that was lost twice is tried alone, and give
 worker dies twice so: one death is chance, and what was lost beside another may never have begun.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from collections import Counter, deque

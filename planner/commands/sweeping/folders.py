@@ -8,8 +8,6 @@
 A row is written after its answer; a request is done when its row is.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

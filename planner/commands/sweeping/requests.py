@@ -10,8 +10,6 @@ workload = [{input = 512, output = 128}, {input = 4096, output = 512}]
 model = "palm-540b"
 """
 
-from __future__ import annotations
-
 import math
 import shlex
 from collections.abc import Iterable, Iterator, Mapping

@@ -4,8 +4,6 @@ A worker is a process that may have answered anything before; nothing of one req
 the next but what it read. Threads of one process take turns.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time

@@ -12,8 +12,6 @@ because Simple has no base: an artefact of real-valued ranks that is kept.
 Source: [Erdil2025] §3.3-3.4.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import reduce
 

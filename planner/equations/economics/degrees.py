@@ -4,8 +4,6 @@ Every degree is a real number: nothing has to divide anything. Source: [Erdil202
 the published program decides the details.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -3,8 +3,6 @@
 Source: [Erdil2025] §3.1-3.4; forms and roundings of the published program.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

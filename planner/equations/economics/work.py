@@ -7,8 +7,6 @@ Source: [Erdil2025] §3.2-3.5 and Eqs. 31-38; the scale-down, groups and widths 
 program's.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

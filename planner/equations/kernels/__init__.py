@@ -5,8 +5,6 @@ it was fitted to, `calibration.kernel_files` reads them, and `plan calibrate` ma
 of measured kernels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from planner.equations.kernels.block_families import BLOCKS, PRODUCTS

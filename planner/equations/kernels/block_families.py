@@ -1,7 +1,5 @@
 """Families of products, of whole blocks, and of programs that no roofline alone describes."""
 
-from __future__ import annotations
-
 from planner.equations.kernels.experts import fused_experts_s, fused_experts_work
 from planner.equations.kernels.families import FLOOR, MEMORY, SMOOTH, Family, Parameter
 from planner.equations.kernels.gemm import gemm_s, gemm_work, grouped_gemm_s, grouped_gemm_work

@@ -4,8 +4,6 @@ A constant means the same in every family that has it. Its range is what a real 
 found to have, wider than what a fit searches: outside of it a file holds a slip of the keyboard.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from inspect import Parameter as Argument, signature

@@ -16,8 +16,6 @@ are hit: `expected_experts_hit` says it for even routing.
 Source: fitted to the tables of [AIConfigurator2026], `docs/decisions/0012-experts-and-blocks.md`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -1,7 +1,5 @@
 """What a family of kernels is: a closed form, the work it cannot go below, what may be fitted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache

@@ -11,8 +11,6 @@ weights, inputs and outputs, and q the quantisation of the inputs while the prog
 Source: [InferSim] for the measurements, `docs/decisions/0010-kernels.md` for the form.
 """
 
-from __future__ import annotations
-
 from typing import TypedDict, Unpack
 
 import numpy as np

@@ -7,8 +7,6 @@ terms.
 The kernels alone: `latent_block` is a layer's attention with the products around it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -14,8 +14,6 @@ Peaks of attention are those of 16 bits whatever the cache.
 Source: fitted to the tables of [AIConfigurator2026], `docs/decisions/0012-experts-and-blocks.md`.
 """
 
-from __future__ import annotations
-
 from typing import NotRequired, TypedDict, Unpack, cast
 
 import numpy as np

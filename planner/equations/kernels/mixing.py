@@ -1,7 +1,5 @@
 """How the mixing of tokens is fitted: attention, latent attention, linear attention."""
 
-from __future__ import annotations
-
 from typing import TypedDict, Unpack
 
 import numpy as np

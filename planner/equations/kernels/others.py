@@ -1,7 +1,5 @@
 """How the rest is fitted: small kernels, sampling, dispatch and combine."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -16,8 +16,6 @@ count that the share makes good. Peaks are those of 16 bits.
 Source: fitted to the tables of [AIConfigurator2026], `docs/decisions/0012-experts-and-blocks.md`.
 """
 
-from __future__ import annotations
-
 from typing import TypedDict, Unpack
 
 import numpy as np

@@ -13,8 +13,6 @@ The indexer computes in 8 bits. Source: [DeepSeek2025] for the algebra, tables o
 [AIConfigurator2026] for constants, `docs/decisions/0012-experts-and-blocks.md`.
 """
 
-from __future__ import annotations
-
 from typing import TypedDict, Unpack
 
 import numpy as np

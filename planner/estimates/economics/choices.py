@@ -6,8 +6,6 @@ run attention and to draft, only the fastest that fits can be in a best plan; of
 fast ones the first. What is left has one entry for each format, split and batch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -17,8 +17,6 @@ Where a KV head has more devices than one, and where requests do not divide over
 reference model cuts caches by positions and counts no exchange for it; so it is here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """How long passes take, for whole arrays of passes at once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What kinds of pass a station may have, and how much it serves at most by any scheduler."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property

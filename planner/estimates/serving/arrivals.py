@@ -34,8 +34,6 @@ by half of the others' prompts only, since the other half was read before it beg
 that TPOT has 1 − 1 / (2 W) of them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What proposes tokens ahead, as a small model of its own that runs where the target does."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Operations of FFNs and experts, and how tokens reach their experts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Batches and chunks that each cut of a model is offered with, by what it does of a request."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Operations timed by the closed forms of a device's kernels and by its network."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What a deployment holds in memory, as engines account for it, and what fits beside it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

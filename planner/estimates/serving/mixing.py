@@ -1,7 +1,5 @@
 """Operations of the layers that mix tokens: attention of all kinds, recurrences."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any

@@ -5,8 +5,6 @@ Across nodes it is done in steps, as NCCL's trees over rails are: inside every n
 nodes by devices of equal place, each with its share, and inside again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -4,8 +4,6 @@ Weights are mended by more devices or fewer bytes a weight; activations by short
 `--chunk`; a sequence by fewer tokens, `--input` or `--output`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 

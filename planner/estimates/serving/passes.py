@@ -1,7 +1,5 @@
 """All operations of one pass through a model: layers class by class, then the head."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

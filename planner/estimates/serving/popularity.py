@@ -1,7 +1,5 @@
 """Rows and experts of the fullest device of a stage, by how popular each expert is."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import lru_cache
 

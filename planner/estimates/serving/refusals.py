@@ -3,8 +3,6 @@
 Each names the nearest value that its option can have while the others stay.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

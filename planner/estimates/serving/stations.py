@@ -4,8 +4,6 @@ All passes of all deployments are timed at once, on grids that double from point
 so where kernels go in steps; what lies between is close to linear.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 

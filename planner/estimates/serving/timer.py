@@ -1,7 +1,5 @@
 """All deployments of an engine on a pool, timed as arrays, or bounded before they are timed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -5,8 +5,6 @@ what `specs/model_errors` says of the runtime and the kind of model. The account
 states the same interval with code of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

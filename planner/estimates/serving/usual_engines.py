@@ -1,7 +1,5 @@
 """Which engines plan where none is named: those with measured kernels of their own there."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 

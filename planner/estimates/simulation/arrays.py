@@ -1,7 +1,5 @@
 """Fleets and the requests that are sent to them as arrays, and what becomes of both."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@
 is in it. An installation without a compiler is slower by some thirty times, which is said once.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from functools import cache

@@ -1,7 +1,5 @@
 """Requests of classes drawn once, as arrays: every simulation with one seed gets the same."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Configurations that are worth a column: those that no other stands for."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

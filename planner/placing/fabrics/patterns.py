@@ -6,8 +6,6 @@ stage  those of each stage in any nodes of one leaf, stages anywhere
 pool   parts anywhere
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Counts of a repair to devices: shards that stay on their own, others on what is left."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -17,8 +17,6 @@ replicas. That is enough to deal them out [Gale1957]: each replica takes one of 
 that have most left.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Layouts and rows of tables as replicas that serve a stream: stations by their own accounts."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace

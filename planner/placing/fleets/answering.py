@@ -1,7 +1,5 @@
 """`planner.fleet` and `planner.fleet_staircase`: what a program asks, and what it gets."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

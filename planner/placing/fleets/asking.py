@@ -1,7 +1,5 @@
 """What is asked of a fleet, checked, with its defaults filled in."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial

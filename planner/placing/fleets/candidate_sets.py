@@ -1,7 +1,5 @@
 """What there is to choose a fleet from: streams, devices, and who may serve what on them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -9,8 +9,6 @@ What is kept at a rate is taken to be kept at lower ones, and at the same rate o
 larger pool: so the largest rate is looked for by halving.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Sequence

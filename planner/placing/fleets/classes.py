@@ -1,7 +1,5 @@
 """What is wrong with classes of traffic, whatever serves them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

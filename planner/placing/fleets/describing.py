@@ -1,7 +1,5 @@
 """A chosen fleet, tried, in the words of people: pools, classes, replicas, bounds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 

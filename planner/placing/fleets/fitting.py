@@ -1,7 +1,5 @@
 """Which engines may serve classes on a site, and whether it holds their models and requests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial

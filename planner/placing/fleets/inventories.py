@@ -6,8 +6,6 @@ several groups each is one, `east-h100` for the group `h100` of the kind `east`.
 get the name of the group before them, as those of the pool's devices do.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace

@@ -11,8 +11,6 @@ The program is solved with what is known, and what it chooses is looked at more 
 nothing is left to look at, nothing else can be better.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """`fleet`: from traffic to pools, tried by simulation until both agree."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Collection, Sequence

@@ -1,7 +1,5 @@
 """What a program chose, as pools with routes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

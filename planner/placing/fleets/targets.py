@@ -10,8 +10,6 @@ exponential waits that are alike the 95th of the sum is 0.79 of the sum of both.
 judges the whole. Targets of whole requests are left to it there.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

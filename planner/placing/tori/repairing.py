@@ -7,8 +7,6 @@ a slice moves what its best order leaves to be loaded. That order is found by vo
 way axes run and are counted, each device that has a shard says by how much rings are turned.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

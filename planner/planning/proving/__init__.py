@@ -6,8 +6,6 @@ another search than the one that found it, it is done too: parts of the request,
 none of which may beat the bound.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """What a new search says, held against an answer: bounds, provers, counts, and every other field
 that only a search can say."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass

@@ -1,7 +1,5 @@
 """Plans searched again: all of a certificate, and by parts of the request that may not beat it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Frontiers, comparisons and audits searched again, and cases that are said to have no answer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -6,8 +6,6 @@ llama-3-70b on h100-nvl8-x1: 2.1 times the cost that its speed needs
   at equal cost    98 tok/s, 40 % faster, with …
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 

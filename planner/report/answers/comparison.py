@@ -1,7 +1,5 @@
 """Plans of several cases side by side: what to run, what it does, what it loses to the best."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import cast

@@ -10,8 +10,6 @@ error: no plan decodes `palm-540b` on `tpu-v4-4x8x8` in 5 ms a token
 hint: this has a plan: `plan --latency-target 20ms`
 """
 
-from __future__ import annotations
-
 from planner.quantities.table import MEMORY, QUANTITIES, limited_text
 from planner.quantities.units import show
 from planner.report.documents.blocks import Document, Note, Section, Table, hint, notes, section

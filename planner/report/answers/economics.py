@@ -7,8 +7,6 @@ where the time goes
   launches     1.28 ms  19.5 %  ███▉
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from planner.quantities.units import show

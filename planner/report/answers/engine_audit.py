@@ -3,8 +3,6 @@
 llama-3.1-70b under vllm: 12 % slower than predicted, and 1.4 times the cost of its speed
 """
 
-from __future__ import annotations
-
 from planner.quantities.units import show
 from planner.report.answers.plan_parts import start_section
 from planner.report.documents.blocks import Document, Note, Pairs, Table, hint, section

@@ -1,7 +1,5 @@
 """An engine's plan for people: what to start, what it does and how surely, what proves it."""
 
-from __future__ import annotations
-
 from planner.quantities.units import show
 from planner.report.answers.plan_parts import limits_section, load_section, start_section
 from planner.report.documents.blocks import Block, Pairs, Row, Section, Table, hint, notes, section

@@ -1,7 +1,5 @@
 """Figures of a fleet in rows of words: for a terminal and for a page alike."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Words that the reports of a fleet share: traffic, prompts, rates, what was found."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 

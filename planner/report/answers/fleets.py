@@ -1,7 +1,5 @@
 """A fleet for people: what it costs and serves, its pools, percentiles, bounds, how to start it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial

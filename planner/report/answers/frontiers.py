@@ -4,8 +4,6 @@ Where there are more points than one reads, the table keeps both ends, the prefe
 cheapest within the targets, and others at equal distances along the curve.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial

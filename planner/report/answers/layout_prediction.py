@@ -1,7 +1,5 @@
 """A given deployment of layouts: the report of its plan, contexts that fit, messages."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from planner.quantities.units import show

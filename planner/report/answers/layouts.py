@@ -1,7 +1,5 @@
 """A plan of layouts: what was asked, how the phases run, what they hold and cost."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Collection

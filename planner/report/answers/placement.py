@@ -1,7 +1,5 @@
 """A placement for people: what is served, how replicas run, where they are, what proves it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """A plan, whichever runtime it is of; reports of other runtimes are not imported."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

@@ -3,8 +3,6 @@
 deepseek-v3 on 128 × h800 (sglang), batch 128 a rank: TPOT 55.1 ms (50 to 61)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from planner.estimates.serving.traffic import LENGTHS_VARY

@@ -1,7 +1,5 @@
 """A repair for people: what moves, how much, how long, and what staying optimal would cost."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The least rent over traffic for people: each step, its proved bound, and what it has."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from planner.quantities.units import show

@@ -1,7 +1,5 @@
 """A sweep for people: what came of its requests, and a page with frontiers and a table of all."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial

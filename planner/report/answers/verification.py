@@ -1,7 +1,5 @@
 """A verification for people: what holds, what is not so, and what was taken as it is."""
 
-from __future__ import annotations
-
 from planner.report.documents.blocks import IN_JSON, Document, Note, Pairs, notes, section
 from planner.report.messages import shown
 from planner.report.words import plural

@@ -5,8 +5,6 @@ devices
   h20       96 GB     4 TB/s      148  296   296       $1.1/h  4 of 12  NVIDIA H20 SXM 96 GB
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from planner.quantities.units import show

@@ -1,7 +1,5 @@
 """Engines: all of them in a table, or one with what it starts and where that is said."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from planner.report.catalogue.figures import assumed_text, described

@@ -1,7 +1,5 @@
 """Values with their sources, lists of names, and what tells models and pools apart in a line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from planner.quantities.units import show

@@ -1,7 +1,5 @@
 """One model with its numbers and where they come from, by its shape or by classes of layers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from planner.quantities.units import show

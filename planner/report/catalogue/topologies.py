@@ -1,7 +1,5 @@
 """One topology, of like devices or of kinds of nodes below leaves, with its sources."""
 
-from __future__ import annotations
-
 from planner.quantities.units import show
 from planner.report.catalogue.figures import Figures, assumed_text, described, figures
 from planner.report.documents.blocks import Document, Pairs, Section, section

@@ -5,8 +5,6 @@ style sheet follows, and what a mark means is its title. On a narrow screen rows
 stand below each other, each figure behind the head of its column.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A document as lines of text: labels, columns and bars that align without colour."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from planner.report.documents import blocks

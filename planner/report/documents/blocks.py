@@ -4,8 +4,6 @@ A block says what there is to read, and nothing of how wide or in which colours 
 empty one is falsy, and a section of empty ones is left out.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable, Iterable, Sequence

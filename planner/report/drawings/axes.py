@@ -1,7 +1,5 @@
 """Axes of a picture: what is drawn of a quantity, where, and which numbers stand beside it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

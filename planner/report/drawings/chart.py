@@ -5,8 +5,6 @@ of their points and in the dashes of their lines; colours are those of Okabe and
 nearly everyone can tell apart, and follow a light or a dark page by `--c0` … `--c6`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import hypot

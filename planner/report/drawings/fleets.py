@@ -4,8 +4,6 @@ Shares of requests are drawn by their nines: as far from 90 % to 99 % as from 99
 target is a ring, by which the curve has to be to its left or below; beyond it there is a veil.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

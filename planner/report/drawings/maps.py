@@ -4,8 +4,6 @@ a … z, A … Z   replicas, in their order, and from the start again
 .  spare       #  busy or reserved       x  failed       +  several of these in one cube
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from string import ascii_letters
 

@@ -5,8 +5,6 @@ a circle whose area is its share of the pass; the roofs are the device's memory 
 peaks of its number formats. Messages and small kernels, which have no FLOP, are on the line only.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 

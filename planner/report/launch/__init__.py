@@ -7,8 +7,6 @@ Flags are those of the version that the rules of the engine name; tests hold the
 list.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 
 from planner.report.launch.words import Started

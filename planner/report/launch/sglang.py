@@ -1,7 +1,5 @@
 """How SGLang is started: flags of `python -m sglang.launch_server --help`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from planner.report.launch import words

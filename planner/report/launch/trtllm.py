@@ -1,7 +1,5 @@
 """How TensorRT-LLM is started: `trtllm-serve`, and YAML for what has no flag."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from planner.report.launch.words import (

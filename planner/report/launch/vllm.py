@@ -1,7 +1,5 @@
 """How vLLM is started: flags of `vllm serve --help=all`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from planner.report.launch import words

@@ -1,7 +1,5 @@
 """What an engine is started for, and the words of its command line."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Mapping

@@ -6,8 +6,6 @@ To add a solver: one file with `solve(program, effort)`, one line in `MIXED_SOLV
 program solved by all of them: its `Formulation`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

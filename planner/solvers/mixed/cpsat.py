@@ -20,8 +20,6 @@ Presolve is off unless a program hints at it: with coefficients of both signs it
 optima (`tests/solvers/test_cpsat_counterexample.py`), and what passed the screens is small.
 """
 
-from __future__ import annotations
-
 import math
 from importlib.metadata import version
 

@@ -1,7 +1,5 @@
 """Mixed programs by HiGHS, handed over as arrays; how it is called: `planner.solvers.highs_run`."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

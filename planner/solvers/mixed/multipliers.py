@@ -5,8 +5,6 @@ multipliers prove `programs.mixed.priced`, wrong ones prove less. So no solver i
 and where the relaxation is as good as the program itself, the proof is whole.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

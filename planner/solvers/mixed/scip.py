@@ -1,7 +1,5 @@
 """Mixed programs by SCIP, as OR-Tools carries it, in a process of its own (`scip_worker`)."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

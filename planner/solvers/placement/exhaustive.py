@@ -4,8 +4,6 @@ Column by column every number of copies is appended to every choice so far that 
 for it. It shares no arithmetic with `violations` or with the solvers' models.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -8,8 +8,6 @@ One matrix, over the flows and t, with the rows of `programs.handover`. Either t
 it is held, and all that is served is.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

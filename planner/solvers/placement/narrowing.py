@@ -14,8 +14,6 @@ How close two columns lie is read off the rows that columns share: from one row 
 over the columns that stand in it, over their rows, and on; near is where most of it arrives.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -6,8 +6,6 @@ be better than that: they join, until none is. Prices of any round prove a bound
 best one are kept, so that running out of time costs sharpness and no validity.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from operator import itemgetter

@@ -6,8 +6,6 @@ use least for what they serve: one sort that does both phases, or one that reads
 that decodes what it is handed over. Whoever stops a search early has at least one of these.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace

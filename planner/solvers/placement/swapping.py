@@ -6,8 +6,6 @@ are as good, and over hills [GloverLaguna1997]. What falls behind by the prices 
 charged for it, which keeps the walk where good packings are: a hundred times as quick as without.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

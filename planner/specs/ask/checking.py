@@ -4,8 +4,6 @@ A record that was altered (`dataclasses.replace`) has passed no loader. What its
 one by one its types say; what does not fit together is told as of files.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any

@@ -1,7 +1,5 @@
 """What a request is where the user leaves something out, and the command line of a request."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """What is asked of a fleet: classes of traffic, devices as they are, and what must hold."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

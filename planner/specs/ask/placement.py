@@ -1,7 +1,5 @@
 """What is asked of a placement: models, rows of tables, a cluster as it is, what must hold."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated

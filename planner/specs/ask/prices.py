@@ -1,7 +1,5 @@
 """Rents that the user says, by kind of device, in place of those of the files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar, cast

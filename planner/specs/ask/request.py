@@ -1,7 +1,5 @@
 """What a user asks: a model, a pool, a workload, and what must hold."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from planner.specs.ask.targets import (

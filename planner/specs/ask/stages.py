@@ -1,7 +1,5 @@
 """What is asked of experts on ranks, and of models over unequal devices: stages, or layers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from planner.specs.ask.targets import Provers

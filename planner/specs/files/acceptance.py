@@ -5,8 +5,6 @@ from what the drafter made of its own guess before: positions differ. A rate is 
 position whose predecessors were all accepted; the last one holds for all positions beyond.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

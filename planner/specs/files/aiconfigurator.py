@@ -11,8 +11,6 @@ its workers do, and with a later first token; so that replicas of these rows com
 itself would say of them, its factors are applied here, and nowhere else.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ A line of the header names columns, each other line is one replica. Lines that s
 comments. docs/tables.md has the columns, an example and what is done with them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

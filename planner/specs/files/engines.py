@@ -3,8 +3,6 @@
 What holds under every engine is in one file, and stands where an engine's own does not speak of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar

@@ -1,7 +1,5 @@
 """What files of models, devices, clusters, connectors say: where values of their records stand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated

@@ -5,8 +5,6 @@ in `./models` or `./topologies` of the working folder, then in the folders of
 `$PLANNER_PATH`, then among the files that come with the planner; the first one wins.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator

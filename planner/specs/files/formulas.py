@@ -7,8 +7,6 @@ Names, numbers, `.field`, `[place]`, `+ - * / **` and parentheses; `sum`, `min` 
 whose fields are lists: `sum(answer.passes[0].operations.total_s)`. Nothing else is evaluated.
 """
 
-from __future__ import annotations
-
 import ast
 import operator
 from collections.abc import Callable, Mapping

@@ -14,8 +14,6 @@ rates = [23833, 11384, 7201]      # token/s while it holds 1, 2, 3 layers; never
 between = "61035 token/s"          # what each ordered pair of machines can carry
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

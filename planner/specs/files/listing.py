@@ -1,7 +1,5 @@
 """Names and titles of what can be planned with; files are read, but not validated."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from planner.specs.files.patterns import is_pattern, name_of, read_pattern

@@ -4,8 +4,6 @@ Each check speaks only of values that are sound by themselves, by the fields of 
 a file with a fault elsewhere is still checked, and a record that was altered as well.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any

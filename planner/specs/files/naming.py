@@ -1,7 +1,5 @@
 """What the names of a state stand for among the devices and switches of one cluster."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence

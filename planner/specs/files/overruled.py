@@ -5,8 +5,6 @@ engine has kernels, and shares of memory, of its own; the economics cost model k
 only. A file that ships is known to be so; of a file of the user's it is said.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

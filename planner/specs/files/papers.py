@@ -5,8 +5,6 @@ A file of `papers/` is one table or figure. Its rows are its own, or those of a 
 where the file is.
 """
 
-from __future__ import annotations
-
 import csv
 import shlex
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@ A file whose name is `tpu-v4-{x}x{y}x{z}` has a table `[pattern]` that lists wha
 placeholder may be. A name that fits stands for the same file with the values filled in.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

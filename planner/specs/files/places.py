@@ -4,8 +4,6 @@ Files of each kind have a folder of one name, in the working folder, in each fol
 `$PLANNER_PATH`, and among what comes with the planner. The first of these that holds a name wins.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from enum import Enum

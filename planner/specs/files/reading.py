@@ -4,8 +4,6 @@ Every fault of a file is reported at once, as a `SpecError`; those of the device
 a cluster is made of are reported with those of the cluster.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace

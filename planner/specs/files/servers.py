@@ -15,8 +15,6 @@
 A topology of nodes by itself is a pool of one group whose nodes hang on one leaf.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

@@ -20,8 +20,6 @@ A name stands for a device, or for all devices below it: `node3` for `node3/gpu0
 `*` and `?` stand for any characters of a name, `{0..15}` for a run of numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path

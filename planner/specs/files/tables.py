@@ -1,7 +1,5 @@
 """TOML files as dictionaries; whatever cannot be read becomes a problem, not a traceback."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from dataclasses import dataclass

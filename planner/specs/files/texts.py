@@ -4,8 +4,6 @@ A file is regular, of a size that such files have, UTF-8, and nested no deeper t
 What stands in the way is a fact for a message; who asked knows the rest of it.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -4,8 +4,6 @@ A model file names the checkpoint that engines load, those of its number formats
 same shape: `[[alias]]`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path

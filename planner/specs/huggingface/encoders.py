@@ -4,8 +4,6 @@ Matrices, patches and positions are counted, biases and norms are not: 1 % of a 
 Source of each shape: the class of its `model_type` in transformers 5.24.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

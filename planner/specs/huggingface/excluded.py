@@ -5,8 +5,6 @@ Who quantises lists names, names with `*` (ModelOpt, transformers) or regular ex
 out where most of its layers do.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A new family is one line here: traits of a shape that exists, or a reader of its
 Traits are those of the family's code in transformers, or in its repository.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 

@@ -4,8 +4,6 @@ A value that is missing or wrong is replaced by a harmless one, so that the rest
 file is still read; checks that need it are left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 

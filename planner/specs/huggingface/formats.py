@@ -4,8 +4,6 @@ Sources of the names: transformers, `utils/quantization_config.py`; ModelOpt, `q
 compressed-tensors, `config_groups`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

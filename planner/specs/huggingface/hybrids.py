@@ -4,8 +4,6 @@ A layer with two mixers is two of the record, the second with the FFN: parameter
 and products are then those of the layer.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from planner.specs.huggingface import states

@@ -1,7 +1,5 @@
 """Layers one by one, as families read them, and as classes of equal ones."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

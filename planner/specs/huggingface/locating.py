@@ -16,8 +16,6 @@ of which the loss, a share of a benchmark's score, may be left out where none is
 diffusion decoders `n_denoising_steps` and `n_block_tokens`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass

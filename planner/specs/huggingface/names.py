@@ -5,8 +5,6 @@ usual one first. Keys that no family asks for are one of three: known not to mat
 (`is_irrelevant`), able to change the shape of a model (`is_shapely`), or neither.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping, Sequence

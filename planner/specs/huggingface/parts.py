@@ -1,7 +1,5 @@
 """Attention, FFNs and experts as most families write them, and which layers have which."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from planner.specs.huggingface.fields import Fields

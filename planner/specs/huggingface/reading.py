@@ -4,8 +4,6 @@ A key that is not understood and could change the shape is an error, never a gue
 Of parts that see or hear only the size is read; the decoder is that of `text_config`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Families with linear attention or state-space layers, alone or beside attention."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from planner.specs.huggingface import states

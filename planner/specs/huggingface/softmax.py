@@ -1,7 +1,5 @@
 """Families of softmax attention: full, with windows or chunks, or with a shared cache."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

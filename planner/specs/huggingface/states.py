@@ -1,7 +1,5 @@
 """Recurrences as the fields of a config describe them: what they keep, and their parameters."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from planner.specs.huggingface.fields import Fields

@@ -1,7 +1,5 @@
 """Whole numbers and lists of them, read as strictly as quantities are, and written back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from planner.quantities.units import UnitError

@@ -5,8 +5,6 @@ An option that a command has means what its help says, under every runtime, unle
 searched. Arguments of the library that no option sets stand in it by their own names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

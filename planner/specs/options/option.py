@@ -1,7 +1,5 @@
 """An option of the command line, as the tables in `table/` say it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any

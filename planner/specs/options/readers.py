@@ -3,8 +3,6 @@
 What a reader needs of the rest of the planner it imports when it is called: help needs none of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any

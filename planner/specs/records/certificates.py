@@ -4,8 +4,6 @@ One record for every kind of answer. Its numbers are in SI units; seconds of pro
 versions are for people, and nothing is verified of them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

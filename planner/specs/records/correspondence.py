@@ -4,8 +4,6 @@
 a window apart, and have FFNs or experts; what no layout knows is named.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise

@@ -4,8 +4,6 @@ Bandwidth is per device and one way, always. `provenance` lists where each value
 comes from; a value without a published source says `assumed`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated

@@ -7,8 +7,6 @@ and the FLOP rate is looked up by the bits of a weight alone.
 Source: [Erdil2025] §3-4 and the published program's constants.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias

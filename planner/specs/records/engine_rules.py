@@ -10,8 +10,6 @@ layer holds of every layer that has them; one that names `prefill_…` and `deco
 that hands over caches. A division by zero gives what a division by one does.
 """
 
-from __future__ import annotations
-
 import ast
 from dataclasses import dataclass
 from difflib import get_close_matches

@@ -4,8 +4,6 @@ It holds what is read of such a graph (`planner.topology.graph` says what that i
 answer can be judged where the graph is not at hand.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What was measured of a device's kernels: closed forms' constants, with their fits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Annotated

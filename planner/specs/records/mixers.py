@@ -6,8 +6,6 @@ caller's choice. Biases and norms are counted where a family has them, because
 published counts include them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

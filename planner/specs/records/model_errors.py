@@ -4,8 +4,6 @@ The figures are in `model_errors.csv`, which `python -m research.sets.intervals 
 of measurements that constants may be fitted to; how often intervals hold is counted on others.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What is served: the shape of a model, and the parameters and bytes that it implies."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated

@@ -3,8 +3,6 @@
 The schedule of a runtime says what its TPOT is and which caches are held together.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Mapping
 from dataclasses import dataclass, field

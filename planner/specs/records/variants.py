@@ -1,7 +1,5 @@
 """Models that stand in for another one: pruned, distilled, quantised, or decoded by diffusion."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

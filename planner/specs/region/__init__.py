@@ -9,8 +9,6 @@ A deployment is inside where, of each of its properties and of each pair in `PAI
 Outside, times err more: by the errors of what is outside, added up in quadrature.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

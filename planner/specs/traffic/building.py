@@ -1,7 +1,5 @@
 """A class of traffic from what people have in hand: numbers, texts, files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path

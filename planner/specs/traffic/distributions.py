@@ -5,8 +5,6 @@ Each is of real numbers from 1 to a longest, beyond which what it would have cou
 of a distribution add up to the whole of it.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from abc import ABC, abstractmethod

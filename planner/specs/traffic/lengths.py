@@ -1,7 +1,5 @@
 """Lengths of requests, in and out: as cells for formulas, drawn for simulations, as moments."""
 
-from __future__ import annotations
-
 import math
 import random
 from abc import ABC, abstractmethod

@@ -1,7 +1,5 @@
 """Targets by percentile, and what each of them is a percentile of: said here, once."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -33,8 +33,6 @@
 In place of `input` and `output`, `total` and `input_share` say what both are together.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

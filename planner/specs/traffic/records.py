@@ -1,7 +1,5 @@
 """What a fleet is asked for: classes of traffic, and what may serve them."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass

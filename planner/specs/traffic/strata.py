@@ -1,7 +1,5 @@
 """Parts of a distribution that stand for it in formulas: more of them where tokens are."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Iterator, Sequence

@@ -10,8 +10,6 @@ e2e = "60 s"
 The command writes a goodput as one text: `99% ttft<2s tpot<50ms`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -15,8 +15,6 @@ what one request in a million would be.
     poisson    cv2:4    constant    trace
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -5,8 +5,6 @@ seconds, or milliseconds where the column says so or the trace is Mooncake's, or
 count from does not matter.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

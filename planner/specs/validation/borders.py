@@ -6,8 +6,6 @@ record may be there; lists, mappings and choices among types are the same at all
 stay those of the standard library.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import types
 from collections.abc import Callable, Sequence

@@ -5,8 +5,6 @@ it is, with the numbers of numpy as Python's; what does not is a problem that na
 and the field in it.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import reprlib
 from collections.abc import Callable, Mapping, Sequence, Sized

@@ -1,7 +1,5 @@
 """Tables of TOML files as records: values in SI units, all faults at once."""
 
-from __future__ import annotations
-
 import dataclasses
 import pickle
 import re

@@ -5,8 +5,6 @@ place, the section has the `source`, and its values may stand alone. A key is th
 without its unit: `hbm` for `hbm_bytes`, `hbm_bandwidth` for `hbm_bytes_per_s`.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping

@@ -3,8 +3,6 @@
 Names say units (`hbm_bytes`, `tpot_s`), and units have ranges.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass

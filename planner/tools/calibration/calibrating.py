@@ -1,7 +1,5 @@
 """The whole path of a calibration: read, admit, fit, judge."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ The sum of soft-L1 losses is minimised by `scipy.optimize.least_squares` inside 
 physics sets. Nothing is drawn at random: the same rows give the same constants.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -7,8 +7,6 @@ tell what was truly run: how many tokens random routing gave, and rows whose tim
 Source: [InferSim].
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass

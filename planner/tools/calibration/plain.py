@@ -12,8 +12,6 @@ Rows may say what they were timed with, as `plan measure` writes it; those of an
 the one asked for are a fault, and the machine and its software become part of the source.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from pathlib import Path

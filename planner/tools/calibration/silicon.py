@@ -4,8 +4,6 @@ Times are in milliseconds, heads are those of one device, one layer. The product
 the quantisation of their inputs. Source: [AIConfigurator2026].
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType

@@ -7,8 +7,6 @@ ones are left out, and counted.
 Source: [AIConfigurator2026]; docs/decisions/0012-experts-and-blocks.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Source: [AIConfigurator2026]; docs/decisions/0012-experts-and-blocks.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Rows of a table of `aiconfigurator-core`: chosen once, and met with larger ones of their kind."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

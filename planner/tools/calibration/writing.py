@@ -1,7 +1,5 @@
 """Constants that were fitted, as files: kernels of an engine on a device, collectives in a node."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 

@@ -4,8 +4,6 @@ Loads of ranks before and after stand around the mean and the bound. In the map 
 and a slot a cell, as dark as its load; a copy under the pointer lights up all copies of its expert.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from planner.report.words import escape, percent

@@ -7,8 +7,6 @@ placement     experts of each rank: a line of CSV, a list of lists, or what
               `plan experts --json` prints
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Place experts on ranks: loads in, a placement with its proof out."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from typing import Annotated, cast

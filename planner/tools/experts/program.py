@@ -18,8 +18,6 @@ probability), `weighted` where the router may send more to one copy than to anot
 Slots may stay empty. `violations` is written apart from all that finds placements.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """A placement of experts for people: the fullest rank before and after, its bound, the ranks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -4,8 +4,6 @@ Which experts a rank holds is chosen, and with weighted shares how much it serve
 else follows: loads, moves, traffic, what is compared with, and two of the bounds.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

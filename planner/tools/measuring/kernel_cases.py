@@ -1,7 +1,5 @@
 """Which kernels to time: those that passes of a model are made of, over batches and lengths."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256

@@ -1,7 +1,5 @@
 """Whether the machine at hand is the device that is asked for, and which formats it multiplies."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ Nothing is written by hand: products are `linear` and `_scaled_mm`, attention is
 where PyTorch has one, else expert by expert.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Protocol, TypeAlias

@@ -7,8 +7,6 @@ the end, and the quicker of both stands: whatever disturbs a run makes it longer
 larger one still contradicts is left out, and one that still spreads is named.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence

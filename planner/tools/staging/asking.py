@@ -1,7 +1,5 @@
 """`cut_stages`: what is asked in words becomes groups, work and formats; all faults at once."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

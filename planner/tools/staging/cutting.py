@@ -1,7 +1,5 @@
 """A model cut into pipeline stages on groups of unequal kinds, with proof."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from typing import cast

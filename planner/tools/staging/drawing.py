@@ -5,8 +5,6 @@ slowest stage's time that it takes; below it the classes of layers. Of a placeme
 is a box over its layers, as high as what it serves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from planner.quantities.units import show

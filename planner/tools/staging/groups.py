@@ -5,8 +5,6 @@ are the embedding, each layer by itself, and the head; layers of one class cost 
 are those of `passes` and `steps`, so a stage that holds all units takes what a whole pass does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Layers on mixed machines for people: stages in a row, what each serves, and the bound on all."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from itertools import groupby

@@ -5,8 +5,6 @@ tables of the machines, links by region, by machine or from the matrix, and from
 tokens a second that flow from the coordinator through all layers and back.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """`place_layers`: layers on mixed machines for the most tokens a second, with a bound on all."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

@@ -3,8 +3,6 @@
 llama-3.1-405b in 5 stages (vllm, bf16): a pass every 15.4 ms, 75 ms through all, 1038 token/s
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

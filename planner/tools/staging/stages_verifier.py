@@ -4,8 +4,6 @@ Which group comes where, and how many layers its stage has, is chosen. A stage i
 layer by `verifier.serving`, which shares closed forms of kernels with who cut, and no more.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

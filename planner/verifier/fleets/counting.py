@@ -1,7 +1,5 @@
 """Parts of a fleet that are true of what was chosen: deployments, replicas, pools, classes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ its pool, each station point by point. Then the requests are served again: with 
 answer, which has to give what it says, and with another, which has to meet the same targets.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Names and numbers of a fleet that have to be of something: else nothing can be counted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from planner.results.fleets import CURVE, FleetPlan, FleetPool

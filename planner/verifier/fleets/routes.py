@@ -1,7 +1,5 @@
 """Whose requests go where: all that are to be served go to pools that can serve them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise

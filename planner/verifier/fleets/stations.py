@@ -3,8 +3,6 @@
 Between which points passes are timed is chosen; they have to reach as far as requests do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 

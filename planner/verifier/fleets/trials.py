@@ -1,7 +1,5 @@
 """The requests of a fleet served again, one by one: as it was said, and with another seed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

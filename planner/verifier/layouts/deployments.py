@@ -6,8 +6,6 @@ far is drafted, and the number of replicas. Each has to be a choice that the req
 allow; everything else follows from it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import prod

@@ -5,8 +5,6 @@ take devices of one node, or whole nodes; stages fill a node before the next. Li
 listed one by one give the widest group of each size.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import permutations, product
 from math import gcd, prod

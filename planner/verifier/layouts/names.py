@@ -4,8 +4,6 @@ Axes are bits of a mask, x the first; in a text they are the letters of those th
 one device.
 """
 
-from __future__ import annotations
-
 from planner.specs.records.devices import ModelSpec
 from planner.verifier.findings import Invalid
 from planner.verifier.scalar.experts import expert_ways, n_slices

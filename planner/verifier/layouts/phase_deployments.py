@@ -5,8 +5,6 @@ batch, micro-batches, gathered axes and attention of the phase. What hands over 
 matter of one replica.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

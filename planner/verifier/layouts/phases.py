@@ -1,7 +1,5 @@
 """One phase of a deployment: its layout, and the time, memory and words of its pass."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from math import ceil, prod

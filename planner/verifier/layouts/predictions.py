@@ -1,7 +1,5 @@
 """A prediction of layouts counted anew: its plan, and what is told of it besides."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import ceil
 

@@ -5,8 +5,6 @@ prefill has, and before all else. Whoever searched has the same passes at one po
 the deployment, where both have to agree.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Replicas on servers: their parts in nodes, leaves and the pool, and the links of their groups."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace

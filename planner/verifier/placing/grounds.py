@@ -4,8 +4,6 @@ A node is what links inside it connect, a leaf what links to leaf switches conne
 Bandwidths are fair shares, one way: of a link that n devices send through, each has an n-th.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property

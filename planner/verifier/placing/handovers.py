@@ -1,7 +1,5 @@
 """Caches that replicas hand over, counted anew: who may feed whom, when, and over which links."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The cluster is built from the request and its state. Each recipe is a deployment
 that devices of its ability make; each replica is laid on the graph rank by rank.
 """
 
-from __future__ import annotations
-
 import math
 from collections import ChainMap, Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ A rank's shard stays where its device had the same rank of the same sharding. Ev
 moves, from a device that keeps the same shard where there is one.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -10,8 +10,6 @@ Bandwidths are one way, as on the data sheets; of a leaf switch's links up all t
 the devices below.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product

@@ -1,7 +1,5 @@
 """Sorts of replicas counted anew, and their price: the best of all that were weighed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """A deployment of a table's row, read again from the rows that the request carries."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from planner.results.phase_deployments import TableDeployment

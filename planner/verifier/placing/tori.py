@@ -5,8 +5,6 @@ by a link of the pool, or by the switches, which join the faces of whole cubes o
 both ends. An axis that is counted as a ring closes in one of these ways.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise

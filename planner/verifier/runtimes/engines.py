@@ -4,8 +4,6 @@ Chosen are the model, formats, degrees, batch, chunk, overlap and drafts. Each h
 that the request and the engine allow. Money, bytes and times are counted, kernel by kernel.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace

@@ -6,8 +6,6 @@ number of replicas. Each has to be a choice that the request and the rules of di
 Source: [Erdil2025] Eqs. 2 and 4 for money.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil

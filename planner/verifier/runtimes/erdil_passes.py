@@ -6,8 +6,6 @@ shares records with the arrays that choices are found in, and no arithmetic.
 Source: [Erdil2025] Eqs. 20-46 and the published program.
 """
 
-from __future__ import annotations
-
 from math import ceil, inf, log2, sqrt
 
 from planner.results.erdil2025 import PassCount, Split

@@ -1,7 +1,5 @@
 """Deployments of layouts: each by the request of the model or variant that it serves."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Layers whose FFN is made of experts: what lies where, and what a pass touches."""
 
-from __future__ import annotations
-
 from math import ceil
 
 from planner.specs.records.devices import ModelSpec, MoeShape

@@ -1,7 +1,5 @@
 """What lies in the memory of one device."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import ceil
 

@@ -1,7 +1,5 @@
 """Replicas, one by one: where each stands, and what all of them cost and serve."""
 
-from __future__ import annotations
-
 from itertools import chain, permutations, product
 from math import prod
 

@@ -1,7 +1,5 @@
 """What one layer sends for one micro-batch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import ceil
 

@@ -1,7 +1,5 @@
 """A mesh, a model laid on it, and the widths of its heads, as the verifier sees them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from math import ceil, inf, prod

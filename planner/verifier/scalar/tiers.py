@@ -4,8 +4,6 @@ Two conventions are not linear in bytes: `two-regime`, measured inside a node, a
 cheapest of its protocols.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import log2, prod
 

@@ -1,7 +1,5 @@
 """Seconds of one pass."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from math import ceil, inf, prod
 

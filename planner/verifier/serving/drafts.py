@@ -1,7 +1,5 @@
 """What drafts tokens, as a model of its own: built here anew from the one that is served."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from planner.specs.records.architecture import Architecture, FeedForward, LayerClass

@@ -1,7 +1,5 @@
 """One given deployment of an engine, evaluated: the rank, what it serves, holds and takes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 

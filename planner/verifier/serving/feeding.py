@@ -1,7 +1,5 @@
 """FFNs and routed experts of one layer, and the messages between ranks around them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

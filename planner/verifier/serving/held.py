@@ -1,7 +1,5 @@
 """What one device of the fullest stage holds, in bytes: weights, caches, buffers, a drafter."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from math import ceil, fsum
 

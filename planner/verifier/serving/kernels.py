@@ -1,7 +1,5 @@
 """One run of a kernel on a device, timed by the closed form that its constants were fitted to."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -4,8 +4,6 @@ Devices of an attention rank share the heads of attention and the columns of FFN
 a stage share the experts, which are dealt to some groups of them and cut over the rest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Nothing of `planner.estimates` is used: the rows of the region are gone through once a property.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """One pass of a deployment: its layers, what is outside of them, and what overlap hides."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A rank serves b sequences at once; while one decodes, each of the others reads a
 that reads prompts only, or writes answers only, runs passes of that kind and no others.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

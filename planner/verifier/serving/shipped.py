@@ -1,7 +1,5 @@
 """Rules of an engine's record against the files that ship, which are read here once more."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace

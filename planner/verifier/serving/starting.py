@@ -1,7 +1,5 @@
 """Whether an engine starts a deployment: its rules on one at a time, in plain numbers."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Iterator, Mapping
 from operator import add, floordiv, ge, gt, le, lt, mod, mul, sub

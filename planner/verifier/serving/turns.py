@@ -4,8 +4,6 @@ A place that ends a request begins the next: of b places one asks for a pass or 
 many steps as a request decodes. What it finds before it is what the b − 1 others left there.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

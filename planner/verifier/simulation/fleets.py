@@ -1,7 +1,5 @@
 """Fleets, request by request: what pools of replicas do with classes of traffic."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from functools import partial

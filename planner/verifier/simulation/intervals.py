@@ -5,8 +5,6 @@ is that of all requests, and its interval that of Student's t over the percentil
 Source: [Law2015] §9.5, batch means.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a simulated fleet did, by class and by pool."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """How long passes take, looked up as often as there are passes: a million times and more."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from dataclasses import dataclass

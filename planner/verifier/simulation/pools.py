@@ -1,7 +1,5 @@
 """Pools of replicas, who of them gets a request, and what hands caches from one to another."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Iterator, Sequence

@@ -22,8 +22,6 @@ as many at once. Other sources: SGLang documentation, scheduler; TensorRT-LLM do
 capacity scheduler.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Iterable, Sequence

@@ -3,8 +3,6 @@
 Who plans asks this of its own simulation, who judges of the plain one here.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from planner.results.arrivals import Load, Percentile

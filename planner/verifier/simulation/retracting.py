@@ -17,8 +17,6 @@
   unified_radix_cache.py:1164-1330; mem_cache/allocation.py:152-200, 572-586).
 """
 
-from __future__ import annotations
-
 from heapq import heappop, nsmallest
 
 from planner.specs.records.roles import Station

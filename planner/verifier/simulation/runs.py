@@ -1,7 +1,5 @@
 """A run: what is sent to a fleet, and where it goes."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ A rank runs by itself until something else depends on it: a router that counts i
 cache that it hands over. Then it is next when a request of it may end.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Sequence

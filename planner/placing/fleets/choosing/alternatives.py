@@ -1,7 +1,5 @@
 """What other fleets would cost, and how much more traffic the same rent serves."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress

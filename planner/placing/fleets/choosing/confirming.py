@@ -1,7 +1,5 @@
 """Fleets tried by simulation, the cheapest first, until one is not refuted."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence

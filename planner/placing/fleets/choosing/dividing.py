@@ -5,8 +5,6 @@ late most goes from its pool to another, by itself or for as much work of anothe
 and smaller parts, as long as less is late.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial

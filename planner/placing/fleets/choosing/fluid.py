@@ -17,8 +17,6 @@ rent is a bound. Nothing waits in it, and no percentile counts. Without whole re
 recounted from multipliers; with them HiGHS and SCIP say it, where two proofs are wanted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -5,8 +5,6 @@ its targets of TPOT leave time for, less what reading a prompt takes of its targ
 part of that. Nothing of it is proved, nor kept in the book.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

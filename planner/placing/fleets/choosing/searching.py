@@ -1,7 +1,5 @@
 """The choice of a fleet: solve with what is known, look closer at what is chosen, solve again."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Where not everything can be served: targets that nobody meets, and the most by priority."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress

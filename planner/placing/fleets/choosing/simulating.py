@@ -1,7 +1,5 @@
 """A chosen fleet as pools with routes, what the simulation says of it, and what that refutes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ rent is the least, since it never falls: so steps follow each other without a ga
 two programs. Stretches of the whole are independent: processes may share them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed

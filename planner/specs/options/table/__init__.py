@@ -1,7 +1,5 @@
 """Every option of the command line: the one table behind reading, help and completion."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Options that say how long to solve, how sure to be, and what to print or write."""
 
-from __future__ import annotations
-
 from planner.specs.options import counts, readers as read
 from planner.specs.options.option import Option, new_file
 

@@ -1,7 +1,5 @@
 """Options that say how a deployment is: as it is given, or which replicas a search chooses."""
 
-from __future__ import annotations
-
 from planner.specs.options import counts, readers as read
 from planner.specs.options.option import Option
 from planner.specs.records.roles import LEAST_PRESENT, ROUTERS

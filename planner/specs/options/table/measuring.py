@@ -1,7 +1,5 @@
 """Options of commands that measure kernels, fit them, or place experts by their loads."""
 
-from __future__ import annotations
-
 from planner.specs.options import counts, readers, readers as read
 from planner.specs.options.option import Option
 

@@ -1,7 +1,5 @@
 """Options that say among what a search chooses, and what it is to find."""
 
-from __future__ import annotations
-
 from planner.quantities.table import objectives
 from planner.specs.options import counts, readers, readers as read
 from planner.specs.options.option import ON_SERVERS, Option, as_written

@@ -1,7 +1,5 @@
 """Options that say what is served, measured, placed or verified, and where."""
 
-from __future__ import annotations
-
 from planner.specs.options import counts, readers, readers as read
 from planner.specs.options.option import ON_SERVERS, Option
 from planner.specs.records.devices import STORES

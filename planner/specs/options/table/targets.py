@@ -1,7 +1,5 @@
 """Options that say what a plan has to keep."""
 
-from __future__ import annotations
-
 from planner.quantities.table import Quantity, limited
 from planner.specs.options import counts, readers, readers as read
 from planner.specs.options.option import ON_SERVERS, Option, in_digits

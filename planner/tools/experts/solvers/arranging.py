@@ -5,8 +5,6 @@ nodes   contents of ranks change places between nodes while that saves traffic; 
 moves   contents go where most of them is already: an assignment, exact for given nodes
 """
 
-from __future__ import annotations
-
 import numpy as np
 from ortools.graph.python import linear_sum_assignment  # type: ignore[import-untyped]
 

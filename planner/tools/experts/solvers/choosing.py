@@ -9,8 +9,6 @@ Loads are rounded up, so what it finds is within T. That it finds nothing proves
 other patterns may do: bounds are `patterns`' own.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections import Counter

@@ -5,8 +5,6 @@ maximum flow and minimum cut, T = max over sets A of experts of load(A) / #(rank
 of A).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from itertools import combinations, combinations_with_replacement, product

@@ -8,8 +8,6 @@
 It ends as soon as the gap is closed, as far as was asked.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from dataclasses import dataclass, field, replace

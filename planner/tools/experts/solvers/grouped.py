@@ -7,8 +7,6 @@ the division it finds is one that is solved. With more than `MOST_GROUPS` groups
 division is solved, and the bound is that by counting.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from dataclasses import replace

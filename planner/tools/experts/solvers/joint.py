@@ -13,8 +13,6 @@ on rank g. With weighted shares x_eg is what rank g serves of e.
     groups     y_eng ≤ n u_(group of e, node of g),  Σ_node u = 1
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace

@@ -11,8 +11,6 @@ a copy can weigh. Two counts of an expert with the same rows differ in slots onl
 is left out. CP-SAT finds counts within T, or says that there are none, which others confirm.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from dataclasses import dataclass

@@ -22,8 +22,6 @@ Two copies of an expert may share a rank, as in `tools.experts.program`.
 Source: column generation for patterns of stock, [Gilmore1961].
 """
 
-from __future__ import annotations
-
 import math
 import time
 from dataclasses import dataclass, field

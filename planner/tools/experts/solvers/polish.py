@@ -8,8 +8,6 @@
 Steps are counted, not timed, so that the same program and seed give the same placement.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import time

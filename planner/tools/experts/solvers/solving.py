@@ -1,7 +1,5 @@
 """A placement and its bound, whatever is asked: flat or in groups, equal or weighted, priced."""
 
-from __future__ import annotations
-
 import math
 import time
 from dataclasses import dataclass, replace

@@ -6,8 +6,6 @@ It starts from placements with equal shares, which it can only improve, and exch
 full and of empty ranks for as long as that helps.
 """
 
-from __future__ import annotations
-
 import math
 import time
 

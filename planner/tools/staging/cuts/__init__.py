@@ -6,8 +6,6 @@ a flow problem, and the times that can be the answer are finitely many: so they 
 solver bisects; that nothing is within the last time is what has to be vouched for.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Every cut of a small program: the referee. It knows no rows, only what a cut is."""
 
-from __future__ import annotations
-
 import math
 
 from planner.errors import SolverError

@@ -7,8 +7,6 @@ boundary b from a stage of kind t that may be followed by r kinds, to one of kin
 classes r, no hand-over needs a row of its own that forbids it.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 import numpy as np

@@ -9,8 +9,6 @@ The mathematics is in docs/formulation.md. Rows keep one name everywhere: `start
 `enter`, `groups`, and `memory` and `bottleneck`, which are rows by the columns left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal

@@ -6,8 +6,6 @@ searched, and the bound comes from prices of layers and from covers. What is ope
 is closed by the flow program, proved by two solvers, where the pool is small enough for it.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

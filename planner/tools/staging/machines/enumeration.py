@@ -1,7 +1,5 @@
 """Bounds and placements by trying all that may be better: first ones, all, and those near one."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Collection

@@ -1,7 +1,5 @@
 """The flow program, by two solvers: what they find is replayed, their bounds are weighed."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections import defaultdict

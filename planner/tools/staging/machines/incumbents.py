@@ -1,7 +1,5 @@
 """What a search knows: the best placement so far, and who has proven which bound on all others."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -9,8 +9,6 @@ F that all layers together are worth. So at the best rate
 and since g rises with F, from any bound U follows the bound g(U), again and again.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

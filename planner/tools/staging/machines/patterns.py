@@ -4,8 +4,6 @@ A placement whose machines are in line is a row of such stages. How many stages 
 there are is all that a solver has to say; which machines, and which layers, follows.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ region no link carries less than what any plan could send over it, so only cross
 The mathematics is in docs/formulation.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Rows of stages of the highest rate: bisection, what carries each row, where machines stand."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from itertools import pairwise

@@ -6,8 +6,6 @@ through each layer, and `cut_rates` what passes a cut, so that a search may drop
 Nothing here asks a solver; docs/formulation.md says why no placement is dropped that has the rate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar

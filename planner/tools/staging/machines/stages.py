@@ -5,8 +5,6 @@ to send to the first of the next, so these two are chosen as well, and a circuit
 says in which order they are visited. A region may be visited more than once.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

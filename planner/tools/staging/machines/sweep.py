@@ -4,8 +4,6 @@ A front is reached with different machines used; of those with the same ones the
 kept. What may begin at a front is listed once, whichever layer the front is at.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field
 

@@ -13,8 +13,6 @@ each holds) within the allowance either comes to the last layer, or proves that 
 the rate F. It looks at one boundary at a time: what comes to the last layer may be no placement.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

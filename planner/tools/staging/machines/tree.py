@@ -5,8 +5,6 @@ the rate; what is left at the end is judged by cuts. Both are the project's own 
 the search excludes is proven by no solver.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from dataclasses import dataclass, field
