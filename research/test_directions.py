@@ -12,7 +12,7 @@ from functools import cache
 import pytest
 
 from planner import Targets, plan
-from planner.planning.audit_curves import decoding_frontier
+from planner.planning.audit import decoding_frontier
 from planner.results.surveys import Frontier
 from planner.specs.ask.defaults import make_request
 from planner.specs.ask.engine import PlanOptions

@@ -71,7 +71,7 @@ def _of_layouts(said: Said, named: Named, *pool: Any, **runs: Any) -> Answer:  #
     answer = replace(answer, changes=tuple(changes))
     curves: tuple[Curve, ...] = ()
     if said.html is not None:
-        from planner.planning.audit_curves import audit_curves
+        from planner.planning.audit import audit_curves
 
         curves = audit_curves(answer)
     return reported(said, answer, curves=curves)

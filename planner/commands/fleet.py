@@ -138,7 +138,7 @@ def fleet(said: Said) -> Answer:
     """The cheapest fleet that serves traffic within percentiles."""
     from planner.placing.floorplans import floorplan_of
     from planner.report.progress import FleetLine
-    from planner.running.phases import begin
+    from planner.running import begin
 
     request = read_fleet(said)
     begin("simulating what replicas carry")

@@ -57,7 +57,7 @@ def measure(said: Said) -> Answer:
 
 
 def _timed(bench: Bench, catalogue: Catalogue, budget_s: float) -> Measurements:
-    from planner.running.phases import begin
+    from planner.running import begin
     from planner.tools.measuring.timing import measure as time_kernels
 
     def tell(place: int, kernel: KernelCase) -> None:
@@ -143,7 +143,7 @@ def _formats_on(bench: Bench, device: DeviceSpec | None, said: Said) -> tuple[st
 
 def calibrate(said: Said) -> Answer:
     """Closed forms of kernels, fitted to measured times."""
-    from planner.running.phases import begin
+    from planner.running import begin
     from planner.specs.files.reading import load_device
     from planner.tools.calibration.calibrating import calibrate as fit
     from planner.tools.calibration.report import fitted_document

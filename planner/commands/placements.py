@@ -18,7 +18,7 @@ from planner.errors import Problem
 from planner.placing.floorplans import floorplan_of
 from planner.quantities.table import placed
 from planner.report.files import Answer
-from planner.running.phases import begin
+from planner.running import begin
 from planner.specs.ask.placement import PlacementRequest, Serve
 from planner.specs.ask.targets import SolverOptions
 from planner.specs.files.pools import SiteSpec, load_site

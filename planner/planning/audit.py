@@ -7,6 +7,7 @@ speed and utilization do.
 """
 
 import math
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -17,11 +18,14 @@ from planner.estimates.candidates import machine_of
 from planner.estimates.networks import network_table
 from planner.estimates.observed import Observed, impossible
 from planner.estimates.steps import Machine, peak_of
+from planner.planning.pareto import Tracing
 from planner.programs.blocks import Objective
 from planner.quantities.table import USD_PER_MTOKEN
+from planner.results import surveys
 from planner.results.audits import Audit, AuditedChange, Observation
 from planner.results.deployments import Deployment
-from planner.running.deadlines import check, timed
+from planner.running.deadlines import check, timed, within
+from planner.runtimes.candidates import CandidatePool
 from planner.runtimes.roofline import RooflineCandidates, layout_command
 from planner.solvers.search import search
 from planner.specs.ask.defaults import among_formats, make_request
@@ -43,6 +47,7 @@ from planner.verifier.audits import judge_audit
 from planner.verifier.findings import refuse
 
 DEFAULT_OPTIONS = SolverOptions()
+DECODE_COST = "decode_cost"
 DEVICES, DRAFTS = "another number of devices", "drafts"
 PRICE = "--price"
 _Formats = tuple[tuple[str, ...], tuple[str, ...]]
@@ -276,7 +281,7 @@ def _only(machine: Machine, request: Request, n_devices: int) -> Machine:
 def _cheapest(request: Request, machine: Machine, tpot_s: float) -> Deployment | None:
     """Least cost of decoding no slower than observed."""
     at_speed = replace(request, targets=Targets(tpot_s=tpot_s))
-    return _solved(at_speed, machine, objective="decode_cost")
+    return _solved(at_speed, machine, objective=DECODE_COST)
 
 
 def _fastest(
@@ -327,3 +332,51 @@ def rounded_up(tpot_s: float) -> float:
     """A time in its fourth digit, for people."""
     digit = 10.0 ** (math.floor(math.log10(tpot_s)) - 3)
     return math.ceil(tpot_s / digit) * digit
+
+
+def audit_curves(audit: Audit) -> tuple[surveys.Curve, ...]:
+    """The frontier in the formats that run, and that in all that changes may take.
+
+    Any devices of the pool and any of the audit's batches; exact, every point recounted.
+
+    Raises:
+        SolverError: a point failed its verification.
+    """
+    with within(audit.request.options.time_limit_s):
+        return _curves(audit)
+
+
+def _curves(audit: Audit) -> tuple[surveys.Curve, ...]:
+    own, model = audit.request, audit.request.model
+    weights, caches = audit.weights_formats, audit.kv_formats
+    labels = [
+        (own, f"{audit.observed.weights_format} weights, {audit.observed.kv_format} KV cache")
+    ]
+    if len(weights) * len(caches) > 1:
+        free = replace(own, weights_formats=weights, kv_formats=caches)
+        labels.append((free, f"{' or '.join(weights)} weights, {' or '.join(caches)} KV cache"))
+    return tuple(
+        surveys.Curve(
+            case=surveys.Case(model=model.name, topology=own.cluster.name, weights=label),
+            frontier=decoding_frontier(request),
+            reason="",
+        )
+        for request, label in labels
+    )
+
+
+def decoding_frontier(request: Request) -> surveys.Frontier:
+    """Every deployment that no other is as good as in speed and in cost of decoding."""
+    began_s, asked = time.perf_counter(), replace(request, objective=DECODE_COST)
+    machine = machine_of(request.cluster, request.model)
+    candidates = RooflineCandidates(request=asked, machine=machine)
+    tracing = Tracing(CandidatePool(parts=(candidates,)), x="latency", began_s=began_s)
+    frontier = tracing.frontier(surveys.DEFAULT_ALPHA)
+    for point in frontier.points:
+        verified = candidates.checked(point.deployment)
+    return replace(
+        frontier,
+        request=request,
+        proof=replace(frontier.proof, verified=verified),
+        provenance=(*request.model.provenance, *request.cluster.provenance),
+    )

@@ -13,8 +13,8 @@ from planner.planning.ties import beliefs_of, rivals_of, ties_of
 from planner.programs.blocks import BlockProgram, Objective
 from planner.quantities.table import QUANTITIES, objective_of
 from planner.results.plans import AnyDeployment, AnyPlan, LimitUse, Plan
+from planner.running import begin
 from planner.running.deadlines import out_of_time, timed
-from planner.running.phases import begin
 from planner.runtimes.candidates import CandidatePool, variants_of
 from planner.runtimes.registry import candidates_of
 from planner.solvers.certify import certified, in_si, n_rejected, screens_of

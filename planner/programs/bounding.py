@@ -30,8 +30,8 @@ from planner.programs.incumbents import Incumbents
 from planner.programs.layout import LayoutProgram, ceiling
 from planner.programs.rows import rest_of_context, rows_of
 from planner.programs.screens import Field, Sieve
+from planner.running import begin
 from planner.running.deadlines import is_over
-from planner.running.phases import begin
 
 LOOKS = (Look(1.4, False), Look(1.4, True), Look(1.06, True, 20_000), Look(1.0, True))
 """One after the other, at what is left."""

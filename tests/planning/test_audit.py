@@ -13,8 +13,7 @@ import pytest
 
 from planner import RequestError
 from planner.commands.cli import main
-from planner.planning.audit import audit
-from planner.planning.audit_curves import audit_curves
+from planner.planning.audit import audit, audit_curves
 from planner.specs.ask.request import Workload
 from planner.specs.ask.targets import Speculation, layouts_of
 from planner.specs.files.reading import load_cluster, load_model
