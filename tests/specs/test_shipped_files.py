@@ -176,10 +176,10 @@ def test_a_gpu_has_a_share_of_the_infiniband_ports_of_its_server():
 
 @pytest.mark.parametrize("name", DEVICES)
 def test_every_value_of_a_device_has_a_source_or_says_assumed(name):
-    """Eight values, its peaks, and its power where somebody says it."""
+    """Eight values, its peaks; its power, and its link to the host, where somebody says them."""
     device = load_device(name)
-    is_powered = device.tdp_w is not None
-    assert len(device.provenance) == 8 + is_powered + len(device.peak_flop_per_s)
+    n_said = sum(value is not None for value in (device.tdp_w, device.host_bytes_per_s))
+    assert len(device.provenance) == 8 + n_said + len(device.peak_flop_per_s)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -198,7 +198,7 @@ def test_every_value_of_a_model_has_a_source_or_says_assumed(name):
 
 
 def test_every_value_of_a_cluster_has_a_source_or_says_assumed():
-    """A torus has six, one more if its axes close by themselves; nodes nine, one for pairs.
+    """A torus has six, one more if its axes close by themselves; nodes nine, one for pairs or host.
 
     Each of four measured collectives has five columns, each protocol five values.
     """
@@ -208,6 +208,7 @@ def test_every_value_of_a_cluster_has_a_source_or_says_assumed():
         n_values = (
             9
             + (fabric.scale_up_pair_bytes_per_s is not None)
+            + (fabric.host_bytes is not None)
             + 4 * 5 * (fabric.scale_up_measured is not None)
             + 5 * len(fabric.protocols)
             if hasattr(fabric, "n_nodes")

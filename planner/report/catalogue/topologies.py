@@ -101,6 +101,8 @@ def _nodes(fabric: NodesFabric) -> Figures:
     to_one = (
         [("  to one other", show(pair, "B/s"), "nodes.scale_up.pair_bandwidth")] if pair else []
     )
+    host = fabric.host_bytes
+    of_host = [("host memory", show(host, "B"), "nodes.host.memory")] if host else []
     return [
         ("in a node", show(fabric.scale_up_bytes_per_s, "B/s"), "nodes.scale_up.bandwidth"),
         *to_one,
@@ -109,6 +111,7 @@ def _nodes(fabric: NodesFabric) -> Figures:
         ("between nodes", show(fabric.scale_out_bytes_per_s, "B/s"), "nodes.scale_out.bandwidth"),
         ("  attained", out, "nodes.scale_out.attainable_fraction"),
         ("  latency", show(fabric.scale_out_latency_s, "s"), "nodes.scale_out.latency"),
+        *of_host,
         ("activations", fabric.activation_network, "nodes.activation_network"),
         ("weights", fabric.bulk_network, "nodes.bulk_network"),
         *_measured(fabric),
