@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from planner.placing.configurations import AnyConfiguration, ConfigKey, config_key
+from planner.placing.fabrics.site import NodesOffers
 from planner.placing.program import ModelDemand, Objective, in_si, is_nothing
 from planner.placing.runtimes import Runtime
 from planner.placing.sites import Site, SiteModel, SiteOffers, SiteProgram
@@ -200,14 +201,17 @@ def _as_good_as_anywhere(task: Task, offers: SiteOffers, most_sorts: int | None)
         posed = offers.of(best.answer).posed(task.aim())
         few = replace(posed.program, most_sorts=most_sorts)
         counts = solved(few, replace(task.options, proof="one")).answer
-    if counts is None or any(map(exceeds, _worth_of(few, counts), _worth_of(program, best.answer))):
+    # boxes side by side are seldom as compact as each by itself: there only the objective counts
+    n_ties = N_ALWAYS if isinstance(offers, NodesOffers) else 0
+    known = _worth_of(program, best.answer, n_ties)
+    if counts is None or any(map(exceeds, _worth_of(few, counts, n_ties), known)):
         return None
     return Search(offered=offers, posed=posed, solution=replace(best, answer=counts))
 
 
-def _worth_of(program: PlacementProgram, counts: Counts) -> list[float]:
-    """The objective, and ties that are broken always."""
-    ties = (total(tie, counts) for tie in program.ties[:N_ALWAYS])
+def _worth_of(program: PlacementProgram, counts: Counts, n_ties: int) -> list[float]:
+    """The objective, and the first of the ties."""
+    ties = (total(tie, counts) for tie in program.ties[:n_ties])
     return [placement_objective(program, counts), *ties]
 
 

@@ -446,3 +446,16 @@ def test_engines_time_servers_and_layouts_the_torus():
     assert not _facts(placed)
     with pytest.raises(RequestError, match="write `--engine vllm,roofline`"):
         place(pool, wish, engine="vllm")
+
+
+def test_slices_chosen_by_their_chips_are_proved_once_they_have_places():
+    """Boxes beside each other are less compact than each by itself, and no dearer."""
+    pool = load_site("tpu-v5e-8x8+tpu-v4-4x4x4")
+    demands = {"llama-3.1-8b": 9e3, "llama-3.1-70b": 2e3}
+    wishes = [
+        Serve(model=load_model(name), demand_tokens_per_s=rate) for name, rate in demands.items()
+    ]
+    placed = place(pool, wishes, options=SolverOptions(time_limit_s=60.0))
+    assert placed.certificate.status == "optimal"
+    assert len({it.kind for it in placed.recipes}) == 2
+    assert not _facts(placed)
