@@ -25,9 +25,9 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 113_520,
-    "lines of code": 76_426,
-    "modules": 615,
+    "lines": 113_837,
+    "lines of code": 76_649,
+    "modules": 616,
     "entries of the largest folder below": 25,
     "modules of more than 300 lines": 34,
     "files that options touch": 98,
