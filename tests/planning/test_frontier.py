@@ -402,11 +402,11 @@ def test_formats_as_decisions_give_the_best_of_the_frontiers_of_each(of_formats)
 
 
 def test_a_large_frontier_takes_seconds_and_one_proof():
-    """300 points and more from some 758,000 candidates; the solver's share is a tenth at most."""
+    """200 points and more from some 758,000 candidates; the solver's share is a tenth at most."""
     for _ in range(4):
         found = frontier(load_model("palm-540b"), load_topology("tpu-v4-4x8x8"))
         assert found.proof.status == "optimal"
-        assert len(found.points) > 300
+        assert len(found.points) > 200
         assert found.proof.n_solved < 1000
         if found.proof.solve_s < 0.1 * found.proof.wall_s:
             return  # others on the machine may have slowed the solver and not the rest

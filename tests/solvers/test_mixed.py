@@ -332,12 +332,7 @@ def test_scip_is_started_again_only_where_it_was_ended():
     assert set(workers_of(os.getpid())) == first != set()
     for worker in first:
         os.kill(worker, signal.SIGKILL)
-<<<<<<< HEAD
-    while any(map(_is_alive, first)):
-        time.sleep(0.01)
-=======
         os.waitid(os.P_PID, worker, os.WEXITED | os.WNOWAIT)  # all threads of it have ended
->>>>>>> 6c558553 (Wait until SCIP's process has ended with all its threads before another is asked for)
     assert solver_of("scip")(knapsack(), Effort()).answer.tolist() == word.answer.tolist()
     assert len(set(workers_of(os.getpid())) - first) == 1
 
