@@ -131,6 +131,7 @@ OF_ONE: dict[tuple[str, str], tuple[str, Words]] = {
     ("predict", "--waves"): ("3", {"--batch": None, "--in-flight": "16"}),
     ("predict", "--overlap"): ("two-batch", {**ROUTED, "--ep": "8"}),
     ("place", "--objective"): ("latency", {"--replicas": "1"}),
+    ("place", "--ep"): ("2", {"--model": MIXTURE, "--replicas": "1", **QUICK}),
 }
 """The same, where a command needs another."""
 
