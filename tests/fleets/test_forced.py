@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
 
 import pytest
 
@@ -29,6 +30,20 @@ def test_no_fleet_by_force_is_cheaper(seed: int) -> None:
     assert one.is_decided, one
     assert one.loss == pytest.approx(0.0, abs=1e-9), one
     assert one.planned.fluid <= one.forced.rent * (1.0 + 1e-9), one
+
+
+def test_alternatives_are_called_by_the_degrees_that_they_leave_out() -> None:
+    """Devices inside a node times nodes, and stages where there are several."""
+    used = [
+        SimpleNamespace(model=0, pattern=SimpleNamespace(kind_name="h100-sxm", shape=shape))
+        for shape in ((4, 1, 1), (8, 2, 1), (8, 1, 3), "2×2×4")
+    ]
+    streams = [SimpleNamespace(name="llama"), SimpleNamespace(name="qwen")]
+    names = [name for name, _ in alternatives._shapes(used, SimpleNamespace(streams=streams[:1]))]
+    said = ["TP 4", "TP 16", "TP 8 PP 3", "2×2×4"]
+    assert names == [f"without {words} on h100-sxm" for words in said]
+    (first, _), *_ = alternatives._shapes(used, SimpleNamespace(streams=streams))
+    assert first == "without TP 4 on h100-sxm for llama"
 
 
 def test_what_the_product_may_not_do_is_seen_to_be_dearer() -> None:
