@@ -21,7 +21,7 @@ from planner.specs.files.pools import load_site
 from planner.specs.files.reading import load_architecture
 from planner.specs.records.devices import Workload
 from planner.specs.records.roles import DECODE, PREFILL, ROLES, TOGETHER
-from planner.specs.region import BELIEFS
+from planner.specs.region import BELIEFS, INSIDE, MEDIAN
 from planner.verifier.engines import counted_engine
 from planner.verifier.findings import with_differences
 from planner.verifier.placing.placements import stand_of
@@ -118,6 +118,18 @@ def test_of_decode_there_is_the_best_of_each_shape_and_format(engine):
         assert len(said) == len(ones)
         assert said == pytest.approx(best)
         assert {fmt for _, fmt in said} == {"bf16", "fp8"}
+
+
+def test_who_believes_what_is_predicted_plans_it_and_others_what_was_asked():
+    """An answer of the median is held against its request at no confidence."""
+    asked = _asked(objective="throughput")
+    ((runtime,),), ground = asked.runtimes, asked.site.ground
+    (kind,) = asked.site.clusters
+    (span, need), *_ = needs(ground.inventory, kind)
+    source = runtime.source(next(iter(domains(ground, kind, span, need))), TOGETHER)
+    sure = replace(source, request=replace(source.request, confidence=0.8))
+    planned = {belief: sure.believing(belief).request.confidence for belief in BELIEFS}
+    assert planned == {"": 0.8, INSIDE: 0.8, MEDIAN: 0.0}
 
 
 @pytest.mark.parametrize("objective", ["throughput", "latency"])
