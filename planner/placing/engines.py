@@ -31,8 +31,8 @@ from planner.runtimes.engine_requests import engine_request, machines_of
 from planner.runtimes.engines import describe_choice
 from planner.runtimes.predicting import Machines, given_deployment
 from planner.runtimes.registry import layers_of
-from planner.specs.ask.engine import EngineRequest, PlanOptions
-from planner.specs.ask.placement import PlacementRequest, Serve
+from planner.specs.ask.engine import EngineRequest
+from planner.specs.ask.placement import PlacementRequest, Serve, replica_options
 from planner.specs.files.ledger import remark
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec, DeviceSpec
@@ -153,17 +153,7 @@ def _engine_request(
     Raises:
         RequestError: it cannot be; all problems are listed.
     """
-    choices = from_fields(
-        PlanOptions,
-        request,
-        workload=demand.workload or request.workload,
-        targets=demand.targets or request.targets,
-        weights_formats=demand.weights_formats,
-        kv_formats=demand.kv_formats,
-        objective="latency" if request.objective == "latency" else "throughput",
-        prefer="objective",
-    )
-    return engine_request(model, cluster, machines, choices)
+    return engine_request(model, cluster, machines, replica_options(request, demand))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from planner import running
 from planner.quantities.units import show
 from planner.report.words import objective_dimension, percent, plural
+from planner.running import current
 
 if TYPE_CHECKING:
     from planner.results.fleets import Round, Step
@@ -41,7 +41,7 @@ class _Line:
 
     def tell(self, news: News) -> None:
         """News that hold until there are others, or another phase begins."""
-        self._news = running.current()[0], news
+        self._news = current()[0], news
 
     def stay(self, text: str) -> None:
         """A line that stays, above the one that is rewritten."""
@@ -65,7 +65,7 @@ class _Line:
             elapsed_s, wait_s = time.monotonic() - self._began_s, _EVERY_S
             phase, news = self._news
             with self._lock:
-                self._rewrite((news if phase == running.current()[0] else _working)(elapsed_s))
+                self._rewrite((news if phase == current()[0] else _working)(elapsed_s))
 
     def _rewrite(self, text: str) -> None:
         self._stream.write("\r" + text.ljust(self._length))
@@ -95,7 +95,7 @@ def tell(news: News) -> None:
 
 
 def _working(elapsed_s: float) -> str:
-    return f"{running.current()[1]}, {show(round(elapsed_s, 1), 's')}"
+    return f"{current()[1]}, {show(round(elapsed_s, 1), 's')}"
 
 
 class ProgressLine:

@@ -1,9 +1,9 @@
 """Kinds of devices as one pool to place on: names, states and counts of each merged.
 
-A torus is one by the kind's name, beside the servers. Those of a kind are a group of the pool, by
-the kind's name; of a kind that is a pool of
-several groups each is one, `east-h100` for the group `h100` of the kind `east`. Names in its state
-get the name of the group before them, as those of the pool's devices do.
+A torus stands by the kind's name, beside the servers. Servers of a kind are a group of the pool, by
+the kind's name; of a kind that is a pool of several groups each is one, `east-h100` for the group
+`h100` of the kind `east`. Names in its state get the name of the group before them, as those of the
+pool's devices do.
 """
 
 from collections import Counter

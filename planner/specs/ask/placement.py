@@ -135,7 +135,12 @@ def layout_request(request: PlacementRequest, demand: Serve, cluster: ClusterSpe
     Raises:
         RequestError: with every problem, not only the first.
     """
-    choices = from_fields(
+    return make_request(shape_of(demand.model), cluster, replica_options(request, demand))
+
+
+def replica_options(request: PlacementRequest, demand: Serve) -> PlanOptions:
+    """What is asked of one replica of a model, whatever runs it."""
+    return from_fields(
         PlanOptions,
         request,
         workload=demand.workload or request.workload,
@@ -145,7 +150,6 @@ def layout_request(request: PlacementRequest, demand: Serve, cluster: ClusterSpe
         objective="latency" if request.objective == "latency" else "throughput",
         prefer=BEST,
     )
-    return make_request(shape_of(demand.model), cluster, choices)
 
 
 def shape_of(model: AnyModel) -> ModelSpec:
