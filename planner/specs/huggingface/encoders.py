@@ -16,6 +16,8 @@ Table = Mapping[str, Any]
 KEYS = ("vision_config", "audio_config")
 _WIDTH = ("embed_dim", "d_model", "hidden_size")
 _DEPTH = ("num_hidden_layers", "depth", "encoder_layers")
+_MOST_PARAMS = 10**12
+"""Of a tower: one that is said to have more is a mistake."""
 _N_CHANNELS = ("num_channels", "in_channels", "in_chans")
 
 
@@ -118,13 +120,16 @@ def _counted(family: Tower, config: Table, tower: Table, d_model: int) -> int | 
         layer = width * (4 * width + family.n_matrices * d_ff)
         read = _of_sound(tower, width) if "num_mel_bins" in tower else _of_images(tower, width)
         projector = family.projector(config, tower, width, d_model)
-        return int(_first(tower, _DEPTH) * layer + read + projector)
-    except (KeyError, StopIteration, TypeError, ValueError):  # a key is missing, or no number
+        counted = [_first(tower, _DEPTH) * layer, read, projector]
+    # a key is missing, or is no number that could be one
+    except (ArithmeticError, LookupError, StopIteration, TypeError, ValueError):
         return None
+    is_sound = min(counted) > 0 and sum(counted) <= _MOST_PARAMS
+    return int(sum(counted)) if is_sound else None
 
 
 def _first(tower: Table, keys: tuple[str, ...]) -> int:
-    return next(int(tower[key]) for key in keys if key in tower)
+    return next(int(tower[key]) for key in keys if tower.get(key) is not None)
 
 
 def _of_images(tower: Table, width: int) -> int:

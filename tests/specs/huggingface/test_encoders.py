@@ -73,7 +73,13 @@ def test_a_tower_is_counted_beside_the_decoder_and_it_is_said_what_is_not(tmp_pa
 
 
 @pytest.mark.parametrize(
-    "tower", [{"depth": 32}, TOWER | {"hidden_size": None}, TOWER | {"patch_size": "14"}]
+    "tower",
+    [
+        {"depth": 32},
+        *(TOWER | {"hidden_size": width} for width in (None, -1280, 0, 1e400, 10**400, [1280])),
+        *(TOWER | {"depth": depth} for depth in (0, -32, 10**9)),
+        *(TOWER | {"patch_size": patch} for patch in ("14", 0, [], {})),
+    ],
 )
 def test_a_tower_of_a_shape_that_is_not_known_is_left_out_and_it_is_said(
     tmp_path: Path, tower: dict[str, Any]
