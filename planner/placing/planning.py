@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from planner.errors import NoPlanError, Problem, RequestError
+from planner.estimates.candidates import machine_of
+from planner.estimates.degrees import check_degrees
 from planner.placing.asking import placement_request, site_of, wish_problems
 from planner.placing.conflicts import conflict_of
 from planner.placing.describing import LAID, PLACED, groups_of, placement_choice, placement_of
@@ -32,7 +34,7 @@ from planner.specs.ask.placement import (
     Serve,
     layout_request,
 )
-from planner.specs.ask.targets import SolverOptions, Targets
+from planner.specs.ask.targets import FREE, SolverOptions, Targets
 from planner.specs.files.ledger import remark
 from planner.specs.files.pools import SiteSpec
 from planner.specs.files.state import State
@@ -217,6 +219,9 @@ def runtime_of(request: PlacementRequest, demand: Serve, name: str, site: Site) 
     """
     if name == ROOFLINE.name:
         for_layouts = layout_request(request, demand, site.cluster)
+        if for_layouts.targets.layouts.fixed():  # their names; degrees are of slices that are free
+            free = replace(for_layouts, targets=replace(for_layouts.targets, degrees=FREE))
+            check_degrees(free, machine_of(free.cluster, free.model))
         return Roofline(request=for_layouts, roles=request.roles.roles)
     if is_table(name):
         return table_runtime(name, request, demand, site)

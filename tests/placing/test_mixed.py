@@ -416,6 +416,17 @@ def test_faults_of_a_file_of_parts(tmp_path, text, fact):
         load_site(str(path))
 
 
+def test_a_file_is_no_part_of_itself_however_it_is_named(tmp_path):
+    """Neither at once nor behind another one: a sentence, and no end of the stack."""
+    own, other = tmp_path / "own.toml", tmp_path / "other.toml"
+    for part in (f"{own}", f"{other}", f"tpu-v5e-4x4+{other}"):
+        for path, inside in ((own, part), (other, own)):
+            text = f'[cluster]\nname = "x"\n[[part]]\nname = "a"\ntopology = "{inside}"\n'
+            path.write_text(text)
+        with pytest.raises(SpecError, match="is the file that this part is of"):
+            load_site(str(own))
+
+
 def test_a_torus_is_not_called_as_nodes_of_servers_are():
     server, torus = pool_of(load_cluster("h100-nvl8-x1")), load_cluster("tpu-v5e-2x2")
     with pytest.raises(SpecError, match="both `node0`  is what nodes are called"):

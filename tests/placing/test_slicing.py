@@ -184,6 +184,14 @@ def test_replicas_have_the_layouts_that_are_asked_for():
     assert least[""] == min(least.values())
 
 
+def test_a_layout_that_there_is_not_is_refused_by_its_name():
+    """It is no want of room: whoever asks learns which there are."""
+    for text, fact in (("decode=ZZ", "is called so"), ("prefill=WGX/heads/3", "into 3 parts")):
+        with pytest.raises(RequestError, match=fact) as refused:
+            place(_pool(), _serve(replicas=1), targets=Targets(layouts=layouts_of(text)))
+        assert [one.where for one in refused.value.problems] == ["--layout"]
+
+
 def test_nothing_free_and_nothing_possible_are_told_apart():
     with pytest.raises(RequestError, match="no free device"):
         place(_pool(), _serve(), state=State(busy=("*",)))

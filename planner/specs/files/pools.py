@@ -14,8 +14,6 @@
 `tpu-v5e-4x4+h100-nvl8-x2` is the same without a file, each part by the name of its topology.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -134,15 +132,23 @@ def is_placed_on(name_or_path: str) -> bool:
 
 
 @arguments_checked()
-def load_site(name_or_path: str, *, asked_by: str = TOPOLOGY) -> AnyFabric:
+def load_site(
+    name_or_path: str, *, asked_by: str = TOPOLOGY, inside: tuple[str, ...] = ()
+) -> AnyFabric:
     """Load a fabric file, a topology of nodes, a torus, or several of them side by side.
 
+    Args:
+        inside: files that it is a part of.
+
     Raises:
-        SpecError: as `load_pool`.
+        SpecError: as `load_pool`; or a file is a part of itself.
     """
     if BESIDE in name_or_path and not exists(Path(name_or_path)):
-        return _named_together(name_or_path, asked_by)
+        return _named_together(name_or_path, asked_by, inside)
     source = fabric_file(name_or_path)
+    if source is not None and source.shown in inside:
+        fact, remedy = "is the file that this part is of", "name what it is made of"
+        raise SpecError([Problem(where=asked_by, value=name_or_path, fact=fact, remedy=remedy)])
     if source is None:
         cluster = load_cluster(name_or_path, asked_by=asked_by)
         return cluster if isinstance(cluster.fabric, TorusFabric) else pool_of(cluster)
@@ -154,19 +160,20 @@ def load_site(name_or_path: str, *, asked_by: str = TOPOLOGY) -> AnyFabric:
     assert file is not None  # or it has faults
     names, shown = [one.name for one in file.part], source.shown
     wrong = Problems(problems=list(name_problems(names, shown, "part")))
-    sites = wrong.each(partial(_part, shown=shown), file.part, key="part")
+    inside = (*inside, shown)
+    sites = wrong.each(partial(_part, shown=shown, inside=inside), file.part, key="part")
     wrong.settle()
     pool = side_by_side(file.name, file.title or file.name, names, sites)
     return replace(pool, title=fill(pool.title, {"n_devices": pool.n_devices}))
 
 
-def _part(part: PartEntry, *, shown: str, key: str) -> AnyFabric:
-    return load_site(part.topology, asked_by=f"{shown}: {key}.topology")
+def _part(part: PartEntry, *, shown: str, inside: tuple[str, ...], key: str) -> AnyFabric:
+    return load_site(part.topology, asked_by=f"{shown}: {key}.topology", inside=inside)
 
 
-def _named_together(names: str, asked_by: str) -> AnyFabric:
+def _named_together(names: str, asked_by: str, inside: tuple[str, ...]) -> AnyFabric:
     wrong = Problems()
-    sites = wrong.each(partial(load_site, asked_by=asked_by), names.split(BESIDE))
+    sites = wrong.each(partial(load_site, asked_by=asked_by, inside=inside), names.split(BESIDE))
     wrong.settle()
     title = f" {BESIDE} ".join(one.title for one in sites)
     return side_by_side(names, title, [one.name for one in sites], sites)
