@@ -25,8 +25,8 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 113_837,
-    "lines of code": 76_649,
+    "lines": 113_836,
+    "lines of code": 76_647,
     "modules": 616,
     "entries of the largest folder below": 25,
     "modules of more than 300 lines": 34,

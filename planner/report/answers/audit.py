@@ -122,6 +122,7 @@ def _observed_rows(audit: Audit) -> list[tuple[str, str]]:
 def _distances(audit: Audit) -> blocks.Table:
     seen = audit.observed
     cost, speed = audit.cost_factor, audit.speed_factor
+    laid_out = ", as laid out" if audit.request.targets.layouts.fixed() else ""
     rows = [
         ("observed", user_speed(seen.tpot_s), show(seen.usd_per_token, "USD/token"), "", ""),
         _distance_row(
@@ -134,16 +135,10 @@ def _distances(audit: Audit) -> blocks.Table:
             audit.equal_cost,
             "" if speed is None else _change_text(1.0 - speed, "faster", "slower"),
         ),
-        _distance_row(_as_it_runs(audit), audit.possible, ""),
+        _distance_row(f"same devices, same batch{laid_out}", audit.possible, ""),
     ]
     heads = ("", "speed per user", "output token", "", "")
     return blocks.Table(heads=heads, rows=rows, align="<>><<")
-
-
-def _as_it_runs(audit: Audit) -> str:
-    """What the deployment that explains the time has in common with the one that runs."""
-    is_laid_out = audit.request.targets.layouts.fixed()
-    return f"same devices, same batch{', as laid out' if is_laid_out else ''}"
 
 
 def _distance_row(label: str, deployment: Deployment | None, words: str) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Parameters of what sees or hears beside a decoder: towers of a `config.json`, and projectors.
 
-Matrices, patches and positions are counted, biases and norms are not: 1 % of a tower at most.
+Matrices, patches and positions are counted, biases and norms are not: a thousandth of a tower.
 Source of each shape: the class of its `model_type` in transformers 5.24.
 """
 
@@ -13,11 +13,10 @@ from planner.specs.files.ledger import remark
 
 Table = Mapping[str, Any]
 
-KEYS = ("vision_config", "audio_config")
+_KEYS = ("vision_config", "audio_config")
 _WIDTH = ("embed_dim", "d_model", "hidden_size")
 _DEPTH = ("num_hidden_layers", "depth", "encoder_layers")
-_MOST_PARAMS = 10**12
-"""Of a tower: one that is said to have more is a mistake."""
+_MOST_PARAMS = 10**12  # of a tower: one that is said to have more is a mistake
 _N_CHANNELS = ("num_channels", "in_channels", "in_chans")
 
 
@@ -58,12 +57,8 @@ def _linear(whole: Table, tower: Table, width: int, d_model: int) -> float:
 
 def _shuffled(whole: Table, tower: Table, width: int, d_model: int) -> float:
     between, out = tower["projector_input_dim"], tower["projector_output_dim"]
-    joined = tower["intermediate_size"]
-    return float((joined + out) * between + tower["vision_output_dim"] * d_model)
-
-
-def _of_frames(whole: Table, tower: Table, width: int, d_model: int) -> float:
-    return float(tower["intermediate_size"] + d_model) * d_model
+    joined = (tower["intermediate_size"] + out) * between
+    return float(joined + tower["vision_output_dim"] * d_model)
 
 
 _QWEN = ("qwen2_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "kimi_vl", "kimi_k25")
@@ -77,7 +72,7 @@ _TOWERS: Mapping[str, Tower] = {
     "mistral3": Tower(projector=_merged, n_matrices=3),
     **dict.fromkeys(_OF_ONE_MATRIX, Tower(projector=_linear)),
     "llama4": Tower(projector=_shuffled),
-    "voxtral": Tower(projector=_of_frames),
+    "voxtral": Tower(projector=_perceptron(4)),  # of as many frames
 }
 
 
@@ -106,7 +101,7 @@ def encoders_of(config: Table, d_model: int) -> dict[str, int | None]:
         d_model: of the decoder.
     """
     family = _TOWERS.get(str(config.get("model_type")))
-    towers = {key: config[key] for key in KEYS if isinstance(config.get(key), dict)}
+    towers = {key: config[key] for key in _KEYS if isinstance(config.get(key), dict)}
     if family is None:
         return dict.fromkeys(towers)
     return {key: _counted(family, config, one, d_model) for key, one in towers.items()}

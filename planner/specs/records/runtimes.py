@@ -174,10 +174,8 @@ def beyond_measured(device: str, kind: ModelKind) -> tuple[int, float]:
 
     0 and 1 where nothing is known of more than were measured.
     """
-    for one in judged_on("roofline", device, kind):
-        if one.beyond_fraction:
-            return one.n_most_devices, 1.0 / (1.0 + one.beyond_fraction)
-    return 0, 1.0
+    known = (it for it in judged_on("roofline", device, kind) if it.beyond_fraction)
+    return next(((it.n_most_devices, 1.0 / (1.0 + it.beyond_fraction)) for it in known), (0, 1.0))
 
 
 def judged_on(runtime: str, device: str, kind: ModelKind) -> tuple[MeasuredErrors, ...]:
