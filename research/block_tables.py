@@ -23,10 +23,10 @@ from planner.specs.records.devices import DeviceSpec
 from planner.specs.records.kernels import Kernel
 from planner.tools.calibration.calibrating import joined
 from planner.tools.calibration.fitting import admit, fit, peak_of
-from planner.tools.calibration.silicon import read_silicon
-from planner.tools.calibration.silicon_blocks import READERS
 from planner.tools.calibration.tables import Measured, Reading
 from research.kernel_tables import ENGINES, FOLDER, MEASURED_BY_NVIDIA
+from research.published.silicon import read_silicon
+from research.published.silicon_blocks import READERS
 
 
 def main() -> None:

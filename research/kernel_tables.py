@@ -19,6 +19,7 @@ from planner.estimates.kernel_files import load_kernels
 from planner.specs.files.reading import load_device
 from planner.tools.calibration.calibrating import calibrate
 from planner.tools.calibration.writing import kernel_file
+from research.published.reading import published
 
 FOLDER = Path(__file__).parents[1] / "kernels"
 INFERSIM = "alibaba/InferSim f2293da, bench_data"
@@ -92,15 +93,16 @@ def _version(path: Path) -> tuple[tuple[int, str], ...]:
 
 def write(chip: Chip, engine: str, version: str, paths: list[Path], source: str) -> None:
     """Fit, print the errors, and write the file, what it held of other families included."""
-    name = f"{chip.name}-{engine}"
+    name, device = f"{chip.name}-{engine}", load_device(chip.name)
     try:
         found = calibrate(
             paths,
-            load_device(chip.name),
+            device,
             engine=engine,
             version=version,
             n_sms=chip.n_sms,
             source=source,
+            read=lambda path: published(path, device, engine),
         )
     except RequestError as error:
         print(name, error)

@@ -25,21 +25,21 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 113_836,
-    "lines of code": 76_647,
-    "modules": 616,
+    "lines": 112_807,
+    "lines of code": 75_872,
+    "modules": 611,
     "entries of the largest folder below": 25,
     "modules of more than 300 lines": 34,
     "files that options touch": 98,
     "… the widest of them": 29,
     "… on average, in tenths": 52,
-    "files that limits touch": 108,
+    "files that limits touch": 107,
     "entries at the top": 20,
     "functions of more than 10 branches": 66,
     "builders of certificates": 3,
     "deletion filters": 1,
     "records of a conflict": 3,
-    "mixed tuples as parameters": 32,
+    "mixed tuples as parameters": 31,
     "process words as variables": 27,
 }
 """As many as there were; whoever has fewer lowers the number."""

@@ -159,7 +159,6 @@ def calibrate(said: Said) -> Answer:
         version=said.engine_version,
         n_sms=n_sms,
         source=said.source,
-        programs=[name for name in said.kernels or () if name],
         on_fit=lambda what, n_rows: begin(f"fitting {what} to {n_rows} rows"),
     )
     _check_outputs(said, answer)

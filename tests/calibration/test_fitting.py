@@ -112,15 +112,6 @@ def test_a_calibration_writes_a_file_that_reads_back(plain, device, tmp_path):
     assert (table.n_sms, table.version, kernel.fit.source) == (78, "1.0", "a bench")
 
 
-def test_infersims_folder_is_fitted_with_its_known_constants(bench, device):
-    """Attention was made of a floor of 20 us and three of the four TB/s."""
-    found = calibrate([bench], device, engine="deepgemm")
-    kernel = found.table.kernels["decode_attention", "bf16"]
-    assert kernel.constants["floor_s"] == pytest.approx(20e-6, rel=0.05)
-    assert kernel.constants["memory_fraction"] == pytest.approx(0.75, rel=0.02)
-    assert len(found.refused) == 6
-
-
 def test_too_few_rows_are_no_calibration(tmp_path, device):
     path = tmp_path / "few.csv"
     header = "family,format,m,n,k,weight_bytes,input_bytes,latency_us"

@@ -1,6 +1,6 @@
 """The whole path of a calibration: read, admit, fit, judge."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +16,7 @@ from planner.specs.records.kernels import MOST_ERROR, Fit, Kernel, KernelTable
 from planner.specs.validation.problems import Problems
 from planner.specs.validation.values import MOST_TEXT
 from planner.tools.calibration.fitting import Fitted, admit, fewest_rows, fit, peak_of
-from planner.tools.calibration.infersim import is_infersim, read_infersim
 from planner.tools.calibration.plain import read_plain
-from planner.tools.calibration.silicon import is_silicon, read_silicon
 from planner.tools.calibration.tables import FITTED, Measured, Reading, RejectedRow
 
 MOST_NAMED = 8
@@ -52,19 +50,19 @@ def calibrate(
     version: str = "",
     n_sms: int = 0,
     source: str = "",
-    programs: Iterable[str] = (),
+    read: Callable[[Path], Reading] | None = None,
     on_fit: Callable[[str, int], None] | None = None,
 ) -> Calibration:
     """Fit the closed forms to tables of measured kernels.
 
     Args:
-        paths: files or folders; the format of each is told by its place and its ending.
+        paths: CSV as `plan measure` writes it, or folders of such.
         device: that was measured.
         engine: whose kernels they are.
         version: of the engine.
         n_sms: multiprocessors of the device; 0 leaves out the forms that count tiles.
         source: where the rows come from, as the file shall say; the names of the files if empty.
-        programs: names of the engine's kernels to read of tables that hold several for a format.
+        read: rows of one path, where it is of another format.
         on_fit: called before each fit with the family and the number of its rows.
 
     Raises:
@@ -72,10 +70,9 @@ def calibrate(
     """
     unwritable = _unwritable(engine=engine, engine_version=version, source=source)
     wrong = Problems(problems=list(unwritable))
-    parts = wrong.each(lambda path: _read(path, device, engine, frozenset(programs)), paths)
+    parts = wrong.each(read or (lambda path: _read(path, device)), paths)
     wrong.settle(RequestError)
-    read = sum(parts, start=Reading())
-    admitted = admit(read, device.peak_flop_per_s, device.hbm_bytes_per_s)
+    admitted = admit(sum(parts, start=Reading()), device.peak_flop_per_s, device.hbm_bytes_per_s)
     tables, few = joined(admitted.tables)
     if not tables:
         raise RequestError(_nothing(paths, (*admitted.refused, *few), device, engine))
@@ -104,19 +101,11 @@ def calibrate(
     )
 
 
-def _read(path: Path, device: DeviceSpec, engine: str, programs: frozenset[str]) -> Reading:
+def _read(path: Path, device: DeviceSpec) -> Reading:
     if not exists(path):
         raise RequestError([Problem(where=str(path), fact="no such file or folder")])
-    if is_silicon(path):
-        return read_silicon(path, engine, device.peak_flop_per_s, programs=programs)
-    if is_infersim(path):
-        return read_infersim(path, device.name, dict(device.peak_flop_per_s))
-    if path.is_dir():
-        reading = Reading()
-        for one in sorted(path.glob("*.csv")):
-            reading += read_plain(one, device.name)
-        return reading
-    return read_plain(path, device.name)
+    files = sorted(path.glob("*.csv")) if path.is_dir() else [path]
+    return sum((read_plain(one, device.name) for one in files), start=Reading())
 
 
 def joined(tables: Sequence[Measured]) -> tuple[list[Measured], list[RejectedRow]]:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.equations.collectives import COLLECTIVES
 from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.families import Family
-from planner.errors import Problem, RequestError
 
 FITTED: Mapping[str, Family] = {**FAMILIES, **COLLECTIVES}
 """What tables hold: kernels, and collectives, which no kernel file has."""
 
 MOST_BYTES = 256 * 2**20
 """Of one table."""
-
-MOST_FILES = 100_000
-"""Looked at in a folder of tables: another folder was meant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,20 +104,21 @@ def columns_of(n_rows: int, **columns: object) -> dict[str, FloatArray]:
     }
 
 
-def files_below(folder: Path, ending: str) -> list[Path]:
-    """Files in a folder and in those inside it, in order.
+def slower_than_larger(
+    kind: Sequence[ArrayLike], size: ArrayLike, seconds: FloatArray, *, factor: float = 1.5
+) -> BoolArray:
+    """Which rows took more than `factor` of the time of some row that only does more (N,).
 
-    Args:
-        ending: of their names, `.csv`.
-
-    Raises:
-        RequestError: the folder holds so many files that it is no folder of tables.
+    >>> slower_than_larger([[0, 0, 0]], [1, 2, 3], np.array([9.0, 2.0, 3.0])).tolist()
+    [True, False, False]
     """
-    files, n_seen = [], 0
-    for inner, _, names in os.walk(folder):
-        n_seen += len(names) + 1
-        files += [Path(inner, name) for name in names if name.endswith(ending)]
-        if n_seen > MOST_FILES:
-            fact, remedy = f"holds more than {MOST_FILES:,} files", "name the folder of the tables"
-            raise RequestError([Problem(where=str(folder), fact=fact, remedy=remedy)])
-    return sorted(files)
+    codes = [np.unique(np.asarray(one), return_inverse=True)[1].reshape(-1) for one in kind]
+    order = np.lexsort((-np.asarray(size, dtype=float), *codes))
+    sorted_codes = np.stack([code[order] for code in codes])
+    starts = np.flatnonzero(np.any(np.diff(sorted_codes, axis=1) != 0, axis=0)) + 1
+    least = np.concatenate(
+        [np.minimum.accumulate(part) for part in np.split(seconds[order], starts)]
+    )
+    is_slower = np.zeros(len(order), dtype=bool)
+    is_slower[order] = seconds[order] > factor * least
+    return is_slower

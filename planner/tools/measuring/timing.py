@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planner.equations.collectives import KINDS
-from planner.tools.calibration.silicon_rows import slower_than_larger
+from planner.tools.calibration.tables import slower_than_larger
 from planner.tools.measuring.kernel_cases import KernelCase
 from planner.tools.measuring.programs import Bench, Prepared, UntimedError
 

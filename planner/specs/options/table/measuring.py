@@ -36,11 +36,6 @@ TABLES = (
         "--sms N", "Multiprocessors of the device; default: as its other tables say.", counts.count
     ),
     Option("--source TEXT", "Where the rows come from; default: the names of the files.", usual=""),
-    Option(
-        "--kernels NAMES",
-        "Of an engine's kernels of experts; default: all but rare ones.",
-        read.names,
-    ),
 )
 
 TIMING = (

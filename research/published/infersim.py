@@ -23,8 +23,8 @@ from planner.tools.calibration.tables import (
     Reading,
     RejectedRow,
     columns_of,
-    files_below,
 )
+from research.published.folders import files_below
 
 FAMILIES = ("gemm", "grouped_gemm", "mha", "mla")
 PADDED_COLUMNS = 128

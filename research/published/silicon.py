@@ -13,16 +13,16 @@ import numpy as np
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.errors import Problem, RequestError
 from planner.specs.files.texts import UnreadError, read_bytes
-from planner.tools.calibration.silicon_blocks import READERS
-from planner.tools.calibration.silicon_rows import Origin
 from planner.tools.calibration.tables import (
     MOST_BYTES,
     Measured,
     Reading,
     RejectedRow,
     columns_of,
-    files_below,
 )
+from research.published.folders import files_below
+from research.published.silicon_blocks import READERS
+from research.published.silicon_rows import Origin
 
 Table = dict[str, np.ndarray]
 

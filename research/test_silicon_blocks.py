@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,10 +12,10 @@ from pyarrow import parquet
 from planner.equations.kernels import FAMILIES
 from planner.specs.files.reading import load_device
 from planner.tools.calibration.calibrating import calibrate
-from planner.tools.calibration.silicon import read_silicon
-from planner.tools.calibration.silicon_blocks import SHORTEST_SPARSE
-from planner.tools.calibration.silicon_experts import N_DRAWS, balanced, power_law, routed
-from planner.tools.calibration.silicon_rows import slower_than_larger
+from planner.tools.calibration.tables import slower_than_larger
+from research.published.silicon import read_silicon
+from research.published.silicon_blocks import SHORTEST_SPARSE
+from research.published.silicon_experts import N_DRAWS, balanced, power_law, routed
 
 PEAKS = {"bf16": 989e12, "fp8": 1979e12}
 
@@ -252,7 +254,9 @@ def test_linear_attention_is_fitted_to_convolution_and_scan_together(write, tmp_
         },
         folder="h100_sxm/linear_attention/vllm/0.24.0",
     )
-    (found,) = calibrate([tmp_path], device, engine="vllm").fitted
+    (found,) = calibrate(
+        [tmp_path], device, engine="vllm", read=partial(read_silicon, engine="vllm")
+    ).fitted
     assert found.table.n_rows == 4 * len(batches)
     assert (found.table.family, found.table.format) == ("recurrence_decode", "delta")
     assert found.constants["floor_s"] == pytest.approx(true["floor_s"], rel=0.02)

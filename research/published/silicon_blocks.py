@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray
-from planner.tools.calibration.silicon_experts import experts
-from planner.tools.calibration.silicon_rows import (
+from planner.tools.calibration.tables import columns_of
+from research.published.silicon_experts import experts
+from research.published.silicon_rows import (
     MILLI,
     Origin,
     Table,
@@ -23,7 +24,6 @@ from planner.tools.calibration.silicon_rows import (
     kept_rows,
     peak_in,
 )
-from planner.tools.calibration.tables import columns_of
 
 _WEIGHTS = {
     # name in the tables: formats whose peak bounds the products, the first known; bytes

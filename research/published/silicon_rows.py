@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from planner.equations.arrays import BoolArray, FloatArray
-from planner.tools.calibration.tables import Measured, RejectedRow
+from planner.tools.calibration.tables import Measured, RejectedRow, slower_than_larger
 
 Table = Mapping[str, np.ndarray]
 TableRows = Iterator[Measured | RejectedRow]
@@ -80,23 +79,3 @@ def kept_rows(
         lines=rows + 1,
     )
     yield kept.taking(~against)
-
-
-def slower_than_larger(
-    kind: Sequence[ArrayLike], size: ArrayLike, seconds: FloatArray, *, factor: float = 1.5
-) -> BoolArray:
-    """Which rows took more than `factor` of the time of some row that only does more (N,).
-
-    >>> slower_than_larger([[0, 0, 0]], [1, 2, 3], np.array([9.0, 2.0, 3.0])).tolist()
-    [True, False, False]
-    """
-    codes = [np.unique(np.asarray(one), return_inverse=True)[1].reshape(-1) for one in kind]
-    order = np.lexsort((-np.asarray(size, dtype=float), *codes))
-    sorted_codes = np.stack([code[order] for code in codes])
-    starts = np.flatnonzero(np.any(np.diff(sorted_codes, axis=1) != 0, axis=0)) + 1
-    least = np.concatenate(
-        [np.minimum.accumulate(part) for part in np.split(seconds[order], starts)]
-    )
-    is_slower = np.zeros(len(order), dtype=bool)
-    is_slower[order] = seconds[order] > factor * least
-    return is_slower

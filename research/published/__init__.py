@@ -1,0 +1,1 @@
+"""Measured kernels as others publish them, read as rows of the closed forms."""
