@@ -132,7 +132,8 @@ def evaluate_phase(
             times = pass_times(machine, stage.take(inside), formats)
             pass_s[mine] = np.broadcast_to(times, (len(inside), len(batches)))[again]
             at = layout[mine] - start
-            kv_bytes[mine] = (held.kv_bytes * cached)[at]
+            growing = held.kv_bytes - held.fixed_bytes
+            kv_bytes[mine] = (growing * cached + held.fixed_bytes)[at]
             if work.n_found_tokens:
                 written_bytes[mine] = (held.written_bytes * cached)[at]
             gathered = held.gather_bytes * weight

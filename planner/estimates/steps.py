@@ -17,8 +17,8 @@ from planner.equations import roofline
 from planner.equations.arrays import FloatArray, IntArray
 from planner.estimates.networks import NetworkTable
 from planner.layouts.geometry import Geometry, LayoutTable, Pass
-from planner.layouts.layer import head_work, layer_kinds, layer_work, microbatch
-from planner.layouts.work import WEIGHT_GATHER, Message
+from planner.layouts.layer import head_work, layer_work, microbatch
+from planner.layouts.work import WEIGHT_GATHER, Message, layer_kinds
 from planner.specs.records.devices import FORMAT_BYTES, DeviceSpec, ModelSpec
 from planner.topology.meshes import MeshTable
 
@@ -78,6 +78,7 @@ class KindWork:
         matmul_flop: of one layer.
         attention_s: arithmetic of attention in one layer.
         kv_s_per_byte: traffic of one layer's cache, at one byte a number.
+        fixed_s: traffic of its states and of an indexer's keys.
         gathers: gathers of one layer's weights, at one byte a number.
     """
 
@@ -85,6 +86,7 @@ class KindWork:
     matmul_flop: FloatArray
     attention_s: FloatArray
     kv_s_per_byte: FloatArray
+    fixed_s: FloatArray
     gathers: tuple[Message, ...]
 
 
@@ -130,6 +132,7 @@ class StageWork:
                     matmul_flop=of(kind.matmul_flop),
                     attention_s=of(kind.attention_s),
                     kv_s_per_byte=of(kind.kv_s_per_byte),
+                    fixed_s=of(kind.fixed_s),
                     gathers=tuple(message.take(rows) for message in kind.gathers),
                 )
                 for kind in self.kinds
@@ -162,7 +165,7 @@ def stage_work(
     kinds = []
     for kind in layer_kinds(model, shape.n_stages):
         layer = layer_work(
-            model,
+            kind.model,
             shape,
             kind.within(work),
             n_sequences=batch,
@@ -181,7 +184,9 @@ def stage_work(
             KindWork(
                 n_layers=kind.n_layers,
                 matmul_flop=layer.matmul_flop,
-                attention_s=_arithmetic_s(device, layer.attention_flop, peak),
+                attention_s=_arithmetic_s(device, layer.attention_flop, peak)
+                + _arithmetic_s(device, layer.index_flop, peak_of(device, "fp8")),
+                fixed_s=_traffic_s(device, layer.fixed_bytes),
                 kv_s_per_byte=_traffic_s(device, layer.kv_bytes),
                 gathers=gathers,
             )
@@ -207,7 +212,7 @@ def in_formats(machine: Machine, stage: StageWork, formats: Formats) -> _Stage:
     for kind in stage.kinds:
         compute = compute + kind.n_layers * _arithmetic_s(device, kind.matmul_flop, peak)
         attention = attention + kind.n_layers * roofline.sharp_roofline_s(
-            kind.attention_s, kind.kv_s_per_byte * formats.kv_bytes
+            kind.attention_s, kind.kv_s_per_byte * formats.kv_bytes + kind.fixed_s
         )
         if any((message.n_devices > 1).any() for message in kind.gathers):
             priced = tuple(

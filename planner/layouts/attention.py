@@ -1,4 +1,4 @@
-"""Attention: over heads, or over the batch.
+"""What mixes tokens: attention over heads or over the batch, and states of recurrences alike.
 
 Over heads, each device keeps the KV heads of its query heads; where the devices outnumber
 the KV heads they are replicated, and with one KV head (multi-query) every device holds and
@@ -9,106 +9,224 @@ back.
 
 A cached latent is one head. It is made in pieces, as queries' own latent is, and gathered by
 the devices that need all of it: those of its sequence, and where keys and values are made
-those of all heads.
+those of all heads. So is what an indexer makes of the residual stream; each device has all of the
+indexer's heads, as engines have, and scores all tokens of its sequences.
 
-Source: [Pope2022] §3.3, figures 4 and 5; latents: [DeepSeek2024] §2.1.
+A state is cut by its heads, or rests with its sequence; what writes to the states of a group of
+heads is shared by them, as keys are by query heads.
+
+Source: [Pope2022] §3.3, figures 4 and 5; latents: [DeepSeek2024] §2.1; states over heads: Mamba 2,
+arXiv 2405.21060 §8.1; indexers: DeepSeek-V3.2, arXiv 2512.02556 §2.1.
 """
+
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from planner.equations.arrays import FloatArray
+from planner.equations.kernels.recurrence import (
+    State,
+    recurrence_decode_work,
+    recurrence_prefill_work,
+)
 from planner.layouts.geometry import ALL_AXES, Geometry, Pass, Spread
 from planner.layouts.work import ALL_GATHER, ALL_TO_ALL, Message
+from planner.specs.records.architecture import state_bytes
 from planner.specs.records.devices import FORMAT_BYTES, ModelSpec
+from planner.specs.records.mixers import GroupedAttention, LatentAttention, Mixer, Recurrence
+
+INDEX_BYTES = 1.0
+"""Of one number of an indexer's keys as it reads them, whatever the cache is in."""
 
 
-def n_cached_heads(model: ModelSpec) -> int:
-    """Heads that the cache can be cut by: a latent is one, whatever heads are made of it."""
-    return 1 if model.mla else model.n_kv_heads
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixerWidths:
+    """Numbers of one token in one layer, all devices together.
+
+    Args:
+        n_shared: what query heads share: KV heads, the latent, groups of states.
+        made, attended: by projections, of the residual stream; and what the last one takes back.
+        heads, shared: of all heads, and of what they share, where devices complete them.
+        gathered: that devices make in pieces and all need whole, by what they are.
+        there, back: that travel to a token's sequence, and back, over the batch.
+        pair_flop: score and weighted value of one pair of tokens.
+    """
+
+    n_shared: int = 1
+    made: int = 0
+    attended: int = 0
+    heads: int = 0
+    shared: int = 0
+    gathered: dict[str, int] = field(default_factory=dict)
+    there: int = 0
+    back: int = 0
+    pair_flop: float = 0.0
 
 
-def kv_head_ways(model: ModelSpec, shape: Geometry, batch: Spread) -> FloatArray:
-    """Ways in which the KV heads of one sequence are cut; the rest are replicas [1]."""
-    return np.minimum(shape.n_tensor / batch.n_batch_ways, n_cached_heads(model))
+def widths_of(mixer: Mixer | None, *, on_latents: bool = False) -> MixerWidths:
+    """Of a kind of layers; all nothing where no tokens are mixed.
+
+    Args:
+        on_latents: queries meet the cached latents themselves, see `Pass.is_decode`.
+    """
+    if isinstance(mixer, GroupedAttention):
+        return _of_groups(mixer)
+    if isinstance(mixer, LatentAttention):
+        return _of_latents(mixer, on_latents=on_latents)
+    return MixerWidths() if mixer is None else _of_states(mixer)
 
 
-def _busiest_share(n_heads: int, n_devices: FloatArray) -> FloatArray:
+def _of_groups(mixer: GroupedAttention) -> MixerWidths:
+    d_heads, d_values = mixer.n_heads * mixer.d_head, mixer.n_heads * mixer.d_value_head
+    return MixerWidths(
+        n_shared=mixer.n_kv_heads,
+        made=mixer.d_queries + mixer.d_keys_and_values,
+        attended=d_values,
+        heads=d_heads,
+        shared=mixer.d_cached,
+        there=d_heads + mixer.d_cached,
+        back=d_values,
+        pair_flop=2.0 * (d_heads + d_values),
+    )
+
+
+def _of_latents(mixer: LatentAttention, *, on_latents: bool) -> MixerWidths:
+    """The matrices that bring queries to latents, or make keys and values of them, lie with
+    the heads; so what they make travels."""
+    n_heads, d_latent, d_cached = mixer.n_heads, mixer.d_kv_latent, mixer.d_cached
+    d_heads, d_values = n_heads * mixer.d_head, n_heads * mixer.d_value_head
+    index, d_from = mixer.own_indexer, mixer.d_q_latent
+    gathered = {"latents of queries": d_from or 0}
+    if not on_latents:
+        gathered["latents of keys and values"] = d_cached
+    d_index = 0
+    if index is not None:  # its key and the weights of its heads; its queries, if of no latent
+        d_index = index.d_head + index.n_heads + (0 if d_from else index.n_heads * index.d_head)
+        gathered["what an indexer scores with"] = d_index
+    made_keys = n_heads * (mixer.d_nope + mixer.d_value_head)
+    pair = d_cached + d_latent if on_latents else mixer.d_head + mixer.d_value_head
+    return MixerWidths(
+        made=(d_from or d_heads) + d_cached + d_index,
+        attended=d_values,
+        heads=d_heads,
+        shared=d_cached if on_latents else 0,
+        gathered=gathered,
+        there=(n_heads + 1) * d_cached if on_latents else d_heads + made_keys,
+        back=n_heads * d_latent if on_latents else d_values,
+        pair_flop=2.0 * n_heads * pair,
+    )
+
+
+def _of_states(mixer: Recurrence) -> MixerWidths:
+    return MixerWidths(
+        n_shared=mixer.n_groups,
+        made=mixer.n_input_columns,
+        attended=mixer.n_output_rows,
+        heads=mixer.n_heads * mixer.d_value,
+        shared=2 * mixer.n_groups * mixer.d_key,
+        there=mixer.n_input_columns,
+        back=mixer.n_output_rows,
+    )
+
+
+def layer_widths(model: ModelSpec, work: Pass) -> MixerWidths:
+    return widths_of(model.mixer, on_latents=work.is_decode)
+
+
+def _busiest_share(n_heads: int, shape: Geometry, batch: Spread) -> FloatArray:
     """Share of the heads that the busiest device has: whole heads, so more than 1/n at times."""
-    return np.ceil(n_heads / n_devices) / n_heads
+    return np.asarray(np.ceil(n_heads / (shape.n_tensor / batch.n_batch_ways)) / n_heads)
 
 
-def held_kv_bytes(
-    model: ModelSpec,
-    shape: Geometry,
-    batch: Spread,
-    n_tokens: float,
-    kv_bytes_per_number: FloatArray,
+def cache_bytes(
+    model: ModelSpec, shape: Geometry, batch: Spread, n_tokens: float, width: int
 ) -> FloatArray:
-    """Keys and values of one layer that the busiest device holds and reads [bytes]."""
-    per_token = model.d_cached * kv_bytes_per_number
-    share = _busiest_share(n_cached_heads(model), shape.n_tensor / batch.n_batch_ways)
-    return batch.n_device_sequences * (n_tokens * per_token * share)
+    """Keys and values of one layer on the busiest device, at one byte a number [bytes].
 
-
-def query_head_ways(model: ModelSpec, shape: Geometry, batch: Spread) -> FloatArray:
-    """Ways in which the query heads of one sequence are cut; the rest repeat the work [1]."""
-    return np.minimum(shape.n_tensor / batch.n_batch_ways, model.n_heads_served)
-
-
-def attention_flop(model: ModelSpec, shape: Geometry, batch: Spread, work: Pass) -> FloatArray:
-    """Scores and weighted values of the busiest device in one layer [FLOP].
-
-    Each new token meets its whole context, masked or not: 4 × heads × width.
+    Args:
+        width: numbers of a token: that are kept, or that are read.
     """
-    per_pair = pair_flop(model, on_latents=meets_latents(model, work))
-    per_sequence = per_pair * work.n_new_tokens * work.n_context_tokens
-    share = _busiest_share(model.n_heads_served, shape.n_tensor / batch.n_batch_ways)
-    return batch.n_device_sequences * (per_sequence * share)
+    share = _busiest_share(widths_of(model.mixer).n_shared, shape, batch)
+    return batch.n_device_sequences * (n_tokens * width * share)
 
 
-def meets_latents(model: ModelSpec, work: Pass) -> bool:
-    """Whether queries meet the cached latents themselves, which are wider than a head.
+def attended_tokens(model: ModelSpec, work: Pass) -> float:
+    """Tokens that queries meet: of those in reach the ones that an indexer picks."""
+    mixer, n_tokens = model.mixer, work.n_context_tokens
+    if isinstance(mixer, LatentAttention) and mixer.indexer is not None:
+        return min(n_tokens, mixer.indexer.n_selected_tokens)
+    return n_tokens
 
-    They do wherever the context is older than the pass. In prefill all of it is new: there
-    keys and values are made of the latents, once for each token.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixingWork:
+    """Scores, values and states of the busiest device in one layer, projections left out.
+
+    Args:
+        flop: in the format of activations; each new token meets its context, masked or not.
+        index_flop: of an indexer's scores, in fp8 [FLOP].
+        kv_bytes: of the cache that is read, at one byte a number.
+        fixed_bytes: states and keys of indexers, whatever the cache is in [bytes].
     """
-    return model.mla is not None and work.n_new_tokens < work.n_context_tokens
+
+    flop: FloatArray
+    index_flop: FloatArray
+    kv_bytes: FloatArray
+    fixed_bytes: FloatArray
 
 
-def pair_flop(model: ModelSpec, *, on_latents: bool) -> float:
-    """Score and weighted value of one pair of tokens, all heads of one layer [FLOP].
+def mixing_work(model: ModelSpec, shape: Geometry, batch: Spread, work: Pass) -> MixingWork:
+    mixer, nothing = model.mixer, np.zeros((1, 1))
+    if mixer is None:
+        return MixingWork(flop=nothing, index_flop=nothing, kv_bytes=nothing, fixed_bytes=nothing)
+    n_met, n_new = attended_tokens(model, work), work.n_new_tokens
+    flop, fixed, index_flop = layer_widths(model, work).pair_flop * n_new * n_met, 0.0, 0.0
+    share = of_fixed = _busiest_share(mixer.n_heads, shape, batch)
+    if isinstance(mixer, Recurrence):
+        state = State(
+            n_heads=mixer.n_heads, d_key=mixer.d_key, d_value=mixer.d_value, d_conv=mixer.d_conv
+        )
+        if work.is_decode:
+            taps, number = mixer.n_conv_taps, mixer.state_bytes_per_number
+            done = recurrence_decode_work(n_new, n_conv_taps=taps, state_bytes=number, **state)
+        else:
+            done = recurrence_prefill_work(1, n_new, **state)
+        flop, fixed = map(float, done)
+    if isinstance(mixer, LatentAttention) and mixer.own_indexer is not None:
+        scored, n_heads = (
+            work.n_context_tokens * mixer.own_indexer.d_head,
+            mixer.own_indexer.n_heads,
+        )
+        index_flop, fixed = 2.0 * n_heads * n_new * scored, scored * INDEX_BYTES
+        of_fixed = np.ones((1, 1))  # each device has all of an indexer's heads
+    return MixingWork(
+        flop=batch.n_device_sequences * (flop * share),
+        index_flop=batch.n_device_sequences * index_flop,
+        kv_bytes=cache_bytes(model, shape, batch, n_met, mixer.d_read),
+        fixed_bytes=batch.n_device_sequences * (fixed * of_fixed),
+    )
 
-    Source: [DeepSeek2024] §2.1 for latent attention, absorbed in decode.
-    """
-    if model.mla is None:
-        return 4.0 * model.d_query
-    mla = model.mla
-    score = mla.d_kv_latent + mla.d_rope if on_latents else mla.d_nope + mla.d_rope
-    value = mla.d_kv_latent if on_latents else mla.d_value
-    return 2.0 * model.n_heads_served * (score + value)
 
-
-def moved_widths(model: ModelSpec, work: Pass) -> tuple[int, int]:
-    """Numbers of a token that travel to its sequence, and back, in attention over batch.
-
-    The matrices that bring queries to latents, or make keys and values of them, lie with
-    the heads; so what they make travels.
-    """
-    mla, n_heads = model.mla, model.n_heads_served
-    if mla is None:
-        return model.d_query + model.d_cached, model.d_query
-    if meets_latents(model, work):
-        return (n_heads + 1) * model.d_cached, n_heads * mla.d_kv_latent
-    return model.d_query + n_heads * (mla.d_nope + mla.d_value), n_heads * mla.d_value
+def held_bytes(
+    model: ModelSpec, shape: Geometry, batch: Spread, n_tokens: float
+) -> tuple[FloatArray, FloatArray]:
+    """Of one layer on the busiest device: its cache at one byte a number, and states [bytes]."""
+    if model.mixer is None:
+        return np.zeros((1, 1)), np.zeros((1, 1))
+    share = _busiest_share(model.mixer.n_heads, shape, batch)
+    states = batch.n_device_sequences * (state_bytes(model.mixer) * share)
+    return cache_bytes(model, shape, batch, n_tokens, model.mixer.d_kept), states
 
 
 def messages(model: ModelSpec, shape: Geometry, batch: Spread, work: Pass) -> tuple[Message, ...]:
     """All-to-alls into and out of batch sharding, and the copies of shared heads."""
+    if model.mixer is None:
+        return ()
     bytes_per_number = FORMAT_BYTES[model.activation_format]
     moved_axes = batch.batch_axes & ~shape.cut
     n_moved = batch.n_batch_ways / shape.n_cut
     held_tokens = batch.n_group_sequences * (work.n_new_tokens * bytes_per_number)
-    d_projected, d_result = moved_widths(model, work)
+    widths = layer_widths(model, work)
 
     def moved(purpose: str, width: int) -> Message:
         return Message(
@@ -122,7 +240,8 @@ def messages(model: ModelSpec, shape: Geometry, batch: Spread, work: Pass) -> tu
     n_over_heads = shape.n_tensor / batch.n_batch_ways
     own_tokens = batch.n_device_sequences * (work.n_new_tokens * bytes_per_number)
 
-    def copies(purpose: str, width: int, ways: FloatArray) -> Message:
+    def copies(purpose: str, width: int, n_heads: int) -> Message:
+        ways = np.minimum(n_over_heads, n_heads)
         return Message(
             purpose=purpose,
             kind=ALL_GATHER,
@@ -131,33 +250,7 @@ def messages(model: ModelSpec, shape: Geometry, batch: Spread, work: Pass) -> tu
             n_bytes=own_tokens * (width / ways),
         )
 
-    makes_keys = model.mla is not None and not meets_latents(model, work)
-    kv_copies = copies(
-        "copies of shared KV heads", model.d_cached, kv_head_ways(model, shape, batch)
-    )
-    return (
-        moved("queries, keys, values to their sequences", d_projected),
-        moved("attention results to their heads", d_result),
-        *_latent_messages(model, shape, held_tokens, work),
-        *(() if makes_keys else (kv_copies,)),
-        copies("copies of shared query heads", model.d_query, query_head_ways(model, shape, batch)),
-    )
-
-
-def _latent_messages(
-    model: ModelSpec, shape: Geometry, held_tokens: FloatArray, work: Pass
-) -> tuple[Message, ...]:
-    """Latents, made in pieces, to every device that has heads to make of them.
-
-    Those of keys and values only where keys and values are made; elsewhere the latent is
-    the one shared head of the cache.
-    """
-    if model.mla is None:
-        return ()
-    widths = {"latents of queries": model.mla.d_q_latent or 0}
-    if not meets_latents(model, work):
-        widths["latents of keys and values"] = model.d_cached
-    return tuple(
+    gathered = (
         Message(
             purpose=purpose,
             kind=ALL_GATHER,
@@ -165,6 +258,14 @@ def _latent_messages(
             n_devices=shape.n_rest,
             n_bytes=held_tokens * float(width),
         )
-        for purpose, width in widths.items()
+        for purpose, width in widths.gathered.items()
         if width
+    )
+    shared = copies("copies of shared KV heads", widths.shared, widths.n_shared)
+    return (
+        moved("queries, keys, values to their sequences", widths.there),
+        moved("attention results to their heads", widths.back),
+        *gathered,
+        *((shared,) if widths.shared else ()),
+        copies("copies of shared query heads", widths.heads, model.mixer.n_heads),
     )

@@ -28,6 +28,16 @@ class Pass:
     n_cached_tokens: float
     n_found_tokens: float = 0.0
 
+    @property
+    def is_decode(self) -> bool:
+        """Whether the context is older than the pass, so that queries meet cached latents
+        themselves, which are wider than a head, and states are updated token by token.
+
+        In prefill all of it is new: there keys and values are made of the latents, once for each
+        token, and states over whole prompts.
+        """
+        return self.n_new_tokens < self.n_context_tokens
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Geometry:

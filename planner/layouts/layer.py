@@ -11,7 +11,15 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.layouts import attention, experts, weight_gathered, weight_stationary
 from planner.layouts.geometry import Geometry, Pass, Spread, spread
-from planner.layouts.work import HeadWork, LayerWork, Message, Residence, only_where
+from planner.layouts.work import (
+    HeadWork,
+    LayerWork,
+    Message,
+    Residence,
+    kinds_alone,
+    layer_kinds,
+    only_where,
+)
 from planner.specs.records.devices import FORMAT_BYTES, ModelSpec
 
 
@@ -46,6 +54,7 @@ def layer_work(
     parts = microbatch(shape, n_sequences)
     batch = spread(shape, parts)
     n_tokens = batch.n_group_sequences * work.n_new_tokens
+    copied_flop = batch.n_device_sequences * (work.n_new_tokens * 2.0 * model.copied_params)
     if has_experts:
         ffn = _expert_work(model, shape, n_tokens, parts * work.n_new_tokens)
         gathers = experts.gather_messages(model, shape, weight_bytes_per_number)
@@ -53,11 +62,14 @@ def layer_work(
         ffn = _dense_work(model, shape, n_tokens)
         gathers = (weight_gathered.gather_message(model, shape, weight_bytes_per_number),)
     cached = _cache_width(model, kv_bytes_per_number)
+    mixing = attention.mixing_work(model, shape, batch, work)
     return LayerWork(
-        matmul_flop=ffn.flop,
-        attention_flop=attention.attention_flop(model, shape, batch, work),
-        weight_bytes=ffn.params * weight_bytes_per_number,
-        kv_bytes=attention.held_kv_bytes(model, shape, batch, work.n_context_tokens, cached),
+        matmul_flop=ffn.flop + copied_flop,
+        attention_flop=mixing.flop,
+        index_flop=mixing.index_flop,
+        weight_bytes=(ffn.params + model.copied_params) * weight_bytes_per_number,
+        kv_bytes=mixing.kv_bytes * cached,
+        fixed_bytes=mixing.fixed_bytes,
         messages=(*gathers, *ffn.messages, *attention.messages(model, shape, batch, work)),
     )
 
@@ -137,11 +149,12 @@ def resident_weight_bytes(
     params = np.zeros_like(shape.n_tensor)
     for kind in layer_kinds(model, shape.n_stages):
         if kind.has_experts:
-            layer = experts.resident_common_params(model, shape)
-            layer = layer + experts.device_expert_params(model, shape)
-        else:
-            layer = model.layer_params_served / own_ways
-        params = params + kind.n_layers * layer
+            layer = experts.resident_common_params(kind.model, shape)
+            layer = layer + experts.device_expert_params(kind.model, shape)
+        else:  # what is an earlier layer's is in the same stage only where there is one stage
+            borrowed = np.where(shape.n_stages > 1, 0.0, kind.n_borrowed_params)
+            layer = (kind.model.layer_params_served - borrowed) / own_ways
+        params = params + kind.n_layers * (layer + kind.model.copied_params)
     one_matrix = model.vocab_size * model.d_model
     embeddings = np.where(shape.n_stages > 1, one_matrix, model.embedding_params)
     encoders = 2.0 * model.n_encoder_params / shape.n_tensor
@@ -166,22 +179,27 @@ def residence(
     active = spread(shape, microbatch(shape, n_sequences))
     held = replace(active, n_device_sequences=np.ceil(n_sequences / active.n_batch_ways))
     cached = _cache_width(model, kv_bytes_per_number)
-    kv_bytes, found_bytes = np.zeros((1, 1)), np.zeros((1, 1))
+    kv_bytes, found_bytes, fixed_bytes = np.zeros((3, 1, 1))
     for kind in layer_kinds(model, shape.n_stages):
         within, n_layers = kind.within(work), kind.n_layers
-        kv_bytes = kv_bytes + n_layers * attention.held_kv_bytes(
-            model, shape, held, within.n_cached_tokens, cached
-        )
-        if within.n_found_tokens:
-            found_bytes = found_bytes + n_layers * attention.held_kv_bytes(
-                model, shape, held, within.n_found_tokens, cached
-            )
+        cache, states = attention.held_bytes(kind.model, shape, held, within.n_cached_tokens)
+        before, _ = attention.held_bytes(kind.model, shape, held, within.n_found_tokens)
+        kv_bytes, found_bytes = kv_bytes + n_layers * cache, found_bytes + n_layers * before
+        fixed_bytes = fixed_bytes + n_layers * states
+    found_states = fixed_bytes * (work.n_found_tokens > 0)
     return Residence(
         weight_bytes=resident_weight_bytes(model, shape, weight_bytes_per_number),
-        kv_bytes=kv_bytes,
-        written_bytes=kv_bytes - found_bytes,
+        kv_bytes=kv_bytes * cached + fixed_bytes,
+        written_bytes=(kv_bytes - found_bytes) * cached + fixed_bytes - found_states,
+        fixed_bytes=fixed_bytes,
         activation_bytes=activation_bytes(model, shape, active, work),
-        gather_bytes=weight_gathered.gather_bytes(model, shape, weight_bytes_per_number),
+        gather_bytes=np.max(
+            [
+                weight_gathered.gather_bytes(alone, shape, weight_bytes_per_number)
+                for alone in kinds_alone(model)
+            ],
+            axis=0,
+        ),
     )
 
 
@@ -193,69 +211,18 @@ def activation_bytes(model: ModelSpec, shape: Geometry, batch: Spread, work: Pas
     with experts, the hidden inputs of as many experts as a token visits, and its copies; a part
     of E of each along x, where their partial sums are whole.
     """
-    heads = model.d_query + model.d_cached
-    ffn = model.n_ffn_inputs * model.d_ff if model.n_moe_layers < model.n_layers else 0
-    hidden = ffn + heads if model.is_parallel else max(ffn, heads)
-    per_token = 2.0 * model.d_model / shape.n_rest + model.d_model / shape.n_x + hidden / shape.n_y
-    if model.moe:
-        n_visited = model.moe.n_active_experts + model.moe.n_shared_experts
-        partial_sums = shape.n_x * (model.n_ffn_inputs * model.moe.d_expert)
-        visited = n_visited * (model.d_model + partial_sums)
-        per_token = np.maximum(per_token, per_token - hidden / shape.n_y + visited / shape.n_rest)
+    per_token: FloatArray = np.zeros((1, 1))
+    for alone in kinds_alone(model):
+        widths = attention.widths_of(alone.mixer)
+        heads = max(widths.made, widths.heads + (alone.mixer.d_read if alone.mixer else 0))
+        ffn = alone.n_ffn_inputs * alone.d_ff if alone.n_moe_layers < alone.n_layers else 0
+        hidden = ffn + heads if alone.is_parallel else max(ffn, heads)
+        always = 2.0 * alone.d_model / shape.n_rest + alone.d_model / shape.n_x
+        per_token = np.maximum(per_token, always + hidden / shape.n_y)
+        if alone.moe:
+            n_visited = alone.moe.n_active_experts + alone.moe.n_shared_experts
+            partial_sums = shape.n_x * (alone.n_ffn_inputs * alone.moe.d_expert)
+            visited = n_visited * (alone.d_model + partial_sums)
+            per_token = np.maximum(per_token, always + visited / shape.n_rest)
     n_tokens = batch.n_group_sequences * work.n_new_tokens
     return n_tokens * (per_token * FORMAT_BYTES[model.activation_format])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerKind:
-    """Layers that do the same work.
-
-    Args:
-        has_experts: whether the FFN is made of experts.
-        n_window_tokens: tokens that they attend to and keep; `None` for all.
-        n_layers: layers of the kind in the busiest pipeline stage, (N, 1).
-    """
-
-    has_experts: bool
-    n_window_tokens: int | None
-    n_layers: FloatArray
-
-    def within(self, work: Pass) -> Pass:
-        """The pass as these layers see it: never more context than the window."""
-        if self.n_window_tokens is None:
-            return work
-        return Pass(
-            n_new_tokens=work.n_new_tokens,
-            n_context_tokens=min(work.n_context_tokens, self.n_window_tokens),
-            n_cached_tokens=min(work.n_cached_tokens, self.n_window_tokens),
-            n_found_tokens=min(work.n_found_tokens, self.n_window_tokens),
-        )
-
-
-def layer_kinds(model: ModelSpec, n_stages: FloatArray) -> tuple[LayerKind, ...]:
-    """The kinds of a model, and how many layers of each the busiest stage has.
-
-    That stage has as many layers with experts as it can: the first layers are the dense
-    ones. Layers with a window alternate with those without, so a stage has its share of
-    them, rounded so that no stage has more without.
-    """
-    stage = np.ceil(model.n_layers / n_stages)
-    with_experts = np.minimum(stage, model.n_moe_layers)
-    n_windowed = model.window.n_layers if model.window else 0
-    both, expert_part = (
-        np.floor(n_layers * n_windowed / model.n_layers) for n_layers in (stage, with_experts)
-    )
-    kinds = []
-    for has_experts, n_layers, windowed in (
-        (True, with_experts, expert_part),
-        (False, stage - with_experts, both - expert_part),
-    ):
-        kinds += [
-            LayerKind(has_experts=has_experts, n_window_tokens=None, n_layers=n_layers - windowed),
-            LayerKind(
-                has_experts=has_experts,
-                n_window_tokens=model.window.n_tokens if model.window else None,
-                n_layers=windowed,
-            ),
-        ]
-    return tuple(kind for kind in kinds if kind.n_layers.any())

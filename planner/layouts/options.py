@@ -30,7 +30,7 @@ from planner.layouts.geometry import (
     geometry,
     spread,
 )
-from planner.specs.records.models import MoeShape
+from planner.specs.records.shapes import MoeShape
 from planner.topology.meshes import MeshTable
 
 PARTS_PER_STAGE = 4

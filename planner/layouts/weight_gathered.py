@@ -13,6 +13,7 @@ Source: [Pope2022] §3.2.3 and appendix A.2.2.
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray
+from planner.layouts.attention import widths_of
 from planner.layouts.geometry import Geometry, LayoutTable
 from planner.layouts.work import WEIGHT_GATHER, Message
 from planner.specs.records.devices import ModelSpec
@@ -48,7 +49,8 @@ def gather_bytes(
 
     Nothing where nothing is gathered: there the weights at rest are used in place.
     """
-    widths = [model.d_query]
+    mixing = widths_of(model.mixer)
+    widths = [mixing.heads, mixing.attended]
     if model.n_moe_layers < model.n_layers:
         widths.append(model.d_ff)
     if model.moe:  # routed experts stay where they are

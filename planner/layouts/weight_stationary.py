@@ -22,6 +22,7 @@ attention projections, which the paper leaves out of its counts.
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray
+from planner.layouts.attention import widths_of
 from planner.layouts.geometry import Geometry, LayoutTable
 from planner.layouts.work import ALL_GATHER, REDUCE_SCATTER, Message
 from planner.specs.records.devices import FORMAT_BYTES, ModelSpec
@@ -37,20 +38,25 @@ def accepts(layouts: LayoutTable) -> BoolArray:
 def messages(model: ModelSpec, shape: Geometry, n_tokens: FloatArray) -> tuple[Message, ...]:
     """Collectives of a layer without experts; `n_tokens` (to (N, B)) share the weights."""
     ffn_in = model.n_ffn_inputs * model.d_ff
-    if model.is_parallel:
-        hidden = ffn_in + _attention_in(model), model.d_ff + d_attended(model)
+    mixing = attention_messages(model, shape, n_tokens)
+    if not model.d_ff:
+        return mixing
+    if model.is_parallel and mixing:
+        widths = widths_of(model.mixer)
+        hidden = ffn_in + widths.made, model.d_ff + widths.attended
         return _round(model, shape, n_tokens, name="block", hidden=hidden)
-    return (
-        *attention_messages(model, shape, n_tokens),
-        *_round(model, shape, n_tokens, name="FFN", hidden=(ffn_in, model.d_ff)),
-    )
+    ffn = _round(model, shape, n_tokens, name="FFN", hidden=(ffn_in, model.d_ff))
+    return (*mixing, *ffn)
 
 
 def attention_messages(
     model: ModelSpec, shape: Geometry, n_tokens: FloatArray
 ) -> tuple[Message, ...]:
-    """Collectives of the attention half of a serial layer."""
-    hidden = _attention_in(model), d_attended(model)
+    """Collectives of the half of a serial layer that mixes tokens; none without."""
+    if model.mixer is None:
+        return ()
+    widths = widths_of(model.mixer)
+    hidden = widths.made, widths.attended
     return _round(model, shape, n_tokens, name="attention", hidden=hidden)
 
 
@@ -72,18 +78,6 @@ def shared_expert_messages(
     width = model.moe.n_shared_experts * model.moe.d_expert
     hidden = model.n_ffn_inputs * width, width
     return _round(model, shape, n_tokens, name="shared experts", hidden=hidden)
-
-
-def _attention_in(model: ModelSpec) -> int:
-    """Width of what is made of the residual stream; heads made of a latent are not."""
-    if model.mla and model.mla.d_q_latent:
-        return model.mla.d_q_latent + model.d_cached
-    return model.d_query + model.d_cached
-
-
-def d_attended(model: ModelSpec) -> int:
-    """Width of what attention hands to the output projection."""
-    return model.n_heads_served * model.mla.d_value if model.mla else model.d_query
 
 
 def _round(

@@ -29,7 +29,7 @@ from planner.results.phase_deployments import LayoutDeployment
 from planner.running.deadlines import is_over
 from planner.runtimes.describe import agree, describe, describe_phase, ground_of
 from planner.specs.ask.request import Request
-from planner.specs.records.devices import FORMAT_BYTES, DeviceSpec, ModelSpec, Workload
+from planner.specs.records.devices import DeviceSpec, ModelSpec, Workload
 from planner.specs.records.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.records.runtimes import ROOFLINE
 
@@ -99,9 +99,8 @@ class Layouts(Offers):
 
 
 def handed_bytes(model: ModelSpec, workload: Workload, kv_format: str) -> float:
-    """The KV cache of one request at its input, of the whole model, each number once [bytes]."""
-    at_own_format = model.kv_bytes(float(workload.n_input_tokens))
-    return at_own_format * (FORMAT_BYTES[kv_format] / FORMAT_BYTES[model.kv_format])
+    """What is kept of one request at its input, of the whole model, each number once [bytes]."""
+    return replace(model, kv_format=kv_format).kv_bytes(float(workload.n_input_tokens))
 
 
 def best_of_roles(

@@ -5,7 +5,7 @@ by the bits of a weight alone; launches take what the published program says of 
 own calibration the attainable fractions, the memory and the price are kept.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from planner.errors import Problem, RequestError
 from planner.estimates.economics.degrees import expert_degrees, stage_counts, tensor_degrees
@@ -130,6 +130,7 @@ def _problems(request: Request, memory: str) -> list[Problem]:
         problems.append(
             Problem(where="--objective", value=request.objective, fact=fact, remedy=remedy)
         )
+    problems += _unlike_layers(request)
     targets = request.targets
     problems += uncountable(targets.limits(), KNOWN, "the reference model", REFUSED)
     problems += misplaced(targets.said(), (ERDIL2025.name,))
@@ -143,6 +144,16 @@ def _problems(request: Request, memory: str) -> list[Problem]:
         remedy = "one of " + ", ".join(f"`{name}`" for name in MEMORY_RULES)
         problems.append(Problem(where="--memory", value=memory, fact="no such rule", remedy=remedy))
     return problems
+
+
+def _unlike_layers(request: Request) -> Iterator[Problem]:
+    """Models of more than one kind of layers."""
+    draft = request.speculation.draft if request.speculation else None
+    for option, model in (("--model", request.model), ("--draft", draft)):
+        if model is not None and model.layers:
+            fact = f"has layers unlike each other, {'; '.join(one.name for one in model.layers)}"
+            remedy = "the reference model knows one kind; write `--engine roofline`"
+            yield Problem(where=option, value=model.name, fact=fact, remedy=remedy)
 
 
 KERNEL_LAUNCH_S = 4e-6

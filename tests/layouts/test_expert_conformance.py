@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from planner.layouts import experts
-from planner.layouts.attention import pair_flop
+from planner.layouts.attention import widths_of
 from planner.layouts.degrees import expert_layout_name
 from planner.layouts.geometry import OVER_HEADS, Geometry, LayoutTable, Pass, geometry
-from planner.layouts.layer import head_work, layer_kinds, layer_work, residence
+from planner.layouts.layer import head_work, layer_work, residence
 from planner.layouts.options import all_layouts
+from planner.layouts.work import layer_kinds
 from planner.specs.records.devices import ModelSpec
-from planner.specs.records.models import MlaShape, MoeShape, WindowShape
+from planner.specs.records.shapes import MlaShape, MoeShape, WindowShape
 from planner.topology.meshes import MeshTable, mesh_table
 from tests.layouts.test_conformance import (
     BATCHES,
@@ -71,7 +72,7 @@ def test_work_over_all_devices_adds_up_to_the_unsharded_model(model, pool, work)
     tokens = BATCHES * work.n_new_tokens
     met = (model.n_params_active - model.embedding_params) - model.layer_params_served
     assert_equal(layer.matmul_flop * n, tokens * 2 * met / (model.n_layers - 1))
-    per_pair = pair_flop(model, on_latents=work is DECODE)
+    per_pair = widths_of(model.mixer, on_latents=work is DECODE).pair_flop
     assert_equal(layer.attention_flop * n, tokens * work.n_context_tokens * per_pair)
     head = head_work(model, shape, n_sequences=BATCHES, weight_bytes_per_number=WEIGHT_BYTES)
     assert_equal(head.matmul_flop * n, BATCHES * 2 * model.vocab_size * model.d_model)

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from planner.layouts.geometry import Pass
-from planner.layouts.layer import LayerKind, layer_kinds
+from planner.layouts.work import LayerKind, layer_kinds
 from planner.specs.files.reading import load_model
 
-WINDOWED = LayerKind(has_experts=False, n_window_tokens=128, n_layers=np.ones((1, 1)))
+WINDOWED = LayerKind(
+    model=load_model("palm-8b"), has_experts=False, n_window_tokens=128, n_layers=np.ones((1, 1))
+)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from planner.layouts import experts
 from planner.layouts.geometry import ATTENTION_NAMES, LayoutTable, geometry, spread
 from planner.layouts.layer import layer_work
 from planner.specs.records.devices import ModelSpec
-from planner.specs.records.models import MlaShape, MoeShape
+from planner.specs.records.shapes import MlaShape, MoeShape
 from tests.layouts.sharded import Cluster, attend, random_weights
 from tests.layouts.sharded_block import axes_of
 from tests.layouts.sharded_experts import (

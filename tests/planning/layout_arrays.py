@@ -13,7 +13,8 @@ from planner.estimates.phases import passes
 from planner.estimates.steps import Machine
 from planner.layouts.degrees import axes_text
 from planner.layouts.geometry import ALL_AXES, ATTENTION_NAMES, LayoutTable, Pass, geometry
-from planner.layouts.layer import layer_kinds, layer_work, residence
+from planner.layouts.layer import layer_work, residence
+from planner.layouts.work import layer_kinds
 from planner.results.deployments import Deployment, PhasePlan
 from planner.results.layout_predictions import LayoutPrediction, Traffic
 from planner.results.plans import Plan

@@ -12,7 +12,7 @@ from planner.estimates.candidates import machine_of
 from planner.layouts.degrees import degrees_of
 from planner.layouts.options import all_layouts
 from planner.specs.ask.targets import Degrees
-from planner.specs.records.models import MoeShape
+from planner.specs.records.shapes import MoeShape
 from tests.requests import MODEL, WORKLOAD, nodes, torus
 
 MOE = replace(

@@ -7,7 +7,7 @@
 import pytest
 
 from planner.specs.files.reading import load_model
-from planner.specs.records.models import MlaShape, MoeShape, WindowShape
+from planner.specs.records.shapes import MlaShape, MoeShape, WindowShape
 
 POSITIVE = "write a positive whole number"
 FILE = "models/mixed.toml"

@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from planner.layouts.geometry import Pass
+from planner.specs.records.architecture import Experts, FeedForward, LayerClass
 from planner.specs.records.devices import (
     DeviceSpec,
     MeasuredCollectives,
@@ -17,7 +18,9 @@ from planner.specs.records.devices import (
     TorusFabric,
     TwoRegimes,
 )
-from planner.specs.records.models import MlaShape, MoeShape, WindowShape
+from planner.specs.records.mixers import GroupedAttention, Indexer, LatentAttention, Recurrence
+from planner.specs.records.shapes import MlaShape, MoeShape, WindowShape
+from planner.specs.validation.hints import from_fields
 from planner.verifier.scalar.shapes import ScalarMesh
 
 BATCHES = st.lists(
@@ -97,6 +100,99 @@ def models(draw, *, with_experts: bool | None = None):
     if draw(st.sampled_from([True, False, False])):
         model = replace(model, window=draw(windows(model.n_layers)))
     return model
+
+
+GROUPS = st.builds(
+    GroupedAttention,
+    n_heads=st.sampled_from([2, 8, 48]),
+    n_kv_heads=st.sampled_from([1, 2]),
+    d_head=st.sampled_from([4, 64]),
+    d_value_head=st.sampled_from([4, 96]),
+    span=st.sampled_from(["window", "chunk"]),
+    n_span_tokens=st.sampled_from([None, 1, 100, 4096]),
+    is_gated=st.booleans(),
+    makes_keys=st.booleans(),
+    shares_values=st.booleans(),
+    shares_projection=st.booleans(),
+    n_other_params=st.sampled_from([0, 7]),
+)
+INDEXERS = st.builds(
+    Indexer,
+    n_heads=st.sampled_from([2, 64]),
+    d_head=st.sampled_from([8, 128]),
+    n_selected_tokens=st.sampled_from([3, 2048]),
+    n_other_params=st.sampled_from([0, 16]),
+    is_shared=st.sampled_from([False, False, True]),
+)
+LATENTS = st.builds(
+    LatentAttention,
+    n_heads=st.sampled_from([2, 16, 128]),
+    d_kv_latent=st.sampled_from([12, 512]),
+    d_q_latent=st.sampled_from([None, 24]),
+    d_rope=st.sampled_from([4, 64]),
+    d_nope=st.sampled_from([8, 128]),
+    d_value_head=st.sampled_from([8, 100]),
+    indexer=st.none() | INDEXERS,
+)
+STATES = st.builds(
+    Recurrence,
+    kind=st.sampled_from(["delta", "mamba1", "mamba2", "convolution", "rwkv6"]),
+    n_heads=st.sampled_from([2, 24, 4096]),
+    d_key=st.sampled_from([0, 16, 128]),
+    d_value=st.sampled_from([1, 64]),
+    n_groups=st.sampled_from([1, 2]),
+    n_conv_taps=st.sampled_from([0, 4]),
+    d_conv=st.sampled_from([0, 1000]),
+    n_input_columns=st.sampled_from([100, 9000]),
+    n_output_rows=st.sampled_from([50, 4096]),
+    n_other_params=st.sampled_from([0, 99]),
+    state_bytes_per_number=st.sampled_from([2.0, 4.0]),
+)
+
+
+@st.composite
+def class_models(draw):
+    """Of a few classes of layers in any order, each with a mixer of any kind or an FFN or both."""
+    model, moe = draw(dense_models()), draw(st.none() | experts(1))
+    ffns: list[object] = [
+        FeedForward(d_ff=draw(st.sampled_from([48, 1000])), n_matrices=n, n_other_params=n_others)
+        for n, n_others in ((2, 0), (3, 5))
+    ]
+    if moe is not None:
+        n_shared = moe.n_shared_experts
+        ffn = from_fields(
+            Experts,
+            moe,
+            n_active=moe.n_active_experts,
+            d_shared=n_shared * moe.d_expert,
+            n_matrices=3,
+        )
+        ffns += [ffn, ffn]
+    layers = []
+    for number in range(draw(st.integers(1, 4))):
+        mixer = draw(st.one_of(GROUPS, LATENTS, STATES))
+        mixed, fed = draw(
+            st.sampled_from([(True, True), (True, True), (True, False), (False, True)])
+        )
+        layers.append(
+            LayerClass(
+                name=str(number),
+                n_layers=draw(st.integers(1, 20)),
+                mixer=mixer if mixed else None,
+                ffn=draw(st.sampled_from(ffns)) if fed else None,
+                n_other_params=draw(st.sampled_from([0, 64])),
+                n_borrowed_params=draw(st.sampled_from([0, 0, 20])),
+            )
+        )
+    order = draw(st.permutations([i for i, one in enumerate(layers) for _ in range(one.n_layers)]))
+    has_experts = any(isinstance(one.ffn, Experts) for one in layers)
+    return replace(
+        model,
+        n_layers=len(order),
+        moe=moe if has_experts else None,
+        layers=tuple(layers),
+        order=tuple(order),
+    )
 
 
 DEVICES = st.builds(

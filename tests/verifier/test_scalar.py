@@ -27,6 +27,7 @@ from tests.verifier.drawn import (
     DEVICES,
     KV,
     WEIGHTS,
+    class_models,
     models,
     networks,
     passes,
@@ -214,4 +215,16 @@ def test_the_referee_holds_the_same_bytes_of_a_dense_model(model, **drawn):
 @MANY_EXAMPLES
 @given(model=models(with_experts=True), mesh=MESHES, **DRAWN)
 def test_the_referee_holds_the_same_bytes_of_a_model_with_experts(model, **drawn):
+    bytes_agree(model, **drawn)
+
+
+@MANY_EXAMPLES
+@given(model=class_models(), device=DEVICES, network=networks(), **DRAWN)
+def test_the_referee_gives_every_step_of_classes_of_layers_the_same_time(model, **drawn):
+    times_agree(model, **drawn)
+
+
+@MANY_EXAMPLES
+@given(model=class_models(), mesh=MESHES, **DRAWN)
+def test_the_referee_holds_the_same_bytes_of_classes_of_layers(model, **drawn):
     bytes_agree(model, **drawn)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.specs.records.devices import DeviceSpec, ModelSpec
-from planner.specs.records.models import MlaShape, MoeShape, WindowShape
+from planner.specs.records.shapes import MlaShape, MoeShape, WindowShape
 from planner.verifier.scalar.memory import held_bytes
 from planner.verifier.scalar.shapes import Layout, ScalarMesh
 from planner.verifier.scalar.times import step_time

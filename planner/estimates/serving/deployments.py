@@ -173,8 +173,4 @@ def cached_numbers_per_device(
     if isinstance(mixer, GroupedAttention):
         heads = kv_heads_per_device(mixer, table)
         return heads * (mixer.d_cached / mixer.n_kv_heads)
-    if isinstance(mixer, LatentAttention):  # the latent has no heads to be cut by
-        own = mixer.indexer is not None and not mixer.indexer.is_shared
-        key = mixer.indexer.d_head if own and mixer.indexer else 0
-        return np.full(len(table), float(mixer.d_cached + key))
-    return np.zeros(len(table))
+    return np.full(len(table), float(mixer.d_kept))  # the latent has no heads to be cut by

@@ -135,7 +135,7 @@ def _latent(
     tokens, weights = work.n_tokens, formats.weights
     heads = mixer.n_heads / table.n_tensor
     d_latents = (mixer.d_q_latent or 0) + mixer.d_cached  # one product makes both
-    index = _own_indexer(mixer)
+    index = mixer.own_indexer
     if index is not None:
         d_latents += index.d_head + index.n_heads
     yield gemm("latents", "project", tokens, n=d_latents, k=d_model, number_format=weights)
@@ -207,11 +207,6 @@ def _expanded(
         d_rope=mixer.d_rope,
         d_value=mixer.d_value_head,
     )
-
-
-def _own_indexer(mixer: LatentAttention) -> Indexer | None:
-    """What a layer scores tokens with itself; not what it takes over from an earlier one."""
-    return None if mixer.indexer is None or mixer.indexer.is_shared else mixer.indexer
 
 
 def _selected(indexer: Indexer | None, context: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from planner.specs.files.patterns import fill
 from planner.specs.files.tables import Provenance
-from planner.specs.records import models
+from planner.specs.records import models, shapes
 from planner.specs.records.devices import (
     ClusterSpec,
     DeviceSpec,
@@ -203,13 +203,13 @@ lay_out(
     Section("", "n_denoising_steps n_block_tokens"),
 )
 lay_out(
-    models.MoeShape,
+    shapes.MoeShape,
     Section("", "n_experts n_active_experts n_shared_experts d_expert n_dense_layers"),
     Section("", "n_groups n_active_groups"),
 )
-lay_out(models.MlaShape, Section("", "d_kv_latent d_q_latent d_rope d_nope d_value"))
-lay_out(models.WindowShape, Section("", "n_tokens n_layers"))
-lay_out(models.MtpShape, Section("", "n_modules n_params=n_params_published"))
+lay_out(shapes.MlaShape, Section("", "d_kv_latent d_q_latent d_rope d_nope d_value"))
+lay_out(shapes.WindowShape, Section("", "n_tokens n_layers"))
+lay_out(shapes.MtpShape, Section("", "n_modules n_params=n_params_published"))
 lay_out(CheckpointEntry, Section("", "repository", sourced=False), Section("", "weights experts"))
 
 

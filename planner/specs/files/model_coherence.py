@@ -10,7 +10,8 @@ from typing import Any
 
 from planner.specs.files.file_layouts import DEFAULT_TOLERANCE
 from planner.specs.files.tables import is_count
-from planner.specs.records.models import ModelSpec, MtpShape
+from planner.specs.records.models import ModelSpec
+from planner.specs.records.shapes import MtpShape
 from planner.specs.validation.problems import Finding, repeated
 
 Said = Mapping[str, Any]

@@ -248,7 +248,7 @@ class Architecture:
         """Numbers that one token leaves in all caches, while all layers keep it."""
         return sum(c.n_layers * c.mixer.d_cached for c in self.layers if c.mixer is not None)
 
-    def cached_numbers(self, n_tokens: int) -> int:
+    def cached_numbers(self, n_tokens: float) -> float:
         """Numbers in the caches of one sequence; windows and chunks keep their own tokens only."""
         return sum(
             c.n_layers * c.mixer.d_cached * c.mixer.n_cached_tokens(n_tokens)
@@ -258,15 +258,15 @@ class Architecture:
 
     def state_bytes(self, conv_bytes_per_number: float = 2.0) -> float:
         """Recurrent and convolution states of one sequence, whatever its length [bytes]."""
-        return sum(
-            c.n_layers
-            * (
-                c.mixer.n_state_numbers * c.mixer.state_bytes_per_number
-                + c.mixer.n_conv_numbers * conv_bytes_per_number
-            )
-            for c in self.layers
-            if isinstance(c.mixer, Recurrence)
-        )
+        return sum(c.n_layers * state_bytes(c.mixer, conv_bytes_per_number) for c in self.layers)
+
+
+def state_bytes(mixer: Mixer | None, conv_bytes_per_number: float = 2.0) -> float:
+    """States of one sequence in one layer, whatever its length [bytes]."""
+    if not isinstance(mixer, Recurrence):
+        return 0.0
+    kept = mixer.n_conv_numbers * conv_bytes_per_number
+    return mixer.n_state_numbers * mixer.state_bytes_per_number + kept
 
 
 def _loaded(layer: LayerClass, loads: tuple[float, ...]) -> LayerClass:

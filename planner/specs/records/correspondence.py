@@ -1,24 +1,30 @@
-"""Models as classes of layers, and as the one kind of layer that the layout programs shard.
+"""Models as classes of layers, and as layouts shard them.
 
-`architecture_of` always succeeds. `model_spec_of` does where all layers attend in one way,
-a window apart, and have FFNs or experts; what no layout knows is named.
+`architecture_of` always succeeds. `model_spec_of` does but where experts differ from layer to
+layer, or are not of one width. Where all layers attend in one way, a window apart, and have FFNs
+or experts, few numbers say what they are; else their classes do.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from operator import attrgetter
+from typing import Any
 
 from planner.errors import Problem, SpecError
 from planner.specs.files.tables import Provenance
 from planner.specs.huggingface.layers import Layer, class_of, classes_of, name_of
 from planner.specs.records.architecture import Architecture, Experts, FeedForward, Ffn, LayerClass
 from planner.specs.records.mixers import GroupedAttention, LatentAttention, Mixer, Recurrence
-from planner.specs.records.models import MlaShape, ModelSpec, MoeShape, MtpShape, WindowShape
+from planner.specs.records.models import ModelSpec
 from planner.specs.records.served_formats import as_published
+from planner.specs.records.shapes import MlaShape, MoeShape, MtpShape, WindowShape
 from planner.specs.validation.hints import from_fields, of_kind
 
-_HINT = "`plan predict` and `--engine` know every kind of layer; `plan models {name}` lists these"
+_MIXERS = (GroupedAttention, LatentAttention, Recurrence)
+"""In the order in which those of a model say what its heads are."""
+
+_HINT = "`--engine vllm` knows every kind of layer; `plan models {name}` lists these"
 
 
 def architecture_of(model: ModelSpec) -> Architecture:
@@ -27,6 +33,8 @@ def architecture_of(model: ModelSpec) -> Architecture:
     A file says how many layers have a window, not which: they are spread evenly, the first of all
     among them, as gpt-oss has it.
     """
+    if model.layers:
+        return from_fields(Architecture, model)
     layers = [
         Layer(mixer=_mixer(model, windowed=windowed), ffn=_ffn(model, i), n_norm_params=0)
         for i, windowed in enumerate(_windows(model))
@@ -58,17 +66,11 @@ def _windows(model: ModelSpec) -> list[bool]:
 
 
 def _mixer(model: ModelSpec, *, windowed: bool) -> Mixer:
-    if model.mla:
-        return from_fields(
-            LatentAttention, model.mla, n_heads=model.n_heads, d_value_head=model.mla.d_value
-        )
-    return from_fields(
-        GroupedAttention,
-        model,
-        d_value_head=model.d_head,
-        span="window" if windowed else "all",
-        n_span_tokens=model.window.n_tokens if model.window and windowed else None,
-    )
+    mixer = model.mixer_of(model.n_heads)
+    if not windowed or model.window is None:
+        return mixer
+    assert isinstance(mixer, GroupedAttention)
+    return replace(mixer, span="window", n_span_tokens=model.window.n_tokens)
 
 
 def _ffn(model: ModelSpec, i: int) -> Ffn:
@@ -86,10 +88,10 @@ def _ffn(model: ModelSpec, i: int) -> Ffn:
 def model_spec_of(
     architecture: Architecture, *, asked_by: str = "--model", written: str = ""
 ) -> ModelSpec:
-    """The model that the layout programs shard.
+    """The model as layouts shard it.
 
-    Norms and biases are counted nowhere in it; `n_params_published` is what the architecture
-    counts, unless more is known.
+    Norms and biases of models of one kind of layers are counted nowhere; `n_params_published` is
+    what the architecture counts, unless more is known.
 
     Args:
         architecture: the model.
@@ -97,87 +99,91 @@ def model_spec_of(
         written: how it was named; its name if empty.
 
     Raises:
-        SpecError: a layer is of a kind that no layout knows; every such kind is named.
+        SpecError: no layout knows its experts; every reason is named.
     """
     problems = [
         Problem(where=asked_by, value=written or architecture.name, fact=fact, remedy=remedy)
         for fact, remedy in dict.fromkeys(_unknown_to_layouts(architecture))
     ]
     SpecError.raise_if_any(problems, hint=_HINT.format(name=written or architecture.name))
-    attention = architecture.layers[0].mixer
-    assert isinstance(attention, GroupedAttention | LatentAttention)
-    is_latent = isinstance(attention, LatentAttention)
-    moe = _moe(architecture)
-    dense = next((c.ffn for c in architecture.layers if isinstance(c.ffn, FeedForward)), None)
-    ffn = architecture.layers[0].ffn
-    assert ffn is not None
+    attention = min(_mixers(architecture), key=lambda mixer: _MIXERS.index(type(mixer)))
+    ffns = list(filter(None, map(attrgetter("ffn"), architecture.layers)))
+    dense = next(iter(of_kind(FeedForward, ffns)), None)
+    moe, of_one_kind = _moe(architecture), dict[str, Any]()
+    if not _beyond_one_kind(architecture):
+        window, mtp = _window(architecture), _mtp(architecture)
+        of_one_kind = {"window": window, "mtp": mtp, "layers": (), "order": ()}
     return from_fields(
         ModelSpec,
         architecture,
-        d_ff=dense.d_ff if dense else _d_ff_of_experts(architecture),
-        n_heads=attention.n_heads,
-        n_heads_served=attention.n_heads,
-        n_kv_heads=getattr(attention, "n_kv_heads", attention.n_heads),
-        d_head=attention.d_head,
-        n_ffn_matrices=ffn.n_matrices,
+        d_ff=dense.d_ff if dense else _inner_width(architecture),
+        **_heads(attention),
+        n_ffn_matrices=ffns[0].n_matrices if ffns else 2,
         block="parallel" if architecture.is_parallel_block else "serial",
-        norms_heads=getattr(attention, "norms_heads", False),
         n_params_published=architecture.n_params_published or float(architecture.n_params),
         published_weights=as_published(architecture),
         provenance=_provenance(architecture),
         n_active_params_published=float(architecture.n_active_params) if moe else None,
         moe=moe,
-        mla=_mla(attention) if is_latent else None,
-        window=_window(architecture),
-        mtp=_mtp(architecture),
+        **of_one_kind,
     )
+
+
+def _heads(mixer: Mixer) -> dict[str, Any]:
+    """What a model says of its heads, those of states if nothing attends."""
+    said: dict[str, Any] = {"n_heads": mixer.n_heads, "n_heads_served": mixer.n_heads}
+    if isinstance(mixer, Recurrence):
+        return said | {"n_kv_heads": mixer.n_groups, "d_head": mixer.d_value}
+    said["d_head"] = mixer.d_head
+    if isinstance(mixer, LatentAttention):
+        mla = from_fields(MlaShape, mixer, d_value=mixer.d_value_head)
+        return said | {"n_kv_heads": mixer.n_heads, "mla": mla}
+    return said | {"n_kv_heads": mixer.n_kv_heads, "norms_heads": mixer.norms_heads}
+
+
+def _mixers(architecture: Architecture) -> list[Mixer]:
+    return list(filter(None, map(attrgetter("mixer"), architecture.layers)))
 
 
 def _unknown_to_layouts(architecture: Architecture) -> list[tuple[str, str]]:
     """Fact and remedy of each thing that no layout knows."""
-    facts = [fact for layer in architecture.layers for fact in _unknown_in(layer)]
-    return facts or _unlike_layers(architecture)
+    experts = of_kind(Experts, map(attrgetter("ffn"), architecture.layers))
+    facts = []
+    if len({*experts}) > 1:
+        facts.append(("has experts of different shapes", "layouts know one"))
+    if any(one.d_latent or one.d_shared % one.d_expert for one in experts):
+        fact = "has experts behind narrower projections, or shared ones of a part of a routed one"
+        facts.append((fact, "layouts know experts of one width that read the residual stream"))
+    return facts
 
 
-def _unlike_layers(architecture: Architecture) -> list[tuple[str, str]]:
-    """What layouts know of all layers alike, and differs from one to the next."""
+def _beyond_one_kind(architecture: Architecture) -> bool:
+    """Whether layers differ in more than windows and experts, or are of other kinds."""
+    return any(map(_is_unplain, architecture.layers)) or _has_unlike_layers(architecture)
+
+
+def _has_unlike_layers(architecture: Architecture) -> bool:
+    """Whether what is one number of all layers differs from one to the next."""
     ffns = list(filter(None, map(attrgetter("ffn"), architecture.layers)))
-    kinds: dict[str, Sequence[object]] = {
-        "layers that attend in different ways": [
-            _without_span(it.mixer) for it in architecture.layers
-        ],
-        "windows of different widths": [it.n_span_tokens for it in _windows_of(architecture)],
-        "FFNs of different shapes": of_kind(FeedForward, ffns),
-        "experts of different shapes": of_kind(Experts, ffns),
-        "gated and plain FFNs": [ffn.n_matrices for ffn in ffns],
-    }
-    facts = [f"has {what}" for what, all_of_it in kinds.items() if len({*all_of_it}) > 1]
-    if not facts and not _dense_come_first(architecture):
-        return [("has FFNs after layers with experts", "layouts know them before only")]
-    return [(fact, "layouts know one") for fact in facts]
+    kinds: list[Sequence[object]] = [
+        [_without_span(it.mixer) for it in architecture.layers],
+        [it.n_span_tokens for it in _windows_of(architecture)],
+        of_kind(FeedForward, ffns),
+        [ffn.n_matrices for ffn in ffns],
+    ]
+    return any(len({*it}) > 1 for it in kinds) or not _dense_come_first(architecture)
 
 
-def _unknown_in(layer: LayerClass) -> list[tuple[str, str]]:
-    """What no layout knows of one class of layers."""
-    mixer, ffn = layer.mixer, layer.ffn
-    many = "layer" if layer.n_layers == 1 else "layers"
-    unknown = f"has {layer.n_layers} {many} of a kind that no layout shards, {layer.name}"
-    if mixer is None or ffn is None or isinstance(mixer, Recurrence):
-        return [(unknown, "")]
-    reasons: dict[str, object] = {}
+def _is_unplain(layer: LayerClass) -> bool:
+    """Whether a class of layers is of another kind than the fields of one kind say."""
+    mixer = layer.mixer
     if isinstance(mixer, LatentAttention):
-        reasons["they attend to picked tokens"] = mixer.indexer
-    if isinstance(mixer, GroupedAttention):
-        unlike = (mixer.is_gated, mixer.shares_values, mixer.shares_projection)
-        reasons |= {
-            "they attend within chunks": mixer.span == "chunk",
-            "they read another layer's cache": not mixer.makes_keys,
-            "their projections are not those of plain attention": any(unlike),
-            "values are not as wide as keys": mixer.d_value_head != mixer.d_head,
-        }
-    if isinstance(ffn, Experts):
-        reasons["its experts are not of one width"] = ffn.d_latent or ffn.d_shared % ffn.d_expert
-    return [(unknown, reason) for reason, holds in reasons.items() if holds]
+        return layer.ffn is None or mixer.indexer is not None
+    if not isinstance(mixer, GroupedAttention) or layer.ffn is None:
+        return True
+    unlike = mixer.is_gated or mixer.shares_values or mixer.shares_projection
+    chunks = mixer.span == "chunk" or not mixer.makes_keys
+    return unlike or chunks or mixer.d_value_head != mixer.d_head
 
 
 def _without_span(mixer: Mixer | None) -> object:
@@ -187,7 +193,7 @@ def _without_span(mixer: Mixer | None) -> object:
 
 
 def _windows_of(architecture: Architecture) -> list[GroupedAttention]:
-    mixers = of_kind(GroupedAttention, (layer.mixer for layer in architecture.layers))
+    mixers = of_kind(GroupedAttention, _mixers(architecture))
     return [mixer for mixer in mixers if mixer.span == "window"]
 
 
@@ -210,15 +216,12 @@ def _moe(architecture: Architecture) -> MoeShape | None:
     )
 
 
-def _d_ff_of_experts(architecture: Architecture) -> int:
-    """The width that one token meets, where no FFN is without experts."""
-    experts = next(c.ffn for c in architecture.layers if isinstance(c.ffn, Experts))
-    return experts.n_active * experts.d_expert + experts.d_shared
-
-
-def _mla(attention: Mixer | None) -> MlaShape:
-    assert isinstance(attention, LatentAttention)
-    return from_fields(MlaShape, attention, d_value=attention.d_value_head)
+def _inner_width(architecture: Architecture) -> int:
+    """The width that one token meets where no FFN is without experts: of these, or of states."""
+    for layer in architecture.layers:
+        if isinstance(layer.ffn, Experts):
+            return layer.ffn.n_active * layer.ffn.d_expert + layer.ffn.d_shared
+    return max(mixer.n_output_rows for mixer in of_kind(Recurrence, _mixers(architecture)))
 
 
 def _window(architecture: Architecture) -> WindowShape | None:

@@ -10,15 +10,8 @@ from typing import Annotated
 
 from planner.specs.files.tables import ASSUMED, Provenance
 from planner.specs.records.architecture import Architecture
-from planner.specs.records.models import (
-    FORMAT_BYTES,
-    Format,
-    MlaShape,
-    ModelSpec,
-    MoeShape,
-    MtpShape,
-    WindowShape,
-)
+from planner.specs.records.models import FORMAT_BYTES, Format, ModelSpec
+from planner.specs.records.shapes import MlaShape, MoeShape, MtpShape, WindowShape
 from planner.specs.validation.hints import LATER, computed
 from planner.specs.validation.values import NOT_EMPTY, Date, Sequences, Share, between, one_of
 

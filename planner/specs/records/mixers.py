@@ -74,9 +74,18 @@ class GroupedAttention:
         """Numbers that one token leaves in the cache of this layer."""
         if not self.makes_keys:
             return 0
+        return self.d_read
+
+    @property
+    def d_kept(self) -> int:
+        return self.d_cached
+
+    @property
+    def d_read(self) -> int:
+        """Numbers of a token that queries meet, in its own cache or an earlier layer's."""
         return self.n_kv_heads * (self.d_head + (0 if self.shares_values else self.d_value_head))
 
-    def n_cached_tokens(self, n_tokens: int) -> int:
+    def n_cached_tokens(self, n_tokens: float) -> float:
         """Tokens of a sequence of `n_tokens` that this layer keeps."""
         kept = n_tokens if self.n_span_tokens is None else min(n_tokens, self.n_span_tokens)
         return kept if self.makes_keys else 0
@@ -123,7 +132,12 @@ class LatentAttention:
     @property
     def has_inner_norms(self) -> bool:
         """Whether anything but latents is: the keys of an indexer."""
-        return self.indexer is not None and not self.indexer.is_shared
+        return self.own_indexer is not None
+
+    @property
+    def own_indexer(self) -> Indexer | None:
+        """What the layer scores tokens with itself; not what it takes over from an earlier one."""
+        return None if self.indexer is None or self.indexer.is_shared else self.indexer
 
     @property
     def d_head(self) -> int:
@@ -142,18 +156,28 @@ class LatentAttention:
         )
 
     def _indexer_params(self, d_model: int) -> int:
-        if self.indexer is None or self.indexer.is_shared:
+        index = self.own_indexer
+        if index is None:
             return 0
         d_from = d_model if self.d_q_latent is None else self.d_q_latent
-        heads, width = self.indexer.n_heads, self.indexer.d_head
-        return d_from * heads * width + d_model * (width + heads) + self.indexer.n_other_params
+        heads, width = index.n_heads, index.d_head
+        return d_from * heads * width + d_model * (width + heads) + index.n_other_params
 
     @property
     def d_cached(self) -> int:
         """Numbers of the latent and the rotated key; an indexer's key is kept beside them."""
         return self.d_kv_latent + self.d_rope
 
-    def n_cached_tokens(self, n_tokens: int) -> int:
+    @property
+    def d_read(self) -> int:
+        return self.d_cached
+
+    @property
+    def d_kept(self) -> int:
+        """Numbers of a token that are kept: of the cache, and of the key of its own indexer."""
+        return self.d_cached + (self.own_indexer.d_head if self.own_indexer else 0)
+
+    def n_cached_tokens(self, n_tokens: float) -> float:
         return n_tokens
 
 
@@ -202,7 +226,15 @@ class Recurrence:
     def d_cached(self) -> int:
         return 0
 
-    def n_cached_tokens(self, n_tokens: int) -> int:
+    @property
+    def d_kept(self) -> int:
+        return 0
+
+    @property
+    def d_read(self) -> int:
+        return 0
+
+    def n_cached_tokens(self, n_tokens: float) -> float:
         return 0
 
     @property

@@ -1,15 +1,20 @@
 """What is served: the shape of a model, and the parameters and bytes that it implies."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from planner.specs.files.tables import Provenance
+from planner.specs.records.architecture import Experts, FeedForward, LayerClass, state_bytes
+from planner.specs.records.mixers import GroupedAttention, LatentAttention, Mixer
 from planner.specs.records.runtimes import ModelKind
 from planner.specs.records.served_formats import NUMBER_FORMATS, Checkpoint
+from planner.specs.records.shapes import MlaShape, MoeShape, MtpShape, WindowShape
 from planner.specs.records.variants import Variant
-from planner.specs.validation.hints import LATER, computed
-from planner.specs.validation.values import NOT_EMPTY, Check, Loss, Positive, one_of
+from planner.specs.validation.hints import LATER, computed, from_fields
+from planner.specs.validation.values import NOT_EMPTY, Check, Loss, one_of
 
 FORMAT_BYTES: Mapping[str, float] = {
     name: one.n_bytes for name, one in NUMBER_FORMATS.items() if one.is_of_models
@@ -27,79 +32,12 @@ def _gating(n_matrices: int) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MoeShape:
-    """FFNs made of experts, of which each token visits a few.
-
-    Args:
-        n_experts: routed experts of one layer.
-        n_active_experts: routed experts that one token is sent to.
-        n_shared_experts: experts that every token visits besides.
-        d_expert: FFN dimension of one expert, routed or shared.
-        n_dense_layers: first layers, whose FFN is one of dimension `d_ff`.
-        n_groups: groups of experts that routing is limited to `n_active_groups` of.
-    """
-
-    n_experts: int
-    n_active_experts: int
-    n_shared_experts: int = 0
-    d_expert: int
-    n_dense_layers: int = 0
-    n_groups: Positive = 1
-    n_active_groups: int = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MlaShape:
-    """Multi-head latent attention: one latent a token is cached, for all heads.
-
-    Args:
-        d_kv_latent: width of the latent that keys and values are made from.
-        d_q_latent: width of the latent that queries are made from; None if they are not.
-        d_rope: rotated part of a head's query and key; its key is shared by all heads.
-        d_nope: the other part.
-        d_value: width of a head's value.
-    """
-
-    d_kv_latent: int
-    d_q_latent: int | None = None
-    d_rope: Positive
-    d_nope: Positive
-    d_value: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowShape:
-    """Layers that attend to the last tokens only.
-
-    Args:
-        n_tokens: how many tokens they attend to, and keep.
-        n_layers: how many such layers there are; the others attend to everything.
-    """
-
-    n_tokens: int
-    n_layers: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MtpShape:
-    """Modules that predict further tokens: each a layer like the last, joined to an embedding.
-
-    Args:
-        n_modules: one behind the other; each predicts one token more.
-        n_params_published: of all modules, with their copies of both embeddings; None if unknown.
-    """
-
-    n_modules: int
-    n_params_published: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpec:
     """A decoder-only Transformer to serve.
 
     `n_heads_served` counts the heads as deployed: published heads may be padded so
     that they divide over a mesh. All work and memory count padded heads; MFU counts
-    the published parameters. Norms and biases are counted nowhere.
+    the published parameters. Norms and biases are counted nowhere, but in classes of layers.
 
     With `mla`, `d_head` is the width of a head's query, `d_nope` + `d_rope`, and each
     head has keys of its own, made from the latent: `n_kv_heads` is `n_heads`.
@@ -123,6 +61,9 @@ class ModelSpec:
         n_context_tokens: most tokens of one sequence, read and written; None if not limited.
         n_encoder_params: of what sees or hears beside the decoder, in no other count.
         norms_heads: queries and keys are normed before they are rotated.
+        layers: classes of layers that the fields of one kind cannot describe, which then say what
+            the first layers of their sort are; none where they can.
+        order: index into `layers` of each layer, from input to output.
         checkpoints: what is known to be in those of a weights format.
         repository: `org/name` on Hugging Face, or the folder of its `config.json`; may be empty.
         family: `model_type` of that; empty if nobody says.
@@ -162,6 +103,8 @@ class ModelSpec:
     norms_heads: bool = False
     n_encoder_params: int = field(default=0, metadata={LATER: True})
     checkpoints: tuple[Checkpoint, ...] = ()
+    layers: tuple[LayerClass, ...] = field(default=(), metadata={LATER: True})
+    order: tuple[int, ...] = field(default=(), metadata={LATER: True})
 
     def __post_init__(self) -> None:
         if self.kv_format not in self.kv_formats:  # also after `replace(model, kv_format=...)`
@@ -191,6 +134,11 @@ class ModelSpec:
         Both embeddings count whole, as most publishers have it, although a token reads
         only its row of the first. A dense model has no others.
         """
+        if self.layers:
+            inside = sum(
+                layer.n_layers * layer.n_active_params(self.d_model) for layer in self.layers
+            )
+            return inside + self.embedding_params
         n_idle = self.moe.n_experts - self.moe.n_active_experts if self.moe else 0
         return self.n_params - self.n_moe_layers * n_idle * self.expert_params
 
@@ -205,13 +153,58 @@ class ModelSpec:
         return self.attention_params + self._moe_ffn_params if self.moe else 0
 
     @property
+    def mixer(self) -> Mixer | None:
+        """What mixes the tokens of all layers, heads padded as served, windows left out."""
+        return self.layers[0].mixer if self.layers else self.mixer_of(self.n_heads_served)
+
+    def mixer_of(self, n_heads: int) -> GroupedAttention | LatentAttention:
+        """Attention with so many heads, of layers that the fields of one kind describe."""
+        if self.mla is not None:
+            return from_fields(
+                LatentAttention, self.mla, n_heads=n_heads, d_value_head=self.mla.d_value
+            )
+        return from_fields(GroupedAttention, self, n_heads=n_heads, d_value_head=self.d_head)
+
+    def alone(self, layer: LayerClass) -> ModelSpec:
+        """A model of one layer of a class."""
+        ffn = layer.ffn
+        moe = None
+        if isinstance(ffn, Experts):
+            n_shared = ffn.d_shared // ffn.d_expert
+            moe = from_fields(
+                MoeShape, ffn, n_active_experts=ffn.n_active, n_shared_experts=n_shared
+            )
+        return replace(
+            self,
+            n_layers=1,
+            d_ff=ffn.d_ff if isinstance(ffn, FeedForward) else 0,
+            n_ffn_matrices=ffn.n_matrices if ffn else self.n_ffn_matrices,
+            moe=moe,
+            layers=(replace(layer, n_layers=1),),
+            order=(0,),
+        )
+
+    @property
     def attention_params(self) -> int:
-        """Parameters of one layer's attention, as deployed."""
-        return self._attention_params(self.n_heads_served)
+        """Parameters of one layer that mix tokens, as deployed, without `copied_params`."""
+        mixed = self.mixer.n_params(self.d_model) if self.mixer else 0
+        return mixed - self.copied_params
+
+    @property
+    def copied_params(self) -> int:
+        """Parameters of one layer that each device has all of: those of an indexer's queries."""
+        mixer = self.mixer
+        if not isinstance(mixer, LatentAttention) or not (mixer.own_indexer and mixer.d_q_latent):
+            return 0
+        return mixer.d_q_latent * mixer.own_indexer.n_heads * mixer.own_indexer.d_head
 
     @property
     def dense_ffn_params(self) -> int:
-        """Parameters of one FFN without experts."""
+        """Parameters of one FFN without experts, and of what joins it to the rest."""
+        if self.layers:
+            layer = self.layers[0]
+            inside = layer.ffn.n_params(self.d_model) if isinstance(layer.ffn, FeedForward) else 0
+            return inside + layer.n_other_params
         return self.n_ffn_matrices * self.d_model * self.d_ff
 
     @property
@@ -267,32 +260,36 @@ class ModelSpec:
     @property
     def kv_bytes_per_token(self) -> float:
         """The KV cache of one token in all layers, while all of them keep it."""
-        return self.n_layers * self.d_cached * FORMAT_BYTES[self.kv_format]
+        return self._n_cached(1.0) * FORMAT_BYTES[self.kv_format]
 
     def kv_bytes(self, n_tokens: float) -> float:
-        """The KV cache of one sequence of `n_tokens`; a window keeps its last ones only."""
+        """What is kept of one sequence of `n_tokens`: in windows the last ones; and states."""
+        held = self._n_cached(n_tokens) * FORMAT_BYTES[self.kv_format]
+        return held + sum(layer.n_layers * state_bytes(layer.mixer) for layer in self.layers)
+
+    def _n_cached(self, n_tokens: float) -> float:
+        """Numbers in the caches of one sequence."""
+        if self.layers:
+            return sum(
+                layer.n_layers * layer.mixer.d_kept * layer.mixer.n_cached_tokens(n_tokens)
+                for layer in self.layers
+                if layer.mixer
+            )
         n_kept = self.n_layers * n_tokens
         if self.window:
             n_kept -= self.window.n_layers * max(0.0, n_tokens - self.window.n_tokens)
-        return n_kept * self.d_cached * FORMAT_BYTES[self.kv_format]
+        return n_kept * self.d_cached
 
     def _n_params(self, n_heads: int) -> int:
+        if self.layers:
+            inside = sum(layer.n_layers * layer.n_params(self.d_model) for layer in self.layers)
+            return inside + self.embedding_params
         n_dense_layers = self.n_layers - self.n_moe_layers
         ffns = n_dense_layers * self.dense_ffn_params + self.n_moe_layers * self._moe_ffn_params
-        return self.n_layers * self._attention_params(n_heads) + ffns + self.embedding_params
+        attention = self.mixer_of(n_heads).n_params(self.d_model)
+        return self.n_layers * attention + ffns + self.embedding_params
 
     @property
     def _moe_ffn_params(self) -> int:
         n_experts = self.moe.n_experts + self.moe.n_shared_experts if self.moe else 0
         return self.router_params + n_experts * self.expert_params
-
-    def _attention_params(self, n_heads: int) -> int:
-        if self.mla is None:
-            return 2 * self.d_model * (n_heads * self.d_head + self.d_kv)
-        mla, d_queries = self.mla, n_heads * self.d_head
-        queries = self.d_model * d_queries
-        if mla.d_q_latent is not None:
-            queries = mla.d_q_latent * (self.d_model + d_queries)
-        latent = self.d_model * (mla.d_kv_latent + mla.d_rope)
-        made_from_it = mla.d_kv_latent * n_heads * (mla.d_nope + mla.d_value)
-        return queries + latent + made_from_it + n_heads * mla.d_value * self.d_model

@@ -36,7 +36,7 @@ _MAY_BE_ZERO = frozenset(
         *("seed", "layer", "order", "present", "n_groups", "n_other_params", "n_norm_params"),
         "n_encoder_params",
         "n_borrowed_params",
-        *("n_shared_experts", "n_dense_layers", "n_conv_taps", "d_conv", "d_shared"),
+        *("n_shared_experts", "n_dense_layers", "n_conv_taps", "d_conv", "d_key", "d_shared"),
         "n_shared_tokens",
         *("d_rope", "d_nope", "reserve_bytes", "rates_tokens_per_s", "matrix_tokens_per_s"),
         *("from_coordinator_tokens_per_s", "to_coordinator_tokens_per_s"),

@@ -15,7 +15,7 @@ from planner.verifier.layouts.names import axes_text, layout_name, mask_of, stor
 from planner.verifier.model_errors import deviations, roofline_deviation
 from planner.verifier.scalar.experts import expert_ways
 from planner.verifier.scalar.memory import ScalarBytes, held_bytes
-from planner.verifier.scalar.shapes import OVER_HEADS, Layout, ScalarMesh, cached_heads
+from planner.verifier.scalar.shapes import OVER_HEADS, Layout, ScalarMesh
 from planner.verifier.scalar.times import ScalarTime, step_time
 
 AnyPhase = deployments.PhaseChoice | deployments.PhasePlan
@@ -252,7 +252,12 @@ def _attention_cut(pass_: Counted) -> tuple[int, int]:
 def _n_kv_ways(pass_: Counted) -> int:
     """Ways in which the cache is cut: by sequences, and by whole heads."""
     n_batch, n_sharing = _attention_cut(pass_)
-    return n_batch * min(n_sharing, cached_heads(pass_.layout.model))
+    return n_batch * min(n_sharing, _n_cached_heads(pass_.layout.model))
+
+
+def _n_cached_heads(model: ModelSpec) -> int:
+    """Pieces that the cache of a token falls into: a latent is whole."""
+    return 1 if model.mla else model.n_kv_heads
 
 
 def _divisions(pass_: Counted) -> tuple[deployments.Division, ...]:
@@ -261,7 +266,7 @@ def _divisions(pass_: Counted) -> tuple[deployments.Division, ...]:
     model, (_, n_sharing) = layout.model, _attention_cut(pass_)
     dealt = [
         ("query heads", model.n_heads_served, n_sharing),
-        ("latents" if model.mla else "KV heads", cached_heads(model), n_sharing),
+        ("latents" if model.mla else "KV heads", _n_cached_heads(model), n_sharing),
         ("layers", model.n_layers, layout.mesh.n_stages),
     ]
     if model.moe is not None:

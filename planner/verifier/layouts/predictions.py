@@ -81,9 +81,9 @@ def _traffic(layout: Layout, way: AnyPhase, tokens: Tokens) -> tuple[Traffic, ..
     """Bytes that the busiest device receives in a pass, by the kind and the axes of what sends."""
     sums: dict[tuple[str, str], float] = {}
     for layers in stage_layers(layout):
-        seen = replace(tokens, n_context=min(tokens.n_context, layers.window))
+        seen = replace(tokens, n_context=layers.seen(tokens.n_context, tokens.n_new))
         gathers = True
-        for send in layer_sends(layout, seen, has_experts=layers.has_experts):
+        for send in layer_sends(layers.layout, seen, has_experts=layers.has_experts):
             kind = send.kind
             if kind == HALF:
                 kind, gathers = ("gather" if gathers else "scatter"), not gathers

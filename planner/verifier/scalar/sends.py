@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from math import ceil
 
 from planner.specs.records.devices import FORMAT_BYTES
-from planner.verifier.scalar import experts, shapes
+from planner.specs.records.mixers import LatentAttention
+from planner.verifier.scalar import experts, mixers
 from planner.verifier.scalar.shapes import Layout
 
 HALF = "half"
@@ -55,9 +56,7 @@ def _weights_send(layout: Layout) -> Send:
         kind="weights",
         group=layout.gathered,
         n_shards=mesh.size(layout.gathered),
-        n_bytes=experts.dense_layer_params(layout.model)
-        / mesh.size(layout.rest)
-        * layout.weight_bytes,
+        n_bytes=experts.dense_layer_params(layout) / mesh.size(layout.rest) * layout.weight_bytes,
     )
 
 
@@ -66,8 +65,8 @@ def _gathered_with_experts(layout: Layout) -> list[Send]:
 
     Where there are copies of the weights, there is one of the router for each device already.
     """
-    mesh, router = layout.mesh, experts.router_params(layout.model)
-    cut_params = (experts.common_params(layout.model) - router) / mesh.size(layout.rest)
+    mesh, router = layout.mesh, experts.router_params(layout)
+    cut_params = (experts.common_params(layout) - router) / mesh.size(layout.rest)
     n_gathered = mesh.size(layout.gathered)
     weights = Send(
         kind="weights",
@@ -87,11 +86,13 @@ def _gathered_with_experts(layout: Layout) -> list[Send]:
 
 
 def _dense_block(layout: Layout, tokens: Tokens) -> list[Send]:
-    """A parallel block sends FFN and attention in one round, a serial block in two."""
-    model = layout.model
-    ffn = ((model.n_ffn_matrices - 1) * model.d_ff, model.d_ff)
-    attention = _attention_hidden(layout)
-    if model.block == "parallel":
+    """A parallel block sends FFN and attention in one round, a serial block in two.
+
+    What a layer does not have sends nothing.
+    """
+    dense = layout.dense
+    ffn, attention = ((dense.n_matrices - 1) * dense.d_ff, dense.d_ff), _attention_hidden(layout)
+    if layout.model.block == "parallel":
         return _round(layout, tokens, attention[0] + ffn[0], attention[1] + ffn[1])
     return [*_round(layout, tokens, *attention), *_round(layout, tokens, *ffn)]
 
@@ -104,18 +105,16 @@ def _expert_block(layout: Layout, tokens: Tokens) -> list[Send]:
     tokens are sent to the devices of their experts, and shared experts, cut within a
     replica, need a round there.
     """
-    model, moe = layout.model, experts.moe_of(layout.model)
-    n_ffn_in = model.n_ffn_matrices - 1
+    model, moe = layout.model, layout.experts
+    n_ffn_in = moe.n_matrices - 1
 
-    def of_experts(n_experts: int) -> list[Send]:
-        width = n_experts * moe.d_expert
+    def of_experts(width: int) -> list[Send]:
         return _round(layout, tokens, n_ffn_in * width, width)
 
     sends = _round(layout, tokens, *_attention_hidden(layout))
     if not layout.is_dispatched:
-        return sends + of_experts(moe.n_active_experts + moe.n_shared_experts)
-    if moe.n_shared_experts:
-        sends += of_experts(moe.n_shared_experts)
+        return sends + of_experts(moe.n_active * moe.d_expert + moe.d_shared)
+    sends += of_experts(moe.d_shared)
     own_share = _group_numbers(layout, tokens) / layout.mesh.size(layout.rest)
     exchange = Send(
         kind="exchange",
@@ -128,11 +127,11 @@ def _expert_block(layout: Layout, tokens: Tokens) -> list[Send]:
 
 def _sums_over_x(layout: Layout, tokens: Tokens) -> list[Send]:
     """What each visit makes of a part of E is added up, and its activation given to all of x."""
-    model, moe = layout.model, experts.moe_of(layout.model)
-    n_visits = tokens.n_sequences * tokens.n_new * moe.n_active_experts / layout.n_expert_devices
+    model, moe = layout.model, layout.experts
+    n_visits = tokens.n_sequences * tokens.n_new * moe.n_active / layout.n_expert_devices
     n_bytes = n_visits * moe.d_expert * FORMAT_BYTES[model.activation_format]
     x = layout.mesh.size(layout.e_axes)
-    n_ffn_in = model.n_ffn_matrices - 1
+    n_ffn_in = moe.n_matrices - 1
     return [
         Send(kind="scatter", group=layout.e_axes, n_shards=x, n_bytes=n_bytes * n_ffn_in),
         Send(kind="gather", group=layout.e_axes, n_shards=x, n_bytes=n_bytes),
@@ -140,15 +139,7 @@ def _sums_over_x(layout: Layout, tokens: Tokens) -> list[Send]:
 
 
 def _attention_hidden(layout: Layout) -> tuple[int, int]:
-    """Widths of what the projections make of a token's E, and of what they take back.
-
-    Of queries with a latent of their own only that is made of E.
-    """
-    model, mla = layout.model, layout.model.mla
-    if mla is None:
-        return shapes.query_width(model) + shapes.cached_width(model), shapes.query_width(model)
-    first = mla.d_q_latent or shapes.query_width(model)
-    return first + shapes.cached_width(model), model.n_heads_served * mla.d_value
+    return mixers.hidden_widths(layout.mixer) if layout.mixer else (0, 0)
 
 
 def _round(layout: Layout, tokens: Tokens, hidden_in: int, hidden_out: int) -> list[Send]:
@@ -156,6 +147,8 @@ def _round(layout: Layout, tokens: Tokens, hidden_in: int, hidden_out: int) -> l
 
     What a round scatters last the next round gathers first.
     """
+    if not hidden_out:
+        return []
     mesh, numbers = layout.mesh, _group_numbers(layout, tokens)
     x, y = mesh.size(layout.e_axes), mesh.size(layout.f_axes)
     residual = numbers * layout.model.d_model / x
@@ -168,12 +161,13 @@ def _round(layout: Layout, tokens: Tokens, hidden_in: int, hidden_out: int) -> l
 
 
 def _latent_sends(layout: Layout, tokens: Tokens) -> list[Send]:
-    """The latent of queries, made in pieces, that the queries of every head are made from."""
-    mla = layout.model.mla
-    if mla is None or mla.d_q_latent is None:
+    """Made in pieces: the latent of queries, that the queries of every head are made from, and
+    what an indexer scores with."""
+    mixer = layout.mixer
+    if not isinstance(mixer, LatentAttention):
         return []
-    n_bytes = _group_numbers(layout, tokens) * mla.d_q_latent
-    return [_gather_of_rest(layout, n_bytes)]
+    widths = mixer.d_q_latent or 0, mixers.index_width(mixer)
+    return [_gather_of_rest(layout, _group_numbers(layout, tokens) * n) for n in widths if n]
 
 
 def _gather_of_rest(layout: Layout, n_bytes: float) -> Send:
@@ -188,8 +182,10 @@ def _attention_sends(layout: Layout, tokens: Tokens) -> list[Send]:
     heads, those that share a head gather its pieces. A latent is one head; where keys and
     values are made from it, that is done where the heads are, so all of `rest` gathers it.
     """
-    model, mesh = layout.model, layout.mesh
-    on_latents = shapes.meets_latents(model, tokens.n_new, tokens.n_context)
+    model, mesh, mixer = layout.model, layout.mesh, layout.mixer
+    if mixer is None:
+        return []
+    on_latents = tokens.n_new < tokens.n_context
     cut = layout.batch_axes(tokens.n_sequences)
     moved, n_over_heads = cut & layout.rest, mesh.size(~cut & 7)
     numbers = _group_numbers(layout, tokens)
@@ -206,10 +202,11 @@ def _attention_sends(layout: Layout, tokens: Tokens) -> list[Send]:
         n_bytes = own_numbers * width / n_cut
         return Send(kind="gather", group=~cut & 7, n_shards=n_over_heads / n_cut, n_bytes=n_bytes)
 
-    there, back = shapes.moved_widths(model, on_latents=on_latents)
-    if model.mla is not None and not on_latents:
-        cached = _gather_of_rest(layout, numbers * shapes.cached_width(model))
+    there, back = mixers.moved_widths(mixer, on_latents=on_latents)
+    width = mixers.shared_width(mixer)
+    if isinstance(mixer, LatentAttention) and not on_latents:
+        shared = _gather_of_rest(layout, numbers * width)
     else:
-        cached = completed(shapes.cached_width(model), shapes.cached_heads(model))
-    queries = completed(shapes.query_width(model), model.n_heads_served)
-    return [exchange(there), exchange(back), cached, queries]
+        shared = completed(width, mixers.shared_heads(mixer))
+    queries = completed(mixers.query_width(mixer), mixer.n_heads)
+    return [exchange(there), exchange(back), *([shared] if width else []), queries]

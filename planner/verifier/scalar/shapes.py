@@ -1,10 +1,15 @@
 """A mesh, a model laid on it, and the widths of its heads, as the verifier sees them."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from math import ceil, inf, prod
 
+from planner.specs.records.architecture import Experts, FeedForward, Ffn, LayerClass
 from planner.specs.records.devices import FORMAT_BYTES, ModelSpec
+from planner.specs.records.mixers import GroupedAttention, LatentAttention, Mixer
+from planner.specs.records.shapes import fullest_stage
+from planner.specs.validation.hints import from_fields
 
 OVER_HEADS = "heads"  # any other attention is over the batch
 N_AXES = 3
@@ -78,6 +83,7 @@ class Layout:
         weights_format: format of the weights.
         kv_format: format of the cache; the model's own without it.
         data: mask of the axes along which all but experts has copies.
+        layer: the kind of layers that is looked at; None of the model as a whole.
     """
 
     model: ModelSpec
@@ -90,6 +96,23 @@ class Layout:
     kv_format: str | None = None
     data: int = 0
     sliced: int = 0
+    layer: LayerClass | None = None
+
+    @property
+    def mixer(self) -> Mixer | None:
+        return self.layer.mixer if self.layer else None
+
+    @property
+    def dense(self) -> FeedForward:
+        """The FFN without experts; none is as wide as nothing."""
+        ffn = self.layer.ffn if self.layer else None
+        return ffn if isinstance(ffn, FeedForward) else FeedForward(d_ff=0, n_matrices=2)
+
+    @property
+    def experts(self) -> Experts:
+        assert self.layer is not None
+        assert isinstance(self.layer.ffn, Experts)
+        return self.layer.ffn
 
     @property
     def cut(self) -> int:
@@ -158,20 +181,69 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerGroup:
-    """Layers of one stage that are alike; a window of `inf` is none."""
+    """Layers of one stage that are alike; a window of `inf` is none.
 
-    has_experts: bool
+    Args:
+        layout: of such layers.
+        is_chunk: the window stands still until it is full, and the next begins empty.
+    """
+
+    layout: Layout
     window: float
     n_layers: int
+    is_chunk: bool = False
+
+    @property
+    def has_experts(self) -> bool:
+        return isinstance(self.layout.layer and self.layout.layer.ffn, Experts)
+
+    def seen(self, n_context: float, n_new: float) -> float:
+        """Tokens in reach of a new one; half a chunk, on average, of those that are decoded."""
+        if self.is_chunk and n_new < n_context > self.window:
+            return self.window / 2
+        return min(n_context, self.window)
+
+
+def kinds_of(model: ModelSpec) -> tuple[LayerClass, ...]:
+    """Kinds of layers: of one kind of model those with experts first, heads padded as served."""
+    if model.layers:
+        return model.layers
+    mixer = attention_of(model, model.n_heads_served)
+    n_dense = model.moe.n_dense_layers if model.moe else model.n_layers
+    ffns = dict.fromkeys(ffn_of(model, i) for i in (model.n_layers - 1, *range(min(1, n_dense))))
+    return tuple(LayerClass(name="", n_layers=1, mixer=mixer, ffn=ffn) for ffn in ffns)
+
+
+def attention_of(model: ModelSpec, n_heads: int) -> GroupedAttention | LatentAttention:
+    """Of all layers of a model of one kind, windows left out."""
+    if model.mla is not None:
+        return from_fields(
+            LatentAttention, model.mla, n_heads=n_heads, d_value_head=model.mla.d_value
+        )
+    return from_fields(GroupedAttention, model, n_heads=n_heads, d_value_head=model.d_head)
+
+
+def ffn_of(model: ModelSpec, i: int) -> Ffn:
+    """Of a layer of a model of one kind."""
+    moe = model.moe
+    if moe is None or i < moe.n_dense_layers:
+        return FeedForward(d_ff=model.d_ff, n_matrices=model.n_ffn_matrices)
+    n_active, d_shared = moe.n_active_experts, moe.n_shared_experts * moe.d_expert
+    matrices = model.n_ffn_matrices
+    return from_fields(Experts, moe, n_active=n_active, d_shared=d_shared, n_matrices=matrices)
 
 
 def stage_layers(layout: Layout) -> list[LayerGroup]:
     """Layers of the busiest stage, a late one: the dense layers of a model come first.
 
     Of its layers, rounded down, as many have a window as in the whole model; of those with
-    experts likewise.
+    experts likewise. Of classes of layers it is the stage with the most parameters.
     """
     model, n_all = layout.model, layout.n_layers
+    kinds = [replace(layout, layer=kind) for kind in kinds_of(model)]
+    if model.layers:
+        stage = fullest_stage(model.layers, model.order, model.d_model, layout.mesh.n_stages)
+        return _classes(kinds, stage)
     n_experts = min(n_all, model.n_layers - model.moe.n_dense_layers) if model.moe else 0
     window = float(model.window.n_tokens) if model.window else inf
     n_windows = model.window.n_layers if model.window else 0
@@ -179,79 +251,21 @@ def stage_layers(layout: Layout) -> list[LayerGroup]:
     windowed_experts = n_experts * n_windows // model.n_layers
     windowed_dense = windowed - windowed_experts
     counts = (
-        (True, inf, n_experts - windowed_experts),
-        (True, window, windowed_experts),
-        (False, inf, n_all - n_experts - windowed_dense),
-        (False, window, windowed_dense),
+        (kinds[0], inf, n_experts - windowed_experts),
+        (kinds[0], window, windowed_experts),
+        (kinds[-1], inf, n_all - n_experts - windowed_dense),
+        (kinds[-1], window, windowed_dense),
     )
-    return [LayerGroup(has_experts=e, window=w, n_layers=n) for e, w, n in counts if n]
+    return [LayerGroup(layout=kind, window=w, n_layers=n) for kind, w, n in counts if n]
 
 
-def attention_params(model: ModelSpec) -> int:
-    """Projections of one layer, heads padded as served.
-
-    Latent attention: queries, through a latent of theirs or not; down to the latent of keys
-    and values and the rotated key; up from it, to each head's key and value; and out.
-    """
-    e, heads, mla = model.d_model, model.n_heads_served, model.mla
-    if mla is None:
-        return 2 * e * heads * model.d_head + 2 * e * model.n_kv_heads * model.d_head
-    per_head = mla.d_nope + mla.d_rope
-    if mla.d_q_latent is None:
-        queries = e * heads * per_head
-    else:
-        queries = e * mla.d_q_latent + mla.d_q_latent * heads * per_head
-    down = e * (mla.d_kv_latent + mla.d_rope)
-    up = mla.d_kv_latent * heads * mla.d_nope + mla.d_kv_latent * heads * mla.d_value
-    return queries + down + up + heads * mla.d_value * e
-
-
-def query_width(model: ModelSpec) -> int:
-    return model.n_heads_served * model.d_head
-
-
-def cached_width(model: ModelSpec) -> int:
-    """A key and a value of each KV head, or the latent and the rotated key of all heads."""
-    if model.mla is None:
-        return 2 * model.n_kv_heads * model.d_head
-    return model.mla.d_kv_latent + model.mla.d_rope
-
-
-def cached_heads(model: ModelSpec) -> int:
-    """Pieces that the cache of a token falls into: a latent is whole."""
-    return model.n_kv_heads if model.mla is None else 1
-
-
-def meets_latents(model: ModelSpec, n_new_tokens: float, n_context_tokens: float) -> bool:
-    """Queries meet the latents themselves, except where all of the context is new.
-
-    Then keys and values are made, once for each token, in the projections; of tokens from
-    an earlier pass only the latent is left.
-    """
-    return model.mla is not None and n_new_tokens < n_context_tokens
-
-
-def pair_width(model: ModelSpec, *, on_latents: bool) -> int:
-    """Multiply-adds of one head for one pair of tokens: the score, and the weighted value."""
-    if model.mla is None:
-        return 2 * model.d_head
-    if on_latents:
-        return (model.mla.d_kv_latent + model.mla.d_rope) + model.mla.d_kv_latent
-    return (model.mla.d_nope + model.mla.d_rope) + model.mla.d_value
-
-
-def moved_widths(model: ModelSpec, *, on_latents: bool) -> tuple[int, int]:
-    """What travels to a token's sequence, and what comes back, when heads are elsewhere.
-
-    The matrices that make keys and values of a latent, or bring queries to it, lie with the
-    heads; so what they make travels. Keys made from latents do, but not the latents, which
-    every device has had for making them.
-    """
-    heads, mla = model.n_heads_served, model.mla
-    if mla is None:
-        return query_width(model) + cached_width(model), query_width(model)
-    if on_latents:
-        latent_query = mla.d_kv_latent + mla.d_rope
-        return heads * latent_query + cached_width(model), heads * mla.d_kv_latent
-    made = heads * (mla.d_nope + mla.d_value)
-    return query_width(model) + made, heads * mla.d_value
+def _classes(kinds: list[Layout], stage: Sequence[int]) -> list[LayerGroup]:
+    """Of a stage, as many layers of each class as it has."""
+    groups = []
+    for i, kind in enumerate(kinds):
+        if n_layers := stage.count(i):
+            window = float(getattr(kind.mixer, "n_span_tokens", None) or inf)
+            stands = getattr(kind.mixer, "span", "all") == "chunk"
+            group = LayerGroup(layout=kind, window=window, n_layers=n_layers, is_chunk=stands)
+            groups.append(group)
+    return groups

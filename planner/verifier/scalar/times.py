@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 from math import ceil, inf, prod
 
 from planner.specs.records.devices import FORMAT_BYTES, DeviceSpec, Fabric, NodesFabric
-from planner.verifier.scalar import experts, shapes
+from planner.specs.records.mixers import LatentAttention, Recurrence
+from planner.verifier.scalar import experts, mixers, shapes
 from planner.verifier.scalar.memory import kv_layer_bytes
 from planner.verifier.scalar.sends import Send, Tokens, layer_sends
 from planner.verifier.scalar.tiers import CONVENTIONS, stage_by_protocol_s, tiered_s
@@ -49,9 +50,9 @@ def step_time(
     attention_s = overhead = 0.0
     network = handover_s(layout, fabric, tokens.n_sequences, n_new_tokens)
     for layers in shapes.stage_layers(layout):
-        seen = replace(tokens, n_context=min(n_context_tokens, layers.window))
-        attention_s += layers.n_layers * _attention_s(layout, device, seen)
-        sends = layer_sends(layout, seen, has_experts=layers.has_experts)
+        seen = replace(tokens, n_context=layers.seen(n_context_tokens, n_new_tokens))
+        attention_s += layers.n_layers * _attention_s(layers.layout, device, seen)
+        sends = layer_sends(layers.layout, seen, has_experts=layers.has_experts)
         transfer, hops = network_s(layout, fabric, sends)
         network += layers.n_layers * transfer
         overhead += layers.n_layers * (device.layer_overhead_s + hops)
@@ -77,33 +78,48 @@ def _matmul_s(layout: shapes.Layout, device: DeviceSpec, tokens: Tokens) -> tupl
     n_all_tokens = tokens.n_sequences * tokens.n_new
     head_share = model.vocab_size * model.d_model / mesh.n_devices
     flop, params = 2 * tokens.n_sequences * head_share, head_share
+    n_own = ceil(tokens.n_sequences / mesh.size(layout.batch_axes(tokens.n_sequences)))
+    n_own_tokens = n_own * tokens.n_new
     for layers in shapes.stage_layers(layout):
+        on, whole = layers.layout, mixers.whole_params(layers.layout.mixer)
         everywhere = experts.common_params if layers.has_experts else experts.dense_layer_params
-        share = everywhere(model) / mesh.size(layout.rest)
-        flop += layers.n_layers * 2 * n_group_tokens * share
-        params += layers.n_layers * (
-            experts.own_common_params(layout) if layers.has_experts else share
-        )
+        share = everywhere(on) / mesh.size(layout.rest)
+        flop += layers.n_layers * 2 * (n_group_tokens * share + n_own_tokens * whole)
+        params += layers.n_layers * whole
+        params += layers.n_layers * (experts.own_common_params(on) if layers.has_experts else share)
         if layers.has_experts:
-            piece = experts.own_piece(layout)
-            flop += layers.n_layers * 2 * experts.n_visits(layout, n_all_tokens) * piece
-            params += layers.n_layers * experts.n_touched(layout, n_all_tokens) * piece
+            piece = experts.own_piece(on)
+            flop += layers.n_layers * 2 * experts.n_visits(on, n_all_tokens) * piece
+            params += layers.n_layers * experts.n_touched(on, n_all_tokens) * piece
     matmul_flop_per_s = _flop_per_s(device, layout.weights_format)
     return flop / matmul_flop_per_s, params * layout.weight_bytes / _hbm_bytes_per_s(device)
 
 
 def _attention_s(layout: shapes.Layout, device: DeviceSpec, tokens: Tokens) -> float:
-    """Scores and weighted values of one layer, or the reading of KV, whichever is longer."""
-    model, mesh = layout.model, layout.mesh
+    """Scores, weighted values and states of one layer, or the reading of what is kept, whichever
+    is longer."""
+    mixer = layout.mixer
+    if mixer is None:
+        return 0.0
     cut = layout.batch_axes(tokens.n_sequences)
-    own_sequences = ceil(tokens.n_sequences / mesh.size(cut))
-    n_heads = layout.own_heads(model.n_heads_served, cut=cut)
-    on_latents = shapes.meets_latents(model, tokens.n_new, tokens.n_context)
-    flop_of_pair = 2 * n_heads * shapes.pair_width(model, on_latents=on_latents)
-    flop = flop_of_pair * tokens.n_new * tokens.n_context * own_sequences
-    kv = kv_layer_bytes(layout, tokens.n_sequences, tokens.n_context, cut=cut)
-    attained_flop_per_s = _flop_per_s(device, model.activation_format)
-    return max(flop / attained_flop_per_s, kv / _hbm_bytes_per_s(device))
+    own_sequences = ceil(tokens.n_sequences / layout.mesh.size(cut))
+    n_heads, decodes = layout.own_heads(mixer.n_heads, cut=cut), tokens.n_new < tokens.n_context
+    n_met = mixers.met_tokens(mixer, tokens.n_context)
+    flop_of_pair = 2 * n_heads * mixers.pair_width(mixer, on_latents=decodes)
+    flop = flop_of_pair * tokens.n_new * n_met * own_sequences
+    read = kv_layer_bytes(layout, tokens.n_sequences, n_met, cut=cut, width=mixer.d_read)
+    scored_s = 0.0
+    if isinstance(mixer, Recurrence):
+        of_state, moved = mixers.state_work(mixer, tokens.n_new, decodes=decodes)
+        own = own_sequences * n_heads / mixer.n_heads
+        flop, read = flop + own * of_state, read + own * moved
+    elif isinstance(mixer, LatentAttention) and mixer.own_indexer:
+        # all of its heads meet the keys of all tokens, of one byte a number
+        keys = own_sequences * tokens.n_context * mixer.own_indexer.d_head
+        scores = 2 * mixer.own_indexer.n_heads * tokens.n_new * keys
+        scored_s, read = scores / _flop_per_s(device, "fp8"), read + keys
+    attained_flop_per_s = _flop_per_s(device, layout.model.activation_format)
+    return max(flop / attained_flop_per_s + scored_s, read / _hbm_bytes_per_s(device))
 
 
 def _flop_per_s(device: DeviceSpec, number_format: str) -> float:

@@ -1,15 +1,16 @@
 """One given deployment of an engine, evaluated: the rank, what it serves, holds and takes."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.specs.ask.engine import PredictionRequest
-from planner.specs.records.architecture import Architecture, Experts, FeedForward, Ffn, LayerClass
-from planner.specs.records.mixers import GroupedAttention, LatentAttention, Mixer
+from planner.specs.records.architecture import Architecture, Ffn, LayerClass
+from planner.specs.records.mixers import LatentAttention, Mixer
 from planner.specs.records.models import ModelSpec
 from planner.specs.records.roles import PREFILL
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Invalid
+from planner.verifier.scalar.shapes import attention_of, ffn_of
 from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.kernels import STATIC, STORED, Kernels
 from planner.verifier.serving.ranks import Links, Rank, loaded
@@ -102,12 +103,14 @@ def layers_of(model: ModelSpec | Architecture) -> Architecture:
     """
     if isinstance(model, Architecture):
         return model
+    if model.layers:
+        return from_fields(Architecture, model)
     n_windowed = model.window.n_layers if model.window else 0
     layers: list[_Layer] = []
     for i in range(model.n_layers):
         # windows are spread evenly, the first layer among them: `ceil` of each layer's share
         begun, ended = (-(-(i + k) * n_windowed // model.n_layers) for k in (0, 1))
-        layers.append((_attention(model, windowed=ended > begun), _feed_forward(model, i)))
+        layers.append((_attention(model, windowed=ended > begun), ffn_of(model, i)))
     of = {layer: i for i, layer in enumerate(dict.fromkeys(layers))}
     numbers = Counter(layers)
     last = LayerClass(
@@ -131,27 +134,7 @@ def layers_of(model: ModelSpec | Architecture) -> Architecture:
 
 
 def _attention(model: ModelSpec, *, windowed: bool) -> Mixer:
-    if model.mla is not None:
-        return from_fields(
-            LatentAttention, model.mla, n_heads=model.n_heads, d_value_head=model.mla.d_value
-        )
-    return from_fields(
-        GroupedAttention,
-        model,
-        d_value_head=model.d_head,
-        span="window" if windowed else "all",
-        n_span_tokens=model.window.n_tokens if model.window and windowed else None,
-    )
-
-
-def _feed_forward(model: ModelSpec, i: int) -> Ffn:
-    moe = model.moe
-    if moe is None or i < moe.n_dense_layers:
-        return FeedForward(d_ff=model.d_ff, n_matrices=model.n_ffn_matrices)
-    return from_fields(
-        Experts,
-        moe,
-        n_active=moe.n_active_experts,
-        d_shared=moe.n_shared_experts * moe.d_expert,
-        n_matrices=model.n_ffn_matrices,
-    )
+    mixer = attention_of(model, model.n_heads)
+    if not windowed or model.window is None or isinstance(mixer, LatentAttention):
+        return mixer
+    return replace(mixer, span="window", n_span_tokens=model.window.n_tokens)

@@ -82,7 +82,7 @@ def unfilled_s(layer: LayerClass, engine: EngineSpec) -> float:
     if isinstance(mixer, GroupedAttention):
         norms = mixer.norms_heads
     elif isinstance(mixer, LatentAttention):
-        norms = mixer.indexer is not None and not mixer.indexer.is_shared
+        norms = mixer.own_indexer is not None
     else:
         norms = mixer is not None
     return seconds + (engine.inner_norms_s if norms else 0.0)
@@ -102,8 +102,8 @@ def launched_s(layer: LayerClass, engine: EngineSpec) -> float:
     mixer, seconds = layer.mixer, 0.0
     if hasattr(layer.ffn, "n_experts"):
         seconds += engine.prefill_experts_s
-    index = mixer.indexer if isinstance(mixer, LatentAttention) else None
-    if isinstance(mixer, Recurrence) or (index is not None and not index.is_shared):
+    index = mixer.own_indexer if isinstance(mixer, LatentAttention) else None
+    if isinstance(mixer, Recurrence) or index is not None:
         seconds += engine.prefill_scans_s
     return seconds
 
@@ -145,11 +145,7 @@ def cached_numbers(layer: LayerClass, n_tensor: int) -> float:
     mixer = layer.mixer
     if isinstance(mixer, GroupedAttention):
         return kv_heads(mixer, n_tensor) * mixer.d_cached / mixer.n_kv_heads
-    if isinstance(mixer, LatentAttention):
-        index = mixer.indexer
-        return mixer.d_cached + (0 if index is None or index.is_shared else index.d_head)
-    assert mixer is None or isinstance(mixer, Recurrence)
-    return 0.0
+    return float(mixer.d_kept) if mixer else 0.0
 
 
 def embedding_spent(rank: Rank, n_tokens: float) -> Spent:

@@ -83,7 +83,7 @@ def _latent(
     mixer: LatentAttention, d_model: int, n_tensor: int, tokens: Tokens, formats: ServedFormats
 ) -> Iterator[Run]:
     heads, weights = mixer.n_heads / n_tensor, formats.weights
-    index = mixer.indexer if mixer.indexer and not mixer.indexer.is_shared else None
+    index = mixer.own_indexer
     columns = mixer.d_cached + (mixer.d_q_latent or 0)
     columns += index.d_head + index.n_heads if index else 0
     d_from = mixer.d_q_latent or d_model
