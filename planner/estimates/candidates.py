@@ -153,10 +153,12 @@ class CandidateTable:
 
     def block(self, arms: IntArray) -> Block:
         layouts, costs = self.arms.take(arms), self._costs[:, arms]
-        work = passes(self.workload)
+        work = passes(self.workload, self.model.n_diffusion_passes)
 
         def phase(name: str, single: Pass, batches: IntArray) -> PhaseCandidates:
             candidates = evaluate_phase(self.model, self.machine, layouts, single, batches, costs)
+            if single.n_times != 1.0:
+                candidates = candidates.lengthened(single.n_times)
             candidates.pass_s[~offered(self.machine.meshes, layouts, name, batches)] = np.inf
             if name in self._named:
                 candidates.pass_s[~self._named[name][arms]] = np.inf

@@ -54,9 +54,17 @@ class PhaseCandidates:
         return replace(self, pass_s=self.pass_s * factor)
 
 
-def passes(workload: Workload) -> dict[str, Pass]:
-    """Tokens of a pass of each phase; decode is taken at its mean context."""
+def passes(workload: Workload, n_diffusion_passes: float = 0.0) -> dict[str, Pass]:
+    """Tokens of a pass of each phase; decode is taken at its mean context.
+
+    Of a diffusion decoder every pass is over prompt and answer, of which all attend to all and
+    nothing is kept; the first one stands for prefill. Source: LLaDA, arXiv 2502.09992 §2.4.
+    """
     n_input = float(workload.n_input_tokens)
+    if n_diffusion_passes:
+        n = n_input + workload.n_output_tokens
+        whole = Pass(n_new_tokens=n, n_context_tokens=n, n_cached_tokens=0.0, n_logits=n)
+        return {"prefill": whole, "decode": replace(whole, n_times=n_diffusion_passes)}
     return {
         "prefill": Pass(n_new_tokens=n_input, n_context_tokens=n_input, n_cached_tokens=n_input),
         "decode": Pass(
@@ -176,8 +184,12 @@ NONE = Margins()
 def margins_of(request: Request) -> Margins:
     """What holds in the share of cases that is asked for.
 
-    Without one, what decode passes take on average, where rooflines are known to be quick.
+    Without one, what decode passes take on average, where rooflines are known to be quick. Whole
+    sequences pass a diffusion decoder as prompts do.
     """
+    if request.model.n_diffusion_passes:
+        prefill = margins_of(replace(request, model=replace(request.model, variant=None))).prefill
+        return Margins(prefill=prefill, decode=prefill)
     device, kind = request.cluster.device, request.model.kind
     n_most, beyond = beyond_measured(device.name, kind)
     if request.confidence is None:

@@ -196,7 +196,7 @@ def stage_work(
         n_stages=shape.n_stages,
         n_microbatches=shape.n_microbatches,
         kinds=tuple(kinds),
-        head_flop=head.matmul_flop,
+        head_flop=head.matmul_flop * work.n_logits,
         weights_s_per_byte=weights,
         network_s=network,
         overhead_s=overhead,

@@ -21,12 +21,16 @@ class Pass:
         n_context_tokens: tokens that each new one attends to.
         n_cached_tokens: tokens whose keys and values are held meanwhile.
         n_found_tokens: of them, those whose keys and values were there before the phase.
+        n_logits: positions whose next token is wanted.
+        n_times: passes that each of its tokens takes.
     """
 
     n_new_tokens: float
     n_context_tokens: float
     n_cached_tokens: float
     n_found_tokens: float = 0.0
+    n_logits: float = 1.0
+    n_times: float = 1.0
 
     @property
     def is_decode(self) -> bool:

@@ -34,13 +34,14 @@ from planner.specs.ask.placement import (
     Serve,
     layout_request,
 )
+from planner.specs.ask.quality import diffusion_problems
 from planner.specs.ask.targets import FREE, SolverOptions, Targets
 from planner.specs.files.ledger import remark
 from planner.specs.files.pools import SiteSpec
 from planner.specs.files.state import State
 from planner.specs.records.devices import AnyModel, ClusterSpec, DeviceSpec, Workload
 from planner.specs.records.graphs import GraphSpec
-from planner.specs.records.roles import Connector
+from planner.specs.records.roles import TOGETHER, Connector
 from planner.specs.records.runtimes import ROOFLINE, DeploymentTable, is_table
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.problems import Problems
@@ -219,6 +220,8 @@ def runtime_of(request: PlacementRequest, demand: Serve, name: str, site: Site) 
     """
     if name == ROOFLINE.name:
         for_layouts = layout_request(request, demand, site.cluster)
+        if request.roles.name != TOGETHER:  # there is no cache to hand over
+            RequestError.raise_if_any([*diffusion_problems(demand.model, "--model")])
         if for_layouts.targets.layouts.fixed():  # their names; degrees are of slices that are free
             free = replace(for_layouts, targets=replace(for_layouts.targets, degrees=FREE))
             check_degrees(free, machine_of(free.cluster, free.model))

@@ -30,6 +30,7 @@ from planner.runtimes.roofline import RooflineCandidates, layout_command
 from planner.solvers.search import search
 from planner.specs.ask.defaults import among_formats, make_request
 from planner.specs.ask.engine import PlanOptions
+from planner.specs.ask.quality import diffusion_problems
 from planner.specs.ask.request import Request
 from planner.specs.ask.targets import (
     ANY_LAYOUTS,
@@ -96,6 +97,7 @@ def audit(
     used = cluster.n_devices if n_devices is None else n_devices
     weights = weights_format or next(iter(model.published_weights), "")
     problems = _problems(speed_tokens_per_s, batch, utilization_fraction, used, cluster)
+    problems += diffusion_problems(model, "--model")
     if layouts.prefill != ANY_LAYOUTS.prefill:
         fact, remedy = "an audit is of decode", "write `--layout decode=…` alone"
         problems.append(Problem(where="--layout", value=layouts.text, fact=fact, remedy=remedy))

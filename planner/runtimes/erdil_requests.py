@@ -11,7 +11,7 @@ from planner.errors import Problem, RequestError
 from planner.estimates.economics.degrees import expert_degrees, stage_counts, tensor_degrees
 from planner.programs.economics import KNOWN
 from planner.quantities.table import objective_of, uncountable
-from planner.specs.ask.quality import quality_words
+from planner.specs.ask.quality import diffusion_problems, quality_words
 from planner.specs.ask.request import Request
 from planner.specs.ask.targets import DEGREE_OPTIONS, OBJECTIVES
 from planner.specs.files.ledger import ECONOMICS, timed_by
@@ -130,7 +130,7 @@ def _problems(request: Request, memory: str) -> list[Problem]:
         problems.append(
             Problem(where="--objective", value=request.objective, fact=fact, remedy=remedy)
         )
-    problems += _unlike_layers(request)
+    problems += [*_unlike_layers(request), *diffusion_problems(request.model, "--model")]
     targets = request.targets
     problems += uncountable(targets.limits(), KNOWN, "the reference model", REFUSED)
     problems += misplaced(targets.said(), (ERDIL2025.name,))

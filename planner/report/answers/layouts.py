@@ -18,6 +18,7 @@ from planner.specs.ask.quality import quality_words
 from planner.specs.ask.request import Request
 from planner.specs.options.counts import span_text
 from planner.specs.records.devices import LinkedFabric
+from planner.specs.records.variants import Variant
 
 _NOTES = (
     ("overlap", "compute and weights run at once; the longer is charged for most of both"),
@@ -72,6 +73,7 @@ def request_rows(
         ("model", f"{model.name}: {model.title}, {n_params}"),
         ("pool", f"{cluster.name}: {cluster.n_devices} × {cluster.device.title}"),
         ("tokens", f"{workload.n_input_tokens} in, {workload.n_output_tokens} out{no_decode}"),
+        ("decoding", _decoding_text(model.variant)),
         ("targets", ", ".join(target_texts(request.targets)) or "none"),
         ("objective", f"{request.objective}: {objective_of(request.objective).aim}"),
         ("prefill", f"{request.prefill}: {_prefill_words(request)}"),
@@ -82,6 +84,17 @@ def request_rows(
         ("solver", _solver_text(request)),
     ]
     return [row for row in rows if row[0] not in without]
+
+
+def _decoding_text(variant: Variant | None) -> str:
+    """How a model is decoded that does not write one token after the other."""
+    if variant is None or not variant.n_passes:
+        return ""
+    steps, block = variant.n_denoising_steps, variant.n_block_tokens
+    return (
+        f"by diffusion: {steps} passes over prompt and answer for each block of {block} tokens, "
+        "no cache; the first pass counts as prefill"
+    )
 
 
 def _planned_text(request: Request) -> str:

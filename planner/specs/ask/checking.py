@@ -120,9 +120,9 @@ def _context_problems(request: Request) -> Iterator[Problem]:
 
 
 def _decoding_problems(request: Request) -> Iterator[Problem]:
-    """Models that do not decode one token after the other, which is what layouts time."""
-    yield from diffusion_problems(request.model, "--model")
+    """Drafts that do not decode one token after the other, or of models that do not."""
     if request.speculation:
+        yield from diffusion_problems(request.model, "--draft")
         yield from diffusion_problems(request.speculation.draft, "--draft")
 
 

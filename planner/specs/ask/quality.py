@@ -90,7 +90,6 @@ def variant_problems(
             fact = f"is a variant of {of}" if of else "is not said to be a variant of any model"
             remedy = f'say so in its file: `[variant]`, `of = "{model.name}"`'
             yield Problem(where="--variants", value=variant.name, fact=fact, remedy=remedy)
-        yield from diffusion_problems(variant, "--variants")
         tokens = workload.n_input_tokens, workload.n_output_tokens
         yield from context_problems(variant, *tokens, asked_by="--variants")
 
@@ -207,7 +206,7 @@ def diffusion_problems(model: AnyModel, asked_by: str) -> Iterator[Problem]:
     """
     if model.variant is not None and model.variant.how == "diffusion":
         fact = "is decoded by diffusion, and here one token after the other is timed"
-        remedy = "`--engine` and `plan predict` time its passes"
+        remedy = "`plan` and `plan predict` time its passes, without drafts and with roles together"
         yield Problem(where=asked_by, value=model.name, fact=fact, remedy=remedy)
 
 

@@ -113,6 +113,11 @@ class ModelSpec:
             object.__setattr__(self, "published_weights", self.weights_formats[:1])
 
     @property
+    def n_diffusion_passes(self) -> float:
+        """See `Variant.n_passes`."""
+        return self.variant.n_passes if self.variant else 0.0
+
+    @property
     def kind(self) -> ModelKind:
         """`dense`, or `mixture` of experts."""
         return "mixture" if self.moe else "dense"

@@ -29,3 +29,8 @@ class Variant:
     n_denoising_steps: int | None = None
     n_block_tokens: int | None = None
     quality_loss_fraction: float | None = None
+
+    @property
+    def n_passes(self) -> float:
+        """Passes over a whole sequence for each token, of a diffusion decoder; 0 of others."""
+        return (self.n_denoising_steps or 0) / (self.n_block_tokens or 1)

@@ -22,7 +22,6 @@ from planner.results.deployments import (
 )
 from planner.specs.ask.request import Request
 from planner.specs.ask.targets import Speculation
-from planner.specs.records.devices import Workload
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import TOLERANCE, Finding, Invalid, Path, refused_in
 from planner.verifier.layouts.meshes import Handing, Opening, mesh_of
@@ -143,7 +142,7 @@ def unoffered(
 
 
 def _phases(request: Request, chosen: LayoutChoice, rests: Resting) -> _Both:
-    of, draft = tokens_of(request.workload), None
+    of, draft = tokens_of(request), None
     if chosen.draft is not None:
         with refused_in("draft"):
             draft = drafted(request, chosen, chosen.draft, rests.mesh, of["decode"])
@@ -156,9 +155,19 @@ def _phases(request: Request, chosen: LayoutChoice, rests: Resting) -> _Both:
     return _Both(prefill=passes["prefill"], decode=passes["decode"], draft=draft)
 
 
-def tokens_of(workload: Workload) -> dict[str, Tokens]:
-    """Tokens of a pass of each phase; decode is taken at its mean context."""
+def tokens_of(request: Request) -> dict[str, Tokens]:
+    """Tokens of a pass of each phase; decode is taken at its mean context.
+
+    Of a diffusion decoder all of a sequence passes each time, so often for each token, with
+    nothing kept in between.
+    """
+    workload, variant = request.workload, request.model.variant
     n_input = float(workload.n_input_tokens)
+    if variant is not None and variant.n_denoising_steps and variant.n_block_tokens:
+        n = n_input + workload.n_output_tokens
+        times = variant.n_denoising_steps / variant.n_block_tokens
+        first = Tokens(n_new=n, n_context=n, n_cached=0.0, n_logits=n)
+        return {"prefill": first, "decode": replace(first, n_times=times)}
     return {
         "prefill": Tokens(n_new=n_input, n_context=n_input, n_cached=n_input),
         "decode": Tokens(

@@ -51,7 +51,7 @@ def phase_deployment(
     formats = (chosen.weights_format, chosen.kv_format)
     rests = resting(request.model, request.cluster, mesh, formats, chosen)
     with refused_in("phase"):
-        tokens = deployments.tokens_of(request.workload)
+        tokens = deployments.tokens_of(request)
         planned = planned_over_predicted(request, role, rests.mesh.n_devices)
         pass_ = counted(rests, way, tokens[role], planned)
     device, workload = request.cluster.device, request.workload

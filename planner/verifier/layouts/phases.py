@@ -52,12 +52,16 @@ class Tokens:
 
     Args:
         n_found: of those kept, how many were before the phase.
+        n_logits: positions whose next token is wanted.
+        n_times: passes that each of its tokens takes.
     """
 
     n_new: float
     n_context: float
     n_cached: float
     n_found: float = 0.0
+    n_logits: float = 1.0
+    n_times: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +153,7 @@ def counted(rests: Resting, way: AnyPhase, tokens: Tokens, planned: float = 1.0)
         batch=way.batch,
         n_new_tokens=tokens.n_new,
         n_context_tokens=tokens.n_context,
+        n_logits=tokens.n_logits,
     )
     held = held_bytes(
         layout,
@@ -157,7 +162,8 @@ def counted(rests: Resting, way: AnyPhase, tokens: Tokens, planned: float = 1.0)
         n_cached_tokens=tokens.n_cached,
         n_found_tokens=tokens.n_found,
     )
-    # every part of a pass so many times as long
+    # every part of a pass so many times as long, and as often
+    planned *= tokens.n_times
     parts = {one.name: planned * getattr(time, one.name) for one in fields(time)}
     return Counted(layout=layout, way=way, tokens=tokens, time=ScalarTime(**parts), held=held)
 
@@ -170,12 +176,14 @@ def planned_over_predicted(request: Request, phase: str, n_devices: int) -> floa
     Raises:
         Refused: a share is asked for, and no interval is known.
     """
-    quantity = "TTFT" if phase == PREFILL else "TPOT"
+    # whole sequences pass a diffusion decoder as prompts do
+    is_prefill = phase == PREFILL or request.model.n_diffusion_passes > 0.0
+    quantity = "TTFT" if is_prefill else "TPOT"
     kind: ModelKind = "dense" if request.model.moe is None else "mixture"
     device, share = request.cluster.device, request.confidence
     error = roofline_deviation(device, kind, quantity)
     judged = judged_on("roofline", device.name, kind)
-    beyond = 1.0 if phase == PREFILL else _beyond(judged, n_devices)
+    beyond = 1.0 if is_prefill else _beyond(judged, n_devices)
     if share is None:
         errors = [it for it in judged if it.quantity == quantity]
         return beyond * max([1.0, *(1 / (1 + it.bias_fraction) for it in errors)])
@@ -228,7 +236,7 @@ def phase_plan(phase: str, pass_: Counted, device: DeviceSpec) -> deployments.Ph
         n_kv_ways=_n_kv_ways(pass_),
         step=pass_.step,
         n_tokens=n_tokens,
-        mfu_fraction=2.0 * active * n_tokens / (peak * pass_.time.total_s),
+        mfu_fraction=2.0 * active * n_tokens * pass_.tokens.n_times / (peak * pass_.time.total_s),
         gathered_axes=axes_text(layout.gathered, mesh),
         divisions=_divisions(pass_),
     )

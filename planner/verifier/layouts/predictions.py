@@ -58,7 +58,7 @@ def layout_prediction(plan: AnyPlan) -> LayoutPrediction:
     rests = resting(request.model, request.cluster, mesh, formats, deployment.choice)
     traffic = {}
     for name, way in (("prefill", deployment.prefill), ("decode", deployment.decode)):
-        tokens = tokens_of(request.workload)[name]
+        tokens = tokens_of(request)[name]
         layout = counted(rests, way, tokens).layout
         traffic[name] = _traffic(
             layout,
@@ -102,9 +102,8 @@ def _longest_context(request: Request, deployment: Deployment, layout: Layout) -
     device, phase = request.cluster.device, deployment.decode
 
     def fits(n_tokens: int) -> bool:
-        held = held_bytes(
-            layout, batch=phase.batch, n_new_tokens=1.0, n_cached_tokens=float(n_tokens)
-        )
+        new, kept = (n_tokens, 0) if request.model.n_diffusion_passes else (1, n_tokens)
+        held = held_bytes(layout, batch=phase.batch, n_new_tokens=new, n_cached_tokens=kept)
         parts = (held.weights_bytes, held.kv_bytes, held.activation_bytes, held.gather_bytes)
         others = device.reserve_bytes + deployment.memory.draft_bytes
         return sum(parts) + others <= device.hbm_bytes

@@ -99,7 +99,9 @@ def _round_s(request: Request, says: Deployment, rests: Resting, n: int, context
     n_input, draft = request.workload.n_input_tokens, says.draft
     yields = draft.n_yielded if draft else 1.0
     seen = n_input + yields * (context - n_input) if context > n_input else context
-    tokens = replace(tokens_of(request.workload)["decode"], n_context=seen)
+    tokens = tokens_of(request)["decode"]
+    if not tokens.n_logits > 1.0:  # a whole sequence passes whatever of it is written
+        tokens = replace(tokens, n_context=seen)
     took = 0.0
     if draft is not None:
         small = replace(says, decode=replace(says.decode, batch=n))
@@ -115,11 +117,15 @@ def _read_s(request: Request, says: Deployment, rests: Resting, n: int, span: fl
 
     Of the fewest prompts that have this span: one that has read before, or several short ones.
     """
-    several = max(1, round(n / max(2.0 * span, 1.0)))
+    first = tokens_of(request)["prefill"]
+    is_whole = first.n_logits > 1.0  # prompts pass with their answers
+    usual = float(request.workload.n_input_tokens) if is_whole else 2.0 * span
+    several = max(1, round(n / max(usual, 1.0)))
     each = n / several
     planned = planned_over_predicted(request, "prefill", rests.mesh.n_devices)
     tokens = Tokens(n_new=each, n_context=max(each, span + each / 2.0), n_cached=each)
-    return counted(rests, replace(says.prefill, batch=several), tokens, planned).time.total_s
+    way = replace(says.prefill, batch=several)
+    return counted(rests, way, first if is_whole else tokens, planned).time.total_s
 
 
 def _cached(
@@ -135,6 +141,8 @@ def _cached(
         tokens = Tokens(n_new=1.0, n_context=n_tokens, n_cached=n_tokens)
         return counted(rests, says.decode, tokens).held.kv_bytes / batch
 
+    if request.model.n_diffusion_passes:
+        return 0.0, 0.0
     if longest <= low:
         return 0.0, held(low) / low
     each = (held(longest) - held(low)) / (longest - low)

@@ -31,6 +31,7 @@ def step_time(
     batch: int,
     n_new_tokens: float,
     n_context_tokens: float,
+    n_logits: float = 1.0,
 ) -> ScalarTime:
     """Seconds of one pass of `batch` sequences through the whole pipeline.
 
@@ -40,12 +41,13 @@ def step_time(
         batch: sequences of the pass.
         n_new_tokens: tokens of each sequence that enter.
         n_context_tokens: tokens that each of them attends to.
+        n_logits: positions of each sequence that are turned into logits.
     """
     n_microbatches = layout.n_microbatches
     tokens = Tokens(
         n_sequences=ceil(batch / n_microbatches), n_new=n_new_tokens, n_context=n_context_tokens
     )
-    compute, weights = _matmul_s(layout, device, tokens)
+    compute, weights = _matmul_s(layout, device, tokens, n_logits)
     by_compute, by_weights = _overlap(compute, weights, device.roofline_exponent)
     attention_s = overhead = 0.0
     network = handover_s(layout, fabric, tokens.n_sequences, n_new_tokens)
@@ -67,17 +69,19 @@ def step_time(
     )
 
 
-def _matmul_s(layout: shapes.Layout, device: DeviceSpec, tokens: Tokens) -> tuple[float, float]:
+def _matmul_s(
+    layout: shapes.Layout, device: DeviceSpec, tokens: Tokens, n_logits: float
+) -> tuple[float, float]:
     """Seconds of the matrix products of one stage alone, and of reading their weights alone.
 
     Of experts only those are read that some token visits. The last stage also turns the last
-    position of each sequence into logits.
+    position of each sequence into logits, or more of them.
     """
     model, mesh = layout.model, layout.mesh
     n_group_tokens = layout.group_sequences(tokens.n_sequences) * tokens.n_new
     n_all_tokens = tokens.n_sequences * tokens.n_new
     head_share = model.vocab_size * model.d_model / mesh.n_devices
-    flop, params = 2 * tokens.n_sequences * head_share, head_share
+    flop, params = 2 * tokens.n_sequences * n_logits * head_share, head_share
     n_own = ceil(tokens.n_sequences / mesh.size(layout.batch_axes(tokens.n_sequences)))
     n_own_tokens = n_own * tokens.n_new
     for layers in shapes.stage_layers(layout):
