@@ -20,6 +20,7 @@ from planner.layouts.geometry import Geometry, LayoutTable, Pass
 from planner.layouts.layer import head_work, layer_work, microbatch
 from planner.layouts.work import WEIGHT_GATHER, Message, layer_kinds
 from planner.specs.records.devices import FORMAT_BYTES, DeviceSpec, ModelSpec
+from planner.specs.records.served_formats import NUMBER_FORMATS
 from planner.topology.meshes import MeshTable
 
 
@@ -240,10 +241,17 @@ def _traffic_s(device: DeviceSpec, n_bytes: FloatArray) -> FloatArray:
 
 
 def peak_of(device: DeviceSpec, number_format: str) -> float:
-    """Peak of products with weights in a format, in what the device multiplies them [FLOP/s]."""
-    name = device.multiplies(number_format)
+    """Peak of products with weights in a format, in what the device multiplies them [FLOP/s].
+
+    Columns of outliers are multiplied in 16 bits, one product after the other.
+    """
+    name, sixteen = device.multiplies(number_format), device.multiplies("bf16")
     assert name is not None, "requests of such formats are refused"
-    return device.peak_flop_per_s[name]
+    share = NUMBER_FORMATS[number_format].outlier_fraction
+    if not share or sixteen is None:
+        return device.peak_flop_per_s[name]
+    peaks = device.peak_flop_per_s
+    return 1.0 / ((1.0 - share) / peaks[name] + share / peaks[sixteen])
 
 
 def passed(stage: StageWork, stage_s: FloatArray) -> FloatArray:

@@ -152,7 +152,8 @@ def resident_weight_bytes(
             layer = experts.resident_common_params(kind.model, shape)
             layer = layer + experts.device_expert_params(kind.model, shape)
         else:  # what is an earlier layer's is in the same stage only where there is one stage
-            borrowed = np.where(shape.n_stages > 1, 0.0, kind.n_borrowed_params)
+            lent = sum(each.n_borrowed_params for each in kind.model.layers)
+            borrowed = np.where(shape.n_stages > 1, 0.0, lent)
             layer = (kind.model.layer_params_served - borrowed) / own_ways
         params = params + kind.n_layers * (layer + kind.model.copied_params)
     one_matrix = model.vocab_size * model.d_model

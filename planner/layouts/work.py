@@ -131,10 +131,6 @@ class LayerKind:
     n_layers: FloatArray
     is_chunk: bool = False
 
-    @property
-    def n_borrowed_params(self) -> int:
-        return sum(each.n_borrowed_params for each in self.model.layers)
-
     def within(self, work: Pass) -> Pass:
         """The pass as these layers see it: never more context than the window, half on average of
         a chunk of which one token after the other is written."""

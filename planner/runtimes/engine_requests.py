@@ -12,7 +12,7 @@ from planner.estimates.serving.choices import all_degrees, ground_of, traffic_of
 from planner.estimates.serving.deployments import deployments, kind_of
 from planner.estimates.serving.drafting import KINDS as DRAFTERS, has_drafter, rounds_of
 from planner.estimates.serving.grids import whole_requests
-from planner.estimates.serving.kernels import backend_problems, unmeasured
+from planner.estimates.serving.kernels import backend_problems, outlier_problems, unmeasured
 from planner.estimates.serving.networks import serving_network
 from planner.estimates.serving.overflow import chunk_problems
 from planner.estimates.serving.refusals import traffic_problems
@@ -269,6 +269,7 @@ def _backend_problems(
     for name in weights:
         formats = ServedFormats(weights=name, experts=name, cache="bf16")
         run = as_run(model, formats, machines.engine)
+        yield from outlier_problems(name, asked_by="--weights")
         yield from backend_problems(model, machines.kernels, run.experts)
 
 

@@ -8,7 +8,12 @@ import numpy as np
 from planner.errors import Problem, RequestError, SolverError
 from planner.estimates.serving.deployments import DeploymentTable, kind_of
 from planner.estimates.serving.drafting import rounds_of
-from planner.estimates.serving.kernels import KernelClock, backend_problems, cache_problems
+from planner.estimates.serving.kernels import (
+    KernelClock,
+    backend_problems,
+    cache_problems,
+    outlier_problems,
+)
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.networks import ServingNetwork, serving_network
 from planner.estimates.serving.overflow import Account, chunk_problems, overflows, size_problems
@@ -238,6 +243,7 @@ def impossible(
     problems += role_problems(traffic, drafts)
     others = list(context_problems(model, traffic.n_input_tokens, traffic.n_output_tokens))
     others += cache_problems(model, machines.kernels, formats.cache)
+    others += outlier_problems(formats.weights, asked_by="--weights")
     others += backend_problems(model, machines.kernels, run.experts)
     others += chunk_problems(table, machines.engine, drafts, traffic.role)
     if machines.n_devices is not None:

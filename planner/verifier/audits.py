@@ -9,9 +9,9 @@ from planner.results.engines import EngineAudit, EngineDeployment
 from planner.specs.ask.request import Request
 from planner.specs.ask.targets import Targets
 from planner.verifier.findings import TOLERANCE, Finding, Path, with_differences
-from planner.verifier.layouts.phases import peak_flop_per_s
 from planner.verifier.runtimes.engines import counted_engine
 from planner.verifier.runtimes.layouts import LayoutCounting
+from planner.verifier.scalar.times import peak_flop_per_s
 from planner.verifier.serving.rounds import stay_s
 
 CLOSE = 1e-8

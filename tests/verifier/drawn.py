@@ -335,7 +335,7 @@ def passes(draw):
     )
 
 
-WEIGHTS = st.sampled_from(["bf16", "int8", "fp8", "mxfp4"])
+WEIGHTS = st.sampled_from(["bf16", "int8", "llm_int8", "fp8", "mxfp4"])
 KV = st.sampled_from([None, "bf16", "int8", "fp8", "fp4"])
 
 

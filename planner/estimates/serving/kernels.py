@@ -20,7 +20,7 @@ from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import DeviceSpec
 from planner.specs.records.kernels import EngineSpec, Kernel, KernelTable
 from planner.specs.records.mixers import GroupedAttention, LatentAttention
-from planner.specs.records.served_formats import STATIC
+from planner.specs.records.served_formats import NUMBER_FORMATS, STATIC
 
 BACKEND = "--experts-backend"
 
@@ -270,6 +270,15 @@ def unmeasured(
     if measured and plain not in known and ANY not in measured:
         fact = f"{table.engine} has no measured kernel of it on {table.device}"
         remedy = f"it has {', '.join(sorted(measured))}"
+        yield Problem(where=asked_by, value=number_format, fact=fact, remedy=remedy)
+
+
+def outlier_problems(number_format: str, *, asked_by: str) -> Iterator[Problem]:
+    """One problem of weights whose outliers are multiplied apart, in kernels nobody measured."""
+    known = NUMBER_FORMATS.get(number_format)
+    if known is not None and known.outlier_fraction:
+        fact = "finds outliers and adds two products, of which nobody measured a kernel"
+        remedy = "`--engine roofline` counts its bytes and products, and nothing else of it"
         yield Problem(where=asked_by, value=number_format, fact=fact, remedy=remedy)
 
 

@@ -7,7 +7,12 @@ from collections.abc import Collection
 from planner.estimates.phases import margins_of
 from planner.quantities.table import objective_of
 from planner.quantities.units import show
-from planner.report.answers.plan_parts import limits_section, load_section
+from planner.report.answers.plan_parts import (
+    arithmetic_words,
+    decoding_words,
+    limits_section,
+    load_section,
+)
 from planner.report.documents.blocks import Bar, Block, Cell, Pairs, Section, Table, section
 from planner.report.proof import constant_rows
 from planner.report.words import PREFILL_WORDS, amount, headline, percent, plural, target_texts
@@ -18,7 +23,6 @@ from planner.specs.ask.quality import quality_words
 from planner.specs.ask.request import Request
 from planner.specs.options.counts import span_text
 from planner.specs.records.devices import LinkedFabric
-from planner.specs.records.variants import Variant
 
 _NOTES = (
     ("overlap", "compute and weights run at once; the longer is charged for most of both"),
@@ -73,7 +77,7 @@ def request_rows(
         ("model", f"{model.name}: {model.title}, {n_params}"),
         ("pool", f"{cluster.name}: {cluster.n_devices} × {cluster.device.title}"),
         ("tokens", f"{workload.n_input_tokens} in, {workload.n_output_tokens} out{no_decode}"),
-        ("decoding", _decoding_text(model.variant)),
+        ("decoding", decoding_words(model.variant)),
         ("targets", ", ".join(target_texts(request.targets)) or "none"),
         ("objective", f"{request.objective}: {objective_of(request.objective).aim}"),
         ("prefill", f"{request.prefill}: {_prefill_words(request)}"),
@@ -84,17 +88,6 @@ def request_rows(
         ("solver", _solver_text(request)),
     ]
     return [row for row in rows if row[0] not in without]
-
-
-def _decoding_text(variant: Variant | None) -> str:
-    """How a model is decoded that does not write one token after the other."""
-    if variant is None or not variant.n_passes:
-        return ""
-    steps, block = variant.n_denoising_steps, variant.n_block_tokens
-    return (
-        f"by diffusion: {steps} passes over prompt and answer for each block of {block} tokens, "
-        "no cache; the first pass counts as prefill"
-    )
 
 
 def _planned_text(request: Request) -> str:
@@ -144,16 +137,14 @@ def _deployment_rows(plan: LayoutPlan) -> list[tuple[str, str]]:
     places = f"; fits the pool in {plural(best.mesh.n_positions, 'place')}"
     network = _network_text(best.mesh, is_linked=is_linked)
     replicas = f"{best.n_replicas}, each on {plural(best.mesh.n_devices, 'device')} of its own"
-    used = cluster.device.multiplies(best.weights_format)
-    title = cluster.device.title
-    saves = f"{used}: {title} does not multiply {best.weights_format}, it saves bytes only"
+    used, title = cluster.device.multiplies(best.weights_format), cluster.device.title
     served = served_by(plan.request, best)
     return [
         ("devices", f"{best.n_devices} of {cluster.n_devices} × {title}"),
         ("replicas", replicas if best.demand_tokens_per_s is not None else ""),
         ("mesh", f"{best.mesh.text}, {network}{'' if is_linked else places}"),
         ("weights", f"{best.weights_format}, at rest {best.storage}   {_axes_text(best)}"),
-        ("arithmetic", saves if used != best.weights_format else ""),
+        ("arithmetic", arithmetic_words(best.weights_format, used, title)),
         ("KV cache", best.kv_format),
         ("quality", quality_words(served.model, best.weights_format, best.kv_format)),
     ]

@@ -21,6 +21,8 @@ from planner.specs.records.certificates import UNCONFIRMED
 from planner.specs.records.devices import AnyModel
 from planner.specs.records.roles import DECODE, PREFILL, role_words
 from planner.specs.records.runtimes import ROOFLINE, runtime_of
+from planner.specs.records.served_formats import NUMBER_FORMATS
+from planner.specs.records.variants import Variant
 from planner.specs.traffic.percentiles import TPOT, TTFT
 
 if TYPE_CHECKING:
@@ -231,3 +233,24 @@ def _times(recipe: RunConfig) -> Iterator[str]:
     if recipe.role != DECODE:
         before = " before the hand-over" if recipe.role == PREFILL else ""
         yield f"TTFT {show(recipe.ttft_s, 's')}{before}"
+
+
+def decoding_words(variant: Variant | None) -> str:
+    """How a model is decoded that does not write one token after the other."""
+    if variant is None or not variant.n_passes:
+        return ""
+    steps, block = variant.n_denoising_steps, variant.n_block_tokens
+    return (
+        f"by diffusion: {steps} passes over prompt and answer for each block of {block} tokens, "
+        "no cache; the first pass counts as prefill"
+    )
+
+
+def arithmetic_words(weights: str, used: str | None, device: str) -> str:
+    """In what weights are multiplied, where it is not their format alone."""
+    served = NUMBER_FORMATS[weights]
+    if served.main == used:
+        share = f"{100 * served.outlier_fraction:g} % of columns are in 16 bits"
+        return f"{used}; {share}, and what finds these in each input takes time not counted"
+    saves = f"{used}: {device} does not multiply {weights}, it saves bytes only"
+    return saves if used != weights else ""

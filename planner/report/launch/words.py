@@ -21,6 +21,7 @@ _SAVED_AS: Mapping[str, str] = {
     "fp16": "in 16 bits",
     "fp8_block": "in fp8 with a scale for each block of 128 × 128",
     "int8": "in int8 (W8A8)",
+    "llm_int8": "in LLM.int8() (bitsandbytes)",
     "int4": "in int4 (AWQ or GPTQ)",
     "fp4": "in nvfp4",
     "nvfp4": "in nvfp4",

@@ -144,7 +144,7 @@ def _parts(table: Table, shown: str, key: str, *, has_experts: bool) -> Both:
     if method in _BITS_METHODS:
         return _common(_of_bits(table.get("bits", table.get("w_bit")), shown, f"{key}.bits"))
     if method == "bitsandbytes":
-        return _common(("int4" if table.get("load_in_4bit") else "int8", []))
+        return _common(("int4" if table.get("load_in_4bit") else "llm_int8", []))
     fact = "is no way of quantizing that is understood"
     known = sorted({*_METHODS, *_BITS_METHODS, *_OTHERS})
     remedy = f"known are {', '.join(known)}"

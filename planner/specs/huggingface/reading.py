@@ -32,7 +32,7 @@ _OF_THE_WRAPPER = ("tie_word_embeddings", "dtype", "torch_dtype")
 _QUANTIZATIONS = ("quantization_config", "compression_config")
 _QUANTIZATION_FILE = "hf_quant_config.json"
 
-_ROUNDED = ("fp8", "int8", "int4", "fp4")
+_ROUNDED = ("fp8", "int8", "llm_int8", "int4", "fp4")
 """Formats that checkpoints are quantised to: vLLM, `--quantization`."""
 
 _CACHES = ("bf16", "fp8")
@@ -179,7 +179,8 @@ def _formats(
 ) -> dict[str, Any]:
     """The format of a checkpoint, and those that it may be unpacked or rounded to where asked.
 
-    Of what rounding loses a config says nothing; unpacking to 16 bits keeps every number.
+    Of what rounding loses a config says nothing; unpacking to 16 bits keeps every number, and
+    LLM.int8() what is scored: up to 175B without degradation, arXiv 2208.07339, abstract.
     """
     source = f"config.json of {name}"
     checkpoint = read and read.checkpoint(
@@ -187,14 +188,15 @@ def _formats(
     )
     published = checkpoint.format if checkpoint else saved_as
     usual = activation if published is None or published in UNSERVED else published
-    narrower = (one for one in _ROUNDED if FORMAT_BYTES[one] < FORMAT_BYTES[usual])
+    narrower = [one for one in _ROUNDED if FORMAT_BYTES[one] < FORMAT_BYTES[usual]]
+    kept = [one for one in narrower if one == "llm_int8"]
     cache = read.cache if read and read.cache else activation
     return {
         "published_weights": () if published is None else (published,),
         "weights_formats": tuple(dict.fromkeys((usual, activation, *narrower))),
         "kv_format": cache,
         "kv_formats": tuple(dict.fromkeys((cache, activation, *_CACHES))),
-        "quality_losses": {usual: 0.0, activation: 0.0},
+        "quality_losses": dict.fromkeys((usual, activation, *kept), 0.0),
         "checkpoints": () if checkpoint is None else (checkpoint,),
     }
 

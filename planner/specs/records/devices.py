@@ -11,6 +11,7 @@ from typing import Annotated
 from planner.specs.files.tables import ASSUMED, Provenance
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.models import FORMAT_BYTES, Format, ModelSpec
+from planner.specs.records.served_formats import NUMBER_FORMATS
 from planner.specs.records.shapes import MlaShape, MoeShape, MtpShape, WindowShape
 from planner.specs.validation.hints import LATER, computed
 from planner.specs.validation.values import NOT_EMPTY, Date, Sequences, Share, between, one_of
@@ -84,7 +85,8 @@ class DeviceSpec:
         Source: vLLM, quantization hardware support: fp8 on Ampere and fp4 on Hopper are served by
         Marlin kernels, of weights alone, at the rate of 16 bits.
         """
-        known = (number_format, "bf16", "fp16")
+        made_of = NUMBER_FORMATS.get(number_format)
+        known = (number_format, made_of.main if made_of else "", "bf16", "fp16")
         return next((name for name in known if name in self.peak_flop_per_s), None)
 
 

@@ -16,7 +16,7 @@ from planner.verifier.model_errors import deviations, roofline_deviation
 from planner.verifier.scalar.experts import expert_ways
 from planner.verifier.scalar.memory import ScalarBytes, held_bytes
 from planner.verifier.scalar.shapes import OVER_HEADS, Layout, ScalarMesh
-from planner.verifier.scalar.times import ScalarTime, step_time
+from planner.verifier.scalar.times import ScalarTime, peak_flop_per_s, step_time
 
 AnyPhase = deployments.PhaseChoice | deployments.PhasePlan
 """How a phase uses weights at rest, as an answer says it."""
@@ -240,14 +240,6 @@ def phase_plan(phase: str, pass_: Counted, device: DeviceSpec) -> deployments.Ph
         gathered_axes=axes_text(layout.gathered, mesh),
         divisions=_divisions(pass_),
     )
-
-
-def peak_flop_per_s(device: DeviceSpec, number_format: str) -> float:
-    """Of a format, or of 16 bits where the device does not multiply the format."""
-    for name in (number_format, "bf16", "fp16"):
-        if name in device.peak_flop_per_s:
-            return device.peak_flop_per_s[name]
-    raise Invalid("is no format that the device computes", says=number_format)
 
 
 def _attention_cut(pass_: Counted) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from math import ceil, inf, prod
 
 from planner.specs.records.architecture import Experts, FeedForward, Ffn, LayerClass
 from planner.specs.records.devices import FORMAT_BYTES, ModelSpec
-from planner.specs.records.mixers import GroupedAttention, LatentAttention, Mixer
+from planner.specs.records.mixers import Mixer
 from planner.specs.records.shapes import fullest_stage
 from planner.specs.validation.hints import from_fields
 
@@ -208,19 +208,10 @@ def kinds_of(model: ModelSpec) -> tuple[LayerClass, ...]:
     """Kinds of layers: of one kind of model those with experts first, heads padded as served."""
     if model.layers:
         return model.layers
-    mixer = attention_of(model, model.n_heads_served)
+    mixer = model.mixer_of(model.n_heads_served)
     n_dense = model.moe.n_dense_layers if model.moe else model.n_layers
     ffns = dict.fromkeys(ffn_of(model, i) for i in (model.n_layers - 1, *range(min(1, n_dense))))
     return tuple(LayerClass(name="", n_layers=1, mixer=mixer, ffn=ffn) for ffn in ffns)
-
-
-def attention_of(model: ModelSpec, n_heads: int) -> GroupedAttention | LatentAttention:
-    """Of all layers of a model of one kind, windows left out."""
-    if model.mla is not None:
-        return from_fields(
-            LatentAttention, model.mla, n_heads=n_heads, d_value_head=model.mla.d_value
-        )
-    return from_fields(GroupedAttention, model, n_heads=n_heads, d_value_head=model.d_head)
 
 
 def ffn_of(model: ModelSpec, i: int) -> Ffn:

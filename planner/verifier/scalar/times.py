@@ -5,6 +5,7 @@ from math import ceil, inf, prod
 
 from planner.specs.records.devices import FORMAT_BYTES, DeviceSpec, Fabric, NodesFabric
 from planner.specs.records.mixers import LatentAttention, Recurrence
+from planner.verifier.findings import Invalid
 from planner.verifier.scalar import experts, mixers, shapes
 from planner.verifier.scalar.memory import kv_layer_bytes
 from planner.verifier.scalar.sends import Send, Tokens, layer_sends
@@ -127,11 +128,21 @@ def _attention_s(layout: shapes.Layout, device: DeviceSpec, tokens: Tokens) -> f
 
 
 def _flop_per_s(device: DeviceSpec, number_format: str) -> float:
-    """Attained in a format, or in 16 bits where the device does not multiply the format."""
+    return peak_flop_per_s(device, number_format) * device.compute_fraction
+
+
+def peak_flop_per_s(device: DeviceSpec, number_format: str) -> float:
+    """Of a format, or of 16 bits where the device does not multiply the format.
+
+    Of LLM.int8() one column of a thousand is multiplied in 16 bits, the others in int8.
+    """
+    if number_format == "llm_int8":
+        main, beside = (peak_flop_per_s(device, name) for name in ("int8", "bf16"))
+        return 1.0 / (0.999 / main + 0.001 / beside)
     for name in (number_format, "bf16", "fp16"):
         if name in device.peak_flop_per_s:
-            return device.peak_flop_per_s[name] * device.compute_fraction
-    raise ValueError(f"no peak for {number_format}, nor for 16 bits")
+            return device.peak_flop_per_s[name]
+    raise Invalid("is no format that the device computes", says=number_format)
 
 
 def _hbm_bytes_per_s(device: DeviceSpec) -> float:

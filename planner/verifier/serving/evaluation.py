@@ -10,7 +10,7 @@ from planner.specs.records.models import ModelSpec
 from planner.specs.records.roles import PREFILL
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Invalid
-from planner.verifier.scalar.shapes import attention_of, ffn_of
+from planner.verifier.scalar.shapes import ffn_of
 from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.kernels import STATIC, STORED, Kernels
 from planner.verifier.serving.ranks import Links, Rank, loaded
@@ -134,7 +134,7 @@ def layers_of(model: ModelSpec | Architecture) -> Architecture:
 
 
 def _attention(model: ModelSpec, *, windowed: bool) -> Mixer:
-    mixer = attention_of(model, model.n_heads)
+    mixer = model.mixer_of(model.n_heads)
     if not windowed or model.window is None or isinstance(mixer, LatentAttention):
         return mixer
     return replace(mixer, span="window", n_span_tokens=model.window.n_tokens)

@@ -64,6 +64,11 @@ WAYS = {
         {"quant_method": "bitsandbytes", "load_in_4bit": True},
         ("int4", "int4", "bf16"),
     ),
+    "bitsandbytes, 8 bits": (
+        DENSE,
+        {"quant_method": "bitsandbytes", "load_in_8bit": True, "llm_int8_threshold": 6.0},
+        ("llm_int8", "llm_int8", "bf16"),
+    ),
 }
 
 
