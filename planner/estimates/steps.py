@@ -241,17 +241,11 @@ def _traffic_s(device: DeviceSpec, n_bytes: FloatArray) -> FloatArray:
 
 
 def peak_of(device: DeviceSpec, number_format: str) -> float:
-    """Peak of products with weights in a format, in what the device multiplies them [FLOP/s].
-
-    Columns of outliers are multiplied in 16 bits, one product after the other.
-    """
-    name, sixteen = device.multiplies(number_format), device.multiplies("bf16")
+    """Peak of products with weights in a format, as multiplied; outliers in 16 bits [FLOP/s]."""
+    name = device.multiplies(number_format)
     assert name is not None, "requests of such formats are refused"
-    share = NUMBER_FORMATS[number_format].outlier_fraction
-    if not share or sixteen is None:
-        return device.peak_flop_per_s[name]
-    peaks = device.peak_flop_per_s
-    return 1.0 / ((1.0 - share) / peaks[name] + share / peaks[sixteen])
+    peak, share = device.peak_flop_per_s[name], NUMBER_FORMATS[number_format].outlier_fraction
+    return 1.0 / ((1.0 - share) / peak + share / peak_of(device, "bf16")) if share else peak
 
 
 def passed(stage: StageWork, stage_s: FloatArray) -> FloatArray:

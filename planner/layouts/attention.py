@@ -158,27 +158,15 @@ def attended_tokens(model: ModelSpec, work: Pass) -> float:
     return n_tokens
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MixingWork:
-    """Scores, values and states of the busiest device in one layer, projections left out.
-
-    Args:
-        flop: in the format of activations; each new token meets its context, masked or not.
-        index_flop: of an indexer's scores, in fp8 [FLOP].
-        kv_bytes: of the cache that is read, at one byte a number.
-        fixed_bytes: states and keys of indexers, whatever the cache is in [bytes].
-    """
-
-    flop: FloatArray
-    index_flop: FloatArray
-    kv_bytes: FloatArray
-    fixed_bytes: FloatArray
-
-
-def mixing_work(model: ModelSpec, shape: Geometry, batch: Spread, work: Pass) -> MixingWork:
-    mixer, nothing = model.mixer, np.zeros((1, 1))
+def mixing_work(
+    model: ModelSpec, shape: Geometry, batch: Spread, work: Pass
+) -> dict[str, FloatArray]:
+    """Scores, values and states of the busiest device in one layer: fields of `LayerWork`, the
+    cache at one byte a number. Each new token meets its context, masked or not."""
+    mixer = model.mixer
     if mixer is None:
-        return MixingWork(flop=nothing, index_flop=nothing, kv_bytes=nothing, fixed_bytes=nothing)
+        names = ("attention_flop", "index_flop", "kv_bytes", "fixed_bytes")
+        return dict.fromkeys(names, np.zeros((1, 1)))
     n_met, n_new = attended_tokens(model, work), work.n_new_tokens
     flop, fixed, index_flop = layer_widths(model, work).pair_flop * n_new * n_met, 0.0, 0.0
     share = of_fixed = _busiest_share(mixer.n_heads, shape, batch)
@@ -199,12 +187,12 @@ def mixing_work(model: ModelSpec, shape: Geometry, batch: Spread, work: Pass) ->
         )
         index_flop, fixed = 2.0 * n_heads * n_new * scored, scored * INDEX_BYTES
         of_fixed = np.ones((1, 1))  # each device has all of an indexer's heads
-    return MixingWork(
-        flop=batch.n_device_sequences * (flop * share),
-        index_flop=batch.n_device_sequences * index_flop,
-        kv_bytes=cache_bytes(model, shape, batch, n_met, mixer.d_read),
-        fixed_bytes=batch.n_device_sequences * (fixed * of_fixed),
-    )
+    return {
+        "attention_flop": batch.n_device_sequences * (flop * share),
+        "index_flop": batch.n_device_sequences * index_flop,
+        "kv_bytes": cache_bytes(model, shape, batch, n_met, mixer.d_read),
+        "fixed_bytes": batch.n_device_sequences * (fixed * of_fixed),
+    }
 
 
 def held_bytes(

@@ -63,13 +63,11 @@ def layer_work(
         gathers = (weight_gathered.gather_message(model, shape, weight_bytes_per_number),)
     cached = _cache_width(model, kv_bytes_per_number)
     mixing = attention.mixing_work(model, shape, batch, work)
+    mixing["kv_bytes"] = mixing["kv_bytes"] * cached
     return LayerWork(
+        **mixing,
         matmul_flop=ffn.flop + copied_flop,
-        attention_flop=mixing.flop,
-        index_flop=mixing.index_flop,
         weight_bytes=(ffn.params + model.copied_params) * weight_bytes_per_number,
-        kv_bytes=mixing.kv_bytes * cached,
-        fixed_bytes=mixing.fixed_bytes,
         messages=(*gathers, *ffn.messages, *attention.messages(model, shape, batch, work)),
     )
 

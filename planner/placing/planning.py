@@ -221,7 +221,7 @@ def runtime_of(request: PlacementRequest, demand: Serve, name: str, site: Site) 
     if name == ROOFLINE.name:
         for_layouts = layout_request(request, demand, site.cluster)
         if request.roles.name != TOGETHER:  # there is no cache to hand over
-            RequestError.raise_if_any([*diffusion_problems(demand.model, "--model")])
+            RequestError.raise_if_any([*diffusion_problems(demand.model)])
         if for_layouts.targets.layouts.fixed():  # their names; degrees are of slices that are free
             free = replace(for_layouts, targets=replace(for_layouts.targets, degrees=FREE))
             check_degrees(free, machine_of(free.cluster, free.model))

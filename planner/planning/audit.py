@@ -97,7 +97,7 @@ def audit(
     used = cluster.n_devices if n_devices is None else n_devices
     weights = weights_format or next(iter(model.published_weights), "")
     problems = _problems(speed_tokens_per_s, batch, utilization_fraction, used, cluster)
-    problems += diffusion_problems(model, "--model")
+    problems += diffusion_problems(model)
     if layouts.prefill != ANY_LAYOUTS.prefill:
         fact, remedy = "an audit is of decode", "write `--layout decode=…` alone"
         problems.append(Problem(where="--layout", value=layouts.text, fact=fact, remedy=remedy))

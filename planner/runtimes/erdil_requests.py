@@ -130,7 +130,7 @@ def _problems(request: Request, memory: str) -> list[Problem]:
         problems.append(
             Problem(where="--objective", value=request.objective, fact=fact, remedy=remedy)
         )
-    problems += [*_unlike_layers(request), *diffusion_problems(request.model, "--model")]
+    problems += [*_unlike_layers(request), *diffusion_problems(request.model)]
     targets = request.targets
     problems += uncountable(targets.limits(), KNOWN, "the reference model", REFUSED)
     problems += misplaced(targets.said(), (ERDIL2025.name,))

@@ -198,7 +198,7 @@ def percent(fraction: float) -> str:
     return f"{100 * fraction:.4g}%"
 
 
-def diffusion_problems(model: AnyModel, asked_by: str) -> Iterator[Problem]:
+def diffusion_problems(model: AnyModel, asked_by: str = "--model") -> Iterator[Problem]:
     """One problem if a model is decoded by diffusion, where one token after the other is timed.
 
     Args:

@@ -189,7 +189,7 @@ def _formats(
     published = checkpoint.format if checkpoint else saved_as
     usual = activation if published is None or published in UNSERVED else published
     narrower = [one for one in _ROUNDED if FORMAT_BYTES[one] < FORMAT_BYTES[usual]]
-    kept = [one for one in narrower if one == "llm_int8"]
+    kept = {"llm_int8"}.intersection(narrower)
     cache = read.cache if read and read.cache else activation
     return {
         "published_weights": () if published is None else (published,),

@@ -96,7 +96,7 @@ def cut_stages(
     problems = [
         *architecture_problems(model, "model"),
         *context_problems(model, usual.n_input_tokens, usual.n_output_tokens),
-        *diffusion_problems(model, "--model"),
+        *diffusion_problems(model),
     ]
     raise_if_any(problems)
     request = StagesRequest(
