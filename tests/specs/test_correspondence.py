@@ -129,7 +129,10 @@ def test_layers_unlike_each_other_stay_classes_with_all_that_they_keep(
     kept = architecture.cached_numbers(10_000) * 2 + architecture.state_bytes()
     keys = 61 * 128 * 2 * 10_000 if config == "DeepSeek-V3.2" else 0
     assert model.kv_bytes(10_000) == kept + keys
-    assert architecture_of(model).layers == architecture.layers
+    side_by_side = replace(architecture, is_parallel_block=True)
+    for one in (architecture, side_by_side):
+        back = architecture_of(model_spec_of(one))
+        assert (back.layers, back.is_parallel_block) == (one.layers, one.is_parallel_block)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def architecture_of(model: ModelSpec) -> Architecture:
     among them, as gpt-oss has it.
     """
     if model.layers:
-        return from_fields(Architecture, model)
+        return from_fields(Architecture, model, is_parallel_block=model.is_parallel)
     layers = [
         Layer(mixer=_mixer(model, windowed=windowed), ffn=_ffn(model, i), n_norm_params=0)
         for i, windowed in enumerate(_windows(model))

@@ -104,7 +104,7 @@ def layers_of(model: ModelSpec | Architecture) -> Architecture:
     if isinstance(model, Architecture):
         return model
     if model.layers:
-        return from_fields(Architecture, model)
+        return from_fields(Architecture, model, is_parallel_block=model.block == "parallel")
     n_windowed = model.window.n_layers if model.window else 0
     layers: list[_Layer] = []
     for i in range(model.n_layers):
