@@ -10,8 +10,9 @@
   file is touched where its code (no docstring) spells one of them: a text that is its name, a text
   with its option as a word, the option's name in Python, or its field of `Targets`, set by keyword
   or read off something called `targets`. Each is a spelling.
-* files that an option touches: an option is declared as `Option("--name VALUE")` (before that as a
-  field, annotated, of a record in `planner/commands`), or as the text `option="--name"`. A file is
+* files that an option touches: an option is declared by a row of `options.toml`, a file too (before
+  that as `Option("--name VALUE")`, or as a field, annotated, of a record in `planner/commands`), or
+  as the text `option="--name"`. A file is
   touched where its code (no docstring) spells the option as a word of a text, declares it, or reads
   it off something called `said` (or `written`).
 * branches of a function: `if`, `elif`, loops, `except`, `case`, conditional expressions, `and` and
@@ -34,7 +35,7 @@ import re
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -104,7 +105,7 @@ def measures(root: Path) -> dict[str, int]:
     modules = parsed(root)
     functions = [(module, one) for module in modules for one in module.functions]
     spelt = {module.name: spellings(module.tree) for module in modules}
-    touched = files_of_options(modules)
+    touched = files_of_options(modules, rows_of_options(root))
     widest = max(touched, key=lambda one: (len(touched[one]), one))
     large, n_large = largest_folder(root)
     tuples = [one for _, function in functions for one in mixed_tuples(function)]
@@ -200,10 +201,22 @@ def lines_of_code(text: str, tree: ast.Module) -> int:
     return sum(bool(line) and line[0] != "#" and number not in told for number, line in lines)
 
 
-def files_of_options(modules: Sequence[Module]) -> dict[str, set[str]]:
-    """The files that each option of the command line touches."""
+def rows_of_options(root: Path) -> set[str]:
+    """Options that have a row in a tree's table of them, where it has one."""
+    table = root / "planner" / "specs" / "options" / "options.toml"
+    text = table.read_text(encoding="utf-8") if table.exists() else ""
+    return set(re.findall(r'^usage = "(--[^ "]+)', text, re.MULTILINE))
+
+
+def files_of_options(modules: Sequence[Module], rows: Collection[str] = ()) -> dict[str, set[str]]:
+    """The files that each option of the command line touches.
+
+    Args:
+        rows: options of the table, which is a file that each of them touches.
+    """
     declared = {module.name: _declared(module) for module in modules}
     spelt = {module.name: declared[module.name] | _words(module.tree) for module in modules}
+    declared["options.toml"] = spelt["options.toml"] = set(rows)
     return {
         option: {name for name, words in spelt.items() if option in words}
         for option in sorted(set().union(*declared.values()))

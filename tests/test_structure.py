@@ -25,15 +25,15 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 112_807,
-    "lines of code": 75_872,
-    "modules": 611,
+    "lines": 112_287,
+    "lines of code": 75_241,
+    "modules": 607,
     "entries of the largest folder below": 25,
     "modules of more than 300 lines": 34,
-    "files that options touch": 98,
-    "… the widest of them": 29,
-    "… on average, in tenths": 52,
-    "files that limits touch": 107,
+    "files that options touch": 93,
+    "… the widest of them": 27,
+    "… on average, in tenths": 50,
+    "files that limits touch": 104,
     "entries at the top": 20,
     "functions of more than 10 branches": 66,
     "builders of certificates": 3,

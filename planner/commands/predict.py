@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 def predict(said: Said) -> Answer:
     """Times, work and bounds of every operation, and memory, of one deployment."""
     from planner.specs.options.table import named
-    from planner.specs.options.table.search import DEGREES
-    from planner.specs.options.table.serving import REQUESTS
     from planner.specs.validation.hints import from_fields
 
     said.values["engine"] = said.engine or _usual_engine(said)
@@ -55,7 +53,7 @@ def predict(said: Said) -> Answer:
     table = _table(said, model, machines, workload.n_samples)
     traffic = from_fields(Traffic, workload, role=said.role, n_waves=said.waves or 0)
     unread = {problem.where for problem in said.problems}
-    if model and machines and table and not unread & {*_NUMBERS, *named(REQUESTS, DEGREES)}:
+    if model and machines and table and not unread & {*_NUMBERS, *named("requests degrees")}:
         said.problems += impossible(
             model,
             machines,

@@ -112,7 +112,7 @@ def test_a_row_of_a_command_is_of_it_alone():
 
 def test_a_word_is_one_of_those_that_there_are():
     with pytest.raises(UnitError) as caught:
-        one_of("axis", ("a", "b", "c"))("z")
+        one_of("axis", "a", "b", "c")("z")
     assert (caught.value.fact, caught.value.remedy) == ("no such axis", "it is a, b or c")
 
 

@@ -1,4 +1,4 @@
-"""Commands, and the names of their options; what these are the tables in `table/` say."""
+"""Commands, and the names of their options; what these are `options.toml` says."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,12 +9,6 @@ from planner.quantities.table import placed
 from planner.specs.options.meanings import OF_DRAFTS, refused_by
 from planner.specs.options.option import Option
 from planner.specs.options.table import HEADINGS, named, option_of
-from planner.specs.options.table.answers import SEARCHES
-from planner.specs.options.table.deployed import AUDITED, ROLES, SORTS
-from planner.specs.options.table.measuring import BALANCE, KERNELS, LOADS, RANKS, TABLES, TIMING
-from planner.specs.options.table.search import AXES, DEGREES, DRAFTS, PASSES
-from planner.specs.options.table.serving import ENGINES, MODELS, REQUESTS, TRAFFIC, VERIFIED
-from planner.specs.options.table.targets import DEMANDS, LIMITS, PERCENTILES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +39,13 @@ _PROGRAM = ("--keep-program",)
 _PRINT = ("--html", "--json", "--quiet")
 
 _OF_EVERY_PLAN = (
-    *named(LIMITS, DEMANDS, MODELS, ENGINES, DEGREES, DRAFTS, PASSES, SEARCHES),
+    *named("limits demands models engines degrees drafts batches passes fitting searches"),
     *(*_POOL, "--engine", "--objective", "--prefer", "--weights", "--kv", "--allow-formats"),
     *(*_REUSE, "--kv-offload", *_PROGRAM, *_PRINT),
 )
 _ASKED_OF_PLACEMENTS = (
     *(one.option for one in placed("each", "all")),
-    *named(DEMANDS, ROLES, SORTS),
+    *named("demands roles sorts"),
     *(*_ENGINE, *_POOL, *_REUSE, "--engine", "--objective", "--replica-devices"),
     *("--weights", "--kv", "--batch", "--solver", "--gap", "--threads", "--seed", "--proof"),
 )
@@ -66,27 +60,27 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             module="plan",
             usage="[OPTIONS]",
             words="Find the deployment of a language model that is provably best, and its proof.",
-            names=(*_OF_EVERY_PLAN, *named(ROLES, SORTS)),
+            names=(*_OF_EVERY_PLAN, *named("roles sorts")),
         ),
         "pareto": Command(
             module="plan",
             usage="[OPTIONS]",
             words="Find every deployment that is the best for some worth of speed: the exact "
             "frontier.",
-            names=(*_OF_EVERY_PLAN, *named(AXES), "--by", "--all", "--csv"),
+            names=(*_OF_EVERY_PLAN, *named("axes"), "--by", "--all", "--csv"),
         ),
         "compare": Command(
             module="plan",
             usage="[OPTIONS]",
             words="Set the best plans of several models, pools, formats or roles side by side.",
-            names=(*_OF_EVERY_PLAN, *named(ROLES), "--by"),
+            names=(*_OF_EVERY_PLAN, *named("roles"), "--by"),
         ),
         "audit": Command(
             module="audit",
             usage="[OPTIONS]",
             words="Say how far a running deployment is from what its pool could do, and what would "
             "help.",
-            names=(*_OF_EVERY_PLAN, *named(AUDITED)),
+            names=(*_OF_EVERY_PLAN, *named("audited")),
         ),
         "predict": Command(
             module="predict",
@@ -94,7 +88,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             words="Evaluate a deployment as given: times, work and bounds of every operation, "
             "memory.",
             names=(
-                *named(ENGINES, REQUESTS, DEGREES),
+                *named("engines requests degrees"),
                 *("--model", "--device", "--topology", "--engine", "--redundant-experts"),
                 *("--batch", "--prefill-batch", "--weights", "--experts", "--kv", "--chunk"),
                 *("--role", "--overlap", *OF_DRAFTS, "--explain", *_PRINT),
@@ -125,7 +119,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             "simulation.",
             names=(
                 *(one.option for one in placed("all")),
-                *named(TRAFFIC, PERCENTILES, ROLES, SORTS, SEARCHES),
+                *named("traffic percentiles roles sorts searches"),
                 *(*_ENGINE, *_POOL, "--rate", "--state", "--count", "--max-quality-loss"),
                 *("--engine", "--weights", "--kv", "--batch", "--chunk", "--replica-devices"),
                 *("--cuts", "--no-sharing", "--router", "--confidence", "--simulated"),
@@ -137,7 +131,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             module="placements",
             usage="--model NAME [OPTIONS]",
             words="Choose replicas, layouts and devices together, on a cluster as it is.",
-            names=(*_OF_PLACEMENTS, *named(DEGREES), "--prefer"),
+            names=(*_OF_PLACEMENTS, *named("degrees"), "--prefer"),
         ),
         "repair": Command(
             module="placements",
@@ -167,14 +161,14 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             module="reproduce",
             usage="FILE [OPTIONS]",
             words="Count a saved answer anew, from the request that is in it: is every figure so?",
-            names=(*named(VERIFIED), *_PRINT),
+            names=(*named("verified"), *_PRINT),
             word="--answer",
         ),
         "measure": Command(
             module="measure",
             usage="[OPTIONS]",
             words="Time kernels of this machine with PyTorch, for `plan calibrate` to fit.",
-            names=(*named(TIMING, KERNELS), "--device", "--output"),
+            names=(*named("timing kernels"), "--device", "--output"),
         ),
         "calibrate": Command(
             module="measure",
@@ -182,7 +176,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             words="Fit the closed forms of kernels to measured times, and say how far to trust "
             "them.",
             names=(
-                *named(TABLES),
+                *named("tables"),
                 *("--output", "--network", "--plot", "--refused"),
             ),
             word="--table",
@@ -193,7 +187,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             words="Place and replicate experts on ranks: least load of the fullest, with its "
             "bound.",
             names=(
-                *named(LOADS, RANKS, BALANCE),
+                *named("loads ranks balance"),
                 *("--gap", "--time-limit", "--seed", "--proof", *_PROGRAM, "--all", *_PRINT),
             ),
         ),

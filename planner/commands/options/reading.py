@@ -112,7 +112,7 @@ def _drafting(said: Said) -> DraftOptions | None:
     from planner.specs.files.acceptance import PUBLISHED
 
     what = "drafter of an engine (models draft with `--engine roofline`)"
-    kind = said.read_as("--draft", one_of(what, KINDS))
+    kind = said.read_as("--draft", one_of(what, *KINDS))
     rates = said.read_as("--acceptance", acceptances)
     if kind is None:
         return None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from planner.errors import Problem
 from planner.quantities.table import QUANTITIES, limited
-from planner.specs.options.table import deployed, named, search, serving
+from planner.specs.options.table import named
 from planner.specs.records.runtimes import ERDIL2025, LAYOUT_RUNTIMES, ROOFLINE, TABLE, is_table
 
 ENGINES = "engines"
@@ -19,7 +19,7 @@ ENGINES = "engines"
 LAYOUTS = (ROOFLINE.name, ERDIL2025.name)
 DEGREES = ("--tp", "--pp", "--ep", "--dp")
 OPTIONS_OF_ENGINES = (
-    *named(serving.ENGINES, search.OF_ENGINES),
+    *named("engines passes"),
     *("--hit-rate", "--shared", "--samples", "--kv-offload", "--prefer"),
 )
 CONFIDENCE = "--confidence"
@@ -50,13 +50,13 @@ OF_FLEETS = ("--batch", "--chunk", CONFIDENCE, "--roles")
 
 REFUSALS = (
     Refusal(
-        options=named(deployed.ROLES, deployed.SORTS),
+        options=named("roles sorts"),
         commands=("repair",),
         fact="is of a placement that is made anew",
         remedy="`plan place` has it",
     ),
     Refusal(
-        options=named(deployed.ROLES, deployed.SORTS),
+        options=named("roles sorts"),
         families=(ERDIL2025.name,),
         fact="knows decode only, of replicas that are all alike",
         remedy="write `roofline`, or engines",
@@ -71,7 +71,7 @@ REFUSALS = (
         options=(
             *("--objective", "--prefill", "--prefill-batch", "--gap", "--memory"),
             *("--variants", "--confidence", "--prefer"),
-            *(name for name in named(search.OF_ENGINES) if name != "--chunk"),
+            *(name for name in named("passes") if name != "--chunk"),
         ),
         commands=("audit",),
         fact="means nothing to an audit",
@@ -157,7 +157,7 @@ REFUSALS = (
         remedy="write `roofline`, or name engines: `--engine vllm`",
     ),
     Refusal(
-        options=named(deployed.ROLES),
+        options=named("roles"),
         commands=("fleet",),
         families=(ROOFLINE.name, TABLE),
         fact="is of engines in a fleet: other replicas do both phases there",

@@ -1,4 +1,4 @@
-"""An option of the command line, as the tables in `table/` say it."""
+"""An option of the command line, as `options.toml` says it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -23,6 +23,11 @@ def as_written(text: str) -> str:
 def in_digits(number: float) -> str:
     """A number without a unit, as the command line reads it."""
     return f"{number:.12g}"
+
+
+def joined(words: Sequence[str]) -> str:
+    """Words with commas between, as the command line reads them."""
+    return ",".join(words)
 
 
 def new_file(text: str) -> str:

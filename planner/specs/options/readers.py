@@ -82,7 +82,7 @@ def alpha(text: str) -> float:
     return value
 
 
-def one_of(what: str, allowed: Sequence[str]) -> Callable[[str], str]:
+def one_of(what: str, *allowed: str) -> Callable[[str], str]:
     """A reader of one of these words."""
 
     def read(text: str) -> str:
@@ -103,7 +103,7 @@ def word_of(what: str, known: str) -> Callable[[str], str]:
     module, _, constant = known.rpartition(".")
 
     def read(text: str) -> str:
-        return one_of(what, tuple(getattr(import_module(f"planner.{module}"), constant)))(text)
+        return one_of(what, *getattr(import_module(f"planner.{module}"), constant))(text)
 
     return read
 
@@ -217,12 +217,12 @@ def words_of(what: str, known: str) -> Gather:
 number_formats = words_of("number format", "specs.records.served_formats.KNOWN_FORMATS")
 
 
-def by_name(reads: Read, *, what: str, divided: bool = False) -> Gather:
+def by_name(reads: Read, what: str, divided: str = "") -> Gather:
     """A reader of NAME=VALUE given again for other names; `""` where a text has no name.
 
     Args:
         what: it is that has a name, for people.
-        divided: whether commas divide several in one text.
+        divided: `divided` where commas divide several in one text.
     """
 
     def gather(texts: Sequence[str], read: Callable[[str, Read], Any]) -> dict[str, Any]:
