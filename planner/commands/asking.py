@@ -9,7 +9,7 @@ from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from planner.commands.options.reading import read_engines, read_layouts, with_expert_loads
+from planner.commands.options.reading import as_said, read_engines, read_layouts
 from planner.commands.options.said import Said
 from planner.errors import Problem, RequestError
 from planner.specs.ask.engine import PlanOptions
@@ -64,8 +64,8 @@ def parsed_options(said: Said) -> ParsedOptions:
     names = _variants(said, [model.name for model in known])
     variants = list(filter(None, _loaded(said, partial(load, asked_by="--variants"), names)))
     if not by_layouts:
-        with_loads = partial(with_expert_loads, said=said)
-        known, variants = [*map(with_loads, known)], [*map(with_loads, variants)]
+        whole = partial(as_said, said=said)
+        known, variants = [*map(whole, known)], [*map(whole, variants)]
     keywords["variants"] = tuple(filter(None, variants))
     priced = said.priced(list(filter(None, clusters)))
     if by_layouts and all([*models, *clusters]):

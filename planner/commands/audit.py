@@ -24,9 +24,9 @@ Named = Callable[[str], str]
 def audit(said: Said) -> Answer:
     """What runs, under an engine or as layouts, beside the best."""
     from planner.commands.options.reading import (
+        as_said,
         read_engines,
         read_layouts,
-        with_expert_loads,
         with_paths,
     )
     from planner.specs.files.reading import load_architecture, load_cluster, load_model
@@ -34,17 +34,17 @@ def audit(said: Said) -> Answer:
     same = "and `--utilization` say the same"
     said.need_one("--batch", "--utilization", both=same, remedy="give it or `--utilization`")
     engine = said.engine or ROOFLINE.name
-    is_layouts = engine in LAYOUT_RUNTIMES
+    is_layouts = engine == ROOFLINE.name
     said.refuse_under((engine,))
     options = read_layouts(said) if is_layouts else read_engines(said, ())
-    load: Callable[[str], Any] = load_model if is_layouts else load_architecture
+    load: Callable[[str], Any] = load_model if engine in LAYOUT_RUNTIMES else load_architecture
     model, cluster = said.load("--model", load), said.load("--topology", load_cluster)
     for pool in said.priced([cluster] if cluster else []):
         cluster = pool
-    if is_layouts:
+    if engine in LAYOUT_RUNTIMES:
         _refuse_without_one(said, model, cluster)
     else:
-        model = with_expert_loads(model, said)
+        model = as_said(model, said)
         collect_machines([cluster] if cluster else [], (engine,), said)
     runs = said.sets() | {name: options[name] for name in ("workload", "options")}
     runs["weights_format"] = _only(said, "--weights", runs.get("weights_format"))
@@ -80,9 +80,12 @@ def _of_layouts(said: Said, named: Named, *pool: Any, **runs: Any) -> Answer:  #
 def _of_engine(said: Said, named: Named, *pool: Any, **runs: Any) -> Answer:  # noqa: ANN401
     """What an engine runs, with its prediction and with the best."""
     from planner.planning.engine_audit import audit_engine as find
+    from planner.results.engines import EngineDeployment
 
     answer = find(*pool, **runs)
-    predicted = replace(answer.predicted, command=named(answer.predicted.command))
+    predicted = answer.predicted
+    if isinstance(predicted, EngineDeployment):
+        predicted = replace(predicted, command=named(predicted.command))
     answer = replace(answer, command=named(answer.command), predicted=predicted)
     return reported(said, answer)
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from planner.commands.options.reading import with_expert_loads
+from planner.commands.options.reading import as_said
 from planner.commands.options.said import Said
 from planner.commands.reporting import reported
 from planner.errors import Problem, RequestError
@@ -46,7 +46,7 @@ def predict(said: Said) -> Answer:
     if said.engine in LAYOUT_RUNTIMES:
         return _of_layouts(said)
     _refuse_loops(said)
-    model = with_expert_loads(said.load("--model", load_architecture), said)
+    model = as_said(said.load("--model", load_architecture), said)
     machines = _machines(said)
     speculating = _speculating(said, model)
     workload = Workload(**said.sets("Workload"))

@@ -22,7 +22,7 @@ from planner.estimates.phases import (
     PhaseCandidates,
     evaluate_phase,
     format_costs,
-    format_pairs,
+    formats_of,
     margins_of,
     passes,
 )
@@ -361,7 +361,7 @@ def table_of(
         request.model,
         machine,
         request.workload,
-        formats=format_pairs(request.weights_formats, request.kv_formats),
+        formats=formats_of(request),
         batches=request.batches,
         prefill_batches=request.prefill_batches,
         weights_within=weights_within,

@@ -16,8 +16,11 @@ from planner.specs.ask.request import Request
 from planner.specs.records.devices import FORMAT_BYTES, DeviceSpec, ModelSpec, Workload
 from planner.specs.records.model_errors import Quantity, roofline_error
 from planner.specs.records.runtimes import beyond_measured, quickness
+from planner.specs.records.served_formats import ACTIVATIONS, product_format
 
 PHASES = ("prefill", "decode")
+
+_ACTIVATIONS = ("", *ACTIVATIONS)
 
 AT_ONCE = 32_768
 """Layouts times batches that are evaluated together: such arrays stay in a processor's cache."""
@@ -25,10 +28,11 @@ AT_ONCE = 32_768
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberFormats:
-    """Formats of a candidate's weights and of its KV cache, by name."""
+    """Formats of a candidate's weights, KV cache and activations, by name; empty as is usual."""
 
     weights: str
     kv: str
+    activations: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,21 +80,29 @@ def passes(workload: Workload, n_diffusion_passes: float = 0.0) -> dict[str, Pas
     }
 
 
-def format_pairs(
-    weights_formats: Sequence[str], kv_formats: Sequence[str]
-) -> tuple[NumberFormats, ...]:
-    return tuple(NumberFormats(weights=w, kv=kv) for w in weights_formats for kv in kv_formats)
+def formats_of(request: Request) -> tuple[NumberFormats, ...]:
+    """Formats to choose from, whose weights and activations have a product."""
+    return tuple(
+        NumberFormats(weights=weights, kv=kv, activations=activations)
+        for weights in request.weights_formats
+        for kv in request.kv_formats
+        for activations in request.activation_formats or ("",)
+        if product_format(weights, activations)
+    )
 
 
 def format_costs(device: DeviceSpec, formats: Sequence[NumberFormats]) -> FloatArray:
-    """Bytes of a weight, bytes of a cached number, peak of the products, (3, formats)."""
-    return np.array(
-        [
-            [FORMAT_BYTES[pair.weights] for pair in formats],
-            [FORMAT_BYTES[pair.kv] for pair in formats],
-            [peak_of(device, pair.weights) for pair in formats],
-        ]
-    )
+    """Bytes of a weight and of a cached number, peak of the products, format of activations.
+
+    The last is a place in `_ACTIVATIONS`; (4, formats).
+    """
+
+    def costs(it: NumberFormats) -> tuple[float, float, float, int]:
+        peak = peak_of(device, product_format(it.weights, it.activations) or it.weights)
+        sent = _ACTIVATIONS.index(it.activations)
+        return FORMAT_BYTES[it.weights], FORMAT_BYTES[it.kv], peak, sent
+
+    return np.array([costs(it) for it in formats]).T
 
 
 def evaluate_phase(
@@ -101,12 +113,12 @@ def evaluate_phase(
     batches: IntArray,
     costs: FloatArray,
 ) -> PhaseCandidates:
-    """Evaluate each layout once for all its formats, block by block.
+    """Evaluate each layout once for all formats of weights and cache, block by block.
 
     Formats that cost the same are one. Arrays that stay in the cache are twice as fast.
 
     Args:
-        costs: of the formats of each arm, see `format_costs`, (3, N).
+        costs: of the formats of each arm, see `format_costs`, (4, N).
     """
     size = (len(arms), len(batches))
     pass_s, kv_bytes, working_bytes = np.empty(size), np.empty(size), np.empty(size)
@@ -117,35 +129,32 @@ def evaluate_phase(
     price = price.reshape(-1)
     order = np.argsort(layout, kind="stable")
     block = max(1, AT_ONCE // len(batches))
+    whole = dict.fromkeys(("weight_bytes_per_number", "kv_bytes_per_number"), ONE_BYTE)
     for start in range(0, len(layouts), block):
         rows = np.arange(start, min(start + block, len(layouts)))
         part = layouts.take(rows)
         shape = geometry(part, machine.meshes)
-        stage = stage_work(model, machine, part, shape, work, n_sequences)
-        held = residence(
-            model,
-            shape,
-            work,
-            n_sequences=n_sequences,
-            weight_bytes_per_number=ONE_BYTE,
-            kv_bytes_per_number=ONE_BYTE,
-        )
         first, last = np.searchsorted(layout, [start, start + len(rows)], sorter=order)
         here = order[first:last]
-        for which in np.flatnonzero(np.bincount(price[here])).tolist():
-            mine = here[price[here] == which]
-            weight, cached, peak = prices[:, which].reshape(3, 1, 1)
-            inside, again = np.unique(layout[mine] - start, return_inverse=True)
-            formats = Formats(weight_bytes=weight, kv_bytes=cached, peak_flop_per_s=peak)
-            times = pass_times(machine, stage.take(inside), formats)
-            pass_s[mine] = np.broadcast_to(times, (len(inside), len(batches)))[again]
-            at = layout[mine] - start
-            growing = held.kv_bytes - held.fixed_bytes
-            kv_bytes[mine] = (growing * cached + held.fixed_bytes)[at]
-            if work.n_found_tokens:
-                written_bytes[mine] = (held.written_bytes * cached)[at]
-            gathered = held.gather_bytes * weight
-            working_bytes[mine] = (held.activation_bytes + gathered)[at]
+        for place in np.unique(costs[3, here]).tolist():
+            alike, attention = here[costs[3, here] == place], model.activation_format
+            own = replace(model, activation_format=_ACTIVATIONS[int(place)] or attention)
+            stage = stage_work(own, machine, part, shape, work, n_sequences, attention)
+            held = residence(own, shape, work, n_sequences=n_sequences, **whole)
+            for which in np.flatnonzero(np.bincount(price[alike])).tolist():
+                mine = alike[price[alike] == which]
+                weight, cached, peak = prices[:3, which].reshape(3, 1, 1)
+                inside, again = np.unique(layout[mine] - start, return_inverse=True)
+                formats = Formats(weight_bytes=weight, kv_bytes=cached, peak_flop_per_s=peak)
+                times = pass_times(machine, stage.take(inside), formats)
+                pass_s[mine] = np.broadcast_to(times, (len(inside), len(batches)))[again]
+                at = layout[mine] - start
+                growing = held.kv_bytes - held.fixed_bytes
+                kv_bytes[mine] = (growing * cached + held.fixed_bytes)[at]
+                if work.n_found_tokens:
+                    written_bytes[mine] = (held.written_bytes * cached)[at]
+                gathered = held.gather_bytes * weight
+                working_bytes[mine] = (held.activation_bytes + gathered)[at]
     return PhaseCandidates(
         batches=batches,
         pass_s=pass_s,

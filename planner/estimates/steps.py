@@ -155,10 +155,11 @@ def stage_work(
     shape: Geometry,
     work: Pass,
     batch: FloatArray,
+    attention_format: str = "",
 ) -> StageWork:
-    """What one stage does for one micro-batch; `batch` is (1, B) or (N, B) sequences."""
+    """What a stage does for a micro-batch, (1, B) or (N, B); scores in `attention_format`."""
     device = machine.device
-    peak = peak_of(device, model.activation_format)
+    peak = peak_of(device, attention_format or model.activation_format)
     head = head_work(model, shape, n_sequences=batch, weight_bytes_per_number=ONE_BYTE)
     weights = _traffic_s(device, head.weight_bytes)
     network = _stage_handover_s(model, machine, layouts, shape, work, batch)

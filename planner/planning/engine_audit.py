@@ -1,22 +1,28 @@
-"""Is what an engine runs any good? Its prediction, and the best of the pool beside it."""
+"""Is what an engine runs any good? Its prediction, and the best of the pool beside it.
+
+The reference model of [Erdil2025] predicts it likewise, but for prompts, of which it knows nothing.
+"""
 
 from dataclasses import replace
+from typing import Any
 
 from planner.errors import NoPlanError, Problem, RequestError
 from planner.planning.audit import rounded_up
 from planner.planning.plans import decide
 from planner.results.engines import EngineAudit, EngineDeployment
+from planner.results.plans import AnyDeployment
 from planner.running.deadlines import out_of_time, timed
-from planner.runtimes.candidates import CandidatePool
-from planner.runtimes.engine_requests import command_of
-from planner.runtimes.engines import EngineCandidates, engine_candidates
-from planner.specs.ask.engine import PlanOptions
+from planner.runtimes.candidates import CandidatePool, Candidates
+from planner.runtimes.registry import candidates_of, layers_of
+from planner.specs.ask.engine import BEST, PlanOptions
 from planner.specs.ask.targets import DEFAULT_WORKLOAD, Degrees, SolverOptions, Targets
 from planner.specs.files.engines import load_engine
 from planner.specs.options.counts import DEFAULT_BATCHES
-from planner.specs.records.architecture import Architecture, Experts
+from planner.specs.records.architecture import Architecture
 from planner.specs.records.certificates import FEASIBLE
-from planner.specs.records.devices import ClusterSpec, Workload
+from planner.specs.records.devices import ClusterSpec, ModelSpec, Workload
+from planner.specs.records.runtimes import ERDIL2025
+from planner.specs.records.served_formats import as_published
 from planner.specs.validation.arguments import arguments_checked, raise_if_any
 from planner.verifier.audits import judge_engine_audit
 from planner.verifier.findings import refuse
@@ -27,7 +33,7 @@ DEFAULT_OPTIONS = SolverOptions()
 @arguments_checked(ranges="heeded")
 @timed
 def audit_engine(
-    model: Architecture,
+    model: Architecture | ModelSpec,
     cluster: ClusterSpec,
     engine: str = "vllm",
     *,
@@ -44,6 +50,7 @@ def audit_engine(
     """Compare what runs with its prediction, and that with what the pool could do.
 
     Args:
+        engine: whose prediction it is, or `erdil2025`: of decode only, at the rent of decode only.
         speed_tokens_per_s: output tokens a second that each user sees.
         degrees: of what runs; those that are not said are 1, or the tensor and data degrees'
             product of experts where there are several attention ranks.
@@ -62,62 +69,95 @@ def audit_engine(
         experts_backend=experts_backend,
         weights_formats=(weights_format,) if weights_format else None,
         kv_formats=(kv_format,) if kv_format else None,
-        confidence=0.0,
-        prefer="objective",
         options=options,
     )
-    chunk = chunk_tokens or int(load_engine(engine).n_chunk_tokens)
+    chunk = chunk_tokens
+    if engine != ERDIL2025.name:
+        own = replace(own, confidence=0.0, prefer=BEST)
+        chunk = chunk or int(load_engine(engine).n_chunk_tokens)
+        whole = _whole(layers_of(model), degrees)
+    else:
+        own = replace(own, weights_formats=own.weights_formats or as_published(model)[:1])
+        whole = _cut(layers_of(model), degrees, batch)
     given = replace(
         own,
         objective="latency",
-        targets=Targets(degrees=_whole(model, degrees)),
+        targets=Targets(degrees=whole),
         batches=(batch,),
-        chunks=(chunk,),
+        chunks=(chunk,) if chunk else None,
     )
-    (runs,) = engine_candidates(model, cluster, engine, given)
-    predicted = _predicted(runs)
+    predicted = _predicted(_candidates(model, cluster, engine, given))
     tpot, n_output = 1.0 / speed_tokens_per_s, workload.n_output_tokens
-    each_s = (predicted.planned_ttft_s + (n_output - 1) * tpot) / n_output
-    cost = predicted.usd_per_hour / 3600.0 * each_s / (batch * predicted.n_data)
+    each_s = tpot
+    if isinstance(predicted, EngineDeployment):
+        each_s = (predicted.planned_ttft_s + (n_output - 1) * tpot) / n_output
+    cost = predicted.usd_per_hour / 3600.0 * each_s / predicted.n_sequences
     offered = replace(own, batches=tuple(sorted({*DEFAULT_BATCHES, batch})))
-    (free,) = engine_candidates(model, cluster, engine, offered)
+    free = _candidates(model, cluster, engine, offered)
     beside = set_beside(free, predicted, tpot, cost)
-    as_fast = replace(free.request, objective="cost", targets=Targets(tpot_s=rounded_up(tpot)))
+    fast = replace(offered, targets=Targets(tpot_s=rounded_up(tpot)))
+    as_fast = _candidates(model, cluster, engine, fast)
     audit = EngineAudit(
         request=free.request,
         observed_tpot_s=tpot,
         observed_usd_per_token=cost,
         predicted=predicted,
-        command=command_of(model, as_fast, {}) if beside["equal_speed"] else "",
+        command=as_fast.command({}) if beside["equal_speed"] else "",
         **beside,
     )
     refuse(judge_engine_audit(audit)[1])
     return audit
 
 
+def _candidates(
+    model: Architecture | ModelSpec, cluster: ClusterSpec, engine: str, choices: PlanOptions
+) -> Any:  # noqa: ANN401 of an engine, or of the reference model
+    """Those of the one runtime, of the model itself.
+
+    Raises:
+        RequestError: the request cannot be read; all problems are listed.
+    """
+    return candidates_of(model, cluster, engine, choices).parts[0]
+
+
 def _whole(model: Architecture, degrees: Degrees) -> Degrees:
     """Every degree of what runs: what is not said is what `plan predict` takes it for."""
     tensor, data = degrees.tensor or 1, degrees.data or 1
-    routes = any(isinstance(layer.ffn, Experts) for layer in model.layers)
-    expert = degrees.expert or (tensor * data if data > 1 and routes else 1)
+    expert = degrees.expert or (tensor * data if data > 1 and model.expert_counts else 1)
     if degrees.data is None and expert > tensor:
         data = max(1, expert // tensor)
     return Degrees(tensor=tensor, pipeline=degrees.pipeline or 1, expert=expert, data=data)
 
 
-def _predicted(runs: EngineCandidates) -> EngineDeployment:
+def _cut(model: Architecture, degrees: Degrees, batch: int) -> Degrees:
+    """Every degree of what runs by the reference model; that of copies stays unsaid.
+
+    Raises:
+        RequestError: there are more stages than micro-batches.
+    """
+    n_stages = degrees.pipeline or 1
+    if n_stages > batch:
+        fact = f"are more stages than the {batch} sequences that micro-batches are made of"
+        remedy = f"write `--pp {batch}` or less, or the batch of all of them"
+        raise RequestError([Problem(where="--pp", value=str(n_stages), fact=fact, remedy=remedy)])
+    usual = Degrees(tensor=1, pipeline=1, expert=1 if model.expert_counts else None)
+    return replace(usual, **degrees.fixed())
+
+
+def _predicted(runs: Any) -> Any:  # noqa: ANN401 a deployment
     choices = runs.choices
     if len(choices) == 1:
         return runs.described(choices, 0)
-    fact = f"does not fit the devices by this account, which lets {runs.request.engine} take "
-    fact += f"{choices.limit_bytes / 1e9:.3g} GB of each"
+    limit_bytes = getattr(choices, "limit_bytes", None) or runs.request.hbm_bytes
+    fact = f"does not fit the devices by this account, which lets {runs.runtime} take "
+    fact += f"{limit_bytes / 1e9:.3g} GB of each"
     remedy = "say the degrees, batch and formats that run: `--tp`, `--pp`, `--dp`, `--ep`"
     raise RequestError([Problem(where="what runs", fact=fact, remedy=remedy)])
 
 
 def set_beside(
-    free: EngineCandidates, runs: EngineDeployment, tpot_s: float, usd_per_token: float
-) -> dict[str, EngineDeployment | None]:
+    free: Candidates, runs: AnyDeployment, tpot_s: float, usd_per_token: float
+) -> dict[str, Any]:
     """The best that are set beside what runs, by their names in an audit.
 
     Args:
@@ -125,19 +165,19 @@ def set_beside(
         runs: what runs, as predicted.
         tpot_s, usd_per_token: of what runs, as observed.
     """
-    in_flight = runs.batch * runs.n_data
+    n_devices, in_flight = runs.n_devices, runs.n_sequences
     asked = {
-        "same_devices": ("latency", Targets(n_devices=runs.n_devices, min_batch=in_flight)),
+        "same_devices": ("latency", Targets(n_devices=n_devices, min_batch=in_flight)),
         "equal_speed": ("cost", Targets(tpot_s=tpot_s)),
         "equal_cost": ("latency", Targets(usd_per_token=usd_per_token)),
     }
     return {
-        name: _best(replace(free, request=replace(free.request, objective=of, targets=targets)))
+        name: _best(free.asking(objective=of, targets=targets))
         for name, (of, targets) in asked.items()
     }
 
 
-def _best(candidates: EngineCandidates) -> EngineDeployment | None:
+def _best(candidates: Candidates) -> AnyDeployment | None:
     """The best deployment, proved; `None` if there is none.
 
     Raises:
@@ -149,5 +189,4 @@ def _best(candidates: EngineCandidates) -> EngineDeployment | None:
         return None
     if plan.certificate.status == FEASIBLE:
         raise out_of_time()
-    assert isinstance(plan.deployment, EngineDeployment)
     return plan.deployment

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from planner.planning.engine_audit import set_beside
-from planner.results.engines import EngineAudit, EngineDeployment
+from planner.results.engines import EngineAudit
 from planner.results.plans import AnyRequest
 from planner.results.surveys import Frontier
 from planner.runtimes.candidates import CandidatePool, Candidates
@@ -70,9 +70,8 @@ def prefer_of(requests: Sequence[AnyRequest]) -> str:
     return next(said, "objective")
 
 
-def audited_again(audit: EngineAudit) -> dict[str, EngineDeployment | None]:
+def audited_again(audit: EngineAudit) -> dict[str, object]:
     """What an audit sets beside what runs, by its names."""
     (free,) = candidates_again(audit.request)
-    assert isinstance(free, EngineCandidates)
     observed = audit.observed_tpot_s, audit.observed_usd_per_token
     return set_beside(free, audit.predicted, *observed)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from planner.quantities.units import show
 from planner.specs.records.roles import DECODE, PREFILL
-from planner.specs.validation.hints import computed, from_fields
+from planner.specs.validation.hints import LATER, computed, from_fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +208,7 @@ class LayoutChoice:
     Args:
         phases: by role, `prefill` and `decode`.
         n_replicas: where a number of them or a demand is asked for.
+        activation_format: as `Deployment` has it.
     """
 
     mesh: Mesh
@@ -219,6 +220,7 @@ class LayoutChoice:
     phases: Mapping[str, PhaseChoice | PhasePlan]
     draft: DraftChoice | DraftPlan | None = None
     n_replicas: int = 1
+    activation_format: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,6 +327,8 @@ class Deployment(OfLayouts):
         copied_axes: of the mesh, along which all weights but experts have copies.
         sliced_axes: of the mesh, which cut the FFN dimension of each expert.
         further: quantities that are limited and have no field of their own, by name, SI.
+        activation_format: of activations between products, in products and on links; empty where
+            they are sent as the model has them, and products take them in the weights' format.
     """
 
     mesh: Mesh
@@ -346,6 +350,7 @@ class Deployment(OfLayouts):
     copied_axes: str = ""
     sliced_axes: str = ""
     further: Mapping[str, float] = field(default_factory=dict, hash=False)
+    activation_format: str = field(default="", metadata={LATER: True})
 
     @property
     def choice(self) -> LayoutChoice:
@@ -360,7 +365,8 @@ class Deployment(OfLayouts):
             + (f"{n_replicas} replicas of " if n_replicas > 1 else "")
             + f"{n_devices} device{'s' * (n_devices > 1)} {self.mesh.label}, "
             f"{self.weights_format} weights, "
-            f"prefill {self.prefill.layout} batch {self.prefill.batch}, "
+            + (f"{self.activation_format} activations, " if self.activation_format else "")
+            + f"prefill {self.prefill.layout} batch {self.prefill.batch}, "
             f"decode {self.decode.layout} batch {self.decode.batch}"
             + (f", {self.draft.n_drafted} drafted by {self.draft.model}" if self.draft else "")
         )

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from planner.quantities.units import show
+from planner.results.erdil2025 import EconomicsDeployment
 from planner.specs.ask.engine import OVERLAPS, EngineRequest, PredictionRequest
 from planner.specs.records.architecture import Architecture
+from planner.specs.records.economics import EconomicsRequest
 from planner.specs.records.roles import TOGETHER, role_words
 from planner.specs.records.served_formats import ServedFormats
 from planner.specs.region import Outside
@@ -222,7 +224,8 @@ class EngineAudit:
     """How far what an engine runs is from its prediction, and that from what the pool could do.
 
     Args:
-        request: of the best plans: the formats that run, any other choice.
+        request: of the best plans: the formats that run, any other choice; of the reference model
+            of [Erdil2025], all is of decode only.
         observed_tpot_s: time per output token that a user sees.
         observed_usd_per_token: rent over output tokens.
         predicted: what runs, by its own evaluation.
@@ -232,24 +235,31 @@ class EngineAudit:
         command: the plan at the observed speed; empty where there is none.
     """
 
-    request: EngineRequest
+    request: EngineRequest | EconomicsRequest
     observed_tpot_s: float
     observed_usd_per_token: float
-    predicted: EngineDeployment
-    same_devices: EngineDeployment | None
-    equal_speed: EngineDeployment | None
-    equal_cost: EngineDeployment | None
+    predicted: EngineDeployment | EconomicsDeployment
+    same_devices: EngineDeployment | EconomicsDeployment | None
+    equal_speed: EngineDeployment | EconomicsDeployment | None
+    equal_cost: EngineDeployment | EconomicsDeployment | None
     command: str
 
     @computed
     def prediction_factor(self) -> float:
         """Observed time of a token over the predicted one."""
-        return self.observed_tpot_s / self.predicted.tpot_s.value
+        expected = self.predicted.tpot_s
+        value = expected if isinstance(expected, float) else expected.value
+        return self.observed_tpot_s / value
 
     @computed
-    def errors_off(self) -> float:
-        """By how many standard deviations of the prediction it is missed; above 0 it is slower."""
+    def errors_off(self) -> float | None:
+        """By how many standard deviations of the prediction it is missed; above 0 it is slower.
+
+        None of the reference model, whose error nobody knows.
+        """
         expected = self.predicted.tpot_s
+        if isinstance(expected, float):
+            return None
         beyond = self.observed_tpot_s - expected.value
         return beyond / (expected.high - expected.value)
 

@@ -70,7 +70,7 @@ class Candidates(ABC):
     def explained(self) -> Self:
         """The same without a gap, and with those that no memory there is would hold."""
         proved = replace(self.request.options, gap=0.0, proof="two", time_limit_s=None)
-        return self._asking(options=proved)
+        return self.asking(options=proved)
 
     @abstractmethod
     def deployment(self, posed: BlockProgram, assignment: Assignment) -> AnyDeployment:
@@ -94,9 +94,9 @@ class Candidates(ABC):
 
     def with_targets(self, targets: Targets) -> Self:
         """The same for other targets."""
-        return self._asking(targets=targets)
+        return self.asking(targets=targets)
 
-    def _asking(self, **changes: Any) -> Self:  # noqa: ANN401
+    def asking(self, **changes: Any) -> Self:  # noqa: ANN401
         """The same of a request with some fields changed."""
         return replace(self, request=replace(self.request, **changes))  # type: ignore[type-var]
 

@@ -121,6 +121,7 @@ def _choice(table: CandidateTable, arm: int, phases: dict[str, PhaseChoice]) -> 
         mesh=mesh_of(table.machine, int(layout.mesh[0])),
         weights_format=formats.weights,
         kv_format=formats.kv,
+        activation_format=formats.activations,
         storage=degrees.notation(meshes, layout, 0),
         copied_axes=axes_of(meshes, layout, "data", 0),
         sliced_axes=axes_of(meshes, layout, "sliced", 0),

@@ -39,7 +39,7 @@ from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec, Workload
 from planner.specs.records.kernels import EngineSpec, KernelTable
 from planner.specs.records.roles import TOGETHER
-from planner.specs.records.served_formats import KNOWN_FORMATS, ServedFormats, as_run
+from planner.specs.records.served_formats import KNOWN_FORMATS, ServedFormats, as_run, input_format
 from planner.specs.validation.arguments import arguments_checked, raise_if_any
 from planner.specs.validation.hints import from_fields
 from planner.specs.validation.problems import Problems
@@ -95,6 +95,7 @@ def engine_request(
     models = [_asked_model(one, weights_formats, targets, machines.kernels) for one in served]
     models[0] = replace(models[0], quality_loss_fraction=0.0)  # against itself, a variant or not
     weights = dict.fromkeys(name for one in models for name in one.weights_formats)
+    weights, unfed = _fed(model, machines.engine, weights, choices.activation_formats or ())
     caches = kv_formats or (model.kv_format,)
     left = {one.name for one in models}
     whole = [model, *(one for one in variants if one.name in left)]
@@ -128,12 +129,29 @@ def engine_request(
         *_context_problems(model, variants, choices.workload),
         *_unmeasured(machines.kernels, weights_formats, kv_formats),
         *_backend_problems(model, machines, weights),
+        *unfed,
     ]
     problems += _drafting_problems(model, request)
     problems += _record_problems(model, variants, cluster)
     raise_if_any(problems)
     raise_if_any(_degree_problems(served, request))
     return request
+
+
+def _fed(
+    model: Architecture, engine: EngineSpec, weights: dict[str, None], sent: Sequence[str]
+) -> tuple[dict[str, None], list[Problem]]:
+    """Formats of weights whose products take activations as they are asked for; all where none is.
+
+    Formats of activations that none of them takes are problems.
+    """
+    formats = {name: ServedFormats(weights=name, experts=name, cache=name) for name in weights}
+    taken = {name: input_format(as_run(model, formats[name], engine).weights) for name in weights}
+    said = ", ".join(f"{inputs} of {name} weights" for name, inputs in taken.items())
+    fact, remedy = f"is not what {engine.name}'s products take: {said}", "leave it out"
+    where = Problem(where="--activations", fact=fact, remedy=remedy)
+    unfed = [replace(where, value=name) for name in sent if name not in taken.values()]
+    return {name: None for name in weights if not sent or taken[name] in sent}, unfed
 
 
 def asked_pool(cluster: ClusterSpec, machines: Machines) -> PoolOptions:
@@ -318,6 +336,7 @@ def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str
         "--engine": (request.engine, None),
         **defaults.served_options(request),
         "--expert-loads": (model.expert_loads, ""),
+        "--images": (getattr(model.encoder, "images", ""), ""),
         "--experts-backend": (request.records.kernels.experts_backend, ""),
         **{name: (value, None) for name, value in memory_options(request.records.engine).items()},
         "--weights": (",".join(weights), ",".join(usual)),

@@ -124,6 +124,10 @@ class ErdilCandidates(Candidates):
         request = replace(self.request, targets=replace(targets, demand_tokens_per_s=demand))
         return describe_choice(choices, request, int(posed.arm[column]), n_replicas)
 
+    def described(self, choices: Choices, choice: int) -> EconomicsDeployment:
+        """The deployment of one of some choices."""
+        return describe_choice(choices, self.request, choice)
+
     def command(self, changes: Mapping[str, str]) -> str:
         if self.asked is None:
             return ""

@@ -134,7 +134,7 @@ class RooflineCandidates(Candidates):
         if self.request.prefill_batches != tuple(alone):
             return None
         policy = PREFILL_POLICIES[-1]
-        return "--prefill", policy, self._asking(prefill=policy, prefill_batches=tuple(batches))
+        return "--prefill", policy, self.asking(prefill=policy, prefill_batches=tuple(batches))
 
     def more_room(self) -> Iterator[tuple[str, str, RooflineCandidates]]:
         """With smaller weights, or on a larger pool of the same device.

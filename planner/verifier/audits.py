@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from planner.results.audits import Audit, AuditedChange, Observation
 from planner.results.deployments import Deployment
 from planner.results.engines import EngineAudit, EngineDeployment
+from planner.results.plans import AnyDeployment
 from planner.specs.ask.request import Request
 from planner.specs.ask.targets import Targets
 from planner.verifier.findings import TOLERANCE, Finding, Path, with_differences
-from planner.verifier.runtimes.engines import counted_engine
+from planner.verifier.runtimes.counting import Countings
 from planner.verifier.runtimes.layouts import LayoutCounting
 from planner.verifier.scalar.times import peak_flop_per_s
 from planner.verifier.serving.rounds import stay_s
@@ -159,24 +161,29 @@ def _out_of_order(
 
 def judge_engine_audit(audit: EngineAudit) -> tuple[EngineAudit, list[Finding]]:
     """The audit that is true of what runs and of what was found beside it."""
-    free = replace(audit.request, targets=Targets())
-    runs = replace(free, batches=(audit.predicted.batch,), chunks=(audit.predicted.chunk_tokens,))
-    predicted, wrong = counted_engine(runs, audit.predicted, ("predicted",))
-    in_flight = predicted.batch * predicted.n_data
-    tpot = audit.observed_tpot_s
-    each_s = stay_s(predicted.planned_ttft_s, tpot, free.workload.n_output_tokens)
-    each_s /= free.workload.n_output_tokens
+    free: Any = replace(audit.request, targets=Targets())
+    of_engine = isinstance(audit.predicted, EngineDeployment)
+    says: Any = audit.predicted
+    chunks = {"chunks": (says.chunk_tokens,)} if of_engine else {}
+    runs = replace(free, batches=(says.batch,), **chunks)
+    predicted: Any
+    predicted, wrong = Countings.of((runs,)).counted(says, ("predicted",))
+    tpot = each_s = audit.observed_tpot_s
+    if of_engine:
+        each_s = stay_s(predicted.planned_ttft_s, tpot, free.workload.n_output_tokens)
+        each_s /= free.workload.n_output_tokens
+    in_flight = predicted.batch * (predicted.n_data if of_engine else 1)
     cost = predicted.usd_per_hour / 3600 * each_s / in_flight
     limits = (
         ("same_devices", Targets(n_devices=predicted.n_devices, min_batch=in_flight)),
         ("equal_speed", Targets(tpot_s=tpot)),
         ("equal_cost", Targets(usd_per_token=audit.observed_usd_per_token)),
     )
-    deployments: dict[str, EngineDeployment | None] = {}
+    deployments: dict[str, AnyDeployment | None] = {}
     for name, targets in limits:
-        best: EngineDeployment | None = getattr(audit, name)
+        best: AnyDeployment | None = getattr(audit, name)
         if best is not None:
-            best, more = counted_engine(replace(free, targets=targets), best, (name,))
+            best, more = Countings.of((replace(free, targets=targets),)).counted(best, (name,))
             wrong += more
         deployments[name] = best
     truth = replace(audit, predicted=predicted, observed_usd_per_token=cost, **deployments)  # type: ignore[arg-type] # no other fields

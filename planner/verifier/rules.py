@@ -55,7 +55,8 @@ FIELDS: Mapping[str, Rules] = {
     ),
     "Deployment": Rules(
         asked="n_output_tokens demand_tokens_per_s",
-        chosen="weights_format kv_format storage copied_axes sliced_axes n_replicas variant draft",
+        chosen="weights_format kv_format storage copied_axes sliced_axes n_replicas variant draft "
+        "activation_format",
     ),
     "PhaseDeployment": Rules(
         asked="n_output_tokens",

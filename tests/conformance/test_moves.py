@@ -60,6 +60,8 @@ BASES: dict[str, Words] = {
 
 OWN_RULES = Path(__file__).with_name("own_rules.toml")
 """A rule of a user's own: eight devices a replica, whose name is the option's."""
+TOWER = Path(__file__).with_name("tower.json")
+"""A small decoder beside a tower."""
 QUICK: Words = {"--objective": "latency"}
 DRAFTED: Words = {"--draft": SMALL, "--acceptance": "95%", **QUICK}
 ROUTED: Words = {"--model": MIXTURE, "--tp": "4", "--dp": "2"}
@@ -84,6 +86,8 @@ MOVES: dict[str, tuple[str, Words]] = {
     "--objective": ("latency", {}),
     "--weights": ("fp8", {}),
     "--kv": ("fp8", {}),
+    "--activations": ("bf16", {"--weights": "bf16,fp8"}),
+    "--images": ("1x256", {"--model": str(TOWER)}),
     "--allow-formats": ("bf16", {"--weights": None, "--model": "deepseek-v3"}),
     "--draft": (SMALL, QUICK),
     "--acceptance": ("99%", DRAFTED),

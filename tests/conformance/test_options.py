@@ -25,7 +25,7 @@ RUNTIMES = {
     "plan": PLANNED,
     "pareto": PLANNED,
     "compare": PLANNED,
-    "audit": ("roofline", *ENGINES),
+    "audit": PLANNED,
     "predict": PLANNED,
     "fleet": ("roofline", *ENGINES),
     "place": ("roofline", *ENGINES),

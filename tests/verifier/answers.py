@@ -316,6 +316,12 @@ def _engine_audit() -> object:
     return audit_engine(model, cluster, speed_tokens_per_s=60.0, degrees=degrees, batch=8)
 
 
+def _erdil_audit() -> object:
+    model, cluster = load_model("llama-3-70b"), load_cluster("h100-nvl8-x2")
+    asked: dict[str, Any] = {"degrees": Degrees(tensor=8), "batch": 16, "workload": WORKLOAD}
+    return audit_engine(model, cluster, "erdil2025", speed_tokens_per_s=40.0, **asked)
+
+
 def _layout_audit() -> object:
     draft = Speculation(draft=load_model("llama-3.1-8b"), lookaheads=(2, 4))
     seen: dict[str, Any] = {"speed_tokens_per_s": 40.0, "batch": 12, "n_devices": 2}
@@ -458,6 +464,7 @@ MAKERS: dict[str, Callable[[], object]] = {
     "comparison of roles": _roles_comparison,
     "audit of layouts": _layout_audit,
     "audit of an engine": _engine_audit,
+    "audit by the reference model": _erdil_audit,
     "prediction with exchanges": _exchanging_prediction,
     "prediction in stages": _staged_prediction,
     "prediction of layouts": _layout_prediction,

@@ -121,7 +121,7 @@ def times_agree(model, device, network, work, batches, formats, n_microbatches):
     meshes, layouts = as_table(mesh), every_layout(model, n_microbatches)
     machine = Machine(device=device, meshes=meshes, network=network_table(meshes, fabric))
     pair = NumberFormats(weights=weights, kv=kv or model.kv_format)
-    weight_bytes, kv_bytes, peak = format_costs(device, [pair])
+    weight_bytes, kv_bytes, peak, _ = format_costs(device, [pair])
     arrays = step_times(
         model,
         machine,

@@ -40,8 +40,8 @@ _PRINT = ("--html", "--json", "--quiet")
 
 _OF_EVERY_PLAN = (
     *named("limits demands models engines degrees drafts batches passes fitting searches"),
-    *(*_POOL, "--engine", "--objective", "--prefer", "--weights", "--kv", "--allow-formats"),
-    *(*_REUSE, "--kv-offload", *_PROGRAM, *_PRINT),
+    *(*_POOL, "--engine", "--objective", "--prefer", "--weights", "--kv", "--activations"),
+    *("--allow-formats", *_REUSE, "--kv-offload", *_PROGRAM, *_PRINT),
 )
 _ASKED_OF_PLACEMENTS = (
     *(one.option for one in placed("each", "all")),

@@ -1,7 +1,9 @@
 """Options as arguments of the library: of layouts, of engines, of both, of experts, of roles."""
 
+import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -151,6 +153,26 @@ def with_paths(command: str, written: tuple[tuple[str, str, str], ...]) -> str:
         elif words[words.index(option) + 1] == name:
             words[words.index(option) + 1] = text
     return shlex.join(words)
+
+
+def as_said(model: Architecture | None, said: Said) -> Architecture | None:
+    """The model with loads of its experts and images of requests; problems are collected."""
+    model, text = with_expert_loads(model, said), said.images
+    if model is None or text is None or said.input is None:
+        return model
+    counts = re.fullmatch(r"([1-9]\d{0,5})x([1-9]\d{0,5})", text)
+    n_images, n_tokens = map(int, counts.groups()) if counts else (0, 0)
+    tower = model.encoder
+    if tower is None:
+        said.refuse("--images", f"{model.name} has no tower of a known shape", "leave it out")
+    elif not 0 < n_images * n_tokens <= said.input:
+        fact = f"is no number of images and tokens of each, of {said.input} of `--input`"
+        said.refuse("--images", fact, f"write at most `2x{said.input // 2}`")
+    else:
+        n_patches = n_tokens * tower.n_joined
+        seen = {"patches_per_token": n_images * n_patches / said.input}
+        tower = replace(tower, images=text, n_image_patches=n_patches, **seen)
+    return replace(model, encoder=tower)
 
 
 OPTION = "--expert-loads"

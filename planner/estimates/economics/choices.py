@@ -47,6 +47,9 @@ class Choices:
     held_bytes: FloatArray
     n_considered: int
 
+    def __len__(self) -> int:
+        return len(self.batch)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tables:

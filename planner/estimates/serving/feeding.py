@@ -1,4 +1,4 @@
-"""Operations of FFNs and experts, and how tokens reach their experts."""
+"""Operations of FFNs and experts, how tokens reach their experts, and of towers."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -25,6 +25,7 @@ from planner.estimates.serving.operations import (
 )
 from planner.estimates.serving.popularity import reached
 from planner.specs.records.architecture import Experts, FeedForward, Ffn
+from planner.specs.records.encoders import Encoder
 from planner.specs.records.served_formats import ServedFormats
 
 
@@ -213,3 +214,29 @@ def _two_products(
     )
     yield product("experts down", "feed", pairs, n=d_model, k=width)
     yield elementwise("sums of experts", "feed", copied * 2.0, n_kernels=moves)
+
+
+def encoder_operations(
+    tower: Encoder, d_model: int, table: DeploymentTable, work: PassShape
+) -> Iterator[Operation]:
+    """What a tower does of the images or sound of the prompts of a pass.
+
+    Devices of a rank divide its matrices and add up as in the decoder (vLLM,
+    `--mm-encoder-tp-mode weights`). A patch attends to all of its image, or of its window, which
+    is as much arithmetic as a causal kernel has with half as many tokens before.
+    """
+    patches = np.multiply(work.read_tokens, tower.patches_per_token)
+    heads = tower.width / 64 / table.n_tensor  # attention takes as long however width is divided
+    shape: dict[str, Any] = {"n_heads": heads, "n_kv_heads": heads, "d_head": 64}
+    for name, n_layers, k, n_params in tower.matrices:
+        rows, columns = patches * tower.width / k, n_params / k / table.n_tensor
+        product = gemm(f"tower: {name}", "model", rows, n=columns, k=k, number_format="bf16")
+        yield product.within("model", n_layers)
+    for name, n_layers, seen in tower.spans:
+        shape |= {"tokens": seen, "past_tokens": seen / 2, "cache_bytes": 2.0}
+        runs = kernel(f"tower: {name}", "model", "prefill_attention", batch=patches / seen, **shape)
+        yield runs.within("model", n_layers)
+    reduced = all_reduce("tower: all-reduces", "model", patches, tower.width, table.n_tensor)
+    yield reduced.within("model", 2 * tower.n_layers)
+    tokens = patches / tower.n_joined
+    yield all_reduce("tower: all-reduce after it", "model", tokens, d_model, table.n_tensor)

@@ -12,7 +12,7 @@ from planner.estimates.serving.deployments import (
     cached_numbers_per_device,
     kv_heads_per_device,
 )
-from planner.estimates.serving.feeding import ffn_operations
+from planner.estimates.serving.feeding import encoder_operations, ffn_operations
 from planner.estimates.serving.mixing import AFTER_MIXING, mixer_operations
 from planner.estimates.serving.operations import (
     INPUT_BYTES,
@@ -138,6 +138,8 @@ def _outside(model: Architecture, table: DeploymentTable, work: PassShape) -> It
     )
     yield kernel("sampling", "model", "sampling", batch=rows, vocab=model.vocab_size)
     yield hand_over(model, table, work)
+    if model.encoder is not None and np.any(work.read_tokens) and model.encoder.images:
+        yield from encoder_operations(model.encoder, model.d_model, table, work)
 
 
 def hand_over(model: Architecture, table: DeploymentTable, work: PassShape) -> Operation:

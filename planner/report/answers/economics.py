@@ -39,7 +39,7 @@ def sections(plan: ErdilPlan) -> list[Section]:
     best = plan.deployment
     return [
         section("layout", Pairs(_layout_rows(best.layout, best.step))),
-        section("where the time goes", _times(best)),
+        section("where the time goes", pass_times(best)),
         section("draft", Pairs(_draft_rows(best))),
         section("memory of the busiest device", Pairs(_memory_rows(best))),
         load_section(plan.load),
@@ -87,7 +87,7 @@ def _layout_rows(way: Split, step: PassCount) -> list[tuple[str, str]]:
     return [*rows, ("FFN", f"on {plural(n_ffn, 'device')}, {step.ffn_shape}")]
 
 
-def _times(best: EconomicsDeployment) -> Table:
+def pass_times(best: EconomicsDeployment) -> Table:
     """Parts of a pass: those that follow one another, and the two of which the longer counts."""
     step, total = best.step, best.step.total_s
     parts = (

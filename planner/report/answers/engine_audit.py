@@ -4,17 +4,20 @@ llama-3.1-70b under vllm: 12 % slower than predicted, and 1.4 times the cost of 
 """
 
 from planner.quantities.units import show
+from planner.report.answers.economics import pass_times
 from planner.report.answers.plan_parts import start_section
 from planner.report.documents.blocks import Document, Note, Pairs, Table, hint, section
+from planner.report.outlines import ECONOMICS_WORDS
 from planner.report.times import times_notes
 from planner.report.words import between, percent, user_speed
 from planner.results.engines import EngineAudit, EngineDeployment
+from planner.results.erdil2025 import EconomicsDeployment
+from planner.specs.records.economics import EconomicsRequest
 
 _CLOSE = 0.05  # a share that measurements do not tell apart
 
 
 def line_of(audit: EngineAudit) -> str:
-    who = f"{audit.predicted.model} on {audit.request.cluster.name} under {audit.request.engine}"
     factor = audit.cost_factor
     if factor is None:
         best = "faster than the pool can be by these estimates"
@@ -24,7 +27,15 @@ def line_of(audit: EngineAudit) -> str:
         best = "within 5 % of the least cost at its speed"
     else:
         best = f"{factor:.3g} times the cost that its speed needs"
-    return f"{who}: {_beside_prediction(audit)}; {best}"
+    return f"{_who(audit)}: {_beside_prediction(audit)}; {best}"
+
+
+def _who(audit: EngineAudit) -> str:
+    """`llama-3.1-70b on h100-nvl8-x1 under vllm`."""
+    request = audit.request
+    if isinstance(request, EconomicsRequest):
+        return f"{request.title} by the model of Erdil 2025"
+    return f"{request.model.name} on {request.cluster.name} under {request.engine}"
 
 
 def document(audit: EngineAudit) -> Document:
@@ -35,17 +46,27 @@ def document(audit: EngineAudit) -> Document:
     rows = [
         ("deployment", runs.summary),
         ("observed", f"{seen}, {show(audit.observed_usd_per_token, 'USD/token')}"),
-        ("predicted", f"TPOT {between(runs.tpot_s)}"),
-        ("off by", f"{abs(audit.errors_off):.2g} standard deviations of the prediction"),
-        ("in the pass", f"`{runs.command}`"),
     ]
-    starts = [(best.launch, "the plan at this speed is")] if best else []
+    passes: list[Table] = []
+    if isinstance(runs, EngineDeployment):
+        rows += [
+            ("predicted", f"TPOT {between(runs.tpot_s)}"),
+            ("off by", f"{abs(_off(audit)):.2g} standard deviations of the prediction"),
+            ("in the pass", f"`{runs.command}`"),
+        ]
+    else:
+        passes, left_out = [pass_times(runs)], "; ".join(getattr(audit.request, "notes", ()))
+        rows += [("predicted", f"TPOT {show(runs.tpot_s, 's')}"), ("cost model", ECONOMICS_WORDS)]
+        rows.append(("left out", left_out))
+    launch = getattr(best, "launch", None)
+    starts = [(launch, "the plan at this speed is")] if launch else []
     return Document(
-        title=f"{runs.model} on {audit.request.cluster.name} under {audit.request.engine}: audit",
+        title=f"{_who(audit)}: audit",
         line=line,
         head=(Note(line), *times_notes(audit)),
         sections=(
             section("what runs", Pairs(rows)),
+            section("where the time of a pass goes, as predicted", *passes),
             section("what the pool could do, formats unchanged", _best(audit)),
             section("what to look at", Note(_advice(audit))),
             hint(f"the plan at this speed: `{audit.command}`" if audit.command else ""),
@@ -56,11 +77,17 @@ def document(audit: EngineAudit) -> Document:
 
 def _beside_prediction(audit: EngineAudit) -> str:
     factor = audit.prediction_factor  # of times a token
-    if abs(audit.errors_off) <= 1.0:
-        return "as predicted, within the error"
+    if abs(_off(audit)) <= 1.0:
+        return f"as predicted, within {'5 %' if audit.errors_off is None else 'the error'}"
     if factor > 1.0:
         return f"{percent(factor - 1.0)} slower than predicted"
     return f"{percent(1.0 / factor - 1.0)} faster than predicted"
+
+
+def _off(audit: EngineAudit) -> float:
+    """By how many errors of the prediction it is missed; of an unknown error, by 5 %."""
+    known = audit.errors_off
+    return (audit.prediction_factor - 1.0) / _CLOSE if known is None else known
 
 
 def _best(audit: EngineAudit) -> Table:
@@ -76,22 +103,24 @@ def _best(audit: EngineAudit) -> Table:
     return Table(heads=heads, rows=rows, align="<>><", wraps=True)
 
 
-def _figures(best: EngineDeployment | None) -> tuple[str, str, str]:
+def _figures(best: EngineDeployment | EconomicsDeployment | None) -> tuple[str, str, str]:
     if best is None:
         return "none", "", ""
     return user_speed(best.planned_tpot_s), show(best.usd_per_token, "USD/token"), best.summary
 
 
 def _advice(audit: EngineAudit) -> str:
-    if audit.errors_off > 1.0:
+    own = ("these kernels should be", "these kernels")
+    slower, faster = own if audit.errors_off is not None else ("the paper's model says",) * 2
+    if _off(audit) > 1.0:
         return (
-            "what was measured is slower than these kernels should be: look for another version "
+            f"what was measured is slower than {slower}: look for another version "
             "or flags of the engine, queues, longer prompts or more requests in flight than was "
             "said, before renting anything else."
         )
-    if audit.errors_off < -1.0:
+    if _off(audit) < -1.0:
         return (
-            "what was measured is faster than these kernels: fewer requests in flight or shorter "
+            f"what was measured is faster than {faster}: fewer requests in flight or shorter "
             "contexts than was said, a warm prefix cache, drafts, or a newer engine explain it."
         )
     if (audit.cost_factor or 0.0) > 1.0 + _CLOSE:

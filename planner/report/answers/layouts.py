@@ -23,7 +23,9 @@ from planner.specs.ask.quality import quality_words
 from planner.specs.ask.request import Request
 from planner.specs.options.counts import span_text
 from planner.specs.records.devices import LinkedFabric
+from planner.specs.records.served_formats import product_format
 
+_SENT = " in products, messages and their sums, and memory; attention multiplies in 16 bits"
 _NOTES = (
     ("overlap", "compute and weights run at once; the longer is charged for most of both"),
     ("per pass", "TTFT and TPOT are of one pass: no queue, no pass of the other phase between"),
@@ -84,6 +86,7 @@ def request_rows(
         ("batches", batches),
         ("weights", " or ".join(request.weights_formats)),
         ("KV cache", " or ".join(kv_formats)),
+        ("activations", " or ".join(request.activation_formats)),
         ("planned", _planned_text(request)),
         ("solver", _solver_text(request)),
     ]
@@ -137,16 +140,20 @@ def _deployment_rows(plan: LayoutPlan) -> list[tuple[str, str]]:
     places = f"; fits the pool in {plural(best.mesh.n_positions, 'place')}"
     network = _network_text(best.mesh, is_linked=is_linked)
     replicas = f"{best.n_replicas}, each on {plural(best.mesh.n_devices, 'device')} of its own"
-    used, title = cluster.device.multiplies(best.weights_format), cluster.device.title
+    product = product_format(best.weights_format, best.activation_format) or ""
+    used, title = cluster.device.multiplies(product), cluster.device.title
+    why = f"{used}: the wider of both" if used == product != best.weights_format else ""
     served = served_by(plan.request, best)
+    formats = best.weights_format, best.kv_format, best.activation_format
     return [
         ("devices", f"{best.n_devices} of {cluster.n_devices} × {title}"),
         ("replicas", replicas if best.demand_tokens_per_s is not None else ""),
         ("mesh", f"{best.mesh.text}, {network}{'' if is_linked else places}"),
         ("weights", f"{best.weights_format}, at rest {best.storage}   {_axes_text(best)}"),
-        ("arithmetic", arithmetic_words(best.weights_format, used, title)),
+        ("arithmetic", why or arithmetic_words(product, used, title)),
         ("KV cache", best.kv_format),
-        ("quality", quality_words(served.model, best.weights_format, best.kv_format)),
+        ("activations", f"{best.activation_format}{_SENT}" if best.activation_format else ""),
+        ("quality", quality_words(served.model, *formats)),
     ]
 
 
@@ -189,15 +196,15 @@ def _phases(plan: LayoutPlan) -> list[Block]:
         ("MFU", *(_share(one.mfu_fraction) for one in phases)),
         ("tokens/s", *(show(one.tokens_per_s, "1") for one in phases)),
     ]
-    heads = ("", *(one.phase for one in phases))
     return [
-        Table(heads=heads, rows=rows),
+        Table(heads=("", *(one.phase for one in phases)), rows=rows),
         Pairs([*_draft_rows(best), ("uneven", _division_words(phases)), *_NOTES]),
     ]
 
 
 def _step_rows(phases: tuple[PhasePlan, PhasePlan]) -> list[tuple[Cell, ...]]:
     """The parts of a pass: time, share, bar."""
+    parts = zip(*(one.step.parts() for one in phases), strict=True)
     return [
         (
             f"  {name}",
@@ -210,9 +217,7 @@ def _step_rows(phases: tuple[PhasePlan, PhasePlan]) -> list[tuple[Cell, ...]]:
                 for part_s, phase in zip((first_s, second_s), phases, strict=True)
             ),
         )
-        for (name, first_s), (_, second_s) in zip(
-            *(one.step.parts() for one in phases), strict=True
-        )
+        for (name, first_s), (_, second_s) in parts
     ]
 
 

@@ -54,7 +54,6 @@ def _runtime(plan: AnyPlan) -> Any:  # noqa: ANN401 a module
 
 def _title(plan: AnyPlan) -> str:
     request = plan.request
-    if not isinstance(request, EconomicsRequest):
-        return f"{request.model.name} on {request.cluster.name}"
-    decode = request.served[0].target
-    return f"{decode.model.title} on {request.n_devices} × {decode.device.title}"
+    if isinstance(request, EconomicsRequest):
+        return request.title
+    return f"{request.model.name} on {request.cluster.name}"

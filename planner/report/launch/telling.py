@@ -63,16 +63,11 @@ def with_commands_of(answer: Any) -> object:  # noqa: ANN401 any kind of answer
         return _fleet_with_commands(answer)
     if type(answer).__name__ in ("Comparison", "Curves"):
         return _survey_with_commands(answer)
-    if isinstance(answer, EngineAudit):
-        request = answer.request
-        same, fast, cheap = (
-            best and with_commands(request, best)
-            for best in (answer.same_devices, answer.equal_speed, answer.equal_cost)
-        )
-        predicted = with_commands(request, answer.predicted)
-        return replace(
-            answer, predicted=predicted, same_devices=same, equal_speed=fast, equal_cost=cheap
-        )
+    if isinstance(answer, EngineAudit) and isinstance(request := answer.request, EngineRequest):
+        names = ("predicted", "same_devices", "equal_speed", "equal_cost")
+        ends: dict[str, Any] = {name: getattr(answer, name) for name in names}
+        ends |= {name: with_commands(request, best) for name, best in ends.items() if best}
+        return replace(answer, **ends)
     return answer
 
 
@@ -229,9 +224,10 @@ def _started(
 
 
 def _of_experts(records: ServingRecords, model: str) -> dict[str, object]:
-    """What was said of a model's experts."""
-    loads = next((one.expert_loads for one in records.models if one.name == model), "")
-    said = {"--expert-loads": loads, "--experts-backend": records.kernels.experts_backend}
+    """What was said of a model's experts and images."""
+    own = next((one for one in records.models if one.name == model), records.models[0])
+    said = {"--expert-loads": own.expert_loads, "--images": getattr(own.encoder, "images", "")}
+    said["--experts-backend"] = records.kernels.experts_backend
     said |= memory_options(records.engine)
     return {option: value for option, value in said.items() if value}
 

@@ -21,6 +21,7 @@ from planner.specs.records.devices import ClusterSpec, LinkedFabric, NodesFabric
 from planner.specs.records.mixers import GroupedAttention
 from planner.specs.records.model_errors import why_unmeasured
 from planner.specs.records.models import ModelSpec
+from planner.specs.records.served_formats import product_format
 from planner.specs.validation.arguments import record_problems
 from planner.specs.validation.problems import Finding
 
@@ -46,10 +47,8 @@ def request_problems(request: Request) -> list[Problem]:
     wrong_formats = list(_format_problems(request))
     if wrong_formats:
         return [*problems, *wrong_formats]
-    lossy = quality_problems(
-        request.model, request.targets, request.weights_formats, request.kv_formats
-    )
-    return [*problems, *lossy]
+    formats = request.weights_formats, request.kv_formats, request.activation_formats
+    return [*problems, *quality_problems(request.model, request.targets, *formats)]
 
 
 def _record_problems(request: Request) -> Iterator[Problem]:
@@ -74,6 +73,11 @@ def _format_problems(request: Request) -> Iterator[Problem]:
                 fact += f", nor does `{device.name}` multiply it"
             remedy = "write " + " or ".join(f"`{one}`" for one in known)
             yield Problem(where=option, value=name, fact=fact, remedy=remedy)
+    for name in request.activation_formats:
+        if not any(product_format(it, name) for it in request.weights_formats):
+            fact = f"has no product with weights in {' or '.join(request.weights_formats)}"
+            remedy = f"add `--weights {name}`"
+            yield Problem(where="--activations", value=name, fact=fact, remedy=remedy)
     if device.multiplies(model.activation_format) is None:
         alone, sixteen = ", ".join(device.formats), model.activation_format
         fact = f"`{device.name}` multiplies {alone} alone, and activations are in {sixteen}"

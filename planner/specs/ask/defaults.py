@@ -204,6 +204,7 @@ def make_request(model: ModelSpec, cluster: ClusterSpec, choices: PlanOptions) -
         cluster=cluster,
         weights_formats=tuple(dict.fromkeys(weights)),
         kv_formats=tuple(dict.fromkeys(choices.kv_formats or (model.kv_format,))),
+        activation_formats=tuple(dict.fromkeys(choices.activation_formats or ())),
         batches=tuple(sorted({*offered})),
         prefill_batches=tuple(
             default_prefill_batches(prefill) if read is None else sorted({*read})

@@ -22,7 +22,7 @@ from planner.specs.records.economics import MEMORY_RULES
 from planner.specs.records.kernels import EngineSpec, KernelTable
 from planner.specs.records.roles import TOGETHER
 from planner.specs.records.runtimes import ModelKind
-from planner.specs.records.served_formats import KnownFormat, ServedFormats
+from planner.specs.records.served_formats import ActivationFormat, KnownFormat, ServedFormats
 from planner.specs.validation.hints import LATER, computed
 from planner.specs.validation.values import NOT_EMPTY, Sequences, one_of
 
@@ -33,7 +33,6 @@ SMALL_CHUNKS = (256, 512, 1024)
 
 CHUNKS = (*SMALL_CHUNKS, 2048, 4096, 8192, 16384)
 """Most tokens of a pass; beside vLLM's defaults of 2048 and 8192 those around; `assumed`."""
-
 
 OVERLAPS = ("none", "two-batch")
 """Whether two micro-batches hide each other's messages."""
@@ -98,7 +97,7 @@ class PlanOptions:
             ranks.
         weights_formats: formats that the weights may take; as published, or all that a limit on
             lost quality leaves.
-        kv_formats: formats that the KV cache may take; as published.
+        kv_formats, activation_formats: that cache and activations may take; as published.
         batches: decode batches to choose from; of an engine, of one attention rank.
         prefill_batches: prefill batches to choose from, of `roofline`.
         prefill: `latency` prefills each request alone, `cost` lets prefill batch; the
@@ -128,6 +127,7 @@ class PlanOptions:
     targets: Targets = field(default_factory=Targets)
     weights_formats: Sequence[KnownFormat] | None = None
     kv_formats: Sequence[KnownFormat] | None = None
+    activation_formats: Sequence[ActivationFormat] | None = None
     batches: Batches | None = None
     prefill_batches: Batches | None = None
     prefill: PrefillPolicy | None = None
@@ -151,6 +151,7 @@ class PlanKeywords(TypedDict, total=False):
     targets: Targets
     weights_formats: Sequence[str] | None
     kv_formats: Sequence[str] | None
+    activation_formats: Sequence[str] | None
     batches: Sequence[int] | None
     prefill_batches: Sequence[int] | None
     prefill: str | None

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 OPTION = "--max-quality-loss"
 
 
+_Names = Sequence[str]
 _Model = TypeVar("_Model", "ModelSpec", "Architecture")
 
 
@@ -39,6 +40,11 @@ def weights_losses(model: AnyModel) -> Mapping[str, float]:
 def kv_losses(model: AnyModel) -> Mapping[str, float]:
     """Known relative loss of each format of the KV cache [1]."""
     return {model.kv_format: 0.0, **model.kv_quality_losses}
+
+
+def activation_losses(model: AnyModel) -> Mapping[str, float]:
+    """Known relative loss of each format of activations [1]."""
+    return {"bf16": 0.0, "fp16": 0.0, **model.activation_losses}
 
 
 def among_variants(
@@ -112,23 +118,25 @@ def _within(formats: Sequence[str], losses: Mapping[str, float], limit: float) -
 
 
 def quality_problems(
-    model: AnyModel, targets: Targets, asked_weights: Sequence[str], asked_caches: Sequence[str]
+    model: AnyModel, targets: Targets, weights: _Names, caches: _Names, activations: _Names = ()
 ) -> Iterator[Problem]:
     """Formats that were asked for and that the limit on quality forbids."""
     limit = targets.quality_loss_fraction
     if limit is None or not 0 <= limit < 1:
         return
-    weights = weights_losses(model)
-    kept = _within(model.weights_formats, weights, limit)
-    if not kept and set(asked_weights) == set(as_published(model)):
-        fact = f"forbids every format of `{model.name}`: {_losses(model.weights_formats, weights)}"
-        remedy = _looser(model.weights_formats, weights)
+    losses = weights_losses(model)
+    kept = _within(model.weights_formats, losses, limit)
+    if not kept and set(weights) == set(as_published(model)):
+        fact = f"forbids every format of `{model.name}`: {_losses(model.weights_formats, losses)}"
+        remedy = _looser(model.weights_formats, losses)
         yield Problem(where=OPTION, value=percent(limit), fact=fact, remedy=remedy)
     else:
-        yield from _forbidden("--weights", asked_weights, kept, (weights, limit))
-    caches = kv_losses(model)
-    within = _within(model.kv_formats, caches, limit)
-    yield from _forbidden("--kv", asked_caches, within, (caches, limit))
+        yield from _forbidden("--weights", weights, kept, (losses, limit))
+    known, sent = kv_losses(model), activation_losses(model)
+    within = _within(model.kv_formats, known, limit)
+    yield from _forbidden("--kv", caches, within, (known, limit))
+    within = _within(tuple(sent), sent, limit)
+    yield from _forbidden("--activations", activations, within, (sent, limit))
 
 
 def _forbidden(
@@ -167,16 +175,17 @@ def _is_assumed(model: AnyModel, key: str) -> bool:
     return any(value.key == key and value.is_assumed for value in model.provenance)
 
 
-def quality_words(model: AnyModel, weights: str, cache: str) -> str:
+def quality_words(model: AnyModel, weights: str, cache: str, activations: str = "") -> str:
     """What formats lose against the published ones, as far as it is known.
 
     `as published`; `int4 weights lose 1.2%, fp8 KV cache: not known`.
     """
-    published = as_published(model)
+    published, sent = as_published(model), {"": 0.0, **activation_losses(model)}
     said = []
     for names, name, part, losses, section in (
         (published, weights, "weights lose", weights_losses(model), "quality"),
         ((model.kv_format,), cache, "KV cache loses", kv_losses(model), "kv_quality"),
+        (("", "bf16", "fp16"), activations, "activations lose", sent, "activation_quality"),
     ):
         what, loss = part.rpartition(" ")[0], losses.get(name)
         if loss is None and name not in names[:1]:

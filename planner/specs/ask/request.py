@@ -1,6 +1,6 @@
 """What a user asks: a model, a pool, a workload, and what must hold."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from planner.specs.ask.targets import (
     SolverOptions,
@@ -8,6 +8,7 @@ from planner.specs.ask.targets import (
     Targets,
 )
 from planner.specs.records.devices import ClusterSpec, ModelSpec, Provenance, Workload
+from planner.specs.validation.hints import LATER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,9 @@ class Request:
         objective: what to minimise (of throughput: to maximise), one of `OBJECTIVES`.
         options: how to solve.
         kv_formats: formats that the KV cache may take; the published one where left out.
+        activation_formats: formats that activations are sent, held and multiplied in, to choose
+            from; where left out, they are sent as the model has them, and products take them in
+            the format of weights.
         speculation: a draft model that decode may use.
         variants: models that may be served in the model's place.
         confidence: share of cases in which what is planned holds; 0 plans what is predicted, None
@@ -48,6 +52,7 @@ class Request:
     speculation: Speculation | None = None
     variants: tuple[ModelSpec, ...] = ()
     confidence: float | None = None
+    activation_formats: tuple[str, ...] = field(default=(), metadata={LATER: True})
 
     def __post_init__(self) -> None:
         if not self.kv_formats:

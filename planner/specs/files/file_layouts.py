@@ -194,6 +194,7 @@ lay_out(
     Section("formats", "weights=weights_formats kv=kv_formats activation=activation_format"),
     Section("", "checkpoints alias", sourced=False),
     Section("", "quality=quality_losses kv_quality=kv_quality_losses"),
+    Section("", "activation_quality=activation_losses"),
     Section("check", "n_params=n_params_published n_params_active=n_active_params_published"),
     Section("check", "tolerance", sourced=False),
 )

@@ -10,12 +10,14 @@ from typing import Any
 
 from planner.errors import Problem
 from planner.specs.files.ledger import remark
+from planner.specs.records.encoders import Encoder
 
 Table = Mapping[str, Any]
 
 _KEYS = ("vision_config", "audio_config")
 _WIDTH = ("embed_dim", "d_model", "hidden_size")
 _DEPTH = ("num_hidden_layers", "depth", "encoder_layers")
+_MERGED = ("spatial_merge_size", "scale_factor", "usual")
 _MOST_PARAMS = 10**12  # of a tower: one that is said to have more is a mistake
 _N_CHANNELS = ("num_channels", "in_channels", "in_chans")
 
@@ -27,10 +29,12 @@ class Tower:
     Args:
         projector: its parameters, of both tables, the tower's width and the decoder's.
         n_matrices: of an FFN.
+        n_joined: patches that become one token; as the tables say where it is 0.
     """
 
     projector: Callable[[Table, Table, int, int], float]
     n_matrices: int = 2
+    n_joined: int = 0
 
 
 def _merger(whole: Table, tower: Table, width: int, d_model: int) -> float:
@@ -63,38 +67,38 @@ def _shuffled(whole: Table, tower: Table, width: int, d_model: int) -> float:
 
 _QWEN = ("qwen2_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "kimi_vl", "kimi_k25")
 _LLAVA = ("llava", "llava_next", "llava_onevision")
-_OF_ONE_MATRIX = ("gemma3", "paligemma", "idefics3", "qwen2_audio")
+_OF_ONE_MATRIX = {"gemma3": 16, "paligemma": 1, "idefics3": 0, "qwen2_audio": 2}
 _TOWERS: Mapping[str, Tower] = {
     **dict.fromkeys(_QWEN, Tower(projector=_merger)),
     "qwen2_5_vl": Tower(projector=_merger, n_matrices=3),
-    **dict.fromkeys(_LLAVA, Tower(projector=_perceptron(1))),
-    "internvl": Tower(projector=_perceptron(4)),
+    **dict.fromkeys(_LLAVA, Tower(projector=_perceptron(1), n_joined=1)),
+    "internvl": Tower(projector=_perceptron(4), n_joined=4),
     "mistral3": Tower(projector=_merged, n_matrices=3),
-    **dict.fromkeys(_OF_ONE_MATRIX, Tower(projector=_linear)),
-    "llama4": Tower(projector=_shuffled),
-    "voxtral": Tower(projector=_perceptron(4)),  # of as many frames
+    **{name: Tower(projector=_linear, n_joined=n) for name, n in _OF_ONE_MATRIX.items()},
+    "llama4": Tower(projector=_shuffled, n_joined=4),
+    "voxtral": Tower(projector=_perceptron(4), n_joined=4),  # of as many frames
 }
 
 
-def encoder_params(config: Table, d_model: int, shown: str) -> int:
-    """Parameters of all towers whose shapes are known; it is remarked what no answer has of them.
+def known_encoders(config: Table, d_model: int, shown: str) -> list[Encoder]:
+    """All towers whose shapes are known; it is remarked what no answer has of them.
 
     Args:
         shown: the file, for people.
     """
     towers = encoders_of(config, d_model)
-    for key, n_params in towers.items():
+    for key, tower in towers.items():
         counted = "is of a shape that is not known: neither its memory nor its time is counted"
-        if n_params is not None:
-            millions = f"{n_params / 1e6:.4g} million parameters"
-            counted = f"its {millions} are counted in memory, its time is not"
-        fact = f"{counted}; tokens of images or sound are of `--input`"
+        if tower is not None:
+            millions = f"{tower.n_params / 1e6:.4g} million parameters"
+            counted = f"its {millions} are counted in memory, its time is not without `--images`"
+        fact = f"{counted}; tokens of images or sound are of `--input`, and no tower was measured"
         remark(Problem(where=shown, key=key, fact=fact))
-    return sum(n_params or 0 for n_params in towers.values())
+    return [tower for tower in towers.values() if tower is not None]
 
 
-def encoders_of(config: Table, d_model: int) -> dict[str, int | None]:
-    """Parameters of each tower with its projector, by key; None where its shape is not known.
+def encoders_of(config: Table, d_model: int) -> dict[str, Encoder | None]:
+    """Each tower with its projector, by key; None where its shape is not known.
 
     Args:
         config: the whole of the file.
@@ -107,28 +111,39 @@ def encoders_of(config: Table, d_model: int) -> dict[str, int | None]:
     return {key: _counted(family, config, one, d_model) for key, one in towers.items()}
 
 
-def _counted(family: Tower, config: Table, tower: Table, d_model: int) -> int | None:
+def _counted(family: Tower, config: Table, tower: Table, d_model: int) -> Encoder | None:
     try:
-        width = _first(tower, _WIDTH)
+        width, depth = _first(tower, _WIDTH), _first(tower, _DEPTH)
         d_ff = tower.get("intermediate_size") or tower.get("encoder_ffn_dim")
-        d_ff = d_ff or tower["mlp_ratio"] * width
-        layer = width * (4 * width + family.n_matrices * d_ff)
-        read = _of_sound(tower, width) if "num_mel_bins" in tower else _of_images(tower, width)
-        projector = family.projector(config, tower, width, d_model)
-        counted = [_first(tower, _DEPTH) * layer, read, projector]
+        read, positions = (_of_sound if "num_mel_bins" in tower else _of_images)(tower)
+        merged = _first({**config, **tower, "usual": 2}, _MERGED)
+        whole = tower.get("fullatt_block_indexes")
+        window = tower.get("window_size", 0) // _side(tower.get("patch_size") or 1)
+        encoder = Encoder(
+            n_layers=depth,
+            n_full_layers=depth if whole is None else len(whole),
+            n_window_patches=window**2,
+            width=width,
+            d_ff=int(d_ff or tower["mlp_ratio"] * width),
+            n_matrices=family.n_matrices,
+            n_read_params=int(read * width),
+            n_position_params=int(positions * width),
+            n_projector_params=int(family.projector(config, tower, width, d_model)),
+            n_joined=family.n_joined or merged**2,
+        )
     # a key is missing, or is no number that could be one
     except (ArithmeticError, LookupError, StopIteration, TypeError, ValueError):
         return None
-    is_sound = min(counted) > 0 and sum(counted) <= _MOST_PARAMS
-    return int(sum(counted)) if is_sound else None
+    counts = (depth, width, encoder.d_ff, encoder.n_read_params, encoder.n_projector_params)
+    return encoder if min(counts) > 0 and encoder.n_params <= _MOST_PARAMS else None
 
 
 def _first(tower: Table, keys: tuple[str, ...]) -> int:
     return next(int(tower[key]) for key in keys if tower.get(key) is not None)
 
 
-def _of_images(tower: Table, width: int) -> int:
-    """Patches, and positions where they are learned."""
+def _of_images(tower: Table) -> tuple[int, int]:
+    """Numbers of a patch, and positions where they are learned."""
     patch, image = _side(tower["patch_size"]), _side(tower.get("image_size") or 0)
     n_channels = next((tower[key] for key in _N_CHANNELS if key in tower), 3)
     n_frames = tower.get("temporal_patch_size") or 1
@@ -136,13 +151,13 @@ def _of_images(tower: Table, width: int) -> int:
     n_positions += tower.get("pos_emb_height", 0) * tower.get("pos_emb_width", 0)
     if tower.get("model_type") != "pixtral":  # which turns them
         n_positions += (image // patch) ** 2
-    return int(n_channels * n_frames * patch**2 + n_positions) * width
+    return n_channels * n_frames * patch**2, n_positions
 
 
 def _side(size: int | list[int]) -> int:
     return size[0] if isinstance(size, list) else size
 
 
-def _of_sound(tower: Table, width: int) -> int:
+def _of_sound(tower: Table) -> tuple[int, int]:
     """Two convolutions of three frames, and positions."""
-    return int(3 * (tower["num_mel_bins"] + width) + tower["max_source_positions"]) * width
+    return 3 * (tower["num_mel_bins"] + _first(tower, _WIDTH)), tower["max_source_positions"]

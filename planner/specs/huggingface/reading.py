@@ -13,7 +13,7 @@ from typing import Any
 from planner.errors import Problem, SpecError
 from planner.specs.files.ledger import Use
 from planner.specs.files.texts import UnreadError, json_of, read_text
-from planner.specs.huggingface.encoders import encoder_params
+from planner.specs.huggingface.encoders import known_encoders
 from planner.specs.huggingface.families import FAMILIES
 from planner.specs.huggingface.fields import Fields
 from planner.specs.huggingface.formats import Quantised, format_of_dtype, quantised, together
@@ -151,6 +151,7 @@ def _architecture(
     if body.predictor is not None and body.n_predictors:
         name = f"predictor: {name_of(body.predictor)}"
         predictor = class_of(body.predictor, body.n_predictors, name=name)
+    towers = known_encoders(table, d_model, config.shown)
     return Architecture(
         name=config.name,
         title=config.name,
@@ -166,7 +167,8 @@ def _architecture(
         n_context_tokens=n_context,
         predictors=predictor,
         n_other_params=body.n_other_params + n_biases,
-        n_encoder_params=encoder_params(table, d_model, config.shown),
+        n_encoder_params=sum(one.n_params for one in towers),
+        encoder=towers[0] if towers else None,
         variant=variant,
         provenance=tuple(fields.provenance(f"config.json of {config.name}")),
         is_parallel_block=body.is_parallel_block,

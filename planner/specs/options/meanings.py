@@ -70,7 +70,7 @@ REFUSALS = (
     Refusal(
         options=(
             *("--objective", "--prefill", "--prefill-batch", "--gap", "--memory"),
-            *("--variants", "--confidence", "--prefer"),
+            *("--variants", "--confidence", "--prefer", "--activations"),
             *(name for name in named("passes") if name != "--chunk"),
         ),
         commands=("audit",),
@@ -79,37 +79,30 @@ REFUSALS = (
     Refusal(
         options=DEGREES,
         commands=("audit",),
-        families=LAYOUTS,
+        families=(ROOFLINE.name,),
         fact="means nothing to an audit of layouts",
         remedy="`--devices` says how many are in use",
     ),
     Refusal(
         options=("--utilization",),
         commands=("audit",),
-        families=(ENGINES,),
+        families=(ENGINES, ERDIL2025.name),
         fact="is not of an engine's audit",
         remedy="say how many run: `--batch`, on each rank",
     ),
     Refusal(
         options=("--devices",),
         commands=("audit",),
-        families=(ENGINES,),
+        families=(ENGINES, ERDIL2025.name),
         fact="is not of an engine's audit",
         remedy="degrees say it: `--tp`, `--pp`, `--dp`",
     ),
     Refusal(
-        options=OF_DRAFTS,
+        options=(*OF_DRAFTS, "--speculation", "--allow-formats"),
         commands=("audit",),
-        families=(ENGINES,),
+        families=(ENGINES, ERDIL2025.name),
         fact="is not of an engine's audit",
-        remedy="`plan --engine … --draft` chooses it",
-    ),
-    Refusal(
-        options=("--engine",),
-        commands=("audit",),
-        families=(ERDIL2025.name,),
-        fact="knows decode only, and audits nothing",
-        remedy="write `roofline`, or an engine",
+        remedy="`plan --engine …` chooses drafts, and formats",
     ),
     Refusal(
         options=("--max-cost",),
@@ -173,7 +166,7 @@ REFUSALS = (
     Refusal(
         options=(
             *("--batch", "--layout", "--prefill", "--prefill-batch", "--memory", "--speculation"),
-            *(*DEGREES, *OPTIONS_OF_ENGINES, CONFIDENCE, *OF_DRAFTS),
+            *("--activations", *DEGREES, *OPTIONS_OF_ENGINES, CONFIDENCE, *OF_DRAFTS),
         ),
         families=(TABLE,),
         fact="means nothing to a table: each row says how it runs, its times and its batch",
@@ -213,7 +206,9 @@ REFUSALS = (
         fact="the reference model has no copies of attention",
     ),
     Refusal(
-        options=("--layout",), families=(ERDIL2025.name,), fact="the reference model has one layout"
+        options=("--layout", "--activations"),
+        families=(ERDIL2025.name,),
+        fact="the reference model has one layout, and activations as the model's file says",
     ),
     Refusal(
         options=("--variants",),

@@ -1,9 +1,8 @@
 """A model as its layers are: classes of equal layers, not one average layer.
 
 `ModelSpec` describes what the layout programs shard: one attention, one FFN, experts.
-An `Architecture` is any decoder that a Hugging Face `config.json` describes: layers that
-attend to everything beside layers with windows, latents or recurrences, dense FFNs
-beside experts, heads that predict further tokens.
+An `Architecture` is any decoder of a Hugging Face `config.json`: layers that attend to everything
+beside those with windows, latents or recurrences, dense FFNs beside experts, predictors of tokens.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from planner.specs.files.tables import Provenance
+from planner.specs.records.encoders import Encoder
 from planner.specs.records.mixers import Mixer, Recurrence
 from planner.specs.records.served_formats import Checkpoint
 from planner.specs.records.variants import Variant
@@ -137,20 +137,18 @@ class Architecture:
     Args:
         layers: classes of layers, in the order of their first layer.
         order: index into `layers` of each layer, from input to output.
-        predictors: layers that predict further tokens (multi-token prediction): one class, not
-            counted in `n_params`; None without.
+        predictors: layers that predict further tokens: one class, not in `n_params`; or None.
         published_weights: formats that the weights are published in; none if the config says none.
         checkpoints: what is known to be in those of a format.
         activation_format: what activations and 16-bit multiplications are in.
         n_context_tokens: longest context that it was made for; None if unknown.
         n_other_params: learned positions, the final norm, what belongs to no layer.
-        n_encoder_params: of what sees or hears beside the decoder, in no other count.
+        n_encoder_params, encoder: of all that sees or hears, in no other count; the first, timed.
         n_params_published: where known.
         weights_formats: that weights may take where asked for; the published alone if left out.
-        kv_format: of the cache as published; that of activations where left out.
-        kv_formats: formats that it may take, `kv_format` among them.
+        kv_format, kv_formats: of the cache as published, or of activations; all it may take.
         quality_losses: of weights formats, the share of a benchmark's score lost, if known [1].
-        kv_quality_losses: likewise of formats of the cache, against `kv_format`.
+        kv_quality_losses, activation_losses: of the cache; of activations beside weights in one.
         is_parallel_block: attention and FFN read the same input and share a collective.
         repository: `org/name` on Hugging Face, or a folder: what engines start; may be empty.
         family: `model_type` of that; empty if nobody says.
@@ -170,6 +168,7 @@ class Architecture:
     predictors: LayerClass | None = None
     n_other_params: int = 0
     n_encoder_params: int = field(default=0, metadata={LATER: True})
+    encoder: Encoder | None = field(default=None, metadata={LATER: True})
     n_params_published: float | None = None
     variant: Variant | None = None
     provenance: tuple[Provenance, ...] = ()
@@ -178,6 +177,7 @@ class Architecture:
     kv_formats: tuple[str, ...] = ()
     quality_losses: Mapping[str, float] = field(default_factory=dict)
     kv_quality_losses: Mapping[str, float] = field(default_factory=dict)
+    activation_losses: Mapping[str, float] = field(default_factory=dict, metadata={LATER: True})
     is_parallel_block: bool = False
     repository: str = ""
     family: str = ""

@@ -262,6 +262,11 @@ class EconomicsRequest:
         return self.served[0].target.device
 
     @property
+    def title(self) -> str:
+        """`Llama 3 70B on 32 × NVIDIA H100`."""
+        return f"{self.served[0].target.model.title} on {self.n_devices} × {self.device.title}"
+
+    @property
     def usd_per_hour(self) -> float:
         """Rent of one device."""
         return self.device.usd_per_hour

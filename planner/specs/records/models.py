@@ -47,8 +47,7 @@ class ModelSpec:
         weights_formats: formats that its weights may take, where they are asked for.
         published_weights: those of them that are offered unasked: it is published in them, or its
             publisher serves it in them; the first of all where left out.
-        kv_format: number format of the KV cache as published, unless another is chosen.
-        kv_formats: formats that it may take, `kv_format` among them.
+        kv_format, kv_formats: of the KV cache as published, and all formats that it may take.
         n_active_params_published: of models with experts, parameters that one token meets.
         moe: experts; None if every FFN is whole.
         mla: latent attention; None if keys and values are cached as they are.
@@ -56,7 +55,7 @@ class ModelSpec:
         mtp: modules that predict further tokens, in no other count; None without.
         quality_losses: of weights formats, the share of a benchmark's score that is lost
             against the published one, where that is known [1].
-        kv_quality_losses: likewise of formats of the KV cache, against `kv_format`.
+        kv_quality_losses, activation_losses: of the cache; of activations beside weights in one.
         variant: what it was made from, if it stands in for another model.
         n_context_tokens: most tokens of one sequence, read and written; None if not limited.
         n_encoder_params: of what sees or hears beside the decoder, in no other count.
@@ -102,6 +101,7 @@ class ModelSpec:
     family: str = ""
     norms_heads: bool = False
     n_encoder_params: int = field(default=0, metadata={LATER: True})
+    activation_losses: Mapping[Format, Loss] = field(default_factory=dict, metadata={LATER: True})
     checkpoints: tuple[Checkpoint, ...] = ()
     layers: tuple[LayerClass, ...] = field(default=(), metadata={LATER: True})
     order: tuple[int, ...] = field(default=(), metadata={LATER: True})

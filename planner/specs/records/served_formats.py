@@ -80,6 +80,11 @@ RUN = tuple(name for name in KNOWN_FORMATS if name not in ("fp32", "fp4"))
 
 RunFormat = Annotated[str, one_of("number format of a checkpoint", RUN)]
 
+ACTIVATIONS = ("bf16", "fp16", "int8", "fp8")
+"""Formats that activations may be asked to be in."""
+
+ActivationFormat = Annotated[str, one_of("activation format", ACTIVATIONS)]
+
 UNSERVED = ("fp32",)
 """Formats that models are published in and that nobody serves.
 
@@ -125,6 +130,24 @@ class Checkpoint:
     experts: RunFormat
     repository: str = ""
     source: str = ""
+
+
+def product_format(weights: str, activations: str) -> str | None:
+    """What weights and activations are multiplied in: the wider of both.
+
+    Where nothing is said of activations, products take them in the format of weights. None where
+    both are as wide and not alike, 16 bits apart: int8 and fp8 have no product.
+    """
+    widths = NUMBER_FORMATS[weights].n_bytes, NUMBER_FORMATS[activations or weights].n_bytes
+    if widths[0] == widths[1] < 2.0 and activations not in ("", weights):
+        return None
+    return activations if widths[1] > widths[0] else weights
+
+
+def input_format(name: str) -> str:
+    """What an engine's products with weights in a format of `KNOWN_FORMATS` take as inputs."""
+    plain = name.removesuffix(STATIC)
+    return plain.removesuffix("_block") if NUMBER_FORMATS[plain].input_bytes < 2.0 else "bf16"
 
 
 class PublishedModel(Protocol):

@@ -34,7 +34,8 @@ _DIMENSIONS = (
 _MAY_BE_ZERO = frozenset(
     (
         *("seed", "layer", "order", "present", "n_groups", "n_other_params", "n_norm_params"),
-        "n_encoder_params",
+        *("n_encoder_params", "n_full_layers", "n_window_patches", "n_position_params"),
+        *("patches_per_token", "n_image_patches"),
         "n_borrowed_params",
         *("n_shared_experts", "n_dense_layers", "n_conv_taps", "d_conv", "d_key", "d_shared"),
         "n_shared_tokens",
@@ -56,6 +57,7 @@ _BELOW_ONE = frozenset(
     (
         *("loss", "gap", "sort_price", "acceptance", "confidence", "hit_fraction"),
         *("quality_loss_fraction", "quality_losses", "kv_quality_losses"),
+        "activation_losses",
     )
 )
 

@@ -129,9 +129,13 @@ def unoffered(
         at: of the phase, where it is the only one.
     """
     offered = {"prefill": prefill_batches, "decode": request.batches}
+    # eight bits of one kind are not multiplied with eight of another
+    clashing = {"int8": "fp8", "fp8": "int8"}.get(chosen.weights_format)
+    sent = [name for name in request.activation_formats or ("",) if name != clashing]
     for path, says, known in (
         (("weights_format",), chosen.weights_format, request.weights_formats),
         (("kv_format",), chosen.kv_format, request.kv_formats),
+        (("activation_format",), chosen.activation_format, sent),
         *(
             ((*(at or (role,)), "batch"), phase.batch, offered[role])
             for role, phase in chosen.phases.items()

@@ -33,7 +33,7 @@ class Resting:
     Args:
         stored, data, sliced: masks of axes that cut E, have copies of all but experts, and cut
             the FFN dimension of each expert.
-        weights_format, kv_format: number formats.
+        weights_format, kv_format, activation_format: number formats.
     """
 
     model: ModelSpec
@@ -44,6 +44,7 @@ class Resting:
     sliced: int
     weights_format: str
     kv_format: str
+    activation_format: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +127,7 @@ def resting(
         sliced=cuts,
         weights_format=formats[0],
         kv_format=formats[1],
+        activation_format=getattr(kept, "activation_format", ""),
     )
 
 
@@ -227,7 +229,7 @@ def phase_plan(phase: str, pass_: Counted, device: DeviceSpec) -> deployments.Ph
     model, mesh = layout.model, layout.mesh
     n_tokens = way.batch * int(pass_.tokens.n_new)
     active = model.n_active_params_published or model.n_params_published
-    peak = peak_flop_per_s(device, layout.weights_format) * mesh.n_devices * mesh.n_stages
+    peak = peak_flop_per_s(device, layout.product_format) * mesh.n_devices * mesh.n_stages
     return from_fields(
         deployments.PhasePlan,
         way,

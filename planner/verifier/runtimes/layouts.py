@@ -80,7 +80,7 @@ class LayoutCounting:
         may be the one for whose sake there are two.
         """
         resting = (it.storage, it.copied_axes, it.sliced_axes)
-        formats = (it.variant, it.weights_format, it.kv_format)
+        formats = (it.variant, it.weights_format, it.kv_format, it.activation_format)
         before = (it.prefill.gathered_axes, it.prefill.attention, it.prefill.batch)
         for_whom = before if is_counted_off_twice(it.mesh) else ()
         return (it.mesh.label, it.mesh.axes, it.mesh.n_stages, *formats, *resting, *for_whom)

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from planner.specs.records.architecture import Experts, state_bytes
-from planner.specs.records.devices import FORMAT_BYTES
 from planner.specs.records.mixers import Mixer
 from planner.verifier.scalar import experts, mixers, shapes
 
@@ -118,7 +117,7 @@ def _activations(layout: shapes.Layout, n_sequences: int, n_new_tokens: float) -
         if isinstance(kind.ffn, Experts):
             numbers = max(numbers, always + _visited_numbers(on) / mesh.size(layout.rest))
     n_tokens = layout.group_sequences(n_sequences) * n_new_tokens
-    return n_tokens * numbers * FORMAT_BYTES[model.activation_format]
+    return n_tokens * numbers * layout.activation_bytes
 
 
 def _visited_numbers(layout: shapes.Layout) -> float:

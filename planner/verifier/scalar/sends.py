@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from math import ceil
 
-from planner.specs.records.devices import FORMAT_BYTES
 from planner.specs.records.mixers import LatentAttention
 from planner.verifier.scalar import experts, mixers
 from planner.verifier.scalar.shapes import Layout
@@ -47,7 +46,7 @@ def layer_sends(layout: Layout, tokens: Tokens, *, has_experts: bool) -> list[Se
 def _group_numbers(layout: Layout, tokens: Tokens) -> float:
     """Bytes of one number of each token of the busiest group that shares its weights."""
     n_tokens = layout.group_sequences(tokens.n_sequences) * tokens.n_new
-    return n_tokens * FORMAT_BYTES[layout.model.activation_format]
+    return n_tokens * layout.activation_bytes
 
 
 def _weights_send(layout: Layout) -> Send:
@@ -127,9 +126,9 @@ def _expert_block(layout: Layout, tokens: Tokens) -> list[Send]:
 
 def _sums_over_x(layout: Layout, tokens: Tokens) -> list[Send]:
     """What each visit makes of a part of E is added up, and its activation given to all of x."""
-    model, moe = layout.model, layout.experts
+    moe = layout.experts
     n_visits = tokens.n_sequences * tokens.n_new * moe.n_active / layout.n_expert_devices
-    n_bytes = n_visits * moe.d_expert * FORMAT_BYTES[model.activation_format]
+    n_bytes = n_visits * moe.d_expert * layout.activation_bytes
     x = layout.mesh.size(layout.e_axes)
     n_ffn_in = moe.n_matrices - 1
     return [
@@ -182,7 +181,7 @@ def _attention_sends(layout: Layout, tokens: Tokens) -> list[Send]:
     heads, those that share a head gather its pieces. A latent is one head; where keys and
     values are made from it, that is done where the heads are, so all of `rest` gathers it.
     """
-    model, mesh, mixer = layout.model, layout.mesh, layout.mixer
+    mesh, mixer = layout.mesh, layout.mixer
     if mixer is None:
         return []
     on_latents = tokens.n_new < tokens.n_context
@@ -191,7 +190,7 @@ def _attention_sends(layout: Layout, tokens: Tokens) -> list[Send]:
     numbers = _group_numbers(layout, tokens)
     share = numbers / mesh.size(layout.rest)
     own_numbers = ceil(tokens.n_sequences / mesh.size(cut)) * tokens.n_new
-    own_numbers *= FORMAT_BYTES[model.activation_format]
+    own_numbers *= layout.activation_bytes
 
     def exchange(width: int) -> Send:
         n_shards = mesh.size(moved)

@@ -84,6 +84,8 @@ class Layout:
         kv_format: format of the cache; the model's own without it.
         data: mask of the axes along which all but experts has copies.
         layer: the kind of layers that is looked at; None of the model as a whole.
+        activation_format: that activations are sent, held and multiplied in; empty where they are
+            sent as the model has them, and multiplied in the format of weights.
     """
 
     model: ModelSpec
@@ -113,6 +115,18 @@ class Layout:
         assert self.layer is not None
         assert isinstance(self.layer.ffn, Experts)
         return self.layer.ffn
+
+    activation_format: str = ""
+
+    @property
+    def activation_bytes(self) -> float:
+        return FORMAT_BYTES[self.activation_format or self.model.activation_format]
+
+    @property
+    def product_format(self) -> str:
+        """Of weights and activations the one of more bytes."""
+        pair = (self.weights_format, self.activation_format or self.weights_format)
+        return max(pair, key=lambda name: FORMAT_BYTES[name])
 
     @property
     def cut(self) -> int:

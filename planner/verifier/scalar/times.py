@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from math import ceil, inf, prod
 
-from planner.specs.records.devices import FORMAT_BYTES, DeviceSpec, Fabric, NodesFabric
+from planner.specs.records.devices import DeviceSpec, Fabric, NodesFabric
 from planner.specs.records.mixers import LatentAttention, Recurrence
 from planner.verifier.findings import Invalid
 from planner.verifier.scalar import experts, mixers, shapes
@@ -96,7 +96,7 @@ def _matmul_s(
             piece = experts.own_piece(on)
             flop += layers.n_layers * 2 * experts.n_visits(on, n_all_tokens) * piece
             params += layers.n_layers * experts.n_touched(on, n_all_tokens) * piece
-    matmul_flop_per_s = _flop_per_s(device, layout.weights_format)
+    matmul_flop_per_s = _flop_per_s(device, layout.product_format)
     return flop / matmul_flop_per_s, params * layout.weight_bytes / _hbm_bytes_per_s(device)
 
 
@@ -263,7 +263,7 @@ def handover_s(
     if mesh.n_stages == 1:
         return 0.0
     numbers = n_sequences * n_new_tokens * model.d_model / mesh.n_devices
-    n_bytes = numbers * FORMAT_BYTES[model.activation_format]
+    n_bytes = numbers * layout.activation_bytes
     if fabric.activation_network == "nccl" and isinstance(fabric, NodesFabric):
         return stage_by_protocol_s(mesh, fabric, n_bytes)
     return n_bytes / mesh.stage_bytes_per_s + mesh.stage_hop_s

@@ -6,6 +6,7 @@ a stage share the experts, which are dealt to some groups of them and cut over t
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from planner.specs.ask.stages import StageGroup, StagesRequest
 from planner.specs.records.architecture import Architecture, LayerClass
@@ -146,6 +147,31 @@ def cached_numbers(layer: LayerClass, n_tensor: int) -> float:
     if isinstance(mixer, GroupedAttention):
         return kv_heads(mixer, n_tensor) * mixer.d_cached / mixer.n_kv_heads
     return float(mixer.d_kept) if mixer else 0.0
+
+
+def encoder_spent(rank: Rank, tokens: Tokens) -> list[tuple[int, Spent]]:
+    """Of a tower, for what is seen or heard in the prompts of a pass; each with how often it runs.
+
+    A patch attends to as many as a causal kernel lets the last of them, with half of them before.
+    """
+    tower, cut = rank.model.encoder, rank.n_tensor
+    if tower is None or not tokens.new * tower.patches_per_token:
+        return []
+    n, w, runs = tokens.new * tower.patches_per_token, tower.width, []
+    for name, times, inner, params in tower.matrices:
+        rows, columns = n * w / inner, params / inner / cut
+        runs.append((times, product(f"tower: {name}", "model", rows, columns, inner, "bf16")))
+    for name, times, seen in tower.spans:
+        arguments = {"batch": n / seen, "tokens": seen, "past_tokens": seen / 2, "d_head": 64}
+        arguments |= {"n_heads": w / cut / 64, "n_kv_heads": w / cut / 64, "cache_bytes": 2.0}
+        work: dict[str, Any] = {"flop": 4.0 * w / cut * n * seen, "hbm_bytes": 8.0 * w / cut * n}
+        work |= {"part": "model", "family": "prefill_attention", "arguments": arguments}
+        runs.append((times, Run(name=f"tower: {name}", **work)))
+    summed = message("tower: all-reduces", "model", "all_reduce", n * w * 2, cut)
+    n_bytes = n / tower.n_joined * rank.model.d_model * 2
+    after = message("tower: all-reduce after it", "model", "all_reduce", n_bytes, cut)
+    runs += [(2 * tower.n_layers, summed), (1, after)]
+    return [(times, spent_by(run, rank)) for times, run in runs]
 
 
 def embedding_spent(rank: Rank, n_tokens: float) -> Spent:

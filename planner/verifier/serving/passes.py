@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 from planner.results.predictions import Interval
 from planner.verifier.serving.kernels import Run
-from planner.verifier.serving.layers import Spent, embedding_spent, head_spent, layer_spent
+from planner.verifier.serving.layers import (
+    Spent,
+    embedding_spent,
+    encoder_spent,
+    head_spent,
+    layer_spent,
+)
 from planner.verifier.serving.mixers import Tokens
 from planner.verifier.serving.ranks import COUNTED, ERRORS, Rank
 
@@ -63,10 +69,10 @@ def pass_of(rank: Rank, tokens: Tokens, *, overlaps: bool, message_share: float)
         message_share: of multiprocessors that messages take while prompts are read.
     """
     once, n_parts = (tokens.halved(), 2) if overlaps else (tokens, 1)
-    outside = _outside(rank, tokens)
-    seconds = sum(one.seconds for one in outside)
+    outside = [*_outside(rank, tokens), *encoder_spent(rank, tokens)]
+    seconds = sum(n * spent.seconds for n, spent in outside)
     # how often a pass runs each kernel: what is outside of layers sees both halves of its tokens
-    runs = [(1.0, one) for one in outside]
+    runs = [(float(n), spent) for n, spent in outside]
     named = []
     for layer in rank.model.layers:
         spent = layer_spent(layer, rank, once)
@@ -85,12 +91,12 @@ def pass_of(rank: Rank, tokens: Tokens, *, overlaps: bool, message_share: float)
         by_form=by_form,
         listed_s=sum(times * one.seconds for times, one in runs),
         n_parts=n_parts,
-        spent=[*named, *((OUTSIDE, 1, one) for one in outside)],
+        spent=[*named, *((OUTSIDE, *each) for each in outside)],
     )
 
 
-def _outside(rank: Rank, tokens: Tokens) -> list[Spent]:
-    """The embedding, the head, and what stages hand on."""
+def _outside(rank: Rank, tokens: Tokens) -> list[tuple[int, Spent]]:
+    """The embedding, the head, and what stages hand on, once each."""
     n_bytes = tokens.n * rank.model.d_model * 2 / rank.n_tensor
     handed_s = sum(rank.links.send_s(n_bytes, leaves_node=leaves) for leaves in _hand_overs(rank))
     n_sends = rank.n_stages - 1
@@ -101,11 +107,9 @@ def _outside(rank: Rank, tokens: Tokens) -> list[Spent]:
         arguments={"n_bytes": n_bytes, "n_sends": n_sends, "n_group": rank.n_group},
         sent_bytes=n_sends * n_bytes,
     )
-    return [
-        embedding_spent(rank, tokens.n),
-        *head_spent(rank, tokens.n_logits),
-        Spent(run=handing, seconds=handed_s, form=COUNTED, error=ERRORS[COUNTED]),
-    ]
+    handed = Spent(run=handing, seconds=handed_s, form=COUNTED, error=ERRORS[COUNTED])
+    ends = (embedding_spent(rank, tokens.n), *head_spent(rank, tokens.n_logits), handed)
+    return [(1, one) for one in ends]
 
 
 def _hand_overs(rank: Rank) -> Iterator[bool]:
