@@ -78,7 +78,11 @@ def predict(said: Said) -> Answer:
     return reported(said, answer, explains=said.explain)
 
 
-_NUMBERS = ("--redundant-experts", "--batch", "--chunk")
+USUAL_MICROBATCHES = 3
+"""That hide what goes to and fro, if links take less than half as long as experts. Source:
+MegaScale-Infer, arXiv 2504.02263, §4.1."""
+
+_NUMBERS = ("--redundant-experts", "--batch", "--chunk", "--expert-devices", "--micro-batches")
 """Options without which nothing can be said of a deployment as a whole, beside what is asked."""
 
 
@@ -207,31 +211,52 @@ def _table(
     said: Said, model: Architecture | None, machines: Machines | None, n_samples: int
 ) -> DeploymentTable | None:
     from planner.estimates.serving.popularity import with_copies
-    from planner.estimates.serving.refusals import completed
     from planner.estimates.serving.rules import Context, Run
 
     if model is not None and not has_experts(model):
-        for name in filter(said.is_given, ("--experts", "--redundant-experts")):
+        for name in filter(said.is_given, ("--experts", "--redundant-experts", "--expert-devices")):
             said.refuse(name, f"{model.name} has no experts", "leave it out")
     if model is None or machines is None:
         return None
-    data, expert = completed(model, tensor=said.tp, data=said.dp, expert=said.ep)
+    data, expert = _ranks(said, model)
+    batch = _batch(said, int(data), n_samples)
     table = deployments(
         formats=_formats(said, model),
         n_tensor=said.tp,
         n_data=data,
         n_stages=said.pp,
         n_expert_parallel=expert,
-        batch=_batch(said, int(data), n_samples),
+        batch=batch,
         chunk_tokens=float(said.chunk or machines.engine.n_chunk_tokens),
         n_redundant=float(said.redundant_experts or 0),
         overlaps=said.overlap == "two-batch",
+        **_pools(said, batch),
     )
     if said.redundant_experts is not None:
         return table
     run = Run(role=said.role, formats=as_run(model, table.formats[0], machines.engine))
     ground = Context(rules=machines.engine.rules, device=machines.device, run=run)
     return with_copies(model, table, machines.engine, ground)
+
+
+def _ranks(said: Said, model: Architecture) -> tuple[int, int]:
+    """Attention ranks, and groups that experts are dealt to: each device of their own is one."""
+    from planner.estimates.serving.refusals import completed
+
+    if not said.expert_devices:
+        return completed(model, tensor=said.tp, data=said.dp, expert=said.ep)
+    if said.is_given("--ep"):
+        fact = "is of experts on devices of attention, and these have their own"
+        said.refuse("--ep", fact, "leave it out: each of `--expert-devices` is a group")
+    return said.dp or 1, said.expert_devices
+
+
+def _pools(said: Said, batch: int) -> dict[str, int]:
+    """Devices of experts, and micro-batches between them and those of attention."""
+    if not said.expert_devices:
+        return {}
+    parts = said.micro_batches or min(USUAL_MICROBATCHES, batch)
+    return {"n_expert_devices": said.expert_devices, "n_microbatches": parts}
 
 
 def _formats(said: Said, model: Architecture) -> ServedFormats:

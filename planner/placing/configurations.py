@@ -66,7 +66,7 @@ def sharding_of(model: str, engine: str, layout: AnyDeployment | PredictionReque
         return Sharding(
             model=model,
             weights_format=f"{layout.formats.weights}, experts {layout.formats.experts}",
-            storage=engine,
+            storage=engine if not layout.n_expert_devices else f"{engine}, experts apart",
             axes=(layout.n_tensor, layout.n_data, layout.n_expert_parallel),
             n_stages=layout.n_stages,
         )
@@ -189,6 +189,7 @@ class Configuration(Generic[P]):
             where a replica does both phases.
         handover_s: that its own links and the connector take for that.
         pairing: of an engine's; None where any may hand over to any.
+        n_cache_devices: that hold the cache, where others of the replica do not; 0 where all do.
         beliefs: by which it may be taken, of `specs.region`.
     """
 
@@ -207,10 +208,16 @@ class Configuration(Generic[P]):
     handover_s: float = 0.0
     pairing: Pairing | None = None
     beliefs: tuple[str, ...] = BELIEFS
+    n_cache_devices: int = 0
 
     @property
     def n_devices(self) -> int:
         return self.pattern.n_devices
+
+    @property
+    def n_handing(self) -> int:
+        """Devices over whose links caches come and go."""
+        return self.n_cache_devices or self.n_devices
 
     def deployment(self, n_alike: int = 1) -> AnyDeployment:
         """What it is in words and figures, of which so many replicas are placed."""

@@ -35,6 +35,8 @@ def lying(cuts: DeploymentTable, domain: Domain) -> BoolArray:
     tensor, group = cuts.n_tensor, cuts.n_group
     fits = (share % tensor == 0) | ((tensor % share == 0) & is_whole)
     fits &= (share % group == 0) | (group % share == 0)
+    if cuts.has_pools:  # a node is of one of them
+        fits &= (group % share == 0) & (cuts.n_expert_devices % share == 0)
     is_spread = (n_devices > share) & (n_devices % share == 0)
     return np.asarray(fits & is_spread & (n_devices // share <= domain.n_shares))
 
@@ -159,6 +161,7 @@ def _common_traits(choices: EngineChoices, *, whole: bool) -> list[IntArray]:
     """What choices have in common of which one will do, each (N,)."""
     table = choices.table
     alike = [table.n_tensor, table.n_data, table.n_stages]
+    alike += [table.n_expert_devices] * table.has_pools
     of_format = []
     if choices.role != TOGETHER:
         of_format.append([one.cache for one in table.formats])

@@ -4,7 +4,8 @@ A deployment takes consecutive devices: t that share heads, d such ranks to a st
 lies in one node, or has an equal share on each of several; groups of t and of t·d lie in one share,
 or fill several whole ones, so that no group straddles a node that it does not fill.
 Memory is counted by the engine's own rule, times by its kernels on devices as slow and links as
-narrow as the domain says.
+narrow as the domain says. Devices of experts by themselves follow those of attention, in nodes
+of their own where these do not share one.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy as np
 
 from planner.equations.arrays import IntArray
 from planner.errors import Problem, RequestError
-from planner.estimates.serving.choices import EngineChoices, degrees, traffic_of
+from planner.estimates.serving.choices import EngineChoices, degrees, pool_degrees, traffic_of
+from planner.estimates.serving.deployments import has_experts
 from planner.estimates.serving.memory import handed_bytes
 from planner.estimates.serving.timer import MOST_ROWS, Timer
 from planner.placing.configurations import Configuration, Offers, Pairing, Sharding, sharding_of
@@ -37,7 +39,7 @@ from planner.specs.files.ledger import remark
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec, DeviceSpec
 from planner.specs.records.kernels import EngineTables
-from planner.specs.records.roles import TOGETHER
+from planner.specs.records.roles import DECODE, TOGETHER
 from planner.specs.records.runtimes import ROOFLINE
 from planner.specs.region import BELIEFS, MEDIAN
 from planner.specs.validation.hints import from_fields
@@ -128,6 +130,7 @@ def serving_engine(
         by_latency=request.objective == "latency",
         by_belief=request.has_region,
         roles=request.roles.roles,
+        expert_devices=request.roles.expert_devices if has_experts(model) else None,
     )
 
 
@@ -166,6 +169,7 @@ class ServingEngine(Runtime):
         by_latency: whether the quickest replica is the best, not the one that serves most.
         by_belief: whether the best by each belief is offered, and not only by the request's.
         roles: that replicas may have.
+        expert_devices: of a replica that decodes, see `RoleOptions`.
     """
 
     model: Architecture
@@ -174,6 +178,7 @@ class ServingEngine(Runtime):
     by_latency: bool
     by_belief: bool = False
     roles: tuple[str, ...] = (TOGETHER,)
+    expert_devices: int | None = None
 
     @property
     def tables(self) -> tuple[EngineTables, ...]:
@@ -193,11 +198,11 @@ class ServingEngine(Runtime):
         """
         if domain.kind not in self.machines or domain.span == STAGE:
             return
-        for role in self.roles:
+        for role, has_pools in self._ways:
             targets, is_quick = self.requests[domain.kind].targets, self.by_latency
             names = BELIEFS if self.by_belief and not whole else BELIEFS[:1]
             best = BestOfShapes(targets, beaten, names, by_latency=is_quick, whole=whole)
-            source = self.source(domain, role, best)
+            source = self.source(domain, role, best, has_pools=has_pools)
             is_one = len(names) == 1 or not source.choices.outside_error.any()
             for beliefs in [BELIEFS] if is_one else [(one,) for one in names]:
                 first = source.believing(beliefs[0])
@@ -209,11 +214,28 @@ class ServingEngine(Runtime):
                 for one in configurations_of(few, model, domain, places):
                     yield replace(one, beliefs=beliefs)
 
-    def source(self, domain: Domain, role: str, best: BestOfShapes | None = None) -> EngineOffers:
+    @property
+    def _ways(self) -> Iterator[tuple[str, bool]]:
+        """Roles, and whether experts have devices of their own."""
+        for role in self.roles:
+            if role != DECODE or not self.expert_devices:
+                yield role, False
+            if role == DECODE and self.expert_devices is not None:
+                yield role, True
+
+    def source(
+        self,
+        domain: Domain,
+        role: str,
+        best: BestOfShapes | None = None,
+        *,
+        has_pools: bool = False,
+    ) -> EngineOffers:
         """All deployments of a role on a domain.
 
         Args:
             best: which of both phases may be wanted; all others are timed.
+            has_pools: whether they are those whose experts have devices of their own.
         """
         machines = replace(self.machines[domain.kind], cluster=domain.cluster)
         request = self.requests[domain.kind]
@@ -221,8 +243,10 @@ class ServingEngine(Runtime):
             request.cluster, n_devices=domain.n_devices, n_devices_per_node=domain.per_node
         )
         request = replace(request, cluster=pool)
-        cuts = degrees(self.model, request)
+        cuts = (pool_degrees if has_pools else degrees)(self.model, request)
         cuts = cuts.take(lying(cuts, domain))
+        if has_pools and self.expert_devices:
+            cuts = cuts.take(cuts.n_expert_devices == self.expert_devices)
         timer = Timer(model=self.model, clock=machines.clock, request=request, role=role)
         if best is None or role != TOGETHER or not len(cuts):
             choices = timer.choices(cuts, 1.0)
@@ -238,20 +262,22 @@ def configurations_of(
     """Some choices on a domain, by the averages of their engine: nothing waits."""
     choices, table, is_apart = source.choices, source.choices.table, source.choices.role != TOGETHER
     rates = table.batch * table.n_data / choices.place_s
-    columns = (table.n_tensor, table.n_data, table.n_stages, table.format_index)
-    numbers = (*columns, rates, choices.tpot_high_s, choices.ttft_high_s)
+    cuts = (table.n_tensor, table.n_data, table.n_stages, table.n_expert_devices)
+    numbers = (*cuts, table.format_index, rates, choices.tpot_high_s, choices.ttft_high_s)
     rules = tuple(one for one in source.machines.engine.rules if one.is_of_pairs)
-    for row, t, d, p, index, rate, tpot_s, ttft_s in zip(
+    for row, t, d, p, n_pool, index, rate, tpot_s, ttft_s in zip(
         rows.tolist(), *(one[rows].tolist() for one in numbers), strict=True
     ):
-        n_nodes = max(1, t * d * p // domain.per_node)
+        n_devices = t * d * p + n_pool
+        n_nodes = max(1, n_devices // domain.per_node)
         pattern = from_fields(
             NodePattern,
             domain,
             n_inside=t,
             n_across=d,
             n_stages=p,
-            pieces=(t * d * p // n_nodes,) * n_nodes,
+            pieces=(n_devices // n_nodes,) * n_nodes,
+            n_pool=n_pool,
             own_nodes=n_nodes > 1,
         )
         cache = table.formats[index].cache if is_apart else ""
@@ -262,7 +288,7 @@ def configurations_of(
             engine=source.request.engine,
             output_tokens_per_s=rate,
             tpot_s=tpot_s,
-            usd_per_hour=t * d * p * source.request.cluster.usd_per_hour,
+            usd_per_hour=n_devices * source.request.cluster.usd_per_hour,
             source=source,
             choice=row,
             role=choices.role,
@@ -270,4 +296,5 @@ def configurations_of(
             kv_format=cache,
             handed_bytes=source.handed_bytes(cache) if is_apart else 0.0,
             pairing=pairing if is_apart and rules else None,
+            n_cache_devices=t * d * p,
         )

@@ -74,8 +74,8 @@ def handing_over(
     assert roles.connector is not None
     if roles.n_devices(config.role) not in (None, config.n_devices) or wire.far_bytes_per_s <= 0:
         return None
-    most = config.n_devices * wire.own_bytes_per_s / config.handed_bytes * n_output_tokens
-    far = config.n_devices * wire.far_bytes_per_s
+    most = config.n_handing * wire.own_bytes_per_s / config.handed_bytes * n_output_tokens
+    far = config.n_handing * wire.far_bytes_per_s
     return replace(
         config,
         handover_s=handover_s(config.handed_bytes, roles.connector, far),

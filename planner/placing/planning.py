@@ -81,6 +81,7 @@ def place(
     connector: Connector | None = None,
     prefill_devices: int | None = None,
     decode_devices: int | None = None,
+    expert_devices: int | None = None,
     options: SolverOptions = DEFAULT_OPTIONS,
 ) -> Placement:
     """Choose replicas, their layouts and their devices together, provably best, and prove it.
@@ -120,6 +121,8 @@ def place(
             and caches are handed over; `free`: the program chooses, and may mix them.
         connector: what hands caches over, see `load_connector`; `nixl`, as measured.
         prefill_devices, decode_devices: of each replica of that role, exactly.
+        expert_devices: of each replica of a mixture that only decodes, those that hold experts
+            alone; 0 lets the program choose whether, and how many.
         options: backend, time limit, gap, threads, seed.
 
     Raises:
@@ -149,7 +152,11 @@ def place(
         confidence=confidence,
         prefer=prefer,
         roles=asked_roles(
-            roles, connector, prefill_devices=prefill_devices, decode_devices=decode_devices
+            roles,
+            connector,
+            prefill_devices=prefill_devices,
+            decode_devices=decode_devices,
+            expert_devices=expert_devices,
         ),
         options=options,
     )

@@ -1,13 +1,17 @@
 """Roles that are asked for: what is wrong with them, and what they mean for a request."""
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from planner.errors import Problem, RequestError
+from planner.estimates.pools import nearest_pools
+from planner.runtimes.registry import layers_of
 from planner.specs.ask.placement import PlacementRequest
+from planner.specs.ask.targets import EXPERT_DEVICES
 from planner.specs.files.reading import USUAL_CONNECTOR, load_connector
-from planner.specs.records.roles import APART, TOGETHER, Connector, RoleOptions
+from planner.specs.records.roles import ANY, APART, TOGETHER, Connector, RoleOptions
+from planner.specs.records.runtimes import LAYOUT_RUNTIMES, is_table
 
 
 def asked_roles(
@@ -16,6 +20,7 @@ def asked_roles(
     *,
     prefill_devices: int | None,
     decode_devices: int | None,
+    expert_devices: int | None = None,
 ) -> RoleOptions:
     """The roles that replicas may have; what fixes the devices of one asks for both.
 
@@ -23,6 +28,7 @@ def asked_roles(
         RequestError: some has no effect; every problem is listed.
     """
     fixed = {"--prefill-devices": prefill_devices, "--decode-devices": decode_devices}
+    fixed[EXPERT_DEVICES] = expert_devices
     said = {where: n_devices for where, n_devices in fixed.items() if n_devices is not None}
     name = roles or (APART if said else TOGETHER)
     without = [*said, *(["--connector"] if connector else [])] if name == TOGETHER else []
@@ -34,6 +40,7 @@ def asked_roles(
         connector=connector or load_connector(USUAL_CONNECTOR),
         prefill_devices=prefill_devices,
         decode_devices=decode_devices,
+        expert_devices=expert_devices,
     )
 
 
@@ -63,6 +70,8 @@ def role_problems(request: PlacementRequest) -> list[Problem]:
     if request.layout_first:
         fact = "chooses replicas that do both phases"
         problems.append(Problem(where="layout_first", fact=fact, remedy="leave it out"))
+    if request.roles.expert_devices is not None:
+        problems += _without_experts(request)
     for demand in request.models:
         if demand.replicas is not None:
             fact = f"of {demand.model.name}: a replica of prefill and one of decode serve together"
@@ -71,6 +80,24 @@ def role_problems(request: PlacementRequest) -> list[Problem]:
                 Problem(where="--replicas", value=str(demand.replicas), fact=fact, remedy=remedy)
             )
     return problems
+
+
+def _without_experts(request: PlacementRequest) -> Iterator[Problem]:
+    """Devices of experts where there are no experts, or nobody times them so."""
+    n_devices = request.roles.expert_devices or ANY
+    value = {ANY: "any"}.get(n_devices, str(n_devices))
+    where = Problem(where=EXPERT_DEVICES, value=value, fact="")
+    counts = [*filter(None, (layers_of(one.model).expert_counts for one in request.models))]
+    near = [nearest_pools(it, max(1, n_devices)) for it in counts]  # one device always does
+    if not counts:
+        yield replace(where, fact="is of models with experts", remedy="leave it out")
+    elif near and all(near):
+        remedy = " or ".join(f"`{EXPERT_DEVICES} {n}`" for n in near[0])
+        fact = f"hold no equal parts of {min(counts[0])} experts"
+        yield replace(where, fact=fact, remedy=f"nearest: {remedy}")
+    if all(is_table(name) or name in LAYOUT_RUNTIMES for name in request.engines):
+        fact, remedy = "means nothing without a serving engine", "name one: `plan engines` has them"
+        yield replace(where, fact=fact, remedy=remedy)
 
 
 def said_of(roles: RoleOptions) -> dict[str, Any]:

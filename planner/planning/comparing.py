@@ -56,6 +56,7 @@ def compare(
     connector: Connector | None = None,
     prefill_devices: int | None = None,
     decode_devices: int | None = None,
+    expert_devices: int | None = None,
     on_case: Callable[[Case], None] = lambda case: None,
     **keywords: Any,  # noqa: ANN401
 ) -> Comparison:
@@ -73,7 +74,7 @@ def compare(
         objective: what every plan is best in.
         roles: `together`, `apart`, `free`: a case for each, whose replicas serve the demand; the
             rows then have placements.
-        connector, prefill_devices, decode_devices: as `place` has them.
+        connector, prefill_devices, decode_devices, expert_devices: as `place` has them.
         on_case: called with each case before its plan is sought.
         keywords: the other arguments of `planning.plan`, the same for all.
 
@@ -90,6 +91,7 @@ def compare(
         "connector": connector,
         "prefill_devices": prefill_devices,
         "decode_devices": decode_devices,
+        "expert_devices": expert_devices,
     }
     said = {name: value for name, value in said.items() if value is not None}
     of_case = OF_ENGINES if engines else OF_ONE_MODEL

@@ -104,7 +104,7 @@ def replicas_of(
     Without a demand that is one replica; of roles that are said as many as the pool has room for.
 
     Args:
-        roles: `roles`, `connector`, `prefill_devices`, `decode_devices`, as `place` has them.
+        roles: `roles`, `connector` and devices of each role, as `place` has them.
 
     Raises:
         as `place`.

@@ -11,10 +11,10 @@ from planner.results.erdil2025 import EconomicsDeployment
 from planner.specs.ask.engine import OVERLAPS, EngineRequest, PredictionRequest
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.economics import EconomicsRequest
-from planner.specs.records.roles import TOGETHER, role_words
+from planner.specs.records.roles import TOGETHER, pool_words, role_words
 from planner.specs.records.served_formats import ServedFormats
 from planner.specs.region import Outside
-from planner.specs.validation.hints import computed, from_fields
+from planner.specs.validation.hints import LATER, computed, from_fields
 
 if TYPE_CHECKING:  # here and where else records are named only: `report.json_records`
     from planner.results.experts import RedundantExperts
@@ -63,6 +63,8 @@ class EngineDeployment:
             that are written after them, and TPOT is 0; of one that decodes TTFT is.
         outside: what of it no measurement of the engine, the device and the kind of model has.
         redundant_experts: by copies of experts; None without.
+        n_expert_devices: of their own that experts lie on; None where those of attention have them.
+        n_microbatches: parts of the batch that go to and fro between both; None without.
     """
 
     engine: str
@@ -99,6 +101,8 @@ class EngineDeployment:
     role: str = TOGETHER
     outside: tuple[Outside, ...] = ()
     redundant_experts: RedundantExperts | None = None
+    n_expert_devices: int | None = field(default=None, metadata={LATER: True})
+    n_microbatches: int | None = field(default=None, metadata={LATER: True})
 
     def alone(self, request: EngineRequest, model: Architecture) -> PredictionRequest:
         """One replica of it, with the traffic of the request, as a given deployment.
@@ -111,7 +115,9 @@ class EngineDeployment:
             PredictionRequest,
             self,
             records=replace(request.records, models=(model,)),
-            exchanges=self.n_data > 1 and self.n_expert_parallel > 1,
+            exchanges=self.exchanges,
+            n_expert_devices=self.n_expert_devices or 0,
+            n_microbatches=self.n_microbatches or 1,
             overlaps=self.overlap != OVERLAPS[0],
             n_input_tokens=request.workload.n_input_tokens,
             n_output_tokens=request.workload.n_output_tokens,
@@ -121,6 +127,11 @@ class EngineDeployment:
             offload=request.workload.offload,
             acceptance=drafting.acceptance if drafting and self.n_drafted else (),
         )
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether tokens are sent to their experts."""
+        return bool(self.n_expert_devices) or min(self.n_data, self.n_expert_parallel) > 1
 
     @property
     def n_redundant_experts(self) -> int:
@@ -144,6 +155,11 @@ class EngineDeployment:
 
     @property
     def n_replica_devices(self) -> int:
+        return self.n_cache_devices + (self.n_expert_devices or 0)
+
+    @property
+    def n_cache_devices(self) -> int:
+        """That hold the cache: those of attention."""
         return self.n_tensor * self.n_data * self.n_stages
 
     @property
@@ -209,9 +225,10 @@ class EngineDeployment:
     def modes(self) -> str:
         """`two batches overlapped, 2 drafted by mtp`; empty where passes are plain."""
         overlapped = "two batches overlapped" if self.overlap != "none" else ""
+        apart = pool_words(self.n_expert_devices, self.n_microbatches)
         drafted = f"{self.n_drafted} drafted by {self.drafter}" if self.n_drafted else ""
         copies = f"{self.n_redundant_experts} redundant experts" * (self.n_redundant_experts > 0)
-        return ", ".join(filter(None, (overlapped, drafted, copies)))
+        return ", ".join(filter(None, (apart, overlapped, drafted, copies)))
 
     @computed
     def device_tokens_per_s(self) -> float:

@@ -113,3 +113,52 @@ class RedundantExperts:
     n_redundant: int
     fullest_factor: float
     copies_bytes: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolLayer:
+    """Layers of a class, as a micro-batch goes through one of them [s].
+
+    Args:
+        attention_s, out_s, experts_s, back_s: at each station; attention alone where a layer has
+            no experts.
+        out_bytes, back_bytes: over the links of the device that has most to send or to take.
+        period_s: from one layer to the next, of all micro-batches.
+        busiest: the station that takes longest: `attention`, `out`, `experts` or `back`.
+        is_filled: whether the micro-batches keep that station busy; else it waits for them.
+    """
+
+    name: str
+    n_layers: int
+    attention_s: float
+    out_s: float
+    experts_s: float
+    back_s: float
+    out_bytes: float
+    back_bytes: float
+    period_s: float
+    busiest: str
+    is_filled: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpertPool:
+    """Devices of experts beside those of attention, between which micro-batches go to and fro.
+
+    Args:
+        n_attention_devices, n_expert_devices: of each pool.
+        crosses_nodes: whether messages leave nodes: no node holds both pools.
+        attention_fraction, experts_fraction: of a pass in which each pool computes [1].
+        weights_bytes, activation_bytes, workspace_bytes: on a device of experts.
+    """
+
+    n_attention_devices: int
+    n_expert_devices: int
+    n_microbatches: int
+    crosses_nodes: bool
+    layers: tuple[PoolLayer, ...]
+    attention_fraction: float
+    experts_fraction: float
+    weights_bytes: float
+    activation_bytes: float
+    workspace_bytes: float

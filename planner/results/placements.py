@@ -27,7 +27,7 @@ class Rank:
         rank: number within the replica, stage by stage, node by node.
         device: as the user calls it.
         node, leaf: where it is; empty on a torus, and the leaf of a node that is on none.
-        stage: pipeline stage.
+        stage: pipeline stage; of devices that hold experts alone, the one after attention's.
         axes: coordinates within its stage's mesh: in the node, over nodes; on a torus x, y, z.
         coordinate: in the pool, on a torus.
     """
@@ -106,6 +106,11 @@ class RunConfig:
     def weights_bytes(self) -> float:
         """Of the device that has the most."""
         return self.deployment.weights_bytes
+
+    @property
+    def n_expert_devices(self) -> int:
+        """Of a replica, those that hold experts alone."""
+        return getattr(self.deployment, "n_expert_devices", None) or 0
 
     @property
     def label(self) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from planner.results.arrivals import Load, Offload, Waves
-from planner.results.experts import RedundantExperts
+from planner.results.experts import ExpertPool, RedundantExperts
 from planner.specs.ask.engine import PredictionRequest
 from planner.specs.files.tables import Provenance
 from planner.specs.records.roles import PREFILL
@@ -222,7 +222,8 @@ class Prediction:
         load, offload: at the rate that arrives, and of hits on the host; None where none is said.
         waves: first tokens by wave; None where the loop is without end.
         redundant_experts: by copies of experts; None without.
-        outside: what of it no measurement of the engine, the device and the kind of model has.
+        outside, pool: what of it no measurement of the engine, the device and the kind of model
+            has; of experts that have devices of their own, None where they have not.
     """
 
     request: PredictionRequest
@@ -267,6 +268,7 @@ class Prediction:
     redundant_experts: RedundantExperts | None = None
     outside: tuple[Outside, ...] = ()
     offload: Offload | None = field(default=None, metadata={LATER: True})
+    pool: ExpertPool | None = field(default=None, metadata={LATER: True})
 
     @property
     def role(self) -> str:

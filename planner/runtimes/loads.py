@@ -45,14 +45,16 @@ def load_of(
         engine=records.engine,
         network=serving_network(records.cluster.fabric),
     )
-    names = ("n_tensor", "n_data", "n_stages", "n_expert_parallel", "n_expert_tensor")
+    degrees = ("n_tensor", "n_data", "n_stages", "n_expert_parallel", "n_expert_tensor")
     table = deployments(
         formats=given.formats,
         n_redundant=given.n_redundant_experts,
         batch=given.batch,
         chunk_tokens=given.chunk_tokens,
         overlaps=given.overlaps,
-        **{name: getattr(given, name) for name in names},
+        n_expert_devices=given.n_expert_devices,
+        n_microbatches=given.n_microbatches,
+        **{name: getattr(given, name) for name in degrees},
     )
     serving = Serving(model=model, formats=given.formats, engine=records.engine, clock=clock)
     (station,) = stations(

@@ -16,11 +16,15 @@ from planner.estimates.serving.kernels import (
 )
 from planner.estimates.serving.memory import holding
 from planner.estimates.serving.networks import ServingNetwork, serving_network
-from planner.estimates.serving.overflow import Account, chunk_problems, overflows, size_problems
-from planner.estimates.serving.refusals import (
-    refusals,
-    role_problems,
+from planner.estimates.serving.overflow import (
+    Account,
+    chunk_problems,
+    overflows,
+    pool_overflows,
+    pool_problems,
+    size_problems,
 )
+from planner.estimates.serving.refusals import refusals, role_problems
 from planner.estimates.serving.region import Settings, outside_error
 from planner.estimates.serving.rules import Context, Run
 from planner.estimates.serving.serving import Serving, serving_times
@@ -148,6 +152,8 @@ _HELD = (
     "held_bytes",
     "shared_bytes",
     "largest_batch",
+    "pool_weights_bytes",
+    "pool_activation_bytes",
 )
 """What arrays and account say of the memory of a device."""
 
@@ -239,12 +245,15 @@ def impossible(
         run=Run.of(traffic.role, run, drafts),
     )
     traffic = machines.serving(traffic)
+    if table.has_pools and (wrong := [*pool_problems(model, table, traffic, drafts)]):
+        return wrong
     problems = refusals(model, table, traffic, ground=ground)
     problems += role_problems(traffic, drafts)
     others = list(context_problems(model, traffic.n_input_tokens, traffic.n_output_tokens))
     others += cache_problems(model, machines.kernels, formats.cache)
     others += outlier_problems(formats.weights, asked_by="--weights")
     others += backend_problems(model, machines.kernels, run.experts)
+    others += pool_overflows(model, machines.engine, table, machines.device.hbm_bytes)
     others += chunk_problems(table, machines.engine, drafts, traffic.role)
     if machines.n_devices is not None:
         others += size_problems(table, machines.cluster.name, machines.n_devices)
@@ -270,7 +279,7 @@ def drafts_for(model: Architecture, speculating: Speculating | None) -> Drafts |
 
 _COUNTS = (
     *("n_tensor", "n_data", "n_stages", "n_expert_parallel", "n_expert_tensor"),
-    *("batch", "chunk_tokens"),
+    *("batch", "chunk_tokens", "n_expert_devices", "n_microbatches"),
 )
 
 

@@ -21,7 +21,7 @@ from planner.specs.ask.targets import Targets
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec
 from planner.specs.records.kernels import EngineTables
-from planner.specs.records.roles import DECODE, PREFILL, ROLES
+from planner.specs.records.roles import DECODE, MICROBATCHES, PREFILL, ROLES
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import TOLERANCE, Finding, Invalid
 from planner.verifier.quantities import offered_formats
@@ -147,6 +147,10 @@ def _out_of_role(request: PlacementRequest, says: EngineDeployment) -> Iterator[
     """Batches that were not offered, or that a worker of one phase cannot have in its passes."""
     if says.role not in ROLES:
         yield Finding(path=("role",), says=says.role, fact=f"is none of {', '.join(ROLES)}")
+    parts, apart = says.n_microbatches, request.roles.expert_devices
+    if says.n_expert_devices and (apart is None or parts not in MICROBATCHES):
+        fact = "have experts apart, which nobody offered so"
+        yield Finding(path=("n_microbatches",), says=parts, fact=fact)
     if says.role != PREFILL and says.batch not in request.batches:
         yield Finding(path=("batch",), says=says.batch, fact="is no batch that was offered")
     if says.role == DECODE and says.chunk_tokens < says.batch:

@@ -4,13 +4,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from planner.errors import Problem
+from planner.results.experts import ExpertPool, PoolLayer
 from planner.results.predictions import Bound, OperationLine, PassLine
 from planner.specs.records.kernels import Kernel
 from planner.specs.validation.hints import from_fields
 from planner.verifier.serving.kernels import Kernels, Run, has_form
 from planner.verifier.serving.layers import Spent
 from planner.verifier.serving.passes import OUTSIDE, Pass, interval
+from planner.verifier.serving.pools import STATIONS, Rounds, is_of_experts as of_experts
 from planner.verifier.serving.ranks import COUNTED, MEASURED, Rank
+from planner.verifier.serving.rounds import MemoryUse
+
+EXPERTS = "experts"
+"""The pass of devices of experts, beside that of attention."""
 
 LATENCY_SHARE = 0.5
 """Below this share of the peak and of the memory, a kernel may be bound by latency."""
@@ -18,8 +24,25 @@ LATENCY_SHARE = 0.5
 _SOURCES = {MEASURED: "measured collectives", COUNTED: "links of the topology"}
 
 
+def pass_lines(name: str, timed: Pass, rank: Rank, host_s: float) -> Iterator[PassLine]:
+    """A pass as it is on a device; on one of attention and one of experts where these are apart."""
+    whole = pass_line(name, timed, rank, host_s)
+    if not timed.rounds:
+        yield whole
+        return
+    for pool, is_of_experts in ((name, False), (EXPERTS, True)):
+        here = [
+            it
+            for it in timed.spent
+            if of_experts(timed.rounds, it[0], it[-1].run.part) == is_of_experts
+        ]
+        line = pass_line(pool, replace(timed, spent=here), rank, host_s)
+        listed_s = sum(map(line.spent_s, line.operations))
+        yield replace(line, n_tokens=whole.n_tokens, hidden_s=listed_s - timed.seconds)
+
+
 def pass_line(name: str, timed: Pass, rank: Rank, host_s: float) -> PassLine:
-    """A pass of a deployment, its kernels and messages in order; of those that run.
+    """Kernels and messages of a pass in order; of those that run.
 
     Args:
         host_s: of the engine, beside its kernels.
@@ -95,6 +118,56 @@ def _bound(run: Run, *, mfu: float, hbm: float, floor: float) -> Bound:
     if max(mfu, hbm) < LATENCY_SHARE and floor > 0.5:
         return "latency"
     return "compute" if mfu >= hbm else "memory"
+
+
+def pool_of(rank: Rank, held: MemoryUse, timed: Pass | None, host_s: float) -> ExpertPool | None:
+    """Both pools; None where experts lie on devices of attention.
+
+    Args:
+        timed: the decode pass.
+        host_s: of the engine, beside its kernels.
+    """
+    if timed is None or not timed.rounds:
+        return None
+    total_s = timed.seconds + host_s
+    busy = {name: _busy_s(timed, name) / total_s for name in ("attention", "experts")}
+    outside = sum(times * it.seconds for name, times, it in timed.spent if name == OUTSIDE)
+    return ExpertPool(
+        n_attention_devices=rank.n_group,
+        n_expert_devices=rank.n_expert_devices,
+        n_microbatches=rank.n_microbatches,
+        crosses_nodes=rank.n_devices > rank.links.n_per_node,
+        layers=tuple(_layer(one, timed) for one in timed.rounds),
+        attention_fraction=busy["attention"] + outside / total_s,
+        experts_fraction=busy["experts"],
+        weights_bytes=held.pool_weights_bytes,
+        activation_bytes=held.pool_activation_bytes,
+        workspace_bytes=held.workspace_bytes,
+    )
+
+
+def _busy_s(timed: Pass, station: str) -> float:
+    """Of a station in all layers of a pass."""
+    each = (one.n_layers * one.stations_s.get(station, 0.0) for one in timed.rounds)
+    return timed.n_parts * sum(each)
+
+
+def _layer(rounds: Rounds, timed: Pass) -> PoolLayer:
+    sent = {
+        it.run.part: it.run.sent_bytes
+        for name, _, it in timed.spent
+        if name == rounds.layer and it.run.family == "between"
+    }
+    return PoolLayer(
+        name=rounds.layer,
+        n_layers=rounds.n_layers,
+        **{f"{name}_s": rounds.stations_s.get(name, 0.0) for name in STATIONS},
+        out_bytes=sent.get("dispatch", 0.0),
+        back_bytes=sent.get("combine", 0.0),
+        period_s=rounds.period_s,
+        busiest=rounds.busiest,
+        is_filled=rounds.is_filled,
+    )
 
 
 SLOW, FAST = 0.2, 0.5

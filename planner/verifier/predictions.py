@@ -20,7 +20,7 @@ from planner.specs.records.roles import PREFILL
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Finding, Invalid, with_differences
 from planner.verifier.loads import counted_load
-from planner.verifier.pass_lines import pass_line
+from planner.verifier.pass_lines import pass_lines, pool_of
 from planner.verifier.quantities import quality_words
 from planner.verifier.serving.evaluation import Evaluation, evaluation
 from planner.verifier.serving.held import Shared, cached_bytes, copies_of
@@ -79,14 +79,19 @@ def prediction(given: PredictionRequest, counted: Evaluation) -> Prediction:
     rank, served, times = counted.rank, counted.served, counted.times
     records, kernels, formats = given.records, rank.kernels, given.formats
     device = kernels.device
-    n_devices = rank.n_group * rank.n_stages
+    n_devices, decode = rank.n_devices, times.passes.get("decode")
     # each request has its place from its prompt to its last token
     total = times.n_running * rank.n_data * served.n_place_tokens / times.place_s
+    n_parts = decode.n_parts if decode and decode.rounds else 1.0
     hosts = {
         "decode": decode_beside_s(rank.model, records.engine),
         "prefill": prefill_beside_s(rank.model, records.engine),
     }
-    passes = tuple(pass_line(name, it, rank, hosts[name]) for name, it in times.passes.items())
+    passes = tuple(
+        line
+        for name, it in times.passes.items()
+        for line in pass_lines(name, it, rank, hosts[name])
+    )
     provenance = _provenance(passes, records.engine.provenance)
     return Prediction(
         request=given,
@@ -126,7 +131,7 @@ def prediction(given: PredictionRequest, counted: Evaluation) -> Prediction:
         ridge_flop_per_byte=kernels.peak_of(rank.formats.weights) / device.hbm_bytes_per_s,
         memory=_memory(counted),
         passes=passes,
-        balance=balance(rank, times.n_running),
+        balance=balance(rank, times.n_running / n_parts),
         n_assumed=sum(one.source.startswith("assumed") for one in provenance),
         provenance=provenance,
         launch=None,
@@ -135,6 +140,7 @@ def prediction(given: PredictionRequest, counted: Evaluation) -> Prediction:
         offload=_offload(counted),
         redundant_experts=copies_of(rank),
         outside=times.outside,
+        pool=pool_of(rank, counted.held, decode, hosts["decode"]),
     )
 
 

@@ -41,7 +41,7 @@ class Rules:
 COUNTED_WHOLE = """
 StepTime Division Memory CostModel VariantReport Provenance KindUse Station Change GroupUse
 PassCount Traffic ToyModel Interval OperationLine FirstTokenPart MemoryLine RedundantExperts
-BalanceLine Offload
+BalanceLine Offload ExpertPool PoolLayer
 """
 """Records of which every field is counted."""
 
@@ -167,7 +167,8 @@ FIELDS: Mapping[str, Rules] = {
     "EngineDeployment": Rules(
         asked="engine demand_tokens_per_s",
         chosen="model formats n_tensor n_data n_stages n_expert_parallel n_expert_tensor batch "
-        "chunk_tokens overlap n_drafted drafter command launch n_replicas role",
+        "chunk_tokens overlap n_drafted drafter command launch n_replicas role n_expert_devices "
+        "n_microbatches",
     ),
     "TableDeployment": Rules(chosen="table line role"),
     "EconomicsDeployment": Rules(

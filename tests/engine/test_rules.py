@@ -168,6 +168,7 @@ def _deployed(engine, rules, **asked):
     says = SimpleNamespace(
         **{name: int(getattr(table, name)[0]) for name in degrees},
         n_redundant_experts=int(table.n_redundant[0]),
+        n_expert_devices=0,
         batch=int(table.batch[0]),
         chunk_tokens=int(table.chunk_tokens[0]),
         drafter=drafter,

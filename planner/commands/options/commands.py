@@ -91,7 +91,8 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
                 *named("engines requests degrees"),
                 *("--model", "--device", "--topology", "--engine", "--redundant-experts"),
                 *("--batch", "--prefill-batch", "--weights", "--experts", "--kv", "--chunk"),
-                *("--role", "--overlap", *OF_DRAFTS, "--explain", *_PRINT),
+                *("--role", "--expert-devices", "--micro-batches", "--overlap"),
+                *(*OF_DRAFTS, "--explain", *_PRINT),
             ),
         ),
         "stages": Command(

@@ -19,7 +19,7 @@ from planner.estimates.serving.times import place_s
 from planner.estimates.serving.traffic import Traffic
 from planner.specs.ask.engine import EngineRequest
 from planner.specs.records.architecture import Architecture
-from planner.specs.records.roles import TOGETHER
+from planner.specs.records.roles import MICROBATCHES, TOGETHER
 from planner.specs.region import INSIDE, MEDIAN
 
 
@@ -176,7 +176,37 @@ def all_degrees(model: Architecture, request: EngineRequest, n_devices: int) -> 
         n_stages=stages,
         n_expert_parallel=expert,
     )
+    return _asked_for(
+        with_copies(model, table, request.records.engine, ground_of(request)), request
+    )
+
+
+def pool_degrees(model: Architecture, request: EngineRequest) -> DeploymentTable:
+    """Every cut with experts on devices of their own, and each number of micro-batches.
+
+    As `degrees`; the table is empty of a model without experts.
+    """
+    sizes = np.arange(1, request.cluster.n_devices)
+    heads = {one.mixer.n_heads for one in model.layers if one.mixer is not None}
+    tensor = sizes[np.all([n % sizes == 0 for n in heads], axis=0)]
+    pools = sizes[np.all([n % sizes == 0 for n in model.expert_counts] or [sizes == 0], axis=0)]
+    grid = np.meshgrid(tensor, sizes, pools, MICROBATCHES, indexing="ij")
+    fits = grid[0] * grid[1] + grid[2] <= request.cluster.n_devices
+    t, d, n, m = (axis[fits] for axis in grid)
+    table = deployments(
+        formats=request.formats,
+        n_tensor=t,
+        n_data=d,
+        n_expert_parallel=n,
+        n_expert_devices=n,
+        n_microbatches=m,
+    )
     table = with_copies(model, table, request.records.engine, ground_of(request))
+    return _asked_for(table.take(is_valid(model, table, ground_of(request))), request)
+
+
+def _asked_for(table: DeploymentTable, request: EngineRequest) -> DeploymentTable:
+    """Cuts of the degrees that are asked for."""
     degrees = request.targets.degrees
     kept = np.ones(len(table), dtype=np.bool_)
     for wanted, degree in (

@@ -3,7 +3,8 @@
 An attention rank is a group of `n_tensor` devices that share the heads; `n_data` such ranks
 serve sequences of their own. The same n_tensor · n_data devices hold the experts, cut into
 `n_expert_parallel` groups of experts, each cut further `n_expert_tensor` ways. Stages of a
-pipeline repeat all of it.
+pipeline repeat all of it. Where experts have devices of their own, these hold them instead: a
+whole share each, and the batch goes to and fro between both pools in micro-batches.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ class DeploymentTable:
         chunk_tokens: most tokens of one pass while prompts are read.
         overlaps: two micro-batches hide each other's messages.
         exchanges: tokens are sent to their experts, instead of gathered everywhere.
+        n_expert_devices: devices of their own that experts lie on; 0 where they lie on those of
+            attention. Of one table all have some, or none has.
+        n_microbatches: parts of the batch that go to and fro between both.
         formats: distinct choices of formats.
         format_index: which of them each deployment has.
     """
@@ -51,6 +55,8 @@ class DeploymentTable:
     chunk_tokens: FloatArray
     overlaps: BoolArray
     exchanges: BoolArray
+    n_expert_devices: IntArray
+    n_microbatches: IntArray
     formats: tuple[ServedFormats, ...]
     format_index: IntArray
 
@@ -59,12 +65,22 @@ class DeploymentTable:
 
     @property
     def n_group(self) -> IntArray:
-        """Devices of one stage: those that hold every expert once."""
+        """Devices of one stage's attention; experts lie there too, or on devices of their own."""
         return self.n_tensor * self.n_data
 
     @property
     def n_devices(self) -> IntArray:
-        return self.n_group * self.n_stages
+        return self.n_group * self.n_stages + self.n_expert_devices
+
+    @property
+    def has_pools(self) -> bool:
+        """Whether experts have devices of their own."""
+        return bool(self.n_expert_devices.any())
+
+    @property
+    def n_experts_group(self) -> IntArray:
+        """Devices that hold every expert of a stage once."""
+        return np.where(self.n_expert_devices > 0, self.n_expert_devices, self.n_group)
 
     def take(self, rows: IntArray | BoolArray) -> DeploymentTable:
         if rows.dtype == np.bool_ and rows.all():
@@ -117,19 +133,24 @@ def deployments(
     chunk_tokens: ArrayLike = 8192.0,
     overlaps: ArrayLike = False,
     exchanges: ArrayLike | None = None,
+    n_expert_devices: ArrayLike = 0,
+    n_microbatches: ArrayLike = 1,
     format_index: ArrayLike = 0,
 ) -> DeploymentTable:
     """A table from scalars and arrays, broadcast together.
 
     Experts are cut over what the groups leave: n_tensor · n_data / n_expert_parallel, unless
-    told otherwise; they exchange tokens where there is more than one attention rank.
+    told otherwise; they exchange tokens where there is more than one attention rank, or where
+    they have devices of their own.
     """
     listed = (formats,) if isinstance(formats, ServedFormats) else tuple(formats)
     tensor, data, expert = (np.asarray(x) for x in (n_tensor, n_data, n_expert_parallel))
+    pool = np.asarray(n_expert_devices)
     if n_expert_tensor is None:
-        n_expert_tensor = np.maximum(tensor * data // np.maximum(expert, 1), 1)
+        group = np.where(pool > 0, pool, tensor * data)
+        n_expert_tensor = np.maximum(group // np.maximum(expert, 1), 1)
     if exchanges is None:
-        exchanges = (data > 1) & (expert > 1)
+        exchanges = ((data > 1) & (expert > 1)) | (pool > 0)
     given = {
         "n_tensor": (tensor, np.int64),
         "n_data": (data, np.int64),
@@ -141,6 +162,8 @@ def deployments(
         "chunk_tokens": (chunk_tokens, np.float64),
         "overlaps": (overlaps, np.bool_),
         "exchanges": (exchanges, np.bool_),
+        "n_expert_devices": (pool, np.int64),
+        "n_microbatches": (n_microbatches, np.int64),
         "format_index": (format_index, np.int64),
     }
     arrays: list[NDArray[np.generic]] = [

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
+from planner.estimates.pools import between_pools
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.operations import (
     INPUT_BYTES,
@@ -44,9 +45,8 @@ def ffn_operations(
         fused: experts run as one kernel that was measured whole; two grouped products without.
     """
     if isinstance(ffn, FeedForward):
-        yield from _dense(
-            ffn.d_ff, ffn.n_matrices, d_model, table.n_tensor, work, formats, "feed", "FFN"
-        )
+        width, cut, tokens = ffn.d_ff, table.n_tensor, work.n_tokens
+        yield from _dense(width, ffn.n_matrices, d_model, cut, tokens, formats, "feed", "FFN")
         name = "all-reduce after the FFN"
         yield all_reduce(name, "reduce", work.n_tokens, d_model, table.n_tensor)
     else:
@@ -58,14 +58,14 @@ def _dense(
     n_matrices: int,
     d_model: int,
     cut: ArrayLike,
-    work: PassShape,
+    tokens: FloatArray,
     formats: ServedFormats,
     part: Part,
     name: str,
 ) -> Iterator[Operation]:
     local = np.divide(width, cut)
     n_up = n_matrices - 1
-    tokens, weights = work.n_tokens, formats.weights
+    weights = formats.weights
     yield gemm(f"{name} up", part, tokens, n=n_up * local, k=d_model, number_format=weights)
     yield elementwise(f"{name} activation", part, tokens * local * (2.0 * n_matrices), n_kernels=1)
     yield gemm(f"{name} down", part, tokens, n=d_model, k=local, number_format=weights)
@@ -81,30 +81,28 @@ def _experts(
     fused: bool,
 ) -> Iterator[Operation]:
     tokens = work.n_tokens
-    yield gemm("router", "feed", tokens, n=ffn.n_experts, k=d_model, number_format="bf16")
+    # what experts on devices of their own leave to those of attention is done ahead of them
+    part: Part = "project" if table.has_pools else "feed"
+    yield gemm("router", part, tokens, n=ffn.n_experts, k=d_model, number_format="bf16")
     inside = ffn.d_latent or d_model
     if ffn.d_latent is not None:
         weights = formats.weights
-        yield gemm("to latents", "feed", tokens, n=inside, k=d_model, number_format=weights)
-        yield gemm("from latents", "feed", tokens, n=d_model, k=inside, number_format=weights)
+        yield gemm("to latents", part, tokens, n=inside, k=d_model, number_format=weights)
+        yield gemm("from latents", part, tokens, n=d_model, k=inside, number_format=weights)
     reads = bool(np.any(work.n_prompts))
-    yield from _sent(ffn, inside, table, tokens, formats, is_short=not reads)
-    everywhere = tokens * table.n_data
+    everywhere, cut, read = tokens * table.n_data, table.n_tensor, tokens
+    if table.has_pools:  # each device has all shared experts, for its part of the tokens
+        yield from between_pools(ffn, d_model, table, tokens, formats)
+        cut, read = np.ones_like(cut), everywhere / table.n_experts_group
+    else:
+        yield from _sent(ffn, inside, table, tokens, formats, is_short=not reads)
     if fused:
         yield _fused(ffn, inside, table, everywhere, formats)
     else:
         yield from _two_products(ffn, inside, table, everywhere, formats, reads=reads)
     if ffn.d_shared:
-        yield from _dense(
-            ffn.d_shared,
-            ffn.n_matrices,
-            d_model,
-            table.n_tensor,
-            work,
-            formats,
-            "share",
-            "shared expert",
-        )
+        name, width = "shared expert", ffn.d_shared
+        yield from _dense(width, ffn.n_matrices, d_model, cut, read, formats, "share", name)
 
 
 def _sent(

@@ -115,6 +115,8 @@ def _with_batches(
         n_stages=cuts.n_stages[row],
         n_expert_parallel=cuts.n_expert_parallel[row],
         n_redundant=cuts.n_redundant[row],
+        n_expert_devices=cuts.n_expert_devices[row],
+        n_microbatches=cuts.n_microbatches[row],
         batch=batch,
         chunk_tokens=chunk,
         format_index=np.full(len(row), index),

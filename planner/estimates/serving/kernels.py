@@ -112,7 +112,7 @@ class KernelClock:
     def _timing(self, operation: Operation) -> Timing:
         if operation.family in COLLECTIVES:
             return self._collective(operation)
-        if operation.family == "send":
+        if operation.family in ("send", "between"):
             return self._send(operation)
         if operation.family in ("dispatch", "combine"):
             return self._exchange(operation)
@@ -212,10 +212,9 @@ class KernelClock:
         )
 
     def _send(self, operation: Operation) -> Timing:
-        arguments = operation.arguments
-        seconds = self.network.hand_s(
-            arguments["n_bytes"], arguments["n_sends"], arguments["n_group"]
-        )
+        is_of_stages = operation.family == "send"
+        takes = self.network.hand_s if is_of_stages else self.network.between_s
+        seconds = takes(**operation.arguments)
         return Timing(
             seconds=seconds,
             error=self.network.error,

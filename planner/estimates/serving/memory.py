@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
+from planner.estimates.pools import copies_width, pool_bytes
 from planner.estimates.serving.deployments import (
     DeploymentTable,
     cached_numbers_per_device,
@@ -35,6 +36,8 @@ class Holding:
         held_bytes: that one sequence has room for on average, while it grows.
         shared_bytes: blocks of a prefix that all sequences have.
         n_samples: sequences of a request.
+        pool_weights_bytes, pool_activation_bytes: of a device of experts, where they have their
+            own; the others are then of devices of attention.
     """
 
     weights_bytes: FloatArray
@@ -45,7 +48,15 @@ class Holding:
     sequence_bytes: FloatArray
     held_bytes: FloatArray
     shared_bytes: FloatArray
+    pool_weights_bytes: FloatArray
+    pool_activation_bytes: FloatArray
     n_samples: int = 1
+
+    @property
+    def pool_bytes(self) -> FloatArray:
+        """All that the engine holds on a device of experts; 0 where there is none."""
+        held = self.pool_weights_bytes + self.pool_activation_bytes
+        return np.where(held > 0.0, held + self.workspace_bytes, 0.0)
 
     @property
     def room_bytes(self) -> FloatArray:
@@ -63,7 +74,8 @@ class Holding:
         n = self.n_samples
         fits = n * np.floor(self.room_bytes / np.maximum(n * self.held_bytes, 1.0))
         longest = n * self.sequence_bytes
-        return np.where(self.room_bytes >= longest, np.maximum(fits, n), 0.0)
+        can = (self.room_bytes >= longest) & (self.pool_bytes <= self.limit_bytes)
+        return np.where(can, np.maximum(fits, n), 0.0)
 
 
 def holding(
@@ -120,6 +132,7 @@ def holding(
         own = cached(n, forked)
         return own + (cached(n, once) - own) / n_samples + states
 
+    pool_weights, pool_activations = pool_bytes(model, table, formats)
     longest = sequence(n_tokens)
     held = longest if n_held_tokens is None else sequence(np.maximum(n_held_tokens, forked))
     return Holding(
@@ -131,6 +144,8 @@ def holding(
         sequence_bytes=longest,
         held_bytes=held,
         shared_bytes=cached(n_tokens, 0.0) - cached(n_tokens, once),
+        pool_weights_bytes=pool_weights,
+        pool_activation_bytes=pool_activations,
         n_samples=n_samples,
     )
 
@@ -252,6 +267,9 @@ def _width(layer: LayerClass, d_model: int, table: DeploymentTable) -> FloatArra
         width = width + 3.0 * mixer.n_heads * mixer.d_head / table.n_tensor
     if layer.ffn is not None:
         d_ff = getattr(layer.ffn, "d_ff", 0)
+        if not d_ff and table.has_pools:
+            copies = copies_width(layer.ffn, d_model)  # type: ignore[arg-type]
+            return np.maximum(width, copies / table.n_tensor)
         if not d_ff:
             routed = layer.ffn.n_active * (layer.ffn.d_expert + d_model)  # type: ignore[union-attr]
             return np.maximum(width, table.n_data * routed / table.n_expert_parallel)

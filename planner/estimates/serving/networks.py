@@ -96,6 +96,17 @@ class ServingNetwork:
         n_leaving = self._n_leaving(sends, np.asarray(n_group, dtype=float))
         return np.asarray(n_leaving * outside + (sends - n_leaving) * inside)
 
+    def between_s(self, n_bytes: ArrayLike, n_devices: ArrayLike) -> FloatArray:
+        """Time of bytes from one pool of devices to another [s].
+
+        Args, broadcast together:
+            n_bytes: of the device of either pool that sends or receives most.
+            n_devices: of both pools; what no node holds lies on nodes of its own.
+        """
+        inside = np.divide(n_bytes, self.up_bytes_per_s) + self.up_latency_s
+        outside = np.divide(n_bytes, self.out_bytes_per_s) + self.out_latency_s
+        return np.where(np.asarray(n_devices) > self.n_per_node, outside, inside)
+
     def _n_leaving(self, n_sends: FloatArray, n_group: FloatArray) -> FloatArray:
         """Hand-overs with a pair of devices in two nodes, which are filled one after the other.
 

@@ -5,20 +5,23 @@ Weights are mended by more devices or fewer bytes a weight; activations by short
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner.errors import Problem
+from planner.estimates.pools import nearest_pools, pool_bytes
 from planner.estimates.serving.deployments import DeploymentTable, deployments
 from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.popularity import with_copies
 from planner.estimates.serving.refusals import DEGREES
 from planner.estimates.serving.rules import Context, is_valid
 from planner.estimates.serving.traffic import Drafts, Traffic, has_room
+from planner.specs.ask.targets import EXPERT_DEVICES, MICRO_BATCHES
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.kernels import EngineSpec
 from planner.specs.records.roles import DECODE, TOGETHER
+from planner.specs.records.served_formats import as_run
 
 LEAST_CHUNK, LEAST_TOKENS = 1.0, 2.0
 """What no pass and no sequence goes below."""
@@ -94,6 +97,57 @@ def chunk_problems(
     yield Problem(where="--chunk", value=f"{table.chunk_tokens[0]:.0f}", fact=fact, remedy=remedy)
 
 
+def pool_problems(
+    model: Architecture, table: DeploymentTable, traffic: Traffic, drafts: Drafts | None
+) -> Iterator[Problem]:
+    """What a deployment of two pools cannot be or do."""
+    if not model.expert_counts:
+        fact = f"{model.name} has no experts"
+        yield Problem(where=EXPERT_DEVICES, value=str(table.n_expert_devices[0]), fact=fact)
+        return
+    n, parts, batch = int(table.n_expert_devices[0]), table.n_microbatches[0], int(table.batch[0])
+    counts = [it + int(table.n_redundant[0]) for it in model.expert_counts]
+    near = _either(nearest_pools(counts, n))
+    apart = "is of workers that decode: prompts are read where attention and experts lie"
+    of_pools = (
+        (traffic.role != DECODE, apart, "write `--role decode`"),
+        (table.n_stages[0] > 1, "has one stage", "leave the others out"),
+        (bool(drafts and drafts.kind), "is timed without drafts", "leave `--draft` out"),
+        (table.overlaps[0], "overlaps in parts of its own", "leave one of the two out"),
+        (table.n_expert_tensor[0] > 1, "hold whole experts", "cut none over several"),
+        (bool(near), f"hold no equal parts of {min(counts)} experts", f"nearest: {near}"),
+    )
+    for hit, fact, remedy in of_pools:
+        if hit:
+            yield Problem(where=EXPERT_DEVICES, value=str(n), fact=fact, remedy=remedy)
+    if parts > batch:
+        fact, remedy = f"are more than the {batch} sequences of a rank", "write fewer"
+        yield Problem(where=MICRO_BATCHES, value=str(parts), fact=fact, remedy=remedy)
+
+
+def pool_overflows(
+    model: Architecture, engine: EngineSpec, table: DeploymentTable, hbm_bytes: float
+) -> Iterator[Problem]:
+    """Experts that devices of their own have no room for."""
+    n, limit = int(table.n_expert_devices[0]), hbm_bytes * engine.memory_fraction
+    formats = as_run(model, table.formats[int(table.format_index[0])], engine)
+    sizes = np.arange(1, max((0, *model.expert_counts)) + 1)
+    some = table.take(np.zeros(len(sizes), dtype=np.int64))
+    weights, activations = pool_bytes(model, replace(some, n_expert_devices=sizes), formats)
+    held = weights + activations + engine.workspace_bytes
+    if n and held[n - 1] > limit:
+        is_equal = np.all([it % sizes == 0 for it in model.expert_counts], axis=0)
+        fits = _either([*sizes[is_equal & (held <= limit)][:1]])
+        fact = f"weights, buffers and the engine take {_gb(held[n - 1])} of a device of experts, "
+        fact += f"of which it may take {_gb(limit)}"
+        remedy = f"write {fits}" if fits else "use fewer bytes a weight"
+        yield Problem(where=EXPERT_DEVICES, value=str(n), fact=fact, remedy=remedy)
+
+
+def _either(sizes: list[int]) -> str:
+    return " or ".join(f"`{EXPERT_DEVICES} {n}`" for n in sizes)
+
+
 def size_problems(table: DeploymentTable, topology: str, n_devices: int) -> Iterator[Problem]:
     """A deployment of more devices than the topology that it is evaluated on has."""
     needed = int(table.n_devices[0])
@@ -105,8 +159,9 @@ def size_problems(table: DeploymentTable, topology: str, n_devices: int) -> Iter
 
 def overflows(account: Account) -> list[Problem]:
     """Which options ask for more memory than there is; empty if one sequence fits."""
-    if account.fits():
-        return []
+    held = account.holding()
+    if account.fits() or held.pool_bytes[0] > held.limit_bytes:
+        return []  # devices of experts are told of by themselves
     if not account.fits(chunk_tokens=LEAST_CHUNK, n_tokens=LEAST_TOKENS):
         return [_weights(account)]
     chunk_alone = account.fits(n_tokens=LEAST_TOKENS)
@@ -201,7 +256,7 @@ def _largest(fits: Callable[[float], bool], beyond: float) -> int:
 def _larger(account: Account) -> Iterator[str]:
     """The options of the smallest larger deployment in which one sequence fits, if any does."""
     rows = _grown(account)
-    if not len(rows):
+    if not len(rows) or account.table.has_pools:
         return
     fits = np.flatnonzero(account.holding(table=rows).largest_batch >= 1)
     if len(fits):

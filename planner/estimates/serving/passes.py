@@ -186,9 +186,11 @@ def layer_bytes(
         held = held + layer.ffn.n_params(d_model) / table.n_tensor * dense
     elif layer.ffn is not None:
         each = layer.ffn.expert_params(d_model) * number_bytes(formats.experts)
-        held = held + (layer.ffn.n_experts + table.n_redundant) * each / table.n_group
-        shared = layer.ffn.n_matrices * d_model * layer.ffn.d_shared
-        held = held + shared / table.n_tensor * dense + d_model * layer.ffn.n_experts * 2.0
+        if not table.has_pools:
+            held = held + (layer.ffn.n_experts + table.n_redundant) * each / table.n_group
+            shared = layer.ffn.n_matrices * d_model * layer.ffn.d_shared
+            held = held + shared / table.n_tensor * dense
+        held = held + d_model * layer.ffn.n_experts * 2.0
         held = held + 2 * d_model * (layer.ffn.d_latent or 0) * dense  # whole on each device
     return held
 

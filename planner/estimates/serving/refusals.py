@@ -195,8 +195,9 @@ def _varied(
         ranks = np.maximum(1, sizes // degrees["n_tensor"])
         own = degrees["n_tensor"] * degrees["n_data"] % sizes == 0
         degrees["n_data"] = np.where(follows & ~own, ranks, degrees["n_data"])
-    copies, batch = table.n_redundant[0], table.batch[0]
-    return deployments(formats=table.formats, n_redundant=copies, batch=batch, **degrees)
+    kept = ("n_redundant", "batch", "n_expert_devices", "n_microbatches")
+    same = {name: getattr(table, name)[0] for name in kept}
+    return deployments(formats=table.formats, **same, **degrees)
 
 
 def _holding(

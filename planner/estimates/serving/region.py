@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.serving.deployments import DeploymentTable, runs
 from planner.estimates.serving.traffic import Traffic
+from planner.specs.records.roles import POOLS
 from planner.specs.records.runtimes import ModelKind
 from planner.specs.records.served_formats import STATIC, ServedFormats
 from planner.specs.region import (
@@ -91,7 +92,7 @@ def outside_error(
     table, column = some.table, where.columns(some.in_flight)
     ends = column if last is None else where.columns((last * table.n_data).astype(np.int64))
     degrees = (table.n_tensor, table.n_data, table.n_expert_parallel, table.n_stages)
-    heads, row = runs(*degrees, table.overlaps, column, ends)
+    heads, row = runs(*degrees, table.n_expert_devices, table.overlaps, column, ends)
     some, column, ends = replace(some, table=table.take(heads)), column[heads], ends[heads]
     errors = where.deviation(levels_of(where, some, column))
     while np.any(column < ends):
@@ -185,7 +186,7 @@ class Settings:
             "ep": table.n_expert_parallel,
             "pp": table.n_stages,
             "nodes": -(-table.n_devices // self.n_per_node),
-            "role": self.role,
+            "role": POOLS if table.has_pools else self.role,
             "weights": held.removesuffix(STATIC),
             "cache": self.run_formats.cache,
             "drafts": str(self.n_drafted),

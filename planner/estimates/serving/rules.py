@@ -98,7 +98,7 @@ def faults(
     if has_experts(model):
         group = table.n_expert_parallel * table.n_expert_tensor
         key = "expert groups times their cuts are not the devices of a stage"
-        masks[key] = group != table.n_group
+        masks[key] = group != table.n_experts_group
     return masks | {one.says: hit for one, hit in broken(ground or cut_rules(), model, table)}
 
 
@@ -121,7 +121,7 @@ def broken(
     heads, row = table.cut_runs()
     values, of_cuts = (_quantities(ground, model, one) for one in (table, table.take(heads)))
     needed = set(_quantities(beyond, model, table)) | set(LAYER) if beyond else None
-    for rule in ground.rules:
+    for rule in (it for it in ground.rules if not (it.is_of_one_pool and table.has_pools)):
         names = rule.names
         if not names - set(LAYER) <= values.keys() or (needed is not None and names <= needed):
             continue

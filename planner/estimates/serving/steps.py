@@ -11,17 +11,20 @@ other's messages in the order that DeepSeek documents:
               messages take no multiprocessors
 
 Source: deepseek-ai/profile-data, deepseek-ai/open-infra-index day 6.
+
+Where experts have devices of their own, micro-batches go to and fro: see `pools`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
+from planner.estimates.pools import to_and_fro_s
 from planner.estimates.serving.deployments import DeploymentTable
 from planner.estimates.serving.kernels import Timing
 from planner.estimates.serving.operations import Operation, Part, PassShape
@@ -38,6 +41,8 @@ OUTSIDE = "model"
 class Clock(Protocol):
     """What times operations: kernels of a device under an engine, and its network."""
 
+    @property
+    def engine(self) -> EngineSpec: ...
     @property
     def families(self) -> Collection[str]: ...
 
@@ -166,6 +171,8 @@ def pass_time(
 ) -> PassTime:
     """Time of one pass of every deployment; all have the same formats."""
     parts = np.where(table.overlaps, 2.0, 1.0)
+    if table.has_pools:
+        parts = np.minimum(table.n_microbatches, work.n_decoding)
     halved = replace(
         work,
         n_decoding=np.divide(work.n_decoding, parts),
@@ -192,7 +199,13 @@ def pass_time(
     layers = added(t for t in timed if t.operation.layer != OUTSIDE)
     plain = np.broadcast_to(parts * layers + outside, (len(table),))
     total = plain
-    if np.any(table.overlaps):
+    if table.has_pools:
+        # of each further micro-batch, what is between kernels of layers is no part of the host's
+        gaps_s = decode_gaps_s(model, clock.engine) - clock.engine.decode_host_s
+        total = outside + (parts - 1.0) * gaps_s
+        total = total + to_and_fro_s(model, dict(_by_layer(timed)), parts)
+        total = np.broadcast_to(total, (len(table),))
+    elif np.any(table.overlaps):
         total = np.where(table.overlaps, _overlapped(timed, work, clock.message_share), plain)
     return PassTime(total_s=total, hidden_s=plain - total, operations=timed, n_microbatches=parts)
 
@@ -205,8 +218,7 @@ def _overlapped(timed: Sequence[TimedRun], work: PassShape, message_share: float
     """Two micro-batches through all layers, and one after the other outside of them (N,)."""
     total: FloatArray = np.zeros(1)
     reads = bool(np.any(work.n_prompts))
-    for layer in dict.fromkeys(t.operation.layer for t in timed):
-        parts = _by_part([t for t in timed if t.operation.layer == layer])
+    for layer, parts in _by_layer(timed):
         if layer == OUTSIDE:
             total = total + _sum(parts.values())
         elif not _has_messages(parts):
@@ -216,6 +228,11 @@ def _overlapped(timed: Sequence[TimedRun], work: PassShape, message_share: float
         else:
             total = total + _decode_phases(parts)
     return total
+
+
+def _by_layer(timed: Sequence[TimedRun]) -> Iterator[tuple[str, dict[Part, FloatArray]]]:
+    for layer in dict.fromkeys(t.operation.layer for t in timed):
+        yield layer, _by_part([t for t in timed if t.operation.layer == layer])
 
 
 def _by_part(timed: Sequence[TimedRun]) -> dict[Part, FloatArray]:

@@ -320,6 +320,10 @@ class Timer:
         fixed = held.weights_bytes + held.workspace_bytes
         moving = held.activation_bytes + table.batch * held.sequence_bytes + held.shared_bytes
         moving = moving + held.drafter_bytes  # of some columns of a context and not of others
+        if table.has_pools:  # of whichever device is fuller
+            both = np.maximum(fixed + moving, held.pool_bytes)
+            fixed = np.maximum(fixed, held.pool_weights_bytes + held.workspace_bytes)
+            moving = both - fixed
         fits = np.asarray(fixed + moving <= held.limit_bytes * memory_scale)
         return fits, {"fixed_bytes": fixed[fits], "moving_bytes": moving[fits]}
 

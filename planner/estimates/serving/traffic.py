@@ -206,7 +206,8 @@ def has_room(
     For a token of a prompt; where no prompt is read, for all that decodes.
     """
     if role == DECODE:
-        return np.asarray(table.batch * tokens_of_each(drafts) <= table.chunk_tokens)
+        has_parts = table.batch >= table.n_microbatches  # none of them is empty
+        return np.asarray(has_parts & (table.batch * tokens_of_each(drafts) <= table.chunk_tokens))
     return room_for_prompts(engine, table, table.batch, drafts, role) > 0.0
 
 

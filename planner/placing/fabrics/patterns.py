@@ -22,8 +22,8 @@ SPANS = (NODE, LEAF, STAGE, POOL)
 """Where the parts of a replica may lie: in one node, in one leaf, each stage in one leaf, or
 anywhere."""
 
-Shape = tuple[int, int, int]
-"""Devices of a group in a node, nodes of a group, stages."""
+Shape = tuple[int, ...]
+"""Devices of a group in a node, nodes of a group, stages; and of experts by themselves, if any."""
 
 
 class Beaten(NamedTuple):
@@ -50,6 +50,7 @@ class NodePattern:
         n_inside, n_across, n_stages: devices of a row of ranks, rows of a stage, stages.
         pieces: devices that lie in one node together, in the order of ranks.
         own_nodes: whether no two pieces share a node: an engine starts as many on each.
+        n_pool: the last devices, which hold experts alone.
     """
 
     kind: Kind
@@ -60,6 +61,7 @@ class NodePattern:
     n_stages: int
     pieces: tuple[int, ...]
     own_nodes: bool = False
+    n_pool: int = 0
 
     @property
     def kind_name(self) -> str:
@@ -83,7 +85,8 @@ class NodePattern:
 
     @property
     def shape(self) -> Shape:
-        return self.n_inside, self.n_across, self.n_stages
+        whole = (self.n_inside, self.n_across, self.n_stages)
+        return (*whole, self.n_pool) if self.n_pool else whole
 
     @property
     def simplicity(self) -> tuple[int, ...]:

@@ -89,7 +89,7 @@ def tight_uplinks(
         bytes_per_token = config.handed_bytes / tokens[config.model]
         per_token[config.model] = max(per_token.get(config.model, 0.0), bytes_per_token)
         kind, of_kind = config.pattern.kind, most_each[config.role]
-        each = config.output_tokens_per_s * bytes_per_token / config.n_devices
+        each = config.output_tokens_per_s * bytes_per_token / config.n_handing
         of_kind[kind] = max(of_kind.get(kind, 0.0), each)
     need = math.inf
     if aim.objective not in ("throughput", "share"):

@@ -161,7 +161,7 @@ def replicas_section(
     else:
         heads = ("replica", "recipe", "leaves", "nodes")
         rows = [
-            (it.name, str(it.recipe), ", ".join(it.leaves) or "–", ", ".join(_runs(it.nodes)))
+            (it.name, str(it.recipe), ", ".join(it.leaves) or "–", _nodes(placed, it))
             for it in placed.replicas
         ]
     table = blocks.Table(
@@ -172,6 +172,16 @@ def replicas_section(
 
 def _ends(replica: Replica) -> str:
     return f"{replica.ranks[0].device} … {replica.ranks[-1].device}"
+
+
+def _nodes(placed: Placed, replica: Replica) -> str:
+    """Nodes of a replica; of attention and of experts where each has devices of its own."""
+    n_pool = placed.recipes[replica.recipe].n_expert_devices
+    if not n_pool:
+        return ", ".join(_runs(replica.nodes))
+    pools = {"attention": replica.ranks[:-n_pool], "experts": replica.ranks[-n_pool:]}
+    nodes = {name: [*dict.fromkeys(rank.node for rank in it)] for name, it in pools.items()}
+    return "; ".join(f"{name} {', '.join(_runs(some))}" for name, some in nodes.items())
 
 
 def _runs(nodes: Sequence[str]) -> list[str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.quantities.table import QUANTITIES, limited_text
 from planner.quantities.units import show
 from planner.report.answer_kinds import line_of
+from planner.report.answers.pools import NOT_STARTED
 from planner.report.documents.blocks import Block, Command, Note, Pairs, Section, Table, section
 from planner.report.engine_requests import reuse_words
 from planner.report.proof import status_text
@@ -195,13 +197,14 @@ def recipes_section(recipes: Sequence[RunConfig], names: Sequence[str] = ()) -> 
         names: what its replicas are called; by the number of the recipe where left out.
     """
     called = names or [f"recipe {number}" for number in range(len(recipes))]
-    return start_section(
-        *(
-            (recipe.deployment.launch, f"each replica of {name}")
-            for name, recipe in zip(called, recipes, strict=True)
-            if name and isinstance(recipe.deployment, EngineDeployment)
-        )
-    )
+    engines = [
+        (recipe.deployment, f"each replica of {name}")
+        for name, recipe in zip(called, recipes, strict=True)
+        if name and isinstance(recipe.deployment, EngineDeployment)
+    ]
+    said = start_section(*((it.launch, of) for it, of in engines if not it.n_expert_devices))
+    apart = [Note(f"{of} {NOT_STARTED}") for it, of in engines if it.n_expert_devices]
+    return replace(said, blocks=(*said.blocks, *apart))
 
 
 def recipe_table(placement: Placement) -> Table:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from planner.estimates.serving.traffic import LENGTHS_VARY
 from planner.quantities.units import show
 from planner.report.answers.plan_parts import load_section, start_section
+from planner.report.answers.pools import NOT_STARTED, pool_sections
 from planner.report.documents import blocks
 from planner.report.drawings.roofline import pass_drawing
 from planner.report.engine_requests import loaded_words, reuse_words, sharing_words
@@ -15,7 +16,7 @@ from planner.report.times import times_notes
 from planner.report.words import BOUND_WORDS, balance_words, between, percent, plural
 from planner.results.arrivals import Load, Waves
 from planner.results.predictions import OperationLine, PassLine, Prediction
-from planner.specs.records.roles import DECODE, PREFILL, role_words
+from planner.specs.records.roles import DECODE, PREFILL, pool_words, role_words
 
 _BAR = 16
 _DEGREES = {"tensor": "TP", "data": "DP", "pipeline": "PP", "expert": "EP"}
@@ -27,7 +28,7 @@ def document(answer: Prediction, *, explains: bool = False) -> blocks.Document:
     Args:
         explains: whether each operation is traced to its formula, constants and source.
     """
-    line = line_of(answer)
+    line, of_attention = line_of(answer), " of attention" if answer.pool else ""
     traces = [
         blocks.section(f"{each.name}, explained", *_traces(each))
         for each in answer.passes
@@ -44,13 +45,16 @@ def document(answer: Prediction, *, explains: bool = False) -> blocks.Document:
             blocks.section("latency", blocks.Pairs(_user_rows(answer))),
             load_section(answer.load),
             *_first_token(answer),
+            *pool_sections(answer.pool),
             *(_pass_section(answer, each) for each in answer.passes),
-            blocks.section("memory of a device", *_memory(answer)),
+            blocks.section(f"memory of a device{of_attention}", *_memory(answer)),
             blocks.section("balance of decode", *_balance(answer)),
             *traces,
             blocks.section("", blocks.Note(_trust(answer)), is_bare=True),
             blocks.hint(way),
-            start_section((answer.launch, "")),
+            start_section((answer.launch, ""))
+            if answer.pool is None
+            else blocks.section("start", blocks.Note(NOT_STARTED), is_bare=True),
         ),
     )
 
@@ -58,6 +62,9 @@ def document(answer: Prediction, *, explains: bool = False) -> blocks.Document:
 def line_of(answer: Prediction) -> str:
     degrees = " ".join(f"{_DEGREES[k]} {n}" for k, n in answer.degrees.items() if n > 1)
     layout = f", {degrees}" if degrees else ""
+    given = answer.request
+    apart = pool_words(given.n_expert_devices, given.n_microbatches)
+    does = ", ".join(filter(None, (role_words(answer.role), apart)))
     times = (
         f"TPOT {between(answer.tpot_s)}" if answer.role != PREFILL else "",
         f"TTFT {between(answer.ttft_s)}" if answer.role != DECODE else "",
@@ -66,7 +73,7 @@ def line_of(answer: Prediction) -> str:
     )
     return (
         f"{answer.model} on {answer.n_devices} × {answer.device} ({answer.engine}{layout})"
-        f"{role_words(answer.role)}, batch {answer.batch} a rank: {', '.join(filter(None, times))}"
+        f"{does}, batch {answer.batch} a rank: {', '.join(filter(None, times))}"
         f"{_load_words(answer.load)}"
     )
 

@@ -14,6 +14,7 @@ from planner.results.plans import AnyDeployment, AnyPlan, AnyRequest, Plan
 from planner.results.predictions import Launch, Prediction
 from planner.specs.ask.defaults import reuse_options
 from planner.specs.ask.engine import OVERLAPS, EngineRequest, PredictionRequest, ServingRecords
+from planner.specs.ask.targets import EXPERT_DEVICES, MICRO_BATCHES
 from planner.specs.files.acceptance import acceptance_text
 from planner.specs.files.engines import memory_options
 from planner.specs.records.architecture import Architecture, Experts
@@ -164,6 +165,8 @@ def launched(request: PredictionRequest, *, n_per_node: int | None = None) -> La
     Args:
         n_per_node: devices of a node that it may have; all of them where it is left out.
     """
+    if request.n_expert_devices:
+        return None  # no version of an engine that is described has such a mode
     records = request.records
     (model,) = records.models
     fabric = records.cluster.fabric
@@ -202,7 +205,7 @@ def _started(
         exchanges, overlaps = given.exchanges, given.overlaps
     else:
         reuses, overlaps = False, given.overlap != OVERLAPS[0]
-        exchanges = given.n_data > 1 and given.n_expert_parallel > 1
+        exchanges = given.exchanges
     engine = tables.engine
     return from_fields(
         Started,
@@ -260,5 +263,9 @@ def _predict_command(request: EngineRequest, best: EngineDeployment) -> str:
         options["--acceptance"] = acceptance_text(drafting.acceptance)
     if best.role != TOGETHER:
         options["--role"] = best.role
+    if best.n_expert_devices:
+        del options["--ep"]
+        options[EXPERT_DEVICES] = best.n_expert_devices
+        options[MICRO_BATCHES] = best.n_microbatches
     words = [str(word) for pair in options.items() for word in pair]
     return shlex.join(["plan", "predict", *words])

@@ -39,8 +39,6 @@ OVERLAPS = ("none", "two-batch")
 
 LOOKAHEADS = (1, 2, 3, 4)
 """Tokens drafted at once to choose from; `assumed`."""
-
-
 Overlap = Annotated[str, one_of("overlap", OVERLAPS)]
 Preference = Annotated[str, one_of("preference", PREFERENCES)]
 
@@ -104,8 +102,7 @@ class PlanOptions:
             former with a target on the time per output token and none on that to the first,
             else the latter.
         chunks: most tokens of a pass of an engine to choose from.
-        overlaps: of an engine: `none`, `two-batch`: two micro-batches that hide each other's
-            messages, where tokens are exchanged between experts.
+        overlaps: of an engine: `none`, `two-batch`: two micro-batches hide each other's messages.
         experts_backend: of several programs that an engine has for routed experts, in its own
             words; its own choice where empty.
         objective: `cost`, `rent`, `latency`, `ttft`, `throughput` or `devices`; of an engine
@@ -271,7 +268,8 @@ class PredictionRequest:
         requests_per_s: that arrive at all ranks together; None where nothing is said of it.
         role: what the deployment does of each request.
         n_redundant_experts: copies of experts of a layer, beside the first of each.
-        n_waves: requests of each place, the first of which all begin together; 0 without end.
+        n_waves: of a place, the first of which all begin together; 0 without end.
+        n_expert_devices, n_microbatches: that hold experts alone; parts of a batch that go there.
     """
 
     records: ServingRecords
@@ -298,3 +296,5 @@ class PredictionRequest:
     n_redundant_experts: int = 0
     n_samples: int = field(default=1, metadata={LATER: True})
     offload: Store = field(default=STORES[0], metadata={LATER: True})
+    n_expert_devices: int = field(default=0, metadata={LATER: True})
+    n_microbatches: int = field(default=1, metadata={LATER: True})

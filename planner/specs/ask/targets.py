@@ -75,6 +75,9 @@ class Degrees:
         return {name: value for name, value in values.items() if value is not None}
 
 
+EXPERT_DEVICES, MICRO_BATCHES = "--expert-devices", "--micro-batches"
+"""Options of replicas whose experts have devices of their own."""
+
 DEGREE_OPTIONS = {"tensor": "--tp", "pipeline": "--pp", "expert": "--ep", "data": "--dp"}
 """The option that fixes each degree."""
 

@@ -44,6 +44,13 @@ def at_least(least: int, most: int = MOST) -> Callable[[str], int]:
 
 count = at_least(1)
 count_or_none = at_least(0)
+
+
+def count_or_any(text: str) -> int:
+    """A number, or 0 for `any`."""
+    return 0 if text == "any" else count(text)
+
+
 tokens = at_least(1, 10**8)
 threads = at_least(1, 256)
 experts = at_least(1, MOST_EXPERTS)

@@ -119,7 +119,7 @@ REFUSALS = (
     Refusal(
         options=(
             *("--device", "--rate", "--in-flight", "--waves", "--experts"),
-            *("--explain", "--redundant-experts", "--role", *OF_DRAFTS),
+            *("--explain", "--redundant-experts", "--role", "--expert-devices", *OF_DRAFTS),
         ),
         commands=("predict",),
         families=LAYOUTS,
@@ -156,6 +156,7 @@ REFUSALS = (
         fact="is of engines in a fleet: other replicas do both phases there",
         remedy="name engines: `--engine vllm`",
     ),
+    Refusal(options=("--expert-devices",), commands=("fleet",), fact="is of placements alone"),
     Refusal(
         options=("--engine",),
         commands=("pareto", "compare", "audit", "predict"),

@@ -136,6 +136,11 @@ class EngineRule:
         """Whether it is of two replicas, of which one hands caches over to the other."""
         return not self.names.isdisjoint(PAIR)
 
+    @property
+    def is_of_one_pool(self) -> bool:
+        """Whether it asks how ranks share experts and nodes: not where experts have their own."""
+        return not self.names.isdisjoint(("group", "world", "per_node", "nodes", "exchanges"))
+
 
 LONGEST, LARGEST = 2_000, 10**9
 """Most characters of a condition, and the largest number in one."""

@@ -18,13 +18,17 @@ Both are tables, between whose points they are linear.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from planner.specs.files.tables import Provenance
+from planner.specs.validation.hints import LATER
 from planner.specs.validation.values import Duration
 
 TOGETHER, PREFILL, DECODE = "together", "prefill", "decode"
 ROLES = (TOGETHER, PREFILL, DECODE)
+
+POOLS = "decode with experts apart"
+"""What regions call a decode whose experts lie on devices of their own."""
 
 SCHEDULES_APART = {
     PREFILL: "apart: prompts are read and handed over; the KV cache is of those being read",
@@ -35,6 +39,14 @@ SCHEDULES_APART = {
 APART, FREE = "apart", "free"
 ASKED_ROLES = (TOGETHER, APART, FREE)
 """What may be asked: every replica does both phases, none does, or the program chooses."""
+
+ANY = 0
+"""Devices of their own that experts may have, where the program says how many, or none."""
+
+MICROBATCHES = (1, 2, 3, 4)
+"""Parts of a batch that go to and fro between attention and experts, to choose from. Three or four
+hide links (MegaScale-Infer, arXiv 2504.02263, §4.1); fewer read the weights of experts less often.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +76,8 @@ class RoleOptions:
         name: one of `ASKED_ROLES`.
         connector: that hands caches over; None where every replica does both phases.
         prefill_devices, decode_devices: of each replica of that role, exactly; None leaves it open.
+        expert_devices: of those of each replica of a mixture that only decodes, those that hold
+            experts alone, exactly; `ANY` leaves it open, and None lets it have none.
 
     >>> RoleOptions(name="apart").roles
     ('prefill', 'decode')
@@ -73,6 +87,7 @@ class RoleOptions:
     connector: Connector | None = None
     prefill_devices: int | None = None
     decode_devices: int | None = None
+    expert_devices: int | None = field(default=None, metadata={LATER: True})
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -90,6 +105,14 @@ def role_words(role: str) -> str:
     (' to prefill', '')
     """
     return "" if role == TOGETHER else f" to {role}"
+
+
+def pool_words(n_expert_devices: int | None, n_microbatches: int | None) -> str:
+    """`experts on 16 of them, 3 micro-batches`; nothing where they have no devices of their own."""
+    if not n_expert_devices or not n_microbatches:
+        return ""
+    parts = f"{n_microbatches} micro-batch{'es' * (n_microbatches > 1)}"
+    return f"experts on {n_expert_devices} of them, {parts}"
 
 
 ALL_TOGETHER = RoleOptions()

@@ -40,6 +40,7 @@ _MAY_BE_ZERO = frozenset(
         *("n_shared_experts", "n_dense_layers", "n_conv_taps", "d_conv", "d_key", "d_shared"),
         "n_shared_tokens",
         *("d_rope", "d_nope", "reserve_bytes", "rates_tokens_per_s", "matrix_tokens_per_s"),
+        "expert_devices",
         *("from_coordinator_tokens_per_s", "to_coordinator_tokens_per_s"),
         *("quality_loss_fraction", "bandwidth_fraction", "hit_fraction", "n_waves", "priority"),
         *("n_small_kernels", "n_own_blocks", "reserved_fraction", "watermark_fraction", "n_rows"),

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from functools import cache
-from itertools import chain
 from math import inf
 
 from planner.results.placements import Channel, KindUse, Rank, Replica, RunConfig
@@ -228,8 +227,7 @@ class FabricStand:
         ground = self._ground
         wrong += self._misplaced(says, recipe, parts, path)
         ranks: list[Rank] = []
-        for stage, across, inside in parts.places():
-            device = parts.rows[stage][across][inside]
+        for (stage, across, inside), device in zip(parts.places(), parts.devices, strict=True):
             ranks.append(
                 Rank(
                     rank=len(ranks),
@@ -281,11 +279,11 @@ class FabricStand:
         home = self._ground.home
         if any(map(self._leaves_node, parts.pieces)):
             yield "has devices in several nodes that share one"
-        everything = [*chain.from_iterable(parts.stages)]
+        everything = parts.devices
         shares = Counter(home[name].name for name in everything).values()
         if recipe.engine != ROOFLINE.name and len({*shares}) > 1:
             yield f"has {sorted(shares)} devices on its nodes, and engines start equal shares"
-        in_leaf = {LEAF: [tuple(everything)], STAGE: parts.stages}.get(recipe.span, [])
+        in_leaf = {LEAF: [everything], STAGE: parts.stages}.get(recipe.span, [])
         if any(len({home[name].leaf for name in names}) > 1 for names in in_leaf):
             yield f"lies on several leaves, with a span of one {recipe.span}"
 

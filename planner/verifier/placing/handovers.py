@@ -11,6 +11,7 @@ from planner.specs.ask.placement import PlacementRequest, Serve
 from planner.specs.records.roles import DECODE, PREFILL, TOGETHER, RoleOptions
 from planner.verifier.findings import TOLERANCE, Finding, Path
 from planner.verifier.serving.evaluation import layers_of
+from planner.verifier.serving.ranks import has_experts
 from planner.verifier.serving.starting import unpaired
 
 CLOSE = 1e-8  # of sums of what solvers say
@@ -57,14 +58,18 @@ class Ends:
     def wire_bytes_per_s(self, name: str) -> float:
         """Of all links of a replica."""
         recipe = self.recipe(name)
-        return recipe.deployment.n_devices * self.wires.wire_bytes_per_s(recipe.kind)
+        return self.n_handing(recipe) * self.wires.wire_bytes_per_s(recipe.kind)
+
+    def n_handing(self, recipe: RunConfig) -> int:
+        """Devices of a replica that hold its cache: those of experts alone hold none."""
+        return recipe.deployment.n_devices - recipe.n_expert_devices
 
     def most_requests_per_s(self, name: str) -> float:
         """What a replica reads or writes, or its links carry, whichever is less."""
         number = self.replicas[name].recipe
         recipe = self.recipes[number]
         rate = recipe.deployment.output_tokens_per_s / self.n_output(name)
-        own = recipe.deployment.n_devices * self.wires.own_bytes_per_s(recipe.kind)
+        own = self.n_handing(recipe) * self.wires.own_bytes_per_s(recipe.kind)
         return min(rate, own / self.handed_bytes[number])
 
 
@@ -160,7 +165,7 @@ def _overworked(handed: Sequence[Handover], ends: Ends) -> Iterator[Finding]:
 def _full(handed: Sequence[Handover], ends: Ends) -> Iterator[Finding]:
     """Links of leaves that carry more than they can."""
     names = {name for handover in handed for name in (handover.source, handover.target)}
-    shares = {name: _leaves(ends.replicas[name], ends.wires) for name in names}
+    shares = {name: _leaves(name, ends) for name in names}
     for leaf, most in ends.wires.uplinks_bytes_per_s().items():
         for way, near, far in (("up", "source", "target"), ("down", "target", "source")):
             load = math.fsum(
@@ -174,12 +179,13 @@ def _full(handed: Sequence[Handover], ends: Ends) -> Iterator[Finding]:
                 yield Finding(path=("handovers",), says=load, fact=fact)
 
 
-def _leaves(replica: Replica, wires: Wires) -> dict[str, float]:
-    """The share of a replica's devices in each leaf."""
+def _leaves(name: str, ends: Ends) -> dict[str, float]:
+    """The share of a replica's devices in each leaf, of those that hold its cache."""
     by_leaf: dict[str, float] = {}
-    for rank in replica.ranks:
-        leaf = wires.leaf_name(rank.device)
-        by_leaf[leaf] = by_leaf.get(leaf, 0.0) + 1.0 / len(replica.ranks)
+    ranks = ends.replicas[name].ranks[: ends.n_handing(ends.recipe(name))]
+    for rank in ranks:
+        leaf = ends.wires.leaf_name(rank.device)
+        by_leaf[leaf] = by_leaf.get(leaf, 0.0) + 1.0 / len(ranks)
     return by_leaf
 
 
@@ -195,3 +201,8 @@ def _unasked(ends: Ends) -> Iterator[Finding]:
         if wanted is not None and recipe.deployment.n_devices != wanted:
             fact = f"are not the {wanted} devices that were asked for"
             yield Finding(path=path, says=recipe.deployment.n_devices, fact=fact)
+        apart, model = roles.expert_devices, ends.wishes[recipe.model].model
+        is_of_it = recipe.role == DECODE and has_experts(layers_of(model))
+        if apart and is_of_it and recipe.n_expert_devices != apart:
+            fact = f"are not the {apart} devices of experts that were asked for"
+            yield Finding(path=path, says=recipe.n_expert_devices, fact=fact)

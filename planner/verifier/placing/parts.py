@@ -28,6 +28,7 @@ class Parts:
     Args:
         pieces: devices that have to lie in one node together.
         names: of the axes along which devices talk: within a row, among rows, among stages.
+        experts: devices that hold nothing else, behind all rows: both send to each other.
     """
 
     n_inside: int
@@ -36,6 +37,12 @@ class Parts:
     rows: tuple[tuple[Group, ...], ...]
     pieces: tuple[Group, ...]
     names: tuple[str, str, str]
+    experts: Group = ()
+
+    @property
+    def devices(self) -> Group:
+        """All of them, in the order of ranks."""
+        return (*chain.from_iterable(self.stages), *self.experts)
 
     def groups(self) -> Iterator[tuple[str, list[Group]]]:
         """Groups of more than one device by axis: rows, ranks of a stage, pairs of two stages.
@@ -46,7 +53,9 @@ class Parts:
         inside, across, stages = self.names
         if self.n_inside > 1:
             yield inside, [*chain.from_iterable(self.rows)]
-        if self.n_across > 1:
+        if self.experts:
+            yield "pools", [self.devices]
+        elif self.n_across > 1:
             columns = [alike for stage in self.rows for alike in zip(*stage, strict=True)]
             yield across, self.stages if across == "stage" else columns
         if self.n_stages > 1:
@@ -69,6 +78,7 @@ class Parts:
             for across in range(self.n_across):
                 for inside in range(self.n_inside):
                     yield stage, across, inside
+        yield from ((self.n_stages, 0, i) for i in range(len(self.experts)))
 
 
 def sizes_of(recipe: RunConfig) -> tuple[int, int, int]:
@@ -97,7 +107,8 @@ def pieces_of(recipe: RunConfig) -> tuple[int, ...]:
     """Devices that lie in one node together, in the order of ranks.
 
     A layout inside a node is one piece, any other has one for each row. An engine has an equal
-    share on each node, and groups fill whole shares or lie in one.
+    share on each node, and groups fill whole shares or lie in one; a node has attention or experts,
+    unless it has all of a replica.
 
     Raises:
         Refused: an engine's cannot lie so.
@@ -105,15 +116,22 @@ def pieces_of(recipe: RunConfig) -> tuple[int, ...]:
     t, m, p = sizes_of(recipe)
     if isinstance(recipe.deployment, LayoutDeployment):
         return (t * m * p,) if recipe.span == NODE else (t,) * (m * p)
-    size, n_devices = max(recipe.pieces, default=0), t * m * p
+    n_pool = recipe.n_expert_devices
+    size, n_devices = max(recipe.pieces, default=0), t * m * p + n_pool
     if recipe.span == NODE:
         return (n_devices,)
-    straddles = any(size % group and group % size for group in (t, t * m)) if size else True
-    if straddles or size >= n_devices:
+    if not 0 < size < n_devices or not _parts_no_group(size, t, t * m, n_pool):
         raise Invalid("parts groups of devices", path=("pieces",), says=list(recipe.pieces))
     if n_devices % size:
         raise Invalid("are no equal shares", path=("pieces",), says=list(recipe.pieces))
     return (size,) * (n_devices // size)
+
+
+def _parts_no_group(size: int, row: int, group: int, n_pool: int) -> bool:
+    """Whether equal shares hold groups whole, or fill them; and none is of both pools."""
+    if n_pool and (group % size or n_pool % size):
+        return False
+    return all(size % it == 0 or it % size == 0 for it in (row, group))
 
 
 def parts_of(says: Replica, recipe: RunConfig) -> Parts:
@@ -124,8 +142,9 @@ def parts_of(says: Replica, recipe: RunConfig) -> Parts:
     """
     t, m, p = sizes_of(recipe)
     names = [rank.device for rank in says.ranks]
-    if len(names) != t * m * p:
-        fact = f"are not the {t * m * p} of the recipe"
+    n_devices = t * m * p + recipe.n_expert_devices
+    if len(names) != n_devices:
+        fact = f"are not the {n_devices} of the recipe"
         raise Invalid(fact, path=("ranks",), says=len(names))
     ends = [0, *accumulate(pieces_of(recipe))]
     is_layout = isinstance(recipe.deployment, LayoutDeployment)
@@ -139,6 +158,7 @@ def parts_of(says: Replica, recipe: RunConfig) -> Parts:
         ),
         pieces=tuple(tuple(names[first:last]) for first, last in pairwise(ends)),
         names=("inside", "across", "stages") if is_layout else ("tensor", "stage", "stages"),
+        experts=tuple(names[t * m * p :]),
     )
 
 

@@ -72,5 +72,5 @@ def _cut(recipe: RunConfig) -> object:
     layout = recipe.deployment
     is_torus = isinstance(layout, LayoutDeployment) and layout.mesh.is_torus
     with suppress(Invalid):
-        return layout.label if is_torus else sizes_of(recipe)
+        return layout.label if is_torus else (*sizes_of(recipe), recipe.n_expert_devices)
     return layout.label

@@ -131,12 +131,13 @@ def engine_deployment(
         n_replicas = 1
     # what is planned is so many standard deviations beyond what is predicted
     beyond = deviations_planned(request.confidence, times)
-    n_devices = rank.n_group * rank.n_stages
-    rent = n_replicas * n_devices * request.cluster.usd_per_hour
+    rent = n_replicas * rank.n_devices * request.cluster.usd_per_hour
     place_s = planned_place_s(times, counted.served, beyond)
     output = n_replicas * given.batch * given.n_data * counted.served.n_place_tokens / place_s
     weights = held.weights_bytes + held.drafter_bytes
-    buffers = held.activation_bytes + held.workspace_bytes
+    used = weights + held.activation_bytes + held.workspace_bytes
+    used += given.batch * held.sequence_bytes + held.shared_bytes
+    has_pools = given.n_expert_devices > 0
     deployment = from_fields(
         EngineDeployment,
         given,
@@ -153,8 +154,9 @@ def engine_deployment(
         usd_per_hour=rent,
         usd_per_token=rent / 3600 / (output if demand is None else demand),
         output_tokens_per_s=output,
-        weights_bytes=weights,
-        used_bytes=weights + buffers + given.batch * held.sequence_bytes + held.shared_bytes,
+        # of whichever device is fuller, where experts have their own
+        weights_bytes=max(weights, held.pool_weights_bytes),
+        used_bytes=max(used, held.pool_bytes),
         capacity_bytes=held.limit_bytes,
         command="",
         launch=None,
@@ -162,6 +164,8 @@ def engine_deployment(
         demand_tokens_per_s=demand,
         outside=times.outside,
         redundant_experts=copies_of(rank),
+        n_expert_devices=given.n_expert_devices if has_pools else None,
+        n_microbatches=given.n_microbatches if has_pools else None,
     )
     device = request.records.cluster.device
     return replace(deployment, further=further_of(limits_of(request.targets), deployment, device))

@@ -13,7 +13,7 @@ from planner.verifier.findings import Invalid
 from planner.verifier.scalar.shapes import ffn_of
 from planner.verifier.serving.drafts import draft_of
 from planner.verifier.serving.kernels import STATIC, STORED, Kernels
-from planner.verifier.serving.ranks import Links, Rank, loaded
+from planner.verifier.serving.ranks import Links, Rank, has_experts, loaded
 from planner.verifier.serving.rounds import Demand, MemoryUse, UserTimes, memory_use, user_times
 
 
@@ -60,6 +60,7 @@ def rank_of(given: PredictionRequest) -> Rank:
             raise Invalid("is no number format", path=("formats", name), says=number_format)
     records = given.records
     (model,) = records.models
+    _check_pools(given, model)
     return from_fields(
         Rank,
         given,
@@ -70,6 +71,27 @@ def rank_of(given: PredictionRequest) -> Rank:
         n_small_kernels=records.engine.n_small_kernels,
         n_redundant=given.n_redundant_experts,
     )
+
+
+def _check_pools(given: PredictionRequest, model: Architecture) -> None:
+    """See that what has experts on devices of their own can have them.
+
+    Layers go to and fro between two pools in whole: what decodes has one stage, and no drafts.
+
+    Raises:
+        Refused: it cannot, or it has parts of a batch and no pools between which they go.
+    """
+    n, parts = given.n_expert_devices, given.n_microbatches
+    if n < 0 or not 1 <= parts <= given.batch or (parts > 1 and not n):
+        fact = "are no parts of a batch between two pools"
+        raise Invalid(fact, path=("n_microbatches",), says=parts)
+    can = given.role == "decode" and given.n_stages == given.n_expert_tensor == 1
+    more = given.n_drafted or given.overlaps
+    if n and (more or not can or not has_experts(model)):
+        fact = (
+            "is of mixtures that decode whole experts in one stage, and draft and overlap nothing"
+        )
+        raise Invalid(fact, path=("n_expert_devices",), says=n)
 
 
 def served_by(given: PredictionRequest) -> Demand:

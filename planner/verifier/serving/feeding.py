@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import fmean
 
 from planner.specs.records.architecture import Experts, FeedForward
 from planner.verifier.serving import kernels
 from planner.verifier.serving.mixers import Tokens
+from planner.verifier.serving.pools import sent_runs
 from planner.verifier.serving.ranks import Rank
 
 
@@ -20,15 +21,19 @@ def feeding_runs(ffn: FeedForward | Experts, rank: Rank, tokens: Tokens) -> Iter
         n_bytes = tokens.n * d_model * 2
         yield kernels.message("all-reduce after the FFN", "reduce", "all_reduce", n_bytes, cut)
         return
-    yield kernels.product("router", "feed", tokens.n, ffn.n_experts, d_model, "bf16")
+    apart = rank.n_expert_devices > 0  # routers and latents stay with attention
+    ahead = "project" if apart else "feed"
+    yield kernels.product("router", ahead, tokens.n, ffn.n_experts, d_model, "bf16")
     inside = d_model
     if ffn.d_latent is not None:
         inside = ffn.d_latent
-        yield kernels.product("to latents", "feed", tokens.n, inside, d_model, weights)
-        yield kernels.product("from latents", "feed", tokens.n, d_model, inside, weights)
+        yield kernels.product("to latents", ahead, tokens.n, inside, d_model, weights)
+        yield kernels.product("from latents", ahead, tokens.n, d_model, inside, weights)
     reads = tokens.prompts > 0
     experts = _Dealt(ffn=ffn, d_inside=inside, rank=rank, n_tokens=tokens.n * rank.n_data)
-    if rank.exchanges:
+    if apart:
+        yield from sent_runs(ffn, rank, tokens.n, experts.visits)
+    elif rank.exchanges:
         yield from _sent_runs(ffn, inside, rank, tokens.n, is_short=not reads)
     else:
         yield from _gathered_runs(inside, rank, tokens.n)
@@ -37,8 +42,10 @@ def feeding_runs(ffn: FeedForward | Experts, rank: Rank, tokens: Tokens) -> Iter
     else:
         yield from experts.in_two_products(rank.formats.experts, reads=reads)
     if ffn.d_shared:
-        name = "shared expert"
-        yield from _dense_runs(name, "share", ffn.d_shared, ffn.n_matrices, rank, tokens.n)
+        name, n_own = "shared expert", tokens.n
+        if apart:  # each device has all of them whole, for its part of all tokens
+            n_own, rank = n_own * rank.n_data / rank.n_expert_devices, replace(rank, n_tensor=1)
+        yield from _dense_runs(name, "share", ffn.d_shared, ffn.n_matrices, rank, n_own)
 
 
 def _gathered_runs(d_inside: int, rank: Rank, n_tokens: float) -> Iterator[kernels.Run]:

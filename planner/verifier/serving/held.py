@@ -12,6 +12,7 @@ from planner.verifier.serving.feeding import levelled
 from planner.verifier.serving.kernels import stored_bytes
 from planner.verifier.serving.layers import cached_numbers
 from planner.verifier.serving.mixers import kv_heads
+from planner.verifier.serving.pools import copies_numbers, held_bytes
 from planner.verifier.serving.ranks import Rank
 
 MOST_SCORED = 1024.0
@@ -40,8 +41,13 @@ def copies_of(rank: Rank) -> RedundantExperts | None:
         fullest_factor=max(
             fsum(levelled(ffn, n_ranks, rank.n_redundant)) * n_ranks / ffn.n_active for ffn in ffns
         ),
-        copies_bytes=weights_bytes(rank) - weights_bytes(replace(rank, n_redundant=0)),
+        copies_bytes=_held(rank) - _held(replace(rank, n_redundant=0)),
     )
+
+
+def _held(rank: Rank) -> float:
+    """Weights of a device that has experts."""
+    return held_bytes(rank, 0.0)[0] if rank.n_expert_devices else weights_bytes(rank)
 
 
 def encoder_bytes(rank: Rank) -> float:
@@ -73,9 +79,10 @@ def layer_weights_bytes(layer: LayerClass, rank: Rank) -> float:
     if isinstance(ffn, FeedForward):
         held += ffn.n_params(d_model) / cut * dense
     elif ffn is not None:
-        each = ffn.expert_params(d_model) * stored_bytes(rank.formats.experts)
-        held += (ffn.n_experts + rank.n_redundant) * each / rank.n_group
-        held += ffn.n_matrices * d_model * ffn.d_shared / cut * dense
+        if not rank.n_expert_devices:
+            each = ffn.expert_params(d_model) * stored_bytes(rank.formats.experts)
+            held += (ffn.n_experts + rank.n_redundant) * each / rank.n_group
+            held += ffn.n_matrices * d_model * ffn.d_shared / cut * dense
         held += d_model * ffn.n_experts * 2.0
         held += 2 * d_model * (ffn.d_latent or 0) * dense
     return held
@@ -161,6 +168,8 @@ def _width(layer: LayerClass, model: Architecture, rank: Rank) -> float:
         widths.append(3.0 * mixer.n_heads * mixer.d_head / rank.n_tensor)
     if isinstance(ffn, FeedForward):
         widths.append(ffn.n_matrices * ffn.d_ff / rank.n_tensor)
+    elif ffn is not None and rank.n_expert_devices:
+        widths.append(copies_numbers(ffn, model.d_model) / rank.n_tensor)
     elif ffn is not None:
         routed = ffn.n_active * (ffn.d_expert + model.d_model)
         widths.append(rank.n_data * routed / rank.n_expert_parallel)

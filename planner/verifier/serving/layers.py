@@ -65,6 +65,10 @@ def spent_by(run: Run, rank: Rank) -> Spent:
         seconds = links.collective_s(run.family, *run.arguments.values())
         form = MEASURED if links.is_measured else COUNTED
         return Spent(run=run, seconds=seconds, form=form, error=ERRORS[form])
+    if run.family == "between":
+        leaves = rank.n_devices > links.n_per_node  # a node that has both pools keeps them all
+        seconds = links.send_s(run.sent_bytes, leaves_node=leaves)
+        return Spent(run=run, seconds=seconds, form=COUNTED, error=ERRORS[COUNTED])
     if run.family == "scores":  # no closed form
         seconds, form = kernels.roofline_s(run), "roofline"
         return Spent(run=run, seconds=seconds, form=form, error=kernels.error(run))

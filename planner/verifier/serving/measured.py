@@ -39,15 +39,14 @@ def outside_of(
 ) -> tuple[Outside, ...]:
     """Of a deployment whose ranks serve so many requests at once, of these lengths in and out."""
     kind = kind_of(rank.model)
-    n_devices = rank.n_group * rank.n_stages
     held = rank.formats.weights if kind == "dense" else rank.formats.experts
     values = {
         "tp": rank.n_tensor,
         "dp": rank.n_data,
         "ep": rank.n_expert_parallel,
         "pp": rank.n_stages,
-        "nodes": (n_devices + rank.links.n_per_node - 1) // rank.links.n_per_node,
-        "role": role,
+        "nodes": (rank.n_devices + rank.links.n_per_node - 1) // rank.links.n_per_node,
+        "role": "decode with experts apart" if rank.n_expert_devices else role,
         "weights": held.removesuffix(STATIC),
         "cache": rank.formats.cache,
         "drafts": n_drafted,

@@ -265,9 +265,9 @@ class Tokens:
         prompts, read, past = reading.prompts, reading.read, reading.past
         return replace(self, prompts=prompts, read=read, past=past)
 
-    def halved(self) -> Tokens:
-        """Of one of two micro-batches."""
-        return replace(self, decoding=self.decoding / 2, prompts=self.prompts / 2)
+    def parted(self, n: float) -> Tokens:
+        """Of one of so many micro-batches."""
+        return replace(self, decoding=self.decoding / n, prompts=self.prompts / n)
 
 
 def tokens_of(request: StagesRequest) -> Tokens:

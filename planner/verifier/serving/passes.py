@@ -12,8 +12,10 @@ from planner.verifier.serving.layers import (
     encoder_spent,
     head_spent,
     layer_spent,
+    unfilled_s,
 )
 from planner.verifier.serving.mixers import Tokens
+from planner.verifier.serving.pools import Rounds, pass_s, rounds_of
 from planner.verifier.serving.ranks import COUNTED, ERRORS, Rank
 
 HOST_ERROR = 0.5
@@ -35,6 +37,7 @@ class Pass:
         by_form: seconds of whatever is timed by one form times its error.
         listed_s: of all kernels and messages, whether hidden or not.
         n_parts: micro-batches that go through the layers.
+        rounds: of them between devices of attention and of experts, where these are apart.
         spent: kernels and messages of one micro-batch, each with its class of layers, `model`
             outside of them, and how often a micro-batch runs it.
     """
@@ -42,8 +45,9 @@ class Pass:
     seconds: float
     by_form: Mapping[str, float]
     listed_s: float
-    n_parts: int
+    n_parts: float
     spent: Sequence[tuple[str, int, Spent]]
+    rounds: Sequence[Rounds] = ()
 
     @property
     def hidden_s(self) -> float:
@@ -68,31 +72,44 @@ def pass_of(rank: Rank, tokens: Tokens, *, overlaps: bool, message_share: float)
         overlaps: two micro-batches hide each other's messages.
         message_share: of multiprocessors that messages take while prompts are read.
     """
-    once, n_parts = (tokens.halved(), 2) if overlaps else (tokens, 1)
+    n_parts = _n_parts(rank, tokens, overlaps=overlaps)
+    once = tokens.parted(n_parts)
     outside = [*_outside(rank, tokens), *encoder_spent(rank, tokens)]
     seconds = sum(n * spent.seconds for n, spent in outside)
     # how often a pass runs each kernel: what is outside of layers sees both halves of its tokens
     runs = [(float(n), spent) for n, spent in outside]
-    named = []
+    named, rounds = [], []
     for layer in rank.model.layers:
         spent = layer_spent(layer, rank, once)
-        sums = _sums(spent)
-        runs += [(layer.n_layers * float(n_parts), one) for one in spent]
+        runs += [(layer.n_layers * n_parts, one) for one in spent]
         named += [(layer.name, layer.n_layers, one) for one in spent]
-        layer_s = sum(sums.values())
-        if overlaps:
-            layer_s = _overlapped_s(sums, message_share, reads=tokens.prompts > 0)
-        seconds += layer.n_layers * layer_s
+        sums = _sums(spent)
+        if rank.n_expert_devices:  # of one micro-batch's host is counted beside the pass
+            rounds.append(rounds_of(layer, sums, n_parts))
+            seconds += layer.n_layers * (n_parts - 1) * unfilled_s(layer, rank.kernels.engine)
+        elif overlaps:
+            reads = tokens.prompts > 0
+            seconds += layer.n_layers * _overlapped_s(sums, message_share, reads=reads)
+        else:
+            seconds += layer.n_layers * sum(sums.values())
     by_form: dict[str, float] = {}
     for times, one in runs:
         by_form[one.form] = by_form.get(one.form, 0.0) + times * one.seconds * one.error
     return Pass(
-        seconds=seconds,
+        seconds=seconds + pass_s(rounds),
         by_form=by_form,
         listed_s=sum(times * one.seconds for times, one in runs),
         n_parts=n_parts,
         spent=[*named, *((OUTSIDE, *each) for each in outside)],
+        rounds=rounds,
     )
+
+
+def _n_parts(rank: Rank, tokens: Tokens, *, overlaps: bool) -> float:
+    """Micro-batches of a pass: of those that go between pools none has less than a sequence."""
+    if rank.n_expert_devices:
+        return min(float(rank.n_microbatches), tokens.decoding)
+    return 2.0 if overlaps else 1.0
 
 
 def _outside(rank: Rank, tokens: Tokens) -> list[tuple[int, Spent]]:

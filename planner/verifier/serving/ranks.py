@@ -27,6 +27,8 @@ class Rank:
         n_redundant: copies of experts beside the first of each, of a layer.
         exchanges: tokens are sent to their experts; else all ranks gather all tokens.
         n_small_kernels: of each layer.
+        n_expert_devices: of their own that hold the experts; 0 where those of attention do.
+        n_microbatches: that go to and fro between both.
     """
 
     model: Architecture
@@ -41,11 +43,18 @@ class Rank:
     n_expert_tensor: int = 1
     n_redundant: int = 0
     exchanges: bool = False
+    n_expert_devices: int = 0
+    n_microbatches: int = 1
 
     @property
     def n_group(self) -> int:
-        """Devices of one stage."""
+        """Devices of one stage, those of attention."""
         return self.n_tensor * self.n_data
+
+    @property
+    def n_devices(self) -> int:
+        """Of all stages and pools."""
+        return self.n_group * self.n_stages + self.n_expert_devices
 
 
 def has_experts(model: Architecture) -> bool:

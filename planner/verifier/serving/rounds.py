@@ -24,6 +24,7 @@ from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s
 from planner.verifier.serving.measured import OUTSIDE_CONFIDENCE, outside_of
 from planner.verifier.serving.mixers import Tokens
 from planner.verifier.serving.passes import Pass, pass_of
+from planner.verifier.serving.pools import held_bytes
 from planner.verifier.serving.ranks import Rank, kind_of
 from planner.verifier.serving.turns import Turns
 
@@ -129,7 +130,15 @@ class MemoryUse:
     sequence_bytes: float
     held_bytes: float
     shared_bytes: float
+    pool_weights_bytes: float
+    pool_activation_bytes: float
     n_together: int = 1
+
+    @property
+    def pool_bytes(self) -> float:
+        """Of a device of experts; none where they lie on those of attention."""
+        held = self.pool_weights_bytes + self.pool_activation_bytes
+        return held + self.workspace_bytes if held else 0.0
 
     @property
     def room_bytes(self) -> float:
@@ -140,7 +149,8 @@ class MemoryUse:
     @property
     def largest_batch(self) -> int:
         """That find room while they grow, in whole requests; each has to be able to end alone."""
-        if self.room_bytes < self.sequence_bytes * self.n_together:
+        lacks = self.pool_bytes > self.limit_bytes
+        if lacks or self.room_bytes < self.sequence_bytes * self.n_together:
             return 0
         most = self.room_bytes / max(self.held_bytes * self.n_together, 1.0)
         return max(1, math.floor(most)) * self.n_together
@@ -182,6 +192,7 @@ def memory_use(rank: Rank, served: Demand) -> MemoryUse:
         cached_bytes(rank, served.draft, engine, n_tokens, shared)
         for n_tokens in (served.n_kept_tokens, served.n_held_tokens)
     )
+    pool_weights, pool_activations = held_bytes(rank, served.chunk_tokens)
     return MemoryUse(
         weights_bytes=weights_bytes(rank),
         drafter_bytes=draft_bytes(served.draft, rank) if served.draft else 0.0,
@@ -191,6 +202,8 @@ def memory_use(rank: Rank, served: Demand) -> MemoryUse:
         sequence_bytes=own,
         held_bytes=mean,
         shared_bytes=once,
+        pool_weights_bytes=pool_weights,
+        pool_activation_bytes=pool_activations,
         n_together=served.n_together,
     )
 
@@ -277,8 +290,9 @@ def _felt_writing(rank: Rank, served: Demand, running: float) -> UserTimes:
     """Answers only, of prompts that are handed over: a pass for each token, fewer with drafts."""
     engine, decoding = served.engine, _decoding(rank, served, running)
     decode = _pass(rank, served, decoding)
-    itl = decode.seconds + decode_beside_s(rank.model, engine) + _drafting_s(rank, served, decoding)
-    error, place_s = decode.error(decode_beside_s(rank.model, engine)), served.n_output_tokens * itl
+    beside_s = decode_beside_s(rank.model, engine)
+    itl = decode.seconds + beside_s + _drafting_s(rank, served, decoding)
+    error, place_s = decode.error(beside_s), served.n_output_tokens * itl
     return UserTimes(
         tpot_s=itl / served.n_yielded,
         itl_s=itl,

@@ -46,8 +46,9 @@ def unstartable(
         fact = f"are more than the {len(model.order)} layers"
         yield Finding(path=("n_stages",), says=says.n_stages, fact=fact)
     is_mixture = has_experts(model)
-    if is_mixture and says.n_expert_parallel * says.n_expert_tensor != group:
-        fact = f"times {says.n_expert_parallel} are not the {group} devices of a stage"
+    holding = says.n_expert_devices or group
+    if is_mixture and says.n_expert_parallel * says.n_expert_tensor != holding:
+        fact = f"times {says.n_expert_parallel} are not the {holding} devices of a stage"
         yield Finding(path=("n_expert_tensor",), says=says.n_expert_tensor, fact=fact)
     values = _of_deployment(says, has_experts=is_mixture, overlaps=overlaps) | _of_model(model)
     if isinstance(fabric := cluster.fabric, NodesFabric):
@@ -60,10 +61,17 @@ def unstartable(
         "experts_format": loaded.experts.removesuffix(STATIC),
         "cache": loaded.cache,
     }
-    for rule in engine.rules:
-        if not rule.is_of_pairs and _breaks(rule, values, model):
+    for rule in _rules_of(engine, says):
+        if _breaks(rule, values, model):
             yield Finding(path=("n_tensor",), says=says.n_tensor, fact=f"{rule.words}")
     yield from _miscounted(engine, model, says, values) if balances else ()
+
+
+def _rules_of(engine: EngineSpec, says: Deployed) -> Iterator[EngineRule]:
+    """Rules that one replica is asked by: how one pool is cut, says nothing of two."""
+    for rule in engine.rules:
+        if not (rule.is_of_pairs or (rule.is_of_one_pool and says.n_expert_devices)):
+            yield rule
 
 
 def _miscounted(
@@ -71,7 +79,8 @@ def _miscounted(
 ) -> Iterator[Finding]:
     usual = usual_copies(engine, model, says.n_expert_parallel)
     copied = {**values, "redundant": usual}
-    if any("redundant" in one.names and _breaks(one, copied, model) for one in engine.rules):
+    rules = (it for it in _rules_of(engine, says) if "redundant" in it.names)
+    if any(_breaks(one, copied, model) for one in rules):
         usual = 0
     if says.n_redundant_experts != usual:
         path, fact = ("redundant_experts", "n_redundant"), f"are not the {usual} of its users"
