@@ -27,7 +27,13 @@ from planner.runtimes.predicting import (
 from planner.specs.ask.targets import DEGREE_OPTIONS, Degrees, Layouts, Targets
 from planner.specs.files.engines import load_engine
 from planner.specs.files.ledger import remark
-from planner.specs.files.reading import load_architecture, load_cluster, load_device, load_model
+from planner.specs.files.reading import (
+    load_architecture,
+    load_client,
+    load_cluster,
+    load_device,
+    load_model,
+)
 from planner.specs.records.devices import ClusterSpec, DeviceSpec, Workload
 from planner.specs.records.runtimes import LAYOUT_RUNTIMES, ROOFLINE
 from planner.specs.records.served_formats import ServedFormats, as_published, as_run
@@ -51,7 +57,9 @@ def predict(said: Said) -> Answer:
     speculating = _speculating(said, model)
     workload = Workload(**said.sets("Workload"))
     table = _table(said, model, machines, workload.n_samples)
-    traffic = from_fields(Traffic, workload, role=said.role, n_waves=said.waves or 0)
+    client = said.load("--client", load_client)
+    n_waves = said.waves or (client.n_waves if client else 0)
+    traffic = from_fields(Traffic, workload, role=said.role, n_waves=n_waves, client=client)
     unread = {problem.where for problem in said.problems}
     if model and machines and table and not unread & {*_NUMBERS, *named("requests degrees")}:
         said.problems += impossible(
@@ -192,7 +200,7 @@ def _machines(said: Said) -> Machines | None:
         return None
     return Machines(
         kernels=kernels,
-        engine=engine,
+        engine=replace(engine, n_polled_rounds=said.polled or engine.n_polled_rounds),
         cluster=replace(cluster, device=device),
         n_devices=cluster.n_devices if said.topology else None,
     )

@@ -70,9 +70,16 @@ class Machines:
         return serving_network(self.cluster.fabric)
 
     def serving(self, traffic: Traffic) -> Traffic:
-        """Requests as these serve them: by blocks of the engine, beside the memory of the host."""
-        n_block_tokens, link = self.engine.n_block_tokens, self.device.host_bytes_per_s
-        return replace(traffic, n_block_tokens=n_block_tokens, host_bytes_per_s=link)
+        """Requests as they come here: as long as the client sends them, by blocks of the engine,
+        beside the memory of the host."""
+        share = traffic.client.mean_length if traffic.client else 1.0
+        return replace(
+            traffic,
+            n_input_tokens=share * traffic.n_input_tokens,
+            n_output_tokens=share * traffic.n_output_tokens,
+            n_block_tokens=self.engine.n_block_tokens,
+            host_bytes_per_s=self.device.host_bytes_per_s,
+        )
 
     @property
     def clock(self) -> KernelClock:
@@ -118,12 +125,11 @@ def predict(
         SolverError: the arrays that searches are made of say otherwise.
     """
     drafts = drafts_for(model, speculating)
-    traffic = machines.serving(traffic)
     RequestError.raise_if_any(impossible(model, machines, table, traffic, drafts=drafts))
     given = given_deployment(model, machines, table, traffic, speculating)
     given = replace(given, requests_per_s=requests_per_s)
     counted = account(given, machines)
-    _hold_against_arrays(counted, machines, table, traffic, drafts)
+    _hold_against_arrays(counted, machines, table, machines.serving(traffic), drafts)
     answer = replace(prediction(given, counted), launch=launched(given))
     if requests_per_s is None:
         return answer
@@ -244,12 +250,12 @@ def impossible(
         n_per_node=machines.network.n_per_node,
         run=Run.of(traffic.role, run, drafts),
     )
+    others = list(context_problems(model, traffic.n_input_tokens, traffic.n_output_tokens))
     traffic = machines.serving(traffic)
     if table.has_pools and (wrong := [*pool_problems(model, table, traffic, drafts)]):
         return wrong
     problems = refusals(model, table, traffic, ground=ground)
     problems += role_problems(traffic, drafts)
-    others = list(context_problems(model, traffic.n_input_tokens, traffic.n_output_tokens))
     others += cache_problems(model, machines.kernels, formats.cache)
     others += outlier_problems(formats.weights, asked_by="--weights")
     others += backend_problems(model, machines.kernels, run.experts)
@@ -317,5 +323,6 @@ def given_deployment(
         acceptance=speculating.acceptance if speculating else (),
         role=traffic.role,
         n_waves=traffic.n_waves,
+        client=traffic.client,
         n_redundant_experts=int(table.n_redundant[0]),
     )

@@ -33,6 +33,7 @@ from planner.verifier.serving.starting import unstartable
 
 _FIRST = {
     "request": ("receiving the request", "steps.request"),
+    "client": ("between the client and the server", "requests.request"),
     "step": ("rest of a pass under way", ""),
     "others": ("others' prompts before it", ""),
     "reading": ("reading {n_new:.0f} tokens{passes}", ""),
@@ -84,7 +85,9 @@ def prediction(given: PredictionRequest, counted: Evaluation) -> Prediction:
     total = times.n_running * rank.n_data * served.n_place_tokens / times.place_s
     n_parts = decode.n_parts if decode and decode.rounds else 1.0
     hosts = {
-        "decode": decode_beside_s(rank.model, records.engine),
+        "decode": decode_beside_s(
+            rank.model, records.engine, times.n_running / min(rank.n_stages, times.n_running)
+        ),
         "prefill": prefill_beside_s(rank.model, records.engine),
     }
     passes = tuple(
@@ -184,6 +187,7 @@ def _first_token(
     """What a request waits for until its first token, in that order; what is zero left out."""
     records = given.records
     known = (*records.engine.provenance, *records.cluster.device.provenance)
+    known += given.client.provenance if given.client else ()
     sources = {fact.key: fact.source for fact in known}
     passes = f" in {times.n_chunks} passes" if times.n_chunks > 1 else ""
     for name, (words, key) in _FIRST.items():

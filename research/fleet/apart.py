@@ -24,7 +24,7 @@ import csv
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 
@@ -39,7 +39,6 @@ from planner.verifier.simulation.pools import ClassLoad, Handover, ListedRequest
 from research.fleet.deviations import Deviation, deviation, table
 from research.fleet.replaying import (
     DATA,
-    RECEIVED_S,
     Server,
     poisson,
     station,
@@ -187,8 +186,7 @@ def _station(row: Row, role: str) -> Station:
         chunk_tokens=2048,
         role=role,
     )
-    one = station(server, row.n_input, row.n_input + row.n_output)
-    return replace(one, request_s=RECEIVED_S, request_token_s=0.0)
+    return station(server, row.n_input, row.n_input + row.n_output)
 
 
 def errors(chosen: Sequence[Row], *, is_cached: bool = False) -> dict[str, Deviation]:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -37,12 +37,10 @@ from planner.specs.records.roles import Station
 from research.fleet.deviations import Deviation, deviation, table
 from research.fleet.replaying import (
     DATA,
-    RECEIVED_S,
     Replayed,
     Requests,
     Server,
     architecture,
-    filed,
     poisson,
     replay,
     station,
@@ -60,7 +58,7 @@ NAMES = {
 }
 
 FITTED = "Llama-2-7b-hf"
-"""Whose rows `RECEIVED_S` was fitted to."""
+"""Whose rows `request` of `engines/common` was fitted to."""
 
 N_SEEDS = 5
 """Replays of a row: near its places in service p99 of one run is half or twice that of another."""
@@ -167,12 +165,6 @@ def requests(stage: Stage, seed: int = 1) -> Requests:
 
 
 def as_run(stage: Stage) -> Station:
-    one = station(server(stage), stage.n_input, stage.n_input + stage.n_output)
-    return replace(one, request_s=RECEIVED_S, request_token_s=0.0, composes_ahead=True)
-
-
-def as_filed(stage: Stage) -> Station:
-    """With what `engines/vllm.toml` says of a request."""
     return station(server(stage), stage.n_input, stage.n_input + stage.n_output)
 
 
@@ -296,9 +288,6 @@ def report() -> Iterator[str]:
     ):
         yield f"{name}: {len(of_group)}"
         yield from table(errors(of_group))
-    others = [(one, middle(draws(one, as_filed(one), 1))) for one in carried]
-    yield f"all, with {filed(as_filed(carried[0]))} of engines/vllm.toml"
-    yield from table({k: v for k, v in errors(others).items() if k.startswith("TTFT")})
     as_typed = {
         "TPOT, cached": typed_error(carried),
         "TPOT, all read": typed_error(carried, is_cached=False),

@@ -24,12 +24,6 @@ from tests.estimates.serving.situations import BF16, clock
 
 DATA = Path(__file__).parents[2] / "tests" / "data" / "fleet"
 
-RECEIVED_S = 0.005
-"""Of a request before it stands in line, and of its first token until the client has it.
-
-Fitted to the medians of Llama-2 7B's five rows of `blis`; all other rows are judged with it.
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
@@ -109,12 +103,6 @@ def station(server: Server, n_input: int, n_longest: int) -> Station:
         hbm_bytes=timer.device.hbm_bytes,
         role=server.role,
     )[0]
-
-
-def filed(one: Station) -> str:
-    """What a station says that a request takes before it stands in line, for people."""
-    received = f"{1e3 * one.request_s:.3g} ms + {1e6 * one.request_token_s:.3g} µs a token"
-    return f"a request's {received}{', passes composed ahead' if one.composes_ahead else ''}"
 
 
 def poisson(n: int, rate_per_s: float, seed: int = 1) -> list[float]:

@@ -17,18 +17,16 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 from planner.specs.records.roles import Station
 from research.fleet.deviations import Deviation, deviation, table
 from research.fleet.replaying import (
     DATA,
-    RECEIVED_S,
     Replayed,
     Requests,
     Server,
-    filed,
     poisson,
     replay,
     station,
@@ -94,12 +92,6 @@ def rows() -> tuple[Row, ...]:
 
 
 def as_run(row: Row) -> Station:
-    """With the time that a request took on its way in other rows, of another engine."""
-    return replace(as_filed(row), request_s=RECEIVED_S, request_token_s=0.0)
-
-
-def as_filed(row: Row) -> Station:
-    """With what `engines/trtllm.toml` says of a request."""
     server = Server(
         model=row.model,
         topology=_TOPOLOGIES[row.gpu],
@@ -168,13 +160,7 @@ def report() -> Iterator[str]:
     for name, chosen in groups.items():
         yield name
         yield from table(errors(chosen))
-    for name, others in (
-        ("carried, arrivals constant", [(r, replayed(r, as_run(r), constant)) for r, _ in carried]),
-        (
-            f"carried, {filed(as_filed(rows()[0]))} of engines/trtllm.toml",
-            [(row, replayed(row, as_filed(row))) for row, _ in carried],
-        ),
-    ):
-        yield name
-        yield from table({"TTFT mean": errors(others)["TTFT mean"]})
+    evenly = [(row, replayed(row, as_run(row), constant)) for row, _ in carried]
+    yield "carried, arrivals constant"
+    yield from table({"TTFT mean": errors(evenly)["TTFT mean"]})
     yield f"left out: throughput of {MEAN_LENGTHS[0]}/{MEAN_LENGTHS[1]}, whose lengths are means"

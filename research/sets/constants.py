@@ -22,15 +22,17 @@ CONSTANTS = Table(name="constants", columns=("fold", "name", "value"))
 
 TIMES = {
     "layer_gap": ("vllm", "sglang", "trtllm"),
+    "decode_sequence": ("sglang",),
     "inner_norms": ("vllm", "sglang"),
     "prefill_host": ("vllm", "sglang", "trtllm"),
     "prefill_experts": ("sglang",),
     "prefill_scans": ("sglang",),
-    "request": ("vllm", "sglang", "trtllm"),
-    "request_token": ("vllm", "sglang", "trtllm"),
 }
 """Keys of `[steps]` in files of engines [s], and the engines that have one. TensorRT-LLM fuses
 norms; of prompts' launches a time of each layer is SGLang's."""
+
+OF_CLIENTS = ("request", "request_token")
+"""Keys of `[requests]` in the file of InferenceX's client [s]."""
 
 SLOWNESS = "slowness"
 
@@ -42,14 +44,12 @@ class Constants:
     """Those of one fit.
 
     Args:
-        values: of `TIMES` [s] and `SLOWNESS` [1].
+        values: of `TIMES` and `OF_CLIENTS` [s], and `SLOWNESS` [1].
         overheads: of a layer of a roofline, by device [s].
-        waves: how often each place is taken of sources that do not say; 0 is without end.
     """
 
     values: Mapping[str, float]
     overheads: Mapping[str, float] = field(default_factory=dict)
-    waves: Mapping[str, int] = field(default_factory=dict)
 
     def clock(self, gpu: str, engine: str) -> KernelClock:
         """A device under an engine with these constants."""
@@ -63,40 +63,30 @@ class Constants:
         return replace(found, table=slowness.slowed_table(gpu, self.values[SLOWNESS]))
 
     def traffic(self, row: Served) -> Traffic:
-        """What the row's harness sends, by these waves where nobody says."""
-        return replace(traffic(row), n_waves=row.series.n_waves or self.waves.get(source(row), 0))
-
-
-def source(row: Served) -> str:
-    """Who measured it, as far as its file says: device, engine, version; empty where harnesses
-    are known."""
-    return "" if row.series.harness else "/".join(row.series.source.split("/")[:3])
+        """What the row's harness sends, its client with these constants."""
+        sent = traffic(row)
+        if sent.client is None:
+            return sent
+        times = {f"{name}_s": self.values[name] for name in OF_CLIENTS}
+        return replace(sent, client=replace(sent.client, **times))
 
 
 @cache
 def constants(fold: int = ALL) -> Constants:
     """Those that no row of a fold was seen by."""
     entries = [one for one in CONSTANTS.read() if one["fold"] == name_of(fold)]
-    parts: dict[str, dict[str, float]] = {"value": {}, "overhead": {}, "waves": {}}
+    parts: dict[str, dict[str, float]] = {"value": {}, "overhead": {}}
     for one in entries:
         kind, _, name = one["name"].partition(" ")
         parts[kind][name] = float(one["value"])
-    return Constants(
-        values=parts["value"],
-        overheads=parts["overhead"],
-        waves={name: int(n) for name, n in parts["waves"].items()},
-    )
+    return Constants(values=parts["value"], overheads=parts["overhead"])
 
 
 def write(found: Mapping[int, Constants]) -> None:
     """All of them, by fold."""
     lines = []
     for fold, one in found.items():
-        for kind, values in (
-            ("value", one.values),
-            ("overhead", one.overheads),
-            ("waves", one.waves),
-        ):
+        for kind, values in (("value", one.values), ("overhead", one.overheads)):
             for name, value in values.items():
                 named = {"fold": name_of(fold), "name": f"{kind} {name}"}
                 lines.append({**named, "value": f"{value:.6g}"})

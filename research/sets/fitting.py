@@ -3,10 +3,11 @@
     python -m research.sets.fitting            prints them
     python -m research.sets.fitting --write    writes tests/data/serving/constants.csv
 
-Each by the quantity that it is most of, on rows whose harness says how it sends requests: the
+Each by the quantity that it is most of, on rows whose client is described: the
 least sum of |log(predicted / measured)|
 
     layer_gap, inner_norms            TPOT
+    decode_sequence                   TPOT
     prefill_experts, prefill_scans    TTFT under SGLang, AMD's devices included
     request, request_token            TTFT of rows with few in flight, which hardly wait
     slowness                          TPOT on MI300X and MI325X
@@ -36,11 +37,10 @@ from research.sets.constants import (
     TIMES,
     Constants,
     name_of,
-    source,
     write,
 )
 from research.sets.folds import fitted_rows, folds_of_runs
-from research.sets.predicted import cluster, compared, traffic
+from research.sets.predicted import cluster, compared
 from research.sets.rows import Served
 
 Numbers = NDArray[np.float64]
@@ -55,6 +55,7 @@ FEW = 4
 
 START_AND_STEP = {
     "layer_gap": (3e-6, 2e-6),
+    "decode_sequence": (10e-6, 5e-6),
     "inner_norms": (30e-6, 10e-6),
     "prefill_experts": (0.5e-3, 0.5e-3),
     "prefill_scans": (2e-3, 1e-3),
@@ -72,21 +73,16 @@ OVERHEADS = "llama-3.1-70b|{}|vllm|2025-10-29"
 
 N_STEPS = 3
 
-WAVES = (1, 2, 3, 4, 5, 6, 8, 10, 20)
-CLEARLY = 0.6
-"""Of the error of first tokens of a loop without end, below which a number of waves is inferred."""
-
 
 def fitted(left_out: int = ALL) -> Constants:
     """Constants of all rows that may be fitted, without a fold."""
-    known = fitted_rows(left_out)
-    told = [row for row in known if row.series.harness]
+    told = [row for row in fitted_rows(left_out) if row.series.client]
     values = {name: start for name, (start, _) in START_AND_STEP.items()}
     host_s = 0.0 if folds_of_runs()[HOST] == left_out else load_engine("sglang").prefill_host_s
     found = Constants(values={**values, "prefill_host": host_s})
     for _ in range(N_STEPS):
         found = replace(found, values=_next(found, *_linear(told, found)))
-    return replace(found, overheads=overheads(left_out), waves=waves(known, found))
+    return replace(found, overheads=overheads(left_out))
 
 
 def tells(row: Served, quantity: str, name: str) -> bool:
@@ -111,26 +107,6 @@ def overheads(left_out: int) -> dict[str, float]:
         if folds[OVERHEADS.format(gpu)] != left_out
     }
     return {gpu: told.get(gpu, float(np.mean([*told.values()]))) for gpu in sorted(FITTED_ON)}
-
-
-def waves(rows: Sequence[Served], there: Constants) -> dict[str, int]:
-    """Of each source that does not say, where first tokens tell clearly."""
-    found = {}
-    for name in sorted({source(row) for row in rows} - {""}):
-        some = [row for row in rows if source(row) == name]
-        off = {n: _first_tokens_off(some, there, n) for n in (0, *WAVES)}
-        best = min(off, key=off.__getitem__)
-        if off[best] < CLEARLY * off[0]:
-            found[name] = best
-    return found
-
-
-def _first_tokens_off(rows: Sequence[Served], there: Constants, n_waves: int) -> float:
-    def sending(row: Served) -> object:
-        return replace(traffic(row), n_waves=n_waves)
-
-    found = compared(rows, clocks=there.clock, sending=sending)
-    return float(np.mean([abs(one.ttft_error) for one in found]))
 
 
 def _linear(rows: Sequence[Served], there: Constants) -> tuple[Numbers, Numbers, list[str]]:
@@ -187,7 +163,7 @@ def main() -> None:
     found = {}
     for fold in FOLDS:
         one = found[fold] = fitted(fold)
-        print(f"without fold {name_of(fold)}: {one.waves}", flush=True)
+        print(f"without fold {name_of(fold)}", flush=True)
         for name, value in {**one.values, **one.overheads}.items():
             print(f"  {name:16s} {value:.4g}", flush=True)
     if asked.write:

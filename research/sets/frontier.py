@@ -27,7 +27,7 @@ import numpy as np
 from planner.commands.cli import main as plan
 from research.sets.folds import rows
 from research.sets.predicted import CLUSTERS, formats
-from research.sets.rows import MEAN_LENGTH, Served
+from research.sets.rows import Served
 
 WISHED = (0.85, 1.15)
 
@@ -114,7 +114,7 @@ def layout_of(row: Served) -> Layout:
 
 def tokens_per_s(row: Served) -> float:
     """Of a device, as measured."""
-    n_output = MEAN_LENGTH.get(row.series.harness, 1.0) * row.n_output
+    n_output = row.series.mean_length * row.n_output
     each_s = (row.ttft_ms + (n_output - 1.0) * row.tpot_ms) / 1e3
     return row.in_flight * n_output / each_s / row.n_devices
 
@@ -145,7 +145,7 @@ def _at(curve: Sequence[Served], limit_ms: float) -> tuple[float, Layout]:
 
 def ask(case: Case, found: Sequence[Served], limit_ms: float, *more: str) -> Answer | str:
     """The answer, or why there is none."""
-    share = MEAN_LENGTH.get(found[0].series.harness, 1.0)
+    share = found[0].series.mean_length
     served = [formats(row) for row in found]
     weights = {
         one.weights if row.series.is_dense else one.experts

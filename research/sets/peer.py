@@ -22,7 +22,7 @@ from functools import cache
 import numpy as np
 
 from research.sets.folds import rows
-from research.sets.rows import MEAN_LENGTH, Served, Table
+from research.sets.rows import Served, Table
 
 PEER = Table(name="peer", columns=("row", "ttft_ms", "tpot_ms"))
 
@@ -43,7 +43,7 @@ ALIASES = {
 
 def asked(row: Served, formats: dict[str, str]) -> dict[str, object]:
     """Keywords of `cli_estimate`."""
-    share = MEAN_LENGTH.get(row.series.harness, 1.0)
+    share = row.series.mean_length
     experts = {"moe_tp_size": row.expert_tensor, "moe_ep_size": row.expert}
     return {
         "backend_name": row.series.engine,

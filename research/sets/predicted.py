@@ -29,7 +29,7 @@ from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec
 from planner.specs.records.kernels import EngineSpec
 from planner.specs.records.served_formats import ServedFormats
-from research.sets.rows import MEAN_LENGTH, Served
+from research.sets.rows import Served
 from research.sets.servers import n_chunk_tokens, n_polled_rounds
 from tests.estimates.serving import situations
 
@@ -119,11 +119,12 @@ def _caches_in_fp8(row: Served) -> bool:
 
 def traffic(row: Served) -> Traffic:
     """What the row's harness sends."""
-    share = MEAN_LENGTH.get(row.series.harness, 1.0)
+    client, share = row.series.client, row.series.mean_length
     return Traffic(
         n_input_tokens=share * row.n_input,
         n_output_tokens=share * row.n_output,
-        n_waves=row.series.n_waves,
+        n_waves=client.n_waves if client else 0,
+        client=client,
     )
 
 

@@ -14,17 +14,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from planner.specs.files.reading import load_client
+from planner.specs.records.roles import Client
+
 FOLDER = Path(__file__).parents[2] / "tests" / "data" / "serving"
 
 DENSE = frozenset({"Llama-3.1-8B", "Llama-3.1-70B", "Llama-3.1-405B", "Qwen3-32B"})
 """Architectures without experts; every other model of the sets is a mixture."""
 
 
-MEAN_LENGTH = {"InferenceX": 0.9}
-"""Of the lengths that a harness names, on average: its requests are between 0.8 and 1 of them."""
-
-WAVES = {"InferenceX": 10}
-"""Requests that a harness sends, all at once, for each that it keeps in flight."""
+CLIENTS = {"InferenceX": "inferencex"}
+"""Clients of `clients/` that harnesses are: what others send is what they name, without end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +99,15 @@ class Series:
         return self.model in DENSE
 
     @property
-    def n_waves(self) -> int:
-        """Requests of each place, as published; 0, without end, where nothing is."""
-        return WAVES.get(self.harness, 0)
+    def client(self) -> Client | None:
+        """Who sends requests, where the source says so and the client is described."""
+        name = CLIENTS.get(self.harness)
+        return load_client(name) if name else None
+
+    @property
+    def mean_length(self) -> float:
+        """Of requests that are sent, over those that are named."""
+        return self.client.mean_length if self.client else 1.0
 
     @property
     def run(self) -> str:

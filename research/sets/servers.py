@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from planner.specs.records.kernels import EngineSpec
-from research.sets.rows import MEAN_LENGTH, Served
+from research.sets.rows import Served
 
 SELDOM, OFTEN = 30, 10
 """`--scheduler-recv-interval` of SGLang's servers on Blackwell, with many and few in flight."""
@@ -135,4 +135,4 @@ def _balanced(row: Served) -> int:
 
 def _rounds(row: Served) -> float:
     """Of a request."""
-    return MEAN_LENGTH[row.series.harness] * row.n_output
+    return row.series.mean_length * row.n_output

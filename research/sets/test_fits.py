@@ -10,9 +10,9 @@ import pytest
 
 from planner.estimates.kernel_files import load_kernels
 from research.sets import fitting
-from research.sets.constants import SLOWNESS, Constants, constants, source
+from research.sets.constants import SLOWNESS, Constants
 from research.sets.folds import fitted_rows, rows
-from research.sets.predicted import compared, traffic
+from research.sets.predicted import compared
 from research.sets.rooflines import steps
 from research.sets.slowness import DEVICES, ENGINE, slowed, slowed_table
 
@@ -47,20 +47,6 @@ def test_constants_are_found_again_in_times_that_are_made_of_them(monkeypatch):
     found = fitting.fitted()
     for name, value in TRUE.items():
         assert found.values[name] == pytest.approx(value, rel=0.02), name
-
-
-def test_first_tokens_tell_how_often_a_place_is_taken():
-    """And nothing does where they fit a loop without end as well."""
-    some = [row for row in rows() if source(row) == "h100_sxm/sglang/0.5.1.post1"]
-    known = constants()
-    for n_waves, told in ((3, 3), (0, None)):
-        found = compared(
-            some,
-            clocks=known.clock,
-            sending=lambda row, n=n_waves: replace(traffic(row), n_waves=n),
-        )
-        made = [replace(one.row, ttft_ms=one.ttft_ms) for one in found]
-        assert fitting.waves(made, known).get("h100_sxm/sglang/0.5.1.post1") == told
 
 
 def test_a_linear_program_finds_the_least_sum_of_errors():

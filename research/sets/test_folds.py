@@ -19,7 +19,6 @@ from research.sets.constants import (
     constants,
     out_of_fold,
     predictions,
-    source,
 )
 from research.sets.fitting import FITTED_ON, HOST, OVERHEADS
 from research.sets.folds import ALL, N_FOLDS, exclusion, fold_of, may_be_fitted, stratum
@@ -88,12 +87,6 @@ def test_every_row_is_judged_by_constants_without_its_fold(monkeypatch):
         found = compared(rows, clocks=chosen.clock, sending=chosen.traffic)
         same = [one.tpot_ms == pytest.approx(before[one.row.name]) for one in found]
         assert all(same) if is_same else not all(same)
-
-
-def test_a_fold_knows_nothing_of_benchmarks_that_only_its_own_runs_tell_of():
-    for fold in range(N_FOLDS):
-        others = {source(row) for row in folds.fitted_rows(fold)}
-        assert set(constants(fold).waves) <= others
 
 
 def test_overheads_of_layers_are_of_other_folds():

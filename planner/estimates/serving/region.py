@@ -88,7 +88,7 @@ def outside_error(
     Args:
         last: batch up to which the least is wanted of all from their own on (N,).
     """
-    where = region(engine, device, kind, traffic.n_input_tokens, traffic.n_output_tokens)
+    where = region(engine, device, kind, *traffic.named_lengths)
     table, column = some.table, where.columns(some.in_flight)
     ends = column if last is None else where.columns((last * table.n_data).astype(np.int64))
     degrees = (table.n_tensor, table.n_data, table.n_expert_parallel, table.n_stages)

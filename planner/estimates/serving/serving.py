@@ -98,10 +98,9 @@ class Serving:
         """Formats of the checkpoint that is loaded."""
         return as_run(self.model, self.formats, self.engine)
 
-    @property
-    def decode_host_s(self) -> float:
-        """Of a decode pass, beside its kernels [s]."""
-        return decode_gaps_s(self.model, self.engine)
+    def decode_host_s(self, n_sequences: FloatArray) -> FloatArray:
+        """Of decode passes of so many sequences each, beside their kernels (N,) [s]."""
+        return decode_gaps_s(self.model, self.engine, n_sequences)
 
     @property
     def prefill_host_s(self) -> float:
@@ -109,7 +108,7 @@ class Serving:
         return prefill_gaps_s(self.model, self.engine)
 
     def received_s(self, traffic: Traffic) -> float:
-        """Of a request before its first pass [s]."""
+        """Of a request before its first pass, its client's time left out [s]."""
         engine = self.engine
         return engine.request_s + engine.request_token_s * traffic.n_input_tokens
 
@@ -190,7 +189,10 @@ def least_times(
         )
         reading = _mixed(decoding, reading)
     pass_s = _least_pass_s(serving, table, reading) + serving.prefill_host_s
-    hidden_s = last_decode_s * yields - serving.decode_host_s if engine.mixes_prefill else 0.0
+    hidden_s: FloatArray | float = 0.0
+    if engine.mixes_prefill:
+        last_host_s = serving.decode_host_s(most / np.minimum(table.n_stages, most))
+        hidden_s = last_decode_s * yields - last_host_s
     shared = np.clip(met_most, 1.0, few.most_prompts) * table.n_stages
     least = Loop(
         running=asking,
@@ -286,7 +288,7 @@ def _round(
         context=traffic.mean_context,
     )
     decode = serving.pass_time(table, decoding)
-    checked = decode.total_s + serving.decode_host_s
+    checked = decode.total_s + serving.decode_host_s(running / n_micro)
     itl = checked
     if drafts is not None:
         itl = checked + drafting_s(serving, table, decoding, drafts)
@@ -334,7 +336,7 @@ def _times_together(
         + (1.0 - traffic.first_fraction / 2.0) * held_up_s(loop, waiting) / steps
     )
     first = {
-        "request": np.full(len(table), serving.received_s(traffic)),
+        **_before(serving, table, traffic),
         "step": come.mean(lambda rounds: under_way_s(loop, rounds)),
         "others": come.mean(lambda rounds: _others_s(loop, rounds)),
         "reading": alone,
@@ -343,7 +345,8 @@ def _times_together(
     if traffic.n_waves:
         later = np.asarray(sum(first.values()))
         wave = _first_wave_s(serving, table, round_.decoding, parts, loop)
-        first["wave"] = traffic.first_fraction * np.maximum(0.0, first["request"] + wave - later)
+        begun = serving.received_s(traffic) + traffic.client_s
+        first["wave"] = traffic.first_fraction * np.maximum(0.0, begun + wave - later)
     if traffic.is_fetching:
         first["fetch"] = _fetching_s(serving, table, traffic, requests, first, steps * tpot - tpot)
     excess = np.maximum(table.batch / running - 1.0, 0.0)
@@ -361,6 +364,12 @@ def _times_together(
         n_chunks=n_chunks,
         n_waves=traffic.n_waves,
     )
+
+
+def _before(serving: Serving, table: DeploymentTable, traffic: Traffic) -> dict[str, FloatArray]:
+    """Parts of TTFT that a request has before it stands in line."""
+    parts = {"request": serving.received_s(traffic), "client": traffic.client_s}
+    return {name: np.full(len(table), seconds) for name, seconds in parts.items()}
 
 
 def _bursts(
@@ -417,7 +426,7 @@ def _prefill_times(
     prefill = serving.pass_time(table, parts.shape(running / n_micro))
     alone = parts.n_chunks * (prefill.total_s + serving.prefill_host_s)
     first = {
-        "request": np.full(len(table), serving.received_s(traffic)),
+        **_before(serving, table, traffic),
         "step": alone / (2.0 * n_micro),
         "reading": alone,
     }

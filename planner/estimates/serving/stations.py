@@ -157,7 +157,7 @@ def _decode_times(
     """D at each point of each deployment's grid: a pass, and the drafter's before it."""
     row, (n, context) = _points([(grid.sequences, grid.contexts) for grid in grids])
     rows, work = table.take(row), _decoding(table, requests, row, n, context)
-    times = _timed(serving, rows, work) + serving.decode_host_s
+    times = _timed(serving, rows, work) + serving.decode_host_s(np.asarray(work.n_decoding))
     if requests.drafts is not None:
         times = times + drafting_s(serving, rows, work, requests.drafts)
     return [
@@ -179,7 +179,8 @@ def _reading_times(
     rows = table.take(row)
     middle = (requests.n_input_tokens + requests.n_longest_tokens) / 2.0
     beside = _decoding(table, requests, row, n, middle)
-    alone = np.where(n > 0, _timed(serving, rows, beside) + serving.decode_host_s, 0.0)
+    decoding_s = serving.decode_host_s(np.asarray(beside.n_decoding))
+    alone = np.where(n > 0, _timed(serving, rows, beside) + decoding_s, 0.0)
     read = np.maximum(tokens, 1.0)
     # as few prompts as have this span: one that has read so much before, or several short ones
     each = np.where(2.0 * span < read, np.maximum(2.0 * span, 1.0), read)
@@ -193,7 +194,7 @@ def _reading_times(
             past_tokens=requests.n_past_tokens + np.maximum(0.0, span - each / 2.0),
         ),
     )
-    host = serving.prefill_host_s + np.where(n > 0, serving.decode_host_s, 0.0)
+    host = serving.prefill_host_s + np.where(n > 0, decoding_s, 0.0)
     grown = np.where(tokens > 0.0, np.maximum(0.0, both + host - alone), 0.0)
     return [
         ReadingTimes(

@@ -267,10 +267,10 @@ def _decode_phases(parts: dict[Part, FloatArray]) -> FloatArray:
     return 2.0 * (ahead + _of(parts, "feed", "reduce") + behind)
 
 
-def decode_gaps_s(model: Architecture, engine: EngineSpec) -> float:
-    """Of a whole decode pass, beside its kernels [s]."""
+def decode_gaps_s(model: Architecture, engine: EngineSpec, n_sequences: FloatArray) -> FloatArray:
+    """Of whole decode passes of so many sequences each, beside their kernels (N,) [s]."""
     layers = sum(layer.n_layers * layer_gap_s(layer, engine) for layer in model.layers)
-    return engine.decode_host_s + layers
+    return engine.decode_host_s + layers + engine.decode_sequence_s * n_sequences
 
 
 def layer_gap_s(layer: LayerClass, engine: EngineSpec) -> float:

@@ -31,10 +31,11 @@ class ServingTimes:
         added_s: what reading one prompt adds to the decodes beside it.
         itl_s: between two tokens, or bursts of drafted ones, while no prompt is read.
         tpot_s: mean over the tokens of a request; 0 where none are written.
-        ttft_parts: what `ttft_s` is the sum of: `request`, the engine's constant; `step`, the rest
-            of what a request finds under way; `others`, prompts before it; `reading`, its own
-            passes; `decodes`, what decodes beside them add; `wave`, what the first wave of a
-            closed loop adds to the mean of all; `fetch`, what hits take from the host.
+        ttft_parts: what `ttft_s` is the sum of: `request`, the engine's constant; `client`, of
+            who sends it; `step`, the rest of what a request finds under way; `others`, prompts
+            before it; `reading`, its own passes; `decodes`, what decodes beside them add; `wave`,
+            what the first wave of a closed loop adds to the mean of all; `fetch`, what hits take
+            from the host.
         queue_s: wait for a free place, where more requests are in flight than fit.
         decode, prefill: the passes; empty where there are no such.
         n_chunks: passes that one prompt takes; 0 where none is read.

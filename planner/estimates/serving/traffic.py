@@ -15,7 +15,7 @@ from planner.estimates.serving.operations import PassShape
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import STORES, Store
 from planner.specs.records.kernels import EngineSpec
-from planner.specs.records.roles import DECODE, PREFILL, TOGETHER
+from planner.specs.records.roles import DECODE, PREFILL, TOGETHER, Client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,7 @@ class Traffic:
         n_waves: requests that each place of a closed loop serves, the first of which all begin
             together; 0 where the loop is without end, and requests come at random times.
         role: what the deployment does of each request.
+        client: who sends them; None of one that takes no time.
     """
 
     n_input_tokens: float
@@ -46,6 +47,21 @@ class Traffic:
     host_bytes_per_s: float | None = None
     n_waves: int = 0
     role: str = TOGETHER
+    client: Client | None = None
+
+    @property
+    def client_s(self) -> float:
+        """Of a request between its client and the server [s]."""
+        one = self.client
+        return one.request_s + one.request_token_s * self.n_input_tokens if one else 0.0
+
+    @property
+    def named_lengths(self) -> tuple[float, float]:
+        """Of prompts and answers, as a client names those that it sends."""
+        n_input, n_output, client = self.n_input_tokens, self.n_output_tokens, self.client
+        if client is None:
+            return n_input, n_output
+        return round(n_input / client.mean_length), round(n_output / client.mean_length)
 
     @property
     def n_common_tokens(self) -> float:

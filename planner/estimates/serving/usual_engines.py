@@ -49,9 +49,15 @@ def why_no_engine(model: ModelSpec | Architecture, cluster: ClusterSpec) -> str:
 
 def usual_servers(device: str) -> str | None:
     """The topology of a device's usual servers, with as many of them as it allows."""
+    from planner.specs.files.reading import load_cluster
+
     for _, pattern in patterns(Kind.CLUSTER):
-        if pattern.name.startswith(f"{device.removesuffix('-sxm')}-nvl"):
-            return pattern.fill({key: values[-1] for key, values in pattern.allowed.items()})
+        if pattern.name.startswith(device.partition("-")[0]):
+            name = pattern.fill({key: values[-1] for key, values in pattern.allowed.items()})
+            with recording():  # only a look
+                one = load_cluster(name)
+            if one.device.name == device and isinstance(one.fabric, NodesFabric):
+                return name
     return None
 
 

@@ -94,6 +94,8 @@ def _user_rows(answer: Prediction) -> list[tuple[str, str]]:
     backend = answer.request.records.kernels.experts_backend
     experts += f", experts by {backend}" if backend else ""
     reuse = reuse_words(answer.request)
+    client = answer.request.client
+    sent = f" by {client.title}, which sends {percent(client.mean_length)} of it" if client else ""
     drafts = f"{answer.tokens_per_step:.3g} tokens a pass"
     copies = f"{answer.n_copies} of the model, which share nothing"
     return [
@@ -102,7 +104,7 @@ def _user_rows(answer: Prediction) -> list[tuple[str, str]]:
         ("copies", copies if answer.n_copies > 1 else ""),
         (
             "requested",
-            f"{answer.n_input_tokens} tokens in, {answer.n_output_tokens} out{reuse}; "
+            f"{answer.n_input_tokens} tokens in, {answer.n_output_tokens} out{sent}{reuse}; "
             f"{formats['weights']} weights{experts}, {formats['cache']} cache; "
             f"overlap {answer.overlap}; {answer.network}",
         ),

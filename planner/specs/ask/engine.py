@@ -20,7 +20,7 @@ from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import STORES, ClusterSpec, ModelSpec, Store, Workload
 from planner.specs.records.economics import MEMORY_RULES
 from planner.specs.records.kernels import EngineSpec, KernelTable
-from planner.specs.records.roles import TOGETHER
+from planner.specs.records.roles import TOGETHER, Client
 from planner.specs.records.runtimes import ModelKind
 from planner.specs.records.served_formats import ActivationFormat, KnownFormat, ServedFormats
 from planner.specs.validation.hints import LATER, computed
@@ -270,6 +270,8 @@ class PredictionRequest:
         n_redundant_experts: copies of experts of a layer, beside the first of each.
         n_waves: of a place, the first of which all begin together; 0 without end.
         n_expert_devices, n_microbatches: that hold experts alone; parts of a batch that go there.
+        client: who sends them, of lengths that are its share of those named; None of one that
+            sends what is named and takes no time.
     """
 
     records: ServingRecords
@@ -298,3 +300,4 @@ class PredictionRequest:
     offload: Store = field(default=STORES[0], metadata={LATER: True})
     n_expert_devices: int = field(default=0, metadata={LATER: True})
     n_microbatches: int = field(default=1, metadata={LATER: True})
+    client: Client | None = field(default=None, metadata={LATER: True})

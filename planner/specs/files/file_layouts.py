@@ -19,7 +19,7 @@ from planner.specs.records.devices import (
     TorusFabric,
     TwoRegimes,
 )
-from planner.specs.records.roles import Connector
+from planner.specs.records.roles import Client, Connector
 from planner.specs.records.served_formats import Checkpoint, RunFormat
 from planner.specs.records.variants import Variant
 from planner.specs.validation.hints import from_fields
@@ -125,6 +125,11 @@ lay_out(
     Connector,
     Section("connector", "name title", sourced=False),
     Section("transfer", "latency_s bytes_per_s=bytes_per_s"),
+)
+lay_out(
+    Client,
+    Section("client", "name title", sourced=False),
+    Section("requests", "request_s request_token_s mean_length waves=n_waves"),
 )
 
 

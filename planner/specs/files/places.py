@@ -24,6 +24,7 @@ class Kind(Enum):
     ENGINE = ("engine", "engines", "plan engines")
     RULES = ("file of rules", "engines/rules", "")
     CONNECTOR = ("connector", "connectors", "")
+    CLIENT = ("client", "clients", "")
     PAPER = ("table of a paper", "papers", "plan reproduce --list")
 
     def __init__(self, word: str, folder: str, lister: str) -> None:

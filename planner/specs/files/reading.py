@@ -31,7 +31,7 @@ from planner.specs.huggingface.locating import is_config
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.correspondence import architecture_of, model_spec_of
 from planner.specs.records.devices import ClusterSpec, DeviceSpec, ModelSpec
-from planner.specs.records.roles import Connector
+from planner.specs.records.roles import Client, Connector
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import Coherent, validate
 from planner.specs.validation.hints import from_fields
@@ -252,3 +252,14 @@ def load_connector(name_or_path: str, *, asked_by: str = "--connector") -> Conne
     """
     file = find(Kind.CONNECTOR, name_or_path, asked_by=asked_by)
     return record_of(Connector, *read_named(file, "connector", Kind.CONNECTOR), shown=file.shown)
+
+
+@arguments_checked()
+def load_client(name_or_path: str, *, asked_by: str = "--client") -> Client:
+    """Load a client, by a name such as `inferencex` or the path of a file.
+
+    Raises:
+        SpecError: there is no such client, or its file has faults; all are listed.
+    """
+    file = find(Kind.CLIENT, name_or_path, asked_by=asked_by)
+    return record_of(Client, *read_named(file, "client", Kind.CLIENT), shown=file.shown)

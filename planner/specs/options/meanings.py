@@ -118,7 +118,7 @@ REFUSALS = (
     ),
     Refusal(
         options=(
-            *("--device", "--rate", "--in-flight", "--waves", "--experts"),
+            *("--device", "--rate", "--in-flight", "--waves", "--client", "--polled", "--experts"),
             *("--explain", "--redundant-experts", "--role", "--expert-devices", *OF_DRAFTS),
         ),
         commands=("predict",),

@@ -123,6 +123,7 @@ class EngineSpec:
             an indexer of its own what tokens attend to.
         decode_host_s: the same of a decode step, whatever the model: 0 where the next step is
             scheduled while the device works.
+        decode_sequence_s: the same of each sequence in it, which is sampled and handed out.
         layer_gap_s: the same of each of its layers.
         inner_norms_s: of each layer with norms between its projections besides, which are kernels
             of their own; 0 where they are fused with what follows.
@@ -165,6 +166,7 @@ class EngineSpec:
     prefill_host_s: Duration
     n_small_kernels: int
     decode_host_s: Duration = 0.0
+    decode_sequence_s: Duration = 0.0
     layer_gap_s: Duration = 0.0
     inner_norms_s: Duration = 0.0
     prefill_experts_s: Duration = 0.0

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 
 from planner.specs.files.tables import Provenance
 from planner.specs.validation.hints import LATER
-from planner.specs.validation.values import Duration
+from planner.specs.validation.values import Duration, Share
 
 TOGETHER, PREFILL, DECODE = "together", "prefill", "decode"
 ROLES = (TOGETHER, PREFILL, DECODE)
@@ -65,6 +65,29 @@ class Connector:
     title: str
     latency_s: Duration
     bytes_per_s: float | None = None
+    provenance: tuple[Provenance, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """Who sends requests and takes times, as a benchmark does.
+
+    Args:
+        name: of its file.
+        title: for people.
+        request_s: of a request between the client and the server, both ways [s].
+        request_token_s: the same of each token of its prompt [s].
+        mean_length: of prompts and answers, over those that are named.
+        n_waves: requests of each place, all sent at once; 0 without end.
+        provenance: of all.
+    """
+
+    name: str
+    title: str
+    request_s: Duration
+    request_token_s: Duration
+    mean_length: Share = 1.0
+    n_waves: int = 0
     provenance: tuple[Provenance, ...] = ()
 
 

@@ -127,7 +127,8 @@ def _units(
         if one.operation.layer == OUTSIDE:
             ends[one.operation.name != _OF_THE_EMBEDDING] += float(one.total_s[0])
     decodes = work.phase == "decode"
-    ends[1] += engine.decode_host_s if decodes else engine.prefill_host_s
+    writing_s = engine.decode_host_s + work.batch * engine.decode_sequence_s
+    ends[1] += writing_s if decodes else engine.prefill_host_s
     inside = [
         (layer_gap_s if decodes else prefill_gap_s)(layer, engine)
         + sum(

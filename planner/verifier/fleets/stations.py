@@ -191,7 +191,8 @@ def _decode(says: DecodeTimes, ground: StationContext) -> DecodeTimes:
 def _round_s(ground: StationContext, n: int, context: float) -> float:
     """A pass that decodes, and those of what drafts before it."""
     tokens, draft, rank = _decoding(ground, n, context), ground.served.draft, ground.rank
-    took = _pass_s(ground, tokens) + decode_beside_s(rank.model, ground.served.engine)
+    beside_s = decode_beside_s(rank.model, ground.served.engine, tokens.decoding)
+    took = _pass_s(ground, tokens) + beside_s
     if draft is not None and draft.n_passes:
         small = replace(ground, rank=replace(rank, model=draft.model))
         took += draft.n_passes * _pass_s(small, replace(tokens, positions=1.0))

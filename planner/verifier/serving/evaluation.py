@@ -101,14 +101,22 @@ def served_by(given: PredictionRequest) -> Demand:
         Refused: the model cannot be drafted so.
     """
     (model,) = given.records.models
-    link = given.records.cluster.device.host_bytes_per_s
+    link, client = given.records.cluster.device.host_bytes_per_s, given.client
+    n_input, n_output = float(given.n_input_tokens), float(given.n_output_tokens)
+    client_s, named = 0.0, None
+    if client is not None:
+        named = n_input, n_output
+        n_input, n_output = n_input * client.mean_length, n_output * client.mean_length
+        client_s = client.request_s + client.request_token_s * n_input
     return from_fields(
         Demand,
         given,
         engine=given.records.engine,
         hbm_bytes=given.records.cluster.device.hbm_bytes,
-        n_input_tokens=float(given.n_input_tokens),
-        n_output_tokens=float(given.n_output_tokens),
+        n_input_tokens=n_input,
+        n_output_tokens=n_output,
+        client_s=client_s,
+        named=named,
         n_shared_tokens=float(given.n_shared_tokens),
         host_bytes_per_s=link if given.offload == "host" else None,
         draft=draft_of(model, given.drafter, given.n_drafted, given.acceptance),

@@ -93,10 +93,10 @@ def unfilled_s(layer: LayerClass, engine: EngineSpec) -> float:
     return seconds + (engine.inner_norms_s if norms else 0.0)
 
 
-def decode_beside_s(model: Architecture, engine: EngineSpec) -> float:
-    """What a decode pass takes beside its kernels."""
+def decode_beside_s(model: Architecture, engine: EngineSpec, sequences: float) -> float:
+    """What a decode pass takes beside its kernels: of its layers, of what it writes for each."""
     gaps = (layer.n_layers * unfilled_s(layer, engine) for layer in model.layers)
-    return engine.decode_host_s + sum(gaps)
+    return engine.decode_host_s + sum(gaps) + sequences * engine.decode_sequence_s
 
 
 def launched_s(layer: LayerClass, engine: EngineSpec) -> float:
@@ -207,6 +207,8 @@ def embedding_s(group: StageGroup, request: StagesRequest) -> float:
 def head_s(group: StageGroup, request: StagesRequest) -> float:
     """The head of a group, and the host's part of a pass."""
     spent = head_spent(rank_of(group, request), tokens_of(request).n_logits)
-    engine = request.engine
-    host_s = engine.decode_host_s if request.work.phase == "decode" else engine.prefill_host_s
+    engine, work = request.engine, request.work
+    host_s = engine.prefill_host_s
+    if work.phase == "decode":
+        host_s = engine.decode_host_s + engine.decode_sequence_s * work.batch
     return sum(one.seconds for one in spent) + host_s

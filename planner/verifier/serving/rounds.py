@@ -42,6 +42,8 @@ class Demand:
             shared; None where that lies on the device.
         role: what it does of each request.
         n_waves: requests that each place serves, the first of them all at once; 0 without end.
+        client_s: between who sends a request and the server.
+        named: lengths by which who sends them calls requests, where these have others.
     """
 
     engine: EngineSpec
@@ -58,6 +60,8 @@ class Demand:
     draft: Draft | None = None
     role: str = "together"
     n_waves: int = 0
+    client_s: float = 0.0
+    named: tuple[float, float] | None = None
 
     @property
     def n_new_tokens(self) -> float:
@@ -230,7 +234,7 @@ def user_times(rank: Rank, served: Demand, largest_batch: float) -> UserTimes:
         n_drafted=draft.n_checked if draft and draft.n_passes else 0,
         overlaps=served.overlaps,
         batch=served.batch,
-        lengths=(served.n_input_tokens, served.n_output_tokens),
+        lengths=served.named or (served.n_input_tokens, served.n_output_tokens),
     )
     # kernels, engines and what was never measured err apart from each other: squares add up
     further = [one.deviation_fraction for one in outside]
@@ -273,7 +277,8 @@ def _felt_reading(rank: Rank, served: Demand, running: float) -> UserTimes:
     behind = served.n_input_tokens - new + each * (n_chunks - 1) / 2
     reads = _pass(rank, served, Tokens(prompts=running / turns, read=each, past=behind))
     own_s = n_chunks * (reads.seconds + prefill_beside_s(rank.model, engine))
-    parts = {"request": served.received_s, "step": own_s / turns / 2, "reading": own_s}
+    before = {"request": served.received_s, "client": served.client_s}
+    parts = {**before, "step": own_s / turns / 2, "reading": own_s}
     return UserTimes(
         ttft_s=sum(parts.values()),
         queue_s=max(served.batch / running - 1, 0.0) * own_s,
@@ -290,7 +295,7 @@ def _felt_writing(rank: Rank, served: Demand, running: float) -> UserTimes:
     """Answers only, of prompts that are handed over: a pass for each token, fewer with drafts."""
     engine, decoding = served.engine, _decoding(rank, served, running)
     decode = _pass(rank, served, decoding)
-    beside_s = decode_beside_s(rank.model, engine)
+    beside_s = decode_beside_s(rank.model, engine, decoding.decoding)
     itl = decode.seconds + beside_s + _drafting_s(rank, served, decoding)
     error, place_s = decode.error(beside_s), served.n_output_tokens * itl
     return UserTimes(
@@ -307,8 +312,9 @@ def _felt_writing(rank: Rank, served: Demand, running: float) -> UserTimes:
 
 def _felt_together(rank: Rank, served: Demand, running: float) -> UserTimes:
     engine, n_out = served.engine, max(served.n_output_tokens, 1.0)
-    beside_s, launched_s = decode_beside_s(rank.model, engine), prefill_beside_s(rank.model, engine)
     decoding = _decoding(rank, served, running)
+    beside_s = decode_beside_s(rank.model, engine, decoding.decoding)
+    launched_s = prefill_beside_s(rank.model, engine)
     reading, n_chunks, most = _reading(rank, served, running)
     decode, prefill = _pass(rank, served, decoding), _pass(rank, served, reading)
     both = _pass(rank, served, decoding.beside(reading)) if engine.mixes_prefill else prefill
@@ -336,6 +342,7 @@ def _felt_together(rank: Rank, served: Demand, running: float) -> UserTimes:
     tpot = between + begun * turns.met(most) * added / n_out
     parts = {
         "request": served.received_s,
+        "client": served.client_s,
         "step": turns.rest_s(reading.prompts, engine.n_polled_rounds),
         "others": turns.queue_s(most, engine.n_polled_rounds),
         "reading": n_chunks * (prefill.seconds + launched_s),
@@ -344,7 +351,7 @@ def _felt_together(rank: Rank, served: Demand, running: float) -> UserTimes:
     if served.n_waves:
         sharing = min(requests, most)
         full = _full_s(rank, served, running, replace(reading, prompts=sharing))
-        wave = served.received_s + turns.together_s(full, sharing, rank.n_stages)
+        wave = served.received_s + served.client_s + turns.together_s(full, sharing, rank.n_stages)
         parts["wave"] = max(0.0, wave - sum(parts.values())) / served.n_waves
     if served.host_bytes_per_s is not None:
         own_s = fetched_bytes(rank, served) / served.host_bytes_per_s
