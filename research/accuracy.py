@@ -106,14 +106,18 @@ Public measurements of servers, {n_served} rows of two sets, in
 X is InferenceX's sweeps of DeepSeek-R1. Runs, model × GPU × engine × day, are dealt to folds by a
 hash: each row is predicted by constants and biases that were fitted without its fold
 ([decision 30](decisions/0030-folds.md)). B300 and GB200 are in no fit. Formats are those of the
-checkpoints; `python -m research.sets tpot` prints the same with what is left out and why.
+checkpoints; `python -m research.sets tpot` prints the same with what is left out and why. Each row
+is what a command answers, with options that say what its source publishes: who sends requests, how
+many are in flight, and what the server was told; nothing is inferred of a row. `python -m
+research.sets typed` prints the command of each, and a test holds that command and table agree.
 Beside it stands AIConfigurator 0.12.0 itself on the rows that it answers
 (`python -m research.sets.peer`), by its current database, which is not always of the engine's
 version in the row.
 
 {tpot}
 
-TTFT is that of every load, from one request in flight to hundreds:
+TTFT is that of every load, from one request in flight to hundreds, where it is published how
+requests are sent; the others are apart:
 
 {ttft}
 

@@ -14,7 +14,7 @@ from research.infersim_kernels import MODELS
 from research.infersim_layers import chosen_layers
 from research.sets.constants import out_of_fold
 from research.sets.predicted import Compared
-from research.sets.report import both, groups
+from research.sets.report import both, by_harness, groups
 from research.sets.rows import saturated
 from research.sets.saturating import throughputs
 from research.tables import percent
@@ -87,13 +87,15 @@ def _kernels(name: str, fits: Sequence[Fit]) -> str:
 
 def served_table(quantity: str) -> str:
     """All rows, each without its fold, beside the peer on those that it answers."""
-    found = out_of_fold()
+    found, apart = out_of_fold(), []
+    if quantity == "ttft":
+        found, apart = by_harness(found)
     lines = [
         f"| {quantity.upper()} | rows | mean | median | 90th | bias | answered by AIConfigurator "
         "| mean | median | here, on these: mean | median |",
         f"| --- |{' ---: |' * 10}",
     ]
-    for name, some in groups(found):
+    for name, some in (*groups(found), ("nobody says how requests were sent", apart)):
         if some:
             title = name.strip() if name.startswith(" ") else f"**{name}**"
             lines.append(_line(title, some, quantity))

@@ -10,8 +10,8 @@ model and quantity; a runtime with rows of fewer than four models on devices has
 is of rows whose harness says how it sends requests: who asks for an interval says it too. Known
 biases are off: each row's constants and biases are of other folds.
 
-`left out` is how often intervals hold of folds, models on devices, devices and engines that m was
-found without.
+`left out` is how often intervals hold of folds, models on devices, devices, engines, versions and
+sources that m was found without, each of at least ten rows counted alike, and of the worst of them.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ FILE = Path(__file__).parents[2] / "planner" / "specs" / "model_errors.csv"
 SOURCE = "fitted: aiconfigurator-core 0.12.0 and InferenceX, all folds: tests/data/serving"
 
 LEAST_GROUPS = 4
+
+LEAST_ROWS = 10
+"""Of a value of an axis for a share of its rows to say something."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,23 +147,23 @@ AXES: dict[str, Callable[[Compared], Hashable]] = {
     "models": lambda one: one.row.series.model,
     "devices": lambda one: one.row.series.gpu,
     "engines": lambda one: one.row.series.engine,
+    "versions": lambda one: (one.row.series.engine, one.row.series.version or one.row.series.date),
+    "sources": lambda one: (one.row.series.set_name, one.row.series.harness, one.row.series.source),
 }
 
 
 def left_out(
     found: Sequence[Compared], quantity: Quantity, axis: Callable[[Compared], Hashable]
-) -> list[float]:
-    """How often intervals hold of what their model's error was found without, in turn."""
-    shares, n_rows = np.zeros(len(SHARES)), 0
-    found = told(found, quantity)
-    for value in {axis(one) for one in found}:
+) -> dict[Hashable, list[float]]:
+    """How often intervals hold of each value of an axis, whose model's error is of the others."""
+    found, shares = told(found, quantity), {}
+    for value in dict.fromkeys(axis(one) for one in found):
         others = table([one for one in found if axis(one) != value])
         kinds = {one.kind for one in others if one.quantity == quantity}
         own = [one for one in found if axis(one) == value and _kind(one) in kinds]
-        if own:
-            shares += len(own) * np.array(held(own, quantity, errors_of(others)))
-            n_rows += len(own)
-    return list(shares / n_rows)
+        if len(own) >= LEAST_ROWS:
+            shares[value] = held(own, quantity, errors_of(others))
+    return shares
 
 
 def _kind(one: Compared) -> str:
@@ -204,8 +207,12 @@ def main() -> None:
     print(coverage(found, rows))
     for quantity in QUANTITIES:
         for name, axis in AXES.items():
-            cells = "".join(f"{100 * share:7.1f}" for share in left_out(found, quantity, axis))
-            print(f"{f'{quantity}, {name} left out':32s} {len(told(found, quantity)):5d}{cells}")
+            shares = left_out(found, quantity, axis)
+            mean = np.mean([*shares.values()], axis=0)
+            least, of = min((one[1], value) for value, one in shares.items())
+            cells = "".join(f"{100 * share:7.1f}" for share in mean)
+            print(f"{f'{quantity}, {name} left out':32s} {len(shares):5d}{cells}", end="")
+            print(f"   least of 90: {100 * least:.1f}, {of}")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ python -m research.sets saturated    throughput of TensorRT-LLM's page
 python -m research.sets folds        how many rows there are, and why others are left out
 python -m research.sets coverage     how often intervals hold what they say
 python -m research.sets scalars      constants that are fitted from end to end
+python -m research.sets typed        the command of each row that is compared
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.specs.records.model_errors import model_errors
-from research.sets import folds, intervals, rooflines, scalars
+from research.sets import folds, intervals, rooflines, scalars, typed
 from research.sets.constants import out_of_fold
 from research.sets.peer import peer_times
 from research.sets.predicted import Compared, refused
@@ -202,6 +203,7 @@ QUESTIONS: dict[str, Callable[[], str]] = {
     "folds": folds.counts,
     "coverage": coverage,
     "scalars": scalars.text,
+    "typed": lambda: "\n".join(typed.report(folds.rows())),
 }
 
 

@@ -1,6 +1,6 @@
 """Rows as a user types them: the command of each, and what it answers.
 
-    python -m research.sets typed [ROW…]    commands of rows, and of all without a name
+    python -m research.sets typed    the command of each row that is compared
 
 Options state what the source publishes: degrees, formats of the checkpoint, tokens of a pass and
 rounds between two looks as the server's script has them, requests in flight, and the client. What
@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 
 from planner.commands.cli import main
@@ -66,7 +66,7 @@ def answered(row: Served) -> tuple[float, float] | None:
     return first_s + answer["queue_s"], answer["tpot_s"]["value"]
 
 
-def report(rows: Iterator[Served]) -> Iterator[str]:
+def report(rows: Iterable[Served]) -> Iterator[str]:
     """Each row with its command and the times that were measured."""
     for row in rows:
         yield f"{row.name}  TTFT {row.ttft_ms:g} ms, TPOT {row.tpot_ms:g} ms\n  {command(row)}"

@@ -19,9 +19,9 @@ from planner.tools.staging.machines.flow import flow_program
 from planner.tools.staging.machines.incumbents import Incumbent, Tries
 from planner.tools.staging.machines.layer_prices import priced_bound
 from planner.tools.staging.machines.patterns import patterns
-from planner.tools.staging.machines.program import classes, regions
+from planner.tools.staging.machines.program import MachineSpan, classes, regions
 from planner.tools.staging.machines.rows import best_row, seated
-from planner.tools.staging.machines.spans import spans
+from planner.tools.staging.machines.spans import fixed, spans
 from planner.tools.staging.machines.sweep import Sweep, sweep
 from planner.tools.staging.machines.sweep_program import sweep_program
 from planner.tools.staging.machines.tree import Tree
@@ -174,6 +174,14 @@ def test_a_tree_above_the_best_proves_it_and_below_finds_it(seed):
     assert none.search(10**9)
     assert none.best is None
     assert best <= none.bound <= best * (1.0 + 2e-6) + 1e-6
+
+
+def test_a_machine_that_holds_what_is_none_of_its_spans_is_free():
+    """It had none left, and the search near such a placement ended in a defect."""
+    some = spans(drawn(0)[0])
+    near = fixed(some, [MachineSpan(machine=0, first=0, n_layers=99)], ())
+    assert len(near.first[0]) == len(some.first[0]) > 1
+    assert {len(first) for first in near.first[1:]} == {1}
 
 
 @pytest.mark.parametrize("seed", SMALL[:12])

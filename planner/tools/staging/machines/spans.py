@@ -114,14 +114,18 @@ def _all(pool: Pool, kind: int) -> tuple[IntArray, IntArray, FloatArray]:
 
 
 def fixed(some: Spans, placement: Sequence[MachineSpan], free: Collection[int]) -> Spans:
-    """The spans of free machines; of all others only what a placement has them hold."""
+    """The spans of free machines; of all others only what a placement has them hold.
+
+    A machine that holds what is no span of it, as more than its links let through, is free too.
+    """
     held = {one.machine: (one.first, one.first + one.n_layers) for one in placement}
     first, end, rate = list(some.first), list(some.end), list(some.rate)
     for m in range(len(first)):
         if m not in free:
             begins, ends = held.get(m, (IDLE, IDLE))
             at = np.flatnonzero((first[m] == begins) & (end[m] == ends))
-            first[m], end[m], rate[m] = first[m][at], end[m][at], rate[m][at]
+            if len(at):
+                first[m], end[m], rate[m] = first[m][at], end[m][at], rate[m][at]
     return replace(some, first=tuple(first), end=tuple(end), rate=tuple(rate))
 
 
