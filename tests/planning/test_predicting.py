@@ -107,7 +107,7 @@ def test_parts_of_the_first_token_add_up_as_printed_and_constants_say_their_sour
     assert sum(part.seconds for part in one.ttft_parts) == pytest.approx(one.ttft_s.value)
     sourced = {part.name: part.source for part in one.ttft_parts if part.source}
     assert list(sourced) == ["receiving the request"]
-    assert all("all folds" in source for source in sourced.values())
+    assert all("tests/data/fleet" in source for source in sourced.values())
     text = report_text(one, 100)
     assert "first token: " in text
     assert all(f"  {name}: fitted: " in text for name in sourced)

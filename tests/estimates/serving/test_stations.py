@@ -44,7 +44,7 @@ def test_decode_passes_are_timed_as_the_engine_does(row: int, n: int, context: f
     own = serving.pass_time(
         TABLE.take(np.array([row])), PassShape(n_decoding=float(n), context=context)
     )
-    expected = own.total_s[0] + serving.decode_host_s
+    expected = own.total_s[0] + serving.decode_host_s(np.array(float(n)))
     tolerance = 1e-12 if n == 1 else 0.03
     assert lookup.step(n, context)[0] == pytest.approx(expected, rel=tolerance)
 
@@ -72,7 +72,7 @@ def test_reading_passes_are_timed_as_the_engine_does(
         past_tokens=float(past),
     )
     own = serving.pass_time(TABLE.take(np.array([1])), shape).total_s[0]
-    own += serving.prefill_host_s + (serving.decode_host_s if n else 0.0)
+    own += serving.prefill_host_s + (serving.decode_host_s(np.array(float(n))) if n else 0.0)
     found = reads.seconds(n, tokens, past + tokens / 2.0)
     found += decode.step(n, 2000.0)[0] if n else 0.0
     assert found == pytest.approx(own, rel=0.04)
