@@ -82,6 +82,8 @@ def test_products_run_at_the_rate_of_the_wider_format():
         ("bf16", "fp16", "bf16"),
         ("fp8", "int8", None),
         ("int8", "fp8", None),
+        ("llm_int8", "fp8", None),
+        ("llm_int8", "int8", "llm_int8"),
     ],
 )
 def test_what_is_multiplied_in_what(weights, activations, product):

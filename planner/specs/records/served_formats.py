@@ -136,10 +136,12 @@ def product_format(weights: str, activations: str) -> str | None:
     """What weights and activations are multiplied in: the wider of both.
 
     Where nothing is said of activations, products take them in the format of weights. None where
-    both are as wide and not alike, 16 bits apart: int8 and fp8 have no product.
+    both are as wide and not alike, 16 bits apart: int8 and fp8 have no product, nor has what is
+    int8 but for its outliers.
     """
-    widths = NUMBER_FORMATS[weights].n_bytes, NUMBER_FORMATS[activations or weights].n_bytes
-    if widths[0] == widths[1] < 2.0 and activations not in ("", weights):
+    plain = "int8" if NUMBER_FORMATS[weights].outlier_fraction else weights
+    widths = NUMBER_FORMATS[plain].n_bytes, NUMBER_FORMATS[activations or plain].n_bytes
+    if widths[0] == widths[1] < 2.0 and activations not in ("", plain):
         return None
     return activations if widths[1] > widths[0] else weights
 
