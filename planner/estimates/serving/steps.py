@@ -201,7 +201,7 @@ def pass_time(
     total = plain
     if table.has_pools:
         # of each further micro-batch, what is between kernels of layers is no part of the host's
-        gaps_s = decode_gaps_s(model, clock.engine) - clock.engine.decode_host_s
+        gaps_s = decode_gaps_s(model, clock.engine, np.zeros(1)) - clock.engine.decode_host_s
         total = outside + (parts - 1.0) * gaps_s
         total = total + to_and_fro_s(model, dict(_by_layer(timed)), parts)
         total = np.broadcast_to(total, (len(table),))
