@@ -141,9 +141,11 @@ def test_a_layer_by_hand(answer):
     dense, spent = answer.pool.layers[0], answer.passes[0]
     outside = sum(it.total_s for it in spent.operations if it.layer == "model")
     whole = 58 * layer.period_s + 3 * 3 * dense.attention_s + around - busiest + outside
-    # norms of heads that nobody fused run for each of three micro-batches
-    assert answer.request.records.engine.decode_host_s == 0
-    assert answer.itl_s.value == pytest.approx(whole + 3 * spent.host_s)
+    # norms of heads that nobody fused run for each of three micro-batches; the host writes once
+    engine = answer.request.records.engine
+    assert engine.decode_host_s == 0
+    written_s = 96 * engine.decode_sequence_s
+    assert answer.itl_s.value == pytest.approx(whole + 3 * (spent.host_s - written_s) + written_s)
     assert answer.total_tokens_per_s == pytest.approx(96 * 8 / answer.tpot_s.value)
     assert answer.device_tokens_per_s == pytest.approx(answer.total_tokens_per_s / 24)
 
