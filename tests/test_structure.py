@@ -25,11 +25,11 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 112_287,
-    "lines of code": 75_241,
-    "modules": 607,
+    "lines": 113_725,
+    "lines of code": 76_223,
+    "modules": 611,
     "entries of the largest folder below": 25,
-    "modules of more than 300 lines": 34,
+    "modules of more than 300 lines": 33,
     "files that options touch": 93,
     "… the widest of them": 27,
     "… on average, in tenths": 50,

@@ -35,6 +35,7 @@ from planner.specs.files.reading import (
     load_model,
 )
 from planner.specs.records.devices import ClusterSpec, DeviceSpec, Workload
+from planner.specs.records.kernels import EngineSpec
 from planner.specs.records.runtimes import LAYOUT_RUNTIMES, ROOFLINE
 from planner.specs.records.served_formats import ServedFormats, as_published, as_run
 
@@ -173,7 +174,7 @@ def _say_how_they_arrive(rate: float) -> None:
 def _machines(said: Said) -> Machines | None:
     from planner.estimates.serving.networks import serving_network
 
-    engine = said.load("--engine", load_engine)
+    engine = _engine(said)
     backend: str = said.experts_backend or ""
     both = "cannot go with `--topology`"
     remedy = "write `--device h20`, or `--topology h20-nvl8-x1` for its network"
@@ -200,10 +201,18 @@ def _machines(said: Said) -> Machines | None:
         return None
     return Machines(
         kernels=kernels,
-        engine=replace(engine, n_polled_rounds=said.polled or engine.n_polled_rounds),
+        engine=engine,
         cluster=replace(cluster, device=device),
         n_devices=cluster.n_devices if said.topology else None,
     )
+
+
+def _engine(said: Said) -> EngineSpec | None:
+    """The engine, which looks for new requests as often as is said."""
+    engine = said.load("--engine", load_engine)
+    if engine is None or said.polled is None:
+        return engine
+    return replace(engine, n_polled_rounds=said.polled)
 
 
 def _servers(said: Said) -> tuple[DeviceSpec | None, ClusterSpec | None]:

@@ -88,7 +88,7 @@ def outside_error(
     Args:
         last: batch up to which the least is wanted of all from their own on (N,).
     """
-    where = region(engine, device, kind, *traffic.named_lengths)
+    where = region(engine, device, kind, *_named(traffic))
     table, column = some.table, where.columns(some.in_flight)
     ends = column if last is None else where.columns((last * table.n_data).astype(np.int64))
     degrees = (table.n_tensor, table.n_data, table.n_expert_parallel, table.n_stages)
@@ -99,6 +99,14 @@ def outside_error(
         column = np.minimum(column + 1, ends)
         errors = np.minimum(errors, where.deviation(levels_of(where, some, column)))
     return np.broadcast_to(errors, len(heads))[row]
+
+
+def _named(traffic: Traffic) -> tuple[float, float]:
+    """Lengths of prompts and answers, as a client names those that it sends."""
+    n_input, n_output, client = traffic.n_input_tokens, traffic.n_output_tokens, traffic.client
+    if client is None:
+        return n_input, n_output
+    return round(n_input / client.mean_length), round(n_output / client.mean_length)
 
 
 @cache

@@ -345,7 +345,7 @@ def _times_together(
     if traffic.n_waves:
         later = np.asarray(sum(first.values()))
         wave = _first_wave_s(serving, table, round_.decoding, parts, loop)
-        begun = serving.received_s(traffic) + traffic.client_s
+        begun = first["request"] + first["client"]
         first["wave"] = traffic.first_fraction * np.maximum(0.0, begun + wave - later)
     if traffic.is_fetching:
         first["fetch"] = _fetching_s(serving, table, traffic, requests, first, steps * tpot - tpot)
@@ -368,7 +368,10 @@ def _times_together(
 
 def _before(serving: Serving, table: DeploymentTable, traffic: Traffic) -> dict[str, FloatArray]:
     """Parts of TTFT that a request has before it stands in line."""
-    parts = {"request": serving.received_s(traffic), "client": traffic.client_s}
+    client, client_s = traffic.client, 0.0
+    if client is not None:
+        client_s = client.request_s + client.request_token_s * traffic.n_input_tokens
+    parts = {"request": serving.received_s(traffic), "client": client_s}
     return {name: np.full(len(table), seconds) for name, seconds in parts.items()}
 
 

@@ -50,20 +50,6 @@ class Traffic:
     client: Client | None = None
 
     @property
-    def client_s(self) -> float:
-        """Of a request between its client and the server [s]."""
-        one = self.client
-        return one.request_s + one.request_token_s * self.n_input_tokens if one else 0.0
-
-    @property
-    def named_lengths(self) -> tuple[float, float]:
-        """Of prompts and answers, as a client names those that it sends."""
-        n_input, n_output, client = self.n_input_tokens, self.n_output_tokens, self.client
-        if client is None:
-            return n_input, n_output
-        return round(n_input / client.mean_length), round(n_output / client.mean_length)
-
-    @property
     def n_common_tokens(self) -> float:
         """Of the shared prefix, those that each rank has once and that each request finds.
 

@@ -55,8 +55,8 @@ def usual_servers(device: str) -> str | None:
         if pattern.name.startswith(device.partition("-")[0]):
             name = pattern.fill({key: values[-1] for key, values in pattern.allowed.items()})
             with recording():  # only a look
-                one = load_cluster(name)
-            if one.device.name == device and isinstance(one.fabric, NodesFabric):
+                cluster = load_cluster(name)
+            if cluster.device.name == device and isinstance(cluster.fabric, NodesFabric):
                 return name
     return None
 

@@ -7,12 +7,7 @@ from collections.abc import Collection
 from planner.estimates.phases import margins_of
 from planner.quantities.table import objective_of
 from planner.quantities.units import show
-from planner.report.answers.plan_parts import (
-    arithmetic_words,
-    decoding_words,
-    limits_section,
-    load_section,
-)
+from planner.report.answers import plan_parts
 from planner.report.documents.blocks import Bar, Block, Cell, Pairs, Section, Table, section
 from planner.report.proof import constant_rows
 from planner.report.words import PREFILL_WORDS, amount, headline, percent, plural, target_texts
@@ -50,8 +45,8 @@ def sections(plan: LayoutPlan) -> list[Section]:
         section("phases", *_phases(plan)),
         section(f"memory of a device, at its fullest in {where}", _memory(best.memory)),
         section("cost", Pairs(_cost_rows(plan))),
-        load_section(plan.load),
-        limits_section(plan),
+        plan_parts.load_section(plan.load),
+        plan_parts.limits_section(plan),
     ]
 
 
@@ -79,7 +74,7 @@ def request_rows(
         ("model", f"{model.name}: {model.title}, {n_params}"),
         ("pool", f"{cluster.name}: {cluster.n_devices} × {cluster.device.title}"),
         ("tokens", f"{workload.n_input_tokens} in, {workload.n_output_tokens} out{no_decode}"),
-        ("decoding", decoding_words(model.variant)),
+        ("decoding", plan_parts.decoding_words(model.variant)),
         ("targets", ", ".join(target_texts(request.targets)) or "none"),
         ("objective", f"{request.objective}: {objective_of(request.objective).aim}"),
         ("prefill", f"{request.prefill}: {_prefill_words(request)}"),
@@ -150,7 +145,7 @@ def _deployment_rows(plan: LayoutPlan) -> list[tuple[str, str]]:
         ("replicas", replicas if best.demand_tokens_per_s is not None else ""),
         ("mesh", f"{best.mesh.text}, {network}{'' if is_linked else places}"),
         ("weights", f"{best.weights_format}, at rest {best.storage}   {_axes_text(best)}"),
-        ("arithmetic", why or arithmetic_words(product, used, title)),
+        ("arithmetic", why or plan_parts.arithmetic_words(product, used, title)),
         ("KV cache", best.kv_format),
         ("activations", f"{best.activation_format}{_SENT}" if best.activation_format else ""),
         ("quality", quality_words(served.model, *formats)),

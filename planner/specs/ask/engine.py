@@ -255,23 +255,20 @@ class PredictionRequest:
     Args:
         n_tensor, n_data, n_stages, n_expert_parallel, n_expert_tensor: devices by use.
         exchanges: tokens are sent to their experts.
-        batch: requests in flight on one attention rank.
-        chunk_tokens: most tokens of a pass.
+        batch, chunk_tokens: requests in flight on one attention rank; most tokens of a pass.
         overlaps: two micro-batches hide each other's messages.
         hit_fraction: share of the input that the prefix cache has.
         n_shared_tokens: first tokens that all requests have in common.
         n_samples: answers that are drawn from each prompt; `batch` counts sequences.
         offload: where hits lie that are not shared: on the `device`, or its `host`.
-        drafter: `mtp`, `eagle` or `medusa`; empty without drafts.
-        n_drafted: tokens of a round.
+        drafter, n_drafted: `mtp`, `eagle` or `medusa`, empty without; tokens of a round.
         acceptance: probability that one is accepted, by position; none without drafts.
         requests_per_s: that arrive at all ranks together; None where nothing is said of it.
         role: what the deployment does of each request.
         n_redundant_experts: copies of experts of a layer, beside the first of each.
         n_waves: of a place, the first of which all begin together; 0 without end.
         n_expert_devices, n_microbatches: that hold experts alone; parts of a batch that go there.
-        client: who sends them, of lengths that are its share of those named; None of one that
-            sends what is named and takes no time.
+        client: who sends them, of lengths of its own; None of one that takes no time.
     """
 
     records: ServingRecords
