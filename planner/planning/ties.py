@@ -59,7 +59,11 @@ def ties_of(
             given_up = _objective(posed, aim.objective, chosen) / least - 1.0
     others = [(result.posed, result.assignment, least)]
     others += [(result.posed, one, value) for one, value in result.alternatives]
-    others = [one for one in others if not _is_same_way(one[0], one[1], posed, chosen)]
+    # a search that may stop early meets them in any order, and better ones than its own best
+    others = sorted(
+        (it for it in others if it[2] >= least and not _is_same_way(*it[:2], posed, chosen)),
+        key=lambda it: it[2],
+    )
     alternatives = tuple(
         Alternative(
             deployment=among.deployment(of, assignment),

@@ -66,6 +66,7 @@ QUICK: Words = {"--objective": "latency"}
 DRAFTED: Words = {"--draft": SMALL, "--acceptance": "95%", **QUICK}
 ROUTED: Words = {"--model": MIXTURE, "--tp": "4", "--dp": "2"}
 ASKED_OF_ALL: Words = {"--rate": "2req/s", "--objective": "rent"}
+APART: Words = {"--model": MIXTURE, "--role": "decode", "--tp": "1", "--dp": "4", "--batch": "32"}
 MOVES: dict[str, tuple[str, Words]] = {
     "--model": (SMALL, {}),
     "--topology": ("a100-nvl8-x1", {}),
@@ -77,6 +78,10 @@ MOVES: dict[str, tuple[str, Words]] = {
     "--rules": (str(OWN_RULES), {}),
     "--in-flight": ("16", {}),
     "--waves": ("3", {}),
+    "--client": ("inferencex", {"--batch": None, "--in-flight": "16"}),
+    "--polled": ("20", {}),
+    "--micro-batches": ("2", {}),
+    "--expert-devices": ("8", {**ASKED_OF_ALL, "--model": "deepseek-v3", "--weights": None}),
     "--max-quality-loss": ("0.001%", {"--weights": "fp8"}),
     "--tp": ("8", {}),
     "--pp": ("8", {}),
@@ -135,6 +140,8 @@ OF_ONE: dict[tuple[str, str], tuple[str, Words]] = {
     ("predict", "--ep"): ("8", {**ROUTED, "--ep": "1"}),
     ("predict", "--dp"): ("2", {"--model": MIXTURE}),
     ("predict", "--in-flight"): ("16", {"--batch": None}),
+    ("predict", "--expert-devices"): ("4", APART),
+    ("predict", "--micro-batches"): ("2", {**APART, "--expert-devices": "4"}),
     ("predict", "--waves"): ("3", {"--batch": None, "--in-flight": "16"}),
     ("predict", "--overlap"): ("two-batch", {**ROUTED, "--ep": "8"}),
     ("place", "--objective"): ("latency", {"--replicas": "1"}),

@@ -30,7 +30,7 @@ from planner.specs.records.roles import handover_s
 from planner.verifier.placing.placements import judge_placement
 
 WORKLOAD = Workload(n_input_tokens=1500, n_output_tokens=300)
-TARGETS = Targets(ttft_s=1.0, tpot_s=0.040)
+TARGETS = Targets(ttft_s=1.0, tpot_s=0.035)
 MODEL = "llama-3.1-70b"
 
 

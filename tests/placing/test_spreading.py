@@ -19,7 +19,7 @@ from planner.verifier.placing.placements import judge_placement
 from tests.placing.spreading import drawn, further_nodes, looked, shares
 
 CHAT = Workload(n_input_tokens=1500, n_output_tokens=300)
-TARGETS = Targets(ttft_s=1.0, tpot_s=0.040)
+TARGETS = Targets(ttft_s=1.0, tpot_s=0.035)
 
 
 @pytest.mark.parametrize("seed", range(10))
