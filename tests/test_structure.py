@@ -25,8 +25,8 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 113_725,
-    "lines of code": 76_223,
+    "lines": 113_729,
+    "lines of code": 76_226,
     "modules": 611,
     "entries of the largest folder below": 25,
     "modules of more than 300 lines": 33,
