@@ -6,6 +6,7 @@ from typing import Annotated
 
 from planner.specs.files.tables import Provenance
 from planner.specs.records.engine_rules import EngineRule
+from planner.specs.validation.hints import LATER
 from planner.specs.validation.values import NOT_EMPTY, Duration, Share, number
 
 MOST_ERROR = 10.0
@@ -166,7 +167,7 @@ class EngineSpec:
     prefill_host_s: Duration
     n_small_kernels: int
     decode_host_s: Duration = 0.0
-    decode_sequence_s: Duration = 0.0
+    decode_sequence_s: Duration = field(default=0.0, metadata={LATER: True})
     layer_gap_s: Duration = 0.0
     inner_norms_s: Duration = 0.0
     prefill_experts_s: Duration = 0.0
