@@ -25,8 +25,8 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 113_730,
-    "lines of code": 76_227,
+    "lines": 113_725,
+    "lines of code": 76_222,
     "modules": 611,
     "entries of the largest folder below": 25,
     "modules of more than 300 lines": 33,

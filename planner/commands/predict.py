@@ -25,17 +25,12 @@ from planner.runtimes.predicting import (
     predict as evaluate,
 )
 from planner.specs.ask.targets import DEGREE_OPTIONS, Degrees, Layouts, Targets
+from planner.specs.files import reading
 from planner.specs.files.engines import load_engine
 from planner.specs.files.ledger import remark
-from planner.specs.files.reading import (
-    load_architecture,
-    load_client,
-    load_cluster,
-    load_device,
-    load_model,
-)
 from planner.specs.records.devices import ClusterSpec, DeviceSpec, Workload
 from planner.specs.records.kernels import EngineSpec
+from planner.specs.records.roles import TOGETHER
 from planner.specs.records.runtimes import LAYOUT_RUNTIMES, ROOFLINE
 from planner.specs.records.served_formats import ServedFormats, as_published, as_run
 
@@ -53,12 +48,12 @@ def predict(said: Said) -> Answer:
     if said.engine in LAYOUT_RUNTIMES:
         return _of_layouts(said)
     _refuse_loops(said)
-    model = as_said(said.load("--model", load_architecture), said)
+    model = as_said(said.load("--model", reading.load_architecture), said)
     machines = _machines(said)
     speculating = _speculating(said, model)
     workload = Workload(**said.sets("Workload"))
     table = _table(said, model, machines, workload.n_samples)
-    client = said.load("--client", load_client)
+    client = said.load("--client", reading.load_client)
     n_waves = said.waves or (client.n_waves if client else 0)
     traffic = from_fields(Traffic, workload, role=said.role, n_waves=n_waves, client=client)
     unread = {problem.where for problem in said.problems}
@@ -98,7 +93,7 @@ _NUMBERS = ("--redundant-experts", "--batch", "--chunk", "--expert-devices", "--
 def _usual_engine(said: Said) -> str:
     """The usual engine; layouts on a pool of devices on which no engine was measured."""
     with suppress(RequestError):  # which is told where the pool is loaded
-        if said.topology and not engines_on(load_cluster(said.topology)):
+        if said.topology and not engines_on(reading.load_cluster(said.topology)):
             return ROOFLINE.name
     return "vllm"
 
@@ -108,8 +103,8 @@ def _of_layouts(said: Said) -> Answer:
     from planner.planning.plans import plan
     from planner.verifier.layouts.predictions import layout_prediction
 
-    model = said.load("--model", load_model)
-    cluster = said.load("--topology", load_cluster)
+    model = said.load("--model", reading.load_model)
+    cluster = said.load("--topology", reading.load_cluster)
     if said.topology is None:
         remedy = "name a pool: `--topology tpu-v4-4x4x4`, see `plan topologies`"
         said.refuse("--topology", "is not given", remedy, value="")
@@ -147,6 +142,10 @@ def _refuse_loops(said: Said) -> None:
     for name, fact in facts.items():
         if said.is_given("--in-flight") and said.is_given(name):
             said.refuse("--in-flight", fact, "write one of the two")
+    for name in ("--client", "--polled") if said.role != TOGETHER else ():
+        if said.is_given(name):
+            said.refuse(name, "is of replicas that read prompts and write answers", "leave it out")
+            said.values[name[2:]] = None
 
 
 def _batch(said: Said, n_ranks: int, n_samples: int) -> int:
@@ -210,17 +209,15 @@ def _machines(said: Said) -> Machines | None:
 def _engine(said: Said) -> EngineSpec | None:
     """The engine, which looks for new requests as often as is said."""
     engine = said.load("--engine", load_engine)
-    if engine is None or said.polled is None:
-        return engine
-    return replace(engine, n_polled_rounds=said.polled)
+    return replace(engine, n_polled_rounds=said.polled) if engine and said.polled else engine
 
 
 def _servers(said: Said) -> tuple[DeviceSpec | None, ClusterSpec | None]:
     """The device that is named, and servers of it: those named, or what is usual."""
-    cluster = said.load("--topology", load_cluster)
-    device = cluster.device if cluster else said.load("--device", load_device)
+    cluster = said.load("--topology", reading.load_cluster)
+    device = cluster.device if cluster else said.load("--device", reading.load_device)
     if device and not cluster and (usual := usual_servers(device.name)):
-        cluster = load_cluster(usual)
+        cluster = reading.load_cluster(usual)
     return device, cluster
 
 

@@ -18,6 +18,7 @@ from research.sets.slowness import DEVICES, ENGINE, slowed, slowed_table
 
 TRUE = {
     "layer_gap": 4e-6,
+    "decode_sequence": 14e-6,
     "inner_norms": 35e-6,
     "prefill_host": 1.3e-3,
     "prefill_experts": 0.8e-3,

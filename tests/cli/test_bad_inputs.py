@@ -141,6 +141,8 @@ BAD_LOOPS = [
     ("--rate 1req/s --waves 3", ["`--waves 3`", "means nothing without `--in-flight`"]),
     ("--rate 1e13req/s", ["`--rate 1e13req/s`", "is beyond anything real"]),
     ("--in-flight 8", ["`--in-flight 8`", "says what `--batch` says"]),
+    ("--polled 5 --role decode", ["`--polled 5`", "is of replicas that read prompts"]),
+    ("--client inferencex", ["`--client inferencex`", "means nothing without `--in-flight`"]),
 ]
 BAD_DRAFTS = [
     ("--draft eagle --acceptance 1", ["`--acceptance 1`", "is no probability below 1"]),

@@ -368,10 +368,9 @@ def _times_together(
 
 def _before(serving: Serving, table: DeploymentTable, traffic: Traffic) -> dict[str, FloatArray]:
     """Parts of TTFT that a request has before it stands in line."""
-    client, client_s = traffic.client, 0.0
+    parts, client = {"request": serving.received_s(traffic), "client": 0.0}, traffic.client
     if client is not None:
-        client_s = client.request_s + client.request_token_s * traffic.n_input_tokens
-    parts = {"request": serving.received_s(traffic), "client": client_s}
+        parts["client"] = client.request_s + client.request_token_s * traffic.n_input_tokens
     return {name: np.full(len(table), seconds) for name, seconds in parts.items()}
 
 

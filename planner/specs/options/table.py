@@ -47,11 +47,10 @@ def _row(row: Mapping[str, Any]) -> Option:
 
 
 def _limit(quantity: Quantity) -> Option:
-    is_count = quantity.is_count
     return Option(
         f"{quantity.option} {quantity.metavar}",
         quantity.about,
-        counts.count if is_count else readers.quantity(quantity.dimension),
+        counts.count if quantity.is_count else readers.quantity(quantity.dimension),
         sets=f"Targets.{quantity.target}" if quantity.target else "",
         example=quantity.example,
     )
