@@ -15,12 +15,14 @@ from planner.results.plans import Alternative, EnginePlan
 from planner.specs.records.architecture import Architecture, Experts
 from planner.specs.records.runtimes import ModelKind, runtime_of
 from planner.specs.region import (
+    CLIENT,
     CONFIDENCE,
     LEAST_ROWS,
     LEAST_RUNS,
     Outside,
     Setting,
     are_enough,
+    is_near,
     measured,
     settings,
 )
@@ -44,6 +46,7 @@ _WORDS = {
     "batch": "{} requests in flight",
     "device": "{}",
     "engine": "{}",
+    "client": "{}",
 }
 """A property with its value."""
 
@@ -163,10 +166,13 @@ def _lengths(n_input: float, n_output: float) -> str:
 
 def _measured_text(outside: Outside, engine: str, device: str, kind: ModelKind) -> str:
     """Where something like it was judged."""
+    if outside.property == CLIENT:
+        return "who measured does not say how requests were sent"
     if outside.property in ("device", "engine"):
         return f"not judged by {LEAST_ROWS} measurements of {LEAST_RUNS} runs"
     if outside.property in ("lengths", "batch"):
-        return f"nearest judged {_nearest(outside, measured(engine, device, kind)[1])}"
+        nearest = _nearest(outside, measured(engine, device, kind)[1])
+        return f"nearest judged {nearest}" if nearest else "too few measurements are near"
     alike: dict[str, list[Setting]] = {}
     for it in settings():
         if it.kind == kind and it.value(outside.property) == outside.value:
@@ -178,12 +184,16 @@ def _measured_text(outside: Outside, engine: str, device: str, kind: ModelKind) 
 
 
 def _nearest(outside: Outside, here: Iterable[Setting]) -> str:
+    """Of what is too far from it; empty where all is near, and too little of it is alike."""
     if outside.property == "batch":
-        known = {it.in_flight for it in here}
-        return str(min(known, key=lambda n: abs(math.log(n / int(outside.value)))))
+        asked = int(outside.value)
+        known = {it.in_flight for it in here if not is_near(it.in_flight, asked)}
+        return str(min(known, key=lambda n: abs(math.log(n / asked)), default=""))
     n_input, n_output = map(float, outside.value.split("/"))
 
     def distance(lengths: tuple[int, int]) -> float:
         return math.dist((math.log(n_input), math.log(n_output)), tuple(map(math.log, lengths)))
 
-    return _lengths(*min(sorted({(it.n_input, it.n_output) for it in here}), key=distance))
+    known = {(it.n_input, it.n_output) for it in here}
+    far = [it for it in sorted(known) if not (is_near(it[0], n_input) and is_near(it[1], n_output))]
+    return _lengths(*min(far, key=distance)) if far else ""

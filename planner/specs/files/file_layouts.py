@@ -128,7 +128,7 @@ lay_out(
 )
 lay_out(
     Client,
-    Section("client", "name title", sourced=False),
+    Section("client", "name title described=is_described", sourced=False),
     Section("requests", "request_s request_token_s mean_length waves=n_waves"),
 )
 
