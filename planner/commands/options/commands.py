@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
+from typing import Any
 
 from planner.quantities.table import placed
 from planner.specs.options.meanings import refused_by
@@ -49,7 +50,7 @@ def _names(said: str) -> Iterator[str]:
             yield from [name] if name.startswith("--") or name.isupper() else named(name)
 
 
-def _command(row: Mapping[str, str]) -> Command:
+def _command(row: Mapping[str, Any]) -> Command:
     names = {key: tuple(_names(row[key])) for key in ("names", "keeps") if key in row}
     return Command(**{**row, **names})
 

@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any
 
 from planner.errors import Problem
 from planner.specs.options.table import named
@@ -39,13 +40,14 @@ class Refusal:
     families: tuple[str, ...] = ()
 
 
-def _refusal(row: Mapping[str, str]) -> Refusal:
+def _refusal(row: Mapping[str, Any]) -> Refusal:
     """A row of `refusals.toml`: options by name and by groups, without those of `but`."""
-    words = {key: tuple(text.split()) for key, text in row.items() if key not in _TEXTS}
-    options = (*words.pop("options", ()), *named(" ".join(words.pop("groups", ()))))
-    without = words.pop("but", ())
-    texts = {key: row[key] for key in _TEXTS if key in row}
-    return Refusal(options=tuple(name for name in options if name not in without), **words, **texts)
+    said: dict[str, Any] = {
+        key: text if key in _TEXTS else tuple(text.split()) for key, text in row.items()
+    }
+    options = (*said.pop("options", ()), *named(" ".join(said.pop("groups", ()))))
+    without = said.pop("but", ())
+    return Refusal(options=tuple(name for name in options if name not in without), **said)
 
 
 _FILE = (files("planner.specs.options") / "refusals.toml").read_text(encoding="utf-8")
