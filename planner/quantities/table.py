@@ -11,14 +11,13 @@ units in which solvers' tolerances are harmless; everywhere else quantities are 
 """
 
 import math
-import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from operator import attrgetter
 from typing import Any, Literal
 
 from planner.errors import Problem
+from planner.quantities.tables import packaged_table
 from planner.quantities.units import show
 
 MS = 1e3
@@ -204,10 +203,9 @@ def _quantity(row: Mapping[str, Any]) -> Quantity:
 _COUNTED: Mapping[str, Callable[[Any, Any], float]] = {
     "power": lambda deployment, device: deployment.n_devices * device.tdp_w,
 }
-_FILE = (files("planner.quantities") / "quantities.toml").read_text(encoding="utf-8")
 
 QUANTITIES: dict[str, Quantity] = {
-    row["name"]: _quantity(row) for row in tomllib.loads(_FILE)["quantity"]
+    row["name"]: _quantity(row) for row in packaged_table("quantities/quantities.toml")["quantity"]
 }
 """Every quantity by name; limits are listed in this order everywhere."""
 

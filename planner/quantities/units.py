@@ -7,13 +7,12 @@ and a number without a unit is an error: a guess would be wrong in silence.
 """
 
 import math
-import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from planner.errors import FactError
+from planner.quantities.tables import packaged_table
 
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
@@ -50,7 +49,7 @@ _RATES: dict[str, str] = {
     **{f"{prefix}bps": f"{prefix}b/s" for prefix in _DECIMAL},
     **{f"{prefix}Bps": f"{prefix}B/s" for prefix in _DECIMAL},
 }
-_TABLE = tomllib.loads((files("planner.quantities") / "units.toml").read_text(encoding="utf-8"))
+_TABLE = packaged_table("quantities/units.toml")
 _DIMENSIONS: Mapping[str, Mapping[str, Any]] = _TABLE["dimensions"]
 _SPELLED: Mapping[str, str] = _TABLE["spelled"]
 

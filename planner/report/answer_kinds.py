@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.resources import files
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
+
+from planner.quantities.tables import packaged_table
 
 if TYPE_CHECKING:
     from planner.report.documents.blocks import Document
@@ -70,7 +70,7 @@ class AnswerKind:
         return ("answer", *path)
 
 
-TABLE = tomllib.loads((files("planner.report") / "answers.toml").read_text(encoding="utf-8"))
+TABLE = packaged_table("report/answers.toml")
 
 
 def _answer_kind(name: str, row: Mapping[str, Any]) -> AnswerKind:

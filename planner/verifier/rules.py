@@ -8,13 +8,12 @@ unverified  nobody can judge it: seconds of a solver, how many programs it had, 
 """
 
 import dataclasses
-import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
-from importlib.resources import files
 from typing import Any
 
+from planner.quantities.tables import packaged_table
 from planner.verifier.findings import Finding
 
 COUNTED, ASKED, CHOSEN, PROVED, UNVERIFIED = "counted", "asked", "chosen", "proved", "unverified"
@@ -40,7 +39,7 @@ class Rules:
         return tuple(getattr(self, rule).split())
 
 
-TABLES = tomllib.loads((files("planner.verifier") / "rules.toml").read_text(encoding="utf-8"))
+TABLES = packaged_table("verifier/rules.toml")
 
 FIELDS: Mapping[str, Rules] = {
     **dict.fromkeys(TABLES["counted"].split(), Rules()),

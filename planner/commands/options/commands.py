@@ -1,14 +1,13 @@
 """Commands, and the names of their options: `commands.toml`; what these are `options.toml` says."""
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
 from planner.quantities.table import placed
+from planner.quantities.tables import packaged_table
 from planner.specs.options.meanings import refused_by
 from planner.specs.options.option import Option
 from planner.specs.options.table import HEADINGS, named, option_of
@@ -35,7 +34,7 @@ class Command:
     keeps: tuple[str, ...] = ()
 
 
-_TABLE = tomllib.loads((files(__package__) / "commands.toml").read_text(encoding="utf-8"))
+_TABLE = packaged_table("commands/options/commands.toml")
 _LISTS: Mapping[str, str] = _TABLE["lists"]
 
 

@@ -1,10 +1,8 @@
 """What a family of kernels is: a closed form, the work it cannot go below, what may be fitted."""
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from inspect import signature
 from typing import get_args, get_type_hints
 
@@ -13,12 +11,13 @@ from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
 from planner.equations.roofline import sharp_roofline_s
+from planner.quantities.tables import packaged_table
 
 Columns = Mapping[str, object]
 """Dimensions of rows: arrays of one length, or numbers that hold for all rows."""
 
 
-TABLE = tomllib.loads((files(__package__) / "families.toml").read_text(encoding="utf-8"))
+TABLE = packaged_table("equations/kernels/families.toml")
 """What `families.toml` says: families, and ranges of constants."""
 
 

@@ -4,13 +4,12 @@ A new family is one line of `families.toml`: traits of a shape that exists, or a
 Traits are those of the family's code in transformers, or in its repository.
 """
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
-from importlib.resources import files
 from typing import Any
 
+from planner.quantities.tables import packaged_table
 from planner.specs.huggingface import softmax, states
 from planner.specs.huggingface.fields import Fields
 from planner.specs.huggingface.layers import Body, Layer
@@ -130,8 +129,8 @@ def _family(row: Mapping[str, Any]) -> Family:
     return Family(read, Traits(**traits))
 
 
-_FILE = (files("planner.specs.huggingface") / "families.toml").read_text(encoding="utf-8")
-
 FAMILIES: Mapping[str, Family] = {
-    name: _family(row) for row in tomllib.loads(_FILE)["families"] for name in row["names"].split()
+    name: _family(row)
+    for row in packaged_table("specs/huggingface/families.toml")["families"]
+    for name in row["names"].split()
 }

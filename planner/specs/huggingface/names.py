@@ -6,11 +6,11 @@ usual one first. Keys that no family asks for are one of three: known not to mat
 """
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 
-_KEYS = tomllib.loads(files("planner.specs.huggingface").joinpath("keys.toml").read_text("utf-8"))
+from planner.quantities.tables import packaged_table
+
+_KEYS = packaged_table("specs/huggingface/keys.toml")
 
 MEANINGS: Mapping[str, Sequence[str]] = _KEYS["meanings"]
 """Names of one thing in all families, by what this package calls it."""

@@ -5,13 +5,12 @@ An option that a command has means what its help says, under every runtime, unle
 searched. Arguments of the library that no option sets stand in it by their own names.
 """
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
 from planner.errors import Problem
+from planner.quantities.tables import packaged_table
 from planner.specs.options.table import named
 from planner.specs.records.runtimes import LAYOUT_RUNTIMES, TABLE, is_table
 
@@ -50,8 +49,7 @@ def _refusal(row: Mapping[str, Any]) -> Refusal:
     return Refusal(options=tuple(name for name in options if name not in without), **said)
 
 
-_FILE = (files("planner.specs.options") / "refusals.toml").read_text(encoding="utf-8")
-REFUSALS = tuple(map(_refusal, tomllib.loads(_FILE)["refusal"]))
+REFUSALS = tuple(map(_refusal, packaged_table("specs/options/refusals.toml")["refusal"]))
 """Options that a command has, or that one may look for there, and that mean nothing to it."""
 
 

@@ -11,18 +11,16 @@ that hands over caches. A division by zero gives what a division by one does.
 """
 
 import ast
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
-from importlib.resources import files
 from typing import Annotated
 
+from planner.quantities.tables import packaged_table
 from planner.specs.validation.values import FaultError, Reader
 
-_FILE = (files("planner.specs.records") / "engine_rules.toml").read_text(encoding="utf-8")
-_NAMES: Mapping[str, Mapping[str, str]] = tomllib.loads(_FILE)
+_NAMES: Mapping[str, Mapping[str, str]] = packaged_table("specs/records/engine_rules.toml")
 
 LAYER = _NAMES["layer"]
 """Names of quantities of a layer."""

@@ -7,13 +7,12 @@ without its unit: `hbm` for `hbm_bytes`, `hbm_bandwidth` for `hbm_bytes_per_s`.
 
 import dataclasses
 import re
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
 from types import UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args
 
+from planner.quantities.tables import packaged_table
 from planner.specs.files.tables import Provenance, Table
 from planner.specs.validation.hints import hints_of, is_mapping, kind_of
 from planner.specs.validation.values import FaultError
@@ -36,8 +35,7 @@ class Place(NamedTuple):
 Layout = Mapping[str, Place]
 """Where a file has the values of a record: by dotted key."""
 
-_FILE = (files("planner.specs.validation") / "layouts.toml").read_text(encoding="utf-8")
-_SECTIONS: Mapping[str, Mapping[str, Sequence[Mapping[str, str]]]] = tomllib.loads(_FILE)
+_SECTIONS = packaged_table("specs/validation/layouts.toml")
 """Parts of files that have values of a record, by its module and name."""
 
 
