@@ -22,6 +22,11 @@ REFUSED = {
 }
 """Families that are known and not read, by `model_type`: why not, and what to do instead."""
 
+DTYPES: Mapping[str, str] = _KEYS["dtypes"]
+ALGORITHMS: Mapping[str, str] = _KEYS["algorithms"]
+RECURRENCES: Mapping[str, str] = _KEYS["recurrences"]
+"""What recurrences are called, by their kind."""
+
 _IRRELEVANT = frozenset(_KEYS["irrelevant"].split())
 _IRRELEVANT_ENDS = re.compile(
     r"(_token_id|_token_ids|_token_index|_tokens_id|_eps|_epsilon|_dropout|_coef|_pdrop|_range"
