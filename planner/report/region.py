@@ -171,8 +171,7 @@ def _measured_text(outside: Outside, engine: str, device: str, kind: ModelKind) 
     if outside.property in ("device", "engine"):
         return f"not judged by {LEAST_ROWS} measurements of {LEAST_RUNS} runs"
     if outside.property in ("lengths", "batch"):
-        nearest = _nearest(outside, measured(engine, device, kind)[1])
-        return f"nearest judged {nearest}" if nearest else "too few measurements are near"
+        return _nearest(outside, measured(engine, device, kind)[1])
     alike: dict[str, list[Setting]] = {}
     for it in settings():
         if it.kind == kind and it.value(outside.property) == outside.value:
@@ -184,16 +183,18 @@ def _measured_text(outside: Outside, engine: str, device: str, kind: ModelKind) 
 
 
 def _nearest(outside: Outside, here: Iterable[Setting]) -> str:
-    """Of what is too far from it; empty where all is near, and too little of it is alike."""
+    """What was judged nearest of what is too far from it; all may be near, and too little alike."""
     if outside.property == "batch":
         asked = int(outside.value)
-        known = {it.in_flight for it in here if not is_near(it.in_flight, asked)}
-        return str(min(known, key=lambda n: abs(math.log(n / asked)), default=""))
-    n_input, n_output = map(float, outside.value.split("/"))
+        loads = {it.in_flight for it in here if not is_near(it.in_flight, asked)}
+        nearest = str(min(loads, key=lambda n: abs(math.log(n / asked)), default=""))
+    else:
+        n_input, n_output = map(float, outside.value.split("/"))
 
-    def distance(lengths: tuple[int, int]) -> float:
-        return math.dist((math.log(n_input), math.log(n_output)), tuple(map(math.log, lengths)))
+        def distance(lengths: tuple[int, int]) -> float:
+            return math.dist((math.log(n_input), math.log(n_output)), tuple(map(math.log, lengths)))
 
-    known = {(it.n_input, it.n_output) for it in here}
-    far = [it for it in sorted(known) if not (is_near(it[0], n_input) and is_near(it[1], n_output))]
-    return _lengths(*min(far, key=distance)) if far else ""
+        known = sorted({(it.n_input, it.n_output) for it in here}, key=distance)
+        far = (it for it in known if not is_near(it[0], n_input) or not is_near(it[1], n_output))
+        nearest = next((_lengths(*lengths) for lengths in far), "")
+    return f"nearest judged {nearest}" if nearest else "too few measurements are near"
