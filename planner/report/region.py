@@ -194,7 +194,7 @@ def _nearest(outside: Outside, here: Iterable[Setting]) -> str:
         def distance(lengths: tuple[int, int]) -> float:
             return math.dist((math.log(n_input), math.log(n_output)), tuple(map(math.log, lengths)))
 
-        known = sorted({(it.n_input, it.n_output) for it in here}, key=distance)
+        known = sorted(sorted({(it.n_input, it.n_output) for it in here}), key=distance)
         far = (it for it in known if not is_near(it[0], n_input) or not is_near(it[1], n_output))
         nearest = next((_lengths(*lengths) for lengths in far), "")
     return f"nearest judged {nearest}" if nearest else "too few measurements are near"
