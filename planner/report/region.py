@@ -183,18 +183,20 @@ def _measured_text(outside: Outside, engine: str, device: str, kind: ModelKind) 
 
 
 def _nearest(outside: Outside, here: Iterable[Setting]) -> str:
-    """What was judged nearest of what is too far from it; all may be near, and too little alike."""
+    """What was judged nearest; or that something near was, but too little."""
     if outside.property == "batch":
         asked = int(outside.value)
-        loads = {it.in_flight for it in here if not is_near(it.in_flight, asked)}
-        nearest = str(min(loads, key=lambda n: abs(math.log(n / asked)), default=""))
+        loads = {it.in_flight for it in here}
+        nearest = min(loads, key=lambda n: abs(math.log(n / asked)))
+        is_close, words = is_near(nearest, asked), str(nearest)
     else:
         n_input, n_output = map(float, outside.value.split("/"))
 
         def distance(lengths: tuple[int, int]) -> float:
             return math.dist((math.log(n_input), math.log(n_output)), tuple(map(math.log, lengths)))
 
-        known = sorted(sorted({(it.n_input, it.n_output) for it in here}), key=distance)
-        far = (it for it in known if not is_near(it[0], n_input) or not is_near(it[1], n_output))
-        nearest = next((_lengths(*lengths) for lengths in far), "")
-    return f"nearest judged {nearest}" if nearest else "too few measurements are near"
+        lengths = min(sorted({(it.n_input, it.n_output) for it in here}), key=distance)
+        is_close = is_near(lengths[0], n_input) and is_near(lengths[1], n_output)
+        words = _lengths(*lengths)
+    few = f"judged near it by fewer than {LEAST_ROWS} measurements of {LEAST_RUNS} runs"
+    return few if is_close else f"nearest judged {words}"
