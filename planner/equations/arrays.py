@@ -23,13 +23,17 @@ def each_array(record: _R, change: Callable[[NDArray[Any]], NDArray[Any]]) -> _R
     return replace(record, **{name: change(getattr(record, name)) for name in _arrays_of(record)})  # type: ignore[type-var]
 
 
-def joined_arrays(parts: Sequence[_R]) -> _R:
-    """Records with the entries of each array one after the other; all else as of the first."""
+def joined_arrays(parts: Sequence[_R], **others: Any) -> _R:  # noqa: ANN401 of any field
+    """Records with the entries of each array one after the other; all else as of the first.
+
+    Args:
+        others: fields that are said otherwise.
+    """
     first, *_ = parts
     arrays = {
         name: np.concatenate([getattr(part, name) for part in parts]) for name in _arrays_of(first)
     }
-    return replace(first, **arrays)  # type: ignore[type-var]
+    return replace(first, **{**arrays, **others})  # type: ignore[type-var]
 
 
 def _arrays_of(record: Any) -> list[str]:  # noqa: ANN401 a dataclass

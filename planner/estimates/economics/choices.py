@@ -122,8 +122,8 @@ def choices(
 
 def joined_choices(parts: Sequence[Choices]) -> Choices:
     """Choices of some lists, one list after the other."""
-    return replace(
-        joined_arrays(parts),
+    return joined_arrays(
+        parts,
         ways=joined_arrays([part.ways for part in parts]),
         draft_ways=joined_arrays([part.draft_ways for part in parts]),
         n_considered=sum(part.n_considered for part in parts),

@@ -257,4 +257,4 @@ def joined_choices(parts: Sequence[EngineChoices]) -> EngineChoices:
         return parts[0]
     n_considered = sum(each.n_considered for each in parts)
     table = joined_arrays([each.table for each in parts])
-    return replace(joined_arrays(parts), table=table, n_considered=n_considered)
+    return joined_arrays(parts, table=table, n_considered=n_considered)
