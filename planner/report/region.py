@@ -185,10 +185,10 @@ def _measured_text(outside: Outside, engine: str, device: str, kind: ModelKind) 
 def _nearest(outside: Outside, here: Iterable[Setting]) -> str:
     """What was judged nearest; or that something near was, but too little."""
     if outside.property == "batch":
-        asked = int(outside.value)
+        wanted = int(outside.value)
         loads = {it.in_flight for it in here}
-        nearest = min(loads, key=lambda n: abs(math.log(n / asked)))
-        is_close, words = is_near(nearest, asked), str(nearest)
+        nearest = min(loads, key=lambda n: abs(math.log(n / wanted)))
+        is_close, words = is_near(nearest, wanted), str(nearest)
     else:
         n_input, n_output = map(float, outside.value.split("/"))
 
