@@ -34,8 +34,15 @@ class Command:
 
 _POOL = ("--model", "--topology", "--input", "--output", "--price")
 _REUSE = ("--hit-rate", "--shared", "--samples")
-_ENGINE = ("--memory-fraction", "--workspace", "--rules")
+_ENGINE = ("--memory-fraction", "--workspace", "--rules", "--calibration")
 _PROGRAM = ("--keep-program",)
+RUN_OPTIONS = (
+    *("--model", "--device", "--topology", "--engine", "--tp", "--pp", "--dp", "--ep"),
+    *("--weights", "--experts", "--kv", "--chunk", "--polled", "--experts-backend"),
+    *("--expert-loads", "--hit-rate", "--shared", *_ENGINE[:-1]),
+)
+"""What serving runs may leave to options, as `plan predict` has them, in the order of commands."""
+
 _PRINT = ("--html", "--json", "--quiet")
 
 _OF_EVERY_PLAN = (
@@ -173,11 +180,12 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
         ),
         "calibrate": Command(
             module="measure",
-            usage="TABLE... [OPTIONS]",
-            words="Fit the closed forms of kernels to measured times, and say how far to trust "
-            "them.",
+            usage="FILE... [OPTIONS]",
+            words="Fit kernels to measured times, or an engine to your own serving runs, and say "
+            "how far to trust them.",
             names=(
                 *named("tables"),
+                *RUN_OPTIONS,
                 *("--output", "--network", "--plot", "--refused"),
             ),
             word="--table",

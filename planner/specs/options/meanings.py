@@ -91,6 +91,13 @@ REFUSALS = (
         remedy="say how many run: `--batch`, on each rank",
     ),
     Refusal(
+        options=("--measured",),
+        commands=("audit",),
+        families=LAYOUTS,
+        fact="is a run of a serving engine",
+        remedy="name it: `--engine vllm`; or say `--speed` and `--batch`",
+    ),
+    Refusal(
         options=("--devices",),
         commands=("audit",),
         families=(ENGINES, ERDIL2025.name),
