@@ -8,8 +8,8 @@ import pytest
 from planner.errors import SpecError
 from planner.specs.files.engines import (
     engine_memory,
-    load_engine,
     engines_as_in,
+    load_engine,
     memory_options,
 )
 

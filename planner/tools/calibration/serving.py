@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.estimates.calibrated import with_constants
+from planner.estimates.calibrated import slowed_table
 from planner.estimates.serving.deployments import kind_of
 from planner.runtimes.predicting import GivenDeployment
 from planner.specs.records.kernels import (
@@ -118,11 +118,9 @@ def calibrate_serving(
         source: where the runs come from, for the file.
     """
     engine, kind = runs[0].given.machines.engine, kind_of(runs[0].given.model)
-    start = _start(runs, source)
 
     def predict(constants: FloatArray) -> FloatArray:
-        changed = _with(start, constants, engine)
-        return np.array([log_times(one.given, changed, one.run.statistic) for one in runs])
+        return np.array([log_times(one.given, constants, one.run.statistic) for one in runs])
 
     least = np.array([-np.inf] * N_FACTORS + [-getattr(engine, it) for it in ENGINE_CONSTANTS])
     fitted = fit(np.array([one.measured for one in runs]), predict, least)
@@ -141,67 +139,63 @@ def calibrate_serving(
             f"{name.lower()}_left_out": mean_off(left_out[:, i])
             for i, name in enumerate(QUANTITIES)
         }
-    calibration = replace(_with(start, fitted.constants, engine), **errors)
+    calibration = _calibration(runs, fitted.constants, {**errors, "source": source})
     return CalibratedRuns(
         runs=tuple(runs),
         fit=fitted,
         calibration=calibration,
         cause=likeliest_cause(fitted.before, fitted.slopes),
-        next_runs=tuple(_next_runs(runs, fitted, calibration, read)),
+        next_runs=tuple(_next_runs(runs, fitted, read)),
         engine=engine,
     )
 
 
-def _start(runs: Sequence[PredictedRun], source: str) -> ServingCalibration:
-    """The calibration that changes nothing."""
+def changed(tables: EngineTables, constants: FloatArray) -> EngineTables:
+    """An engine and its kernels with constants of a fit (6,)."""
+    bytes_factor, flop_factor = np.exp(constants[:N_FACTORS])
+    added = zip(ENGINE_CONSTANTS, constants[N_FACTORS:], strict=True)
+    own: dict[str, Any] = {
+        name: max(0.0, float(getattr(tables.engine, name) + seconds)) for name, seconds in added
+    }
+    return EngineTables(
+        engine=replace(tables.engine, **own),
+        kernels=slowed_table(tables.kernels, float(bytes_factor), float(flop_factor)),
+    )
+
+
+def _calibration(
+    runs: Sequence[PredictedRun], constants: FloatArray, errors: Mapping[str, float | str]
+) -> ServingCalibration:
+    """What a file says of constants of a fit."""
     engine, device, model = runs[0].key
     statistics = {one.run.statistic for one in runs}
+    factors = [float(factor) for factor in np.exp(constants[:N_FACTORS])]
     return from_fields(
         ServingCalibration,
-        runs[0].given.machines.engine,
+        changed(_tables(runs[0].given), constants).engine,
         engine=engine,
         device=device,
         model=model,
-        bytes_slowness=1.0,
-        flop_slowness=1.0,
-        tpot_error=0.0,
-        ttft_error=0.0,
+        bytes_slowness=factors[0],
+        flop_slowness=factors[1],
         n_runs=len(runs),
         statistic=statistics.pop() if len(statistics) == 1 else MIXED,
-        source=source,
-        tpot_off=0.0,
-        ttft_off=0.0,
+        **errors,
     )
 
 
-def _with(
-    start: ServingCalibration, constants: FloatArray, engine: EngineSpec
-) -> ServingCalibration:
-    """The calibration that constants of a fit are."""
-    factors, added = np.exp(constants[:N_FACTORS]), constants[N_FACTORS:]
-    values = [
-        *factors,
-        *(getattr(engine, n) + s for n, s in zip(ENGINE_CONSTANTS, added, strict=True)),
-    ]
-    own: dict[str, Any] = {
-        name: max(0.0, float(value)) for name, value in zip(CONSTANTS, values, strict=True)
-    }
-    return replace(start, **own)
+def _tables(given: GivenDeployment) -> EngineTables:
+    return EngineTables(engine=given.machines.engine, kernels=given.machines.kernels)
 
 
-def log_times(
-    given: GivenDeployment, constants: ServingCalibration, statistic: str = MEAN
-) -> list[float]:
-    """Logarithms of TPOT and TTFT of a deployment with constants of a calibration.
+def log_times(given: GivenDeployment, constants: FloatArray, statistic: str = MEAN) -> list[float]:
+    """Logarithms of TPOT and TTFT of a deployment with constants of a fit.
 
     Args:
         statistic: of the requests: the first wave is in the mean, and not in the median.
     """
-    machines = given.machines
-    tables = with_constants(
-        EngineTables(engine=machines.engine, kernels=machines.kernels), constants
-    )
-    machines = replace(machines, engine=tables.engine, kernels=tables.kernels)
+    tables = changed(_tables(given), constants)
+    machines = replace(given.machines, engine=tables.engine, kernels=tables.kernels)
     times = replace(given, machines=machines).times()
     first_s = times.later_waves_s if statistic == MEDIAN else times.ttft_s
     return [float(np.log(times.tpot_s[0])), float(np.log(first_s[0] + times.queue_s[0]))]
@@ -210,7 +204,6 @@ def log_times(
 def _next_runs(
     runs: Sequence[PredictedRun],
     fitted: ServingFit,
-    calibration: ServingCalibration,
     read: Callable[[Mapping[str, str]], GivenDeployment | None],
 ) -> Iterator[NextRun]:
     """Of a small grid, those that leave the least variance of what is predicted on it."""
@@ -221,8 +214,7 @@ def _next_runs(
         return
 
     def predict(constants: FloatArray) -> FloatArray:
-        changed = _with(calibration, constants, engine)
-        return np.array([log_times(given, changed) for _, given in pairs])
+        return np.array([log_times(given, constants) for _, given in pairs])
 
     at = np.zeros(len(CONSTANTS))
     slopes = slopes_of(predict, at, predict(at))
