@@ -137,7 +137,10 @@ def predicted_run(said: Said, run: ServingRun) -> PredictedRun:
     unlike = [it for it in run.options if it != "--model" and run.options[it] != options[it]]
     if unlike:
         raise RequestError(
-            [Problem(where=it, value=run.options[it], fact=f"not {options[it]}") for it in unlike]
+            [
+                Problem(where=it, value=run.options[it], fact=f"is {options[it]} of the command")
+                for it in unlike
+            ]
         )
     order = {name: options[name] for name in (*RUN_OPTIONS, *options) if name in options}
     return PredictedRun(run=run, options=order, given=_given(order))

@@ -82,7 +82,10 @@ def predictions_with(added: FloatArray, chosen: Sequence[Served], fold: int) -> 
         if not added.any():
             return clock
         tables = changed(EngineTables(engine=clock.engine, kernels=clock.table), added)
-        return replace(clock, engine=tables.engine, table=tables.kernels)
+        is_slower = added[:N_FACTORS].any()  # else passes of the same kernels are remembered
+        return replace(
+            clock, engine=tables.engine, table=tables.kernels if is_slower else clock.table
+        )
 
     return compared(chosen, clocks=clocks, sending=known.traffic)
 
