@@ -10,9 +10,9 @@
   file is touched where its code (no docstring) spells one of them: a text that is its name, a text
   with its option as a word, the option's name in Python, or its field of `Targets`, set by keyword
   or read off something called `targets`. Each is a spelling.
-* files that an option touches: an option is declared by a row of `options.toml`, a file too (before
-  that as `Option("--name VALUE")`, or as a field, annotated, of a record in `planner/commands`), or
-  as the text `option="--name"`. A file is
+* files that an option touches: an option is declared by a row of `options.toml` or, if it limits a
+  quantity, of `quantities.toml`, files too (before that as `Option("--name VALUE")`, or as a field,
+  annotated, of a record in `planner/commands`, or as the text `option="--name"`). A file is
   touched where its code (no docstring) spells the option as a word of a text, declares it, or reads
   it off something called `said` (or `written`).
 * branches of a function: `if`, `elif`, loops, `except`, `case`, conditional expressions, `and` and
@@ -201,22 +201,35 @@ def lines_of_code(text: str, tree: ast.Module) -> int:
     return sum(bool(line) and line[0] != "#" and number not in told for number, line in lines)
 
 
-def rows_of_options(root: Path) -> set[str]:
-    """Options that have a row in a tree's table of them, where it has one."""
-    table = root / "planner" / "specs" / "options" / "options.toml"
-    text = table.read_text(encoding="utf-8") if table.exists() else ""
-    return set(re.findall(r'^usage = "(--[^ "]+)', text, re.MULTILINE))
+TABLES_OF_OPTIONS = {
+    "specs/options/options.toml": r'^usage = "(--[^ "]+)',
+    "quantities/quantities.toml": r'^option = "(--[^"]+)',
+}
+"""Tables in which options are declared, and what a row of each is known by."""
 
 
-def files_of_options(modules: Sequence[Module], rows: Collection[str] = ()) -> dict[str, set[str]]:
+def rows_of_options(root: Path) -> dict[str, set[str]]:
+    """Options that have a row in a table of a tree, by the table's file."""
+    paths = {name: root / "planner" / name for name in TABLES_OF_OPTIONS}
+    return {
+        name: set(re.findall(TABLES_OF_OPTIONS[name], path.read_text("utf-8"), re.MULTILINE))
+        for name, path in paths.items()
+        if path.exists()
+    }
+
+
+def files_of_options(
+    modules: Sequence[Module], rows: Mapping[str, Collection[str]] | None = None
+) -> dict[str, set[str]]:
     """The files that each option of the command line touches.
 
     Args:
-        rows: options of the table, which is a file that each of them touches.
+        rows: options of tables, which are files that each of them touches.
     """
     declared = {module.name: _declared(module) for module in modules}
     spelt = {module.name: declared[module.name] | _words(module.tree) for module in modules}
-    declared["options.toml"] = spelt["options.toml"] = set(rows)
+    for name, options in (rows or {}).items():
+        declared[name] = spelt[name] = set(options)
     return {
         option: {name for name, words in spelt.items() if option in words}
         for option in sorted(set().union(*declared.values()))

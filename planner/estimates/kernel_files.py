@@ -13,7 +13,6 @@ from operator import attrgetter
 from pathlib import Path
 
 from planner.equations.kernels import FAMILIES
-from planner.equations.kernels.block_families import BLOCKS
 from planner.errors import Problem, RequestError, SpecError
 from planner.estimates.kernel_schemas import EXPERTS, KernelEntry, KernelFile, file_faults
 from planner.specs.files.finding import SpecFile, find
@@ -37,7 +36,7 @@ Kernels = dict[tuple[str, str], Kernel]
 
 LEAVE_OUT = "leave it out: the engine's own is taken"
 
-NEEDED = tuple(name for name in FAMILIES if name not in {one.name for one in BLOCKS})
+NEEDED = tuple(name for name, family in FAMILIES.items() if not family.is_block)
 """Families that passes are timed by; every device has them, if only assumed."""
 
 

@@ -13,7 +13,6 @@ from planner.equations.kernels import FAMILIES
 from planner.equations.kernels.constants import kernel_faults
 from planner.specs.files.tables import ASSUMED
 from planner.specs.records.kernels import Kernel
-from planner.specs.validation.layouts import Section, lay_out
 from planner.specs.validation.problems import Finding
 from planner.specs.validation.values import NOT_EMPTY, one_of
 
@@ -44,14 +43,6 @@ class KernelFile:
     n_sms: int = 0
     description: str = ""
     kernel: Annotated[tuple[KernelEntry, ...], NOT_EMPTY]
-
-
-lay_out(
-    KernelFile,
-    Section("table", "name device engine version description", sourced=False),
-    Section("table", "n_sms"),
-    Section("", "kernel", sourced=False),
-)
 
 
 def file_faults(said: Mapping[str, Any]) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.equations import roofline
-from planner.equations.arrays import FloatArray, IntArray
+from planner.equations.arrays import FloatArray, IntArray, each_array
 from planner.estimates.networks import NetworkTable
 from planner.layouts.geometry import Geometry, LayoutTable, Pass
 from planner.layouts.layer import head_work, layer_work, microbatch
@@ -123,25 +123,16 @@ class StageWork:
         def of(values: FloatArray) -> FloatArray:
             return values if len(values) == 1 else values[rows]
 
-        return StageWork(
+        kinds = (
+            replace(each_array(kind, of), gathers=tuple(it.take(rows) for it in kind.gathers))
+            for kind in self.kinds
+        )
+        return replace(
+            each_array(self, of),
             mesh=self.mesh[rows],
             n_stages=self.n_stages[rows],
             n_microbatches=self.n_microbatches[rows],
-            kinds=tuple(
-                KindWork(
-                    n_layers=of(kind.n_layers),
-                    matmul_flop=of(kind.matmul_flop),
-                    attention_s=of(kind.attention_s),
-                    kv_s_per_byte=of(kind.kv_s_per_byte),
-                    fixed_s=of(kind.fixed_s),
-                    gathers=tuple(message.take(rows) for message in kind.gathers),
-                )
-                for kind in self.kinds
-            ),
-            head_flop=of(self.head_flop),
-            weights_s_per_byte=of(self.weights_s_per_byte),
-            network_s=of(self.network_s),
-            overhead_s=of(self.overhead_s),
+            kinds=tuple(kinds),
         )
 
 

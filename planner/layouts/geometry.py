@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.equations.arrays import BoolArray, FloatArray, IntArray, each_array
 from planner.specs.validation.hints import from_fields
 from planner.topology.meshes import MeshTable
 
@@ -226,7 +225,7 @@ class LayoutTable:
 
     def take(self, rows: IntArray) -> LayoutTable:
         """The given rows, in their order."""
-        return self._each(lambda column: column[rows])
+        return each_array(self, lambda column: column[rows])
 
     def distinct(self) -> tuple[LayoutTable, IntArray]:
         """Each way to run once, whoever has to tell axes apart; and which of them every row is."""
@@ -239,7 +238,4 @@ class LayoutTable:
 
     def columns(self) -> LayoutTable:
         """The same layouts with a trailing axis, to broadcast against batches."""
-        return self._each(lambda column: column[:, None])
-
-    def _each(self, of: Callable[[IntArray], IntArray]) -> LayoutTable:
-        return LayoutTable(**{one.name: of(getattr(self, one.name)) for one in fields(self)})
+        return each_array(self, lambda column: column[:, None])

@@ -7,12 +7,10 @@ numbers of all devices add up to the unsharded model wherever the dimensions div
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.equations.arrays import BoolArray, FloatArray, IntArray, each_array
 from planner.layouts.geometry import Pass
 from planner.specs.records.architecture import Experts
 from planner.specs.records.models import ModelSpec
@@ -52,12 +50,8 @@ class Message:
         return self.n_bytes * (1.0 - 1.0 / self.n_devices)
 
     def take(self, rows: IntArray) -> Message:
-        def of(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            return values if len(values) == 1 else values[rows]
-
-        return replace(
-            self, group=of(self.group), n_devices=of(self.n_devices), n_bytes=of(self.n_bytes)
-        )
+        """Some rows, of arrays that have more than one for all."""
+        return each_array(self, lambda values: values if len(values) == 1 else values[rows])
 
 
 def only_where(message: Message, rows: BoolArray) -> Message:

@@ -1,9 +1,7 @@
 """What is asked of a placement, checked, with its defaults filled in."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from planner.errors import Problem, RequestError
 from planner.placing.engines import without_layouts
@@ -40,10 +38,7 @@ from planner.specs.records.runtimes import DeploymentTable
 from planner.specs.validation.problems import did_you_mean
 from planner.topology.costs import CostTable, GroupCosts
 from planner.topology.faults import validate_graph
-from planner.topology.graph import device_names, spec_of
-
-if TYPE_CHECKING:
-    import networkx as nx
+from planner.topology.graph import Graph, device_names, spec_of
 
 AnySite = SiteSpec | Any
 """A cluster, a pool, a graph's record, or a `networkx` graph."""
@@ -169,7 +164,7 @@ def site_of(
 
 
 def _known_devices(
-    graph: nx.Graph[Any], given: Mapping[str, DeviceSpec]
+    graph: Graph, given: Mapping[str, DeviceSpec]
 ) -> tuple[dict[str, DeviceSpec], list[Problem]]:
     """Records of the devices that a graph names, and what is wrong with the names."""
     named: dict[str, str] = {}

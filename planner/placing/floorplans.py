@@ -1,9 +1,5 @@
 """The floor plan of a cluster as it is: leaves, nodes and devices of a fabric, cells of a torus."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
 from planner.results.floorplans import Box, FloorPlan, Spot
 from planner.specs.files.pools import MixedPoolSpec, PoolSpec, SiteSpec, pool_of
 from planner.specs.files.state import FREE, State
@@ -14,6 +10,7 @@ from planner.topology.graph import (
     LINK,
     SCALE_OUT,
     SCALE_UP,
+    Graph,
     build_graph,
     device_names,
     graph_of,
@@ -23,11 +20,8 @@ from planner.topology.graph import (
 from planner.topology.packing import domains_by_tier
 from planner.topology.pools import pool_graph, with_state
 
-if TYPE_CHECKING:
-    import networkx as nx
 
-
-def floorplan_of(cluster: SiteSpec | nx.Graph[Any], state: State | None) -> FloorPlan:
+def floorplan_of(cluster: SiteSpec | Graph, state: State | None) -> FloorPlan:
     """What there is to draw of a cluster.
 
     Raises:
@@ -55,7 +49,7 @@ def floorplan_of(cluster: SiteSpec | nx.Graph[Any], state: State | None) -> Floo
     return FloorPlan(title=title, leaves=_leaves(before, graph), lines=_links(before, graph))
 
 
-def _spot(graph: nx.Graph[Any], name: str) -> Spot:
+def _spot(graph: Graph, name: str) -> Spot:
     at = graph.nodes[name]
     return Spot(
         name=name,
@@ -64,7 +58,7 @@ def _spot(graph: nx.Graph[Any], name: str) -> Spot:
     )
 
 
-def _leaves(before: nx.Graph[Any], graph: nx.Graph[Any]) -> tuple[Box, ...]:
+def _leaves(before: Graph, graph: Graph) -> tuple[Box, ...]:
     """Boxes as the links were before some failed: what broke is still drawn in its place."""
     tiers = domains_by_tier(before)
     alone = tuple((name,) for name in device_names(before))
@@ -82,7 +76,7 @@ def _leaves(before: nx.Graph[Any], graph: nx.Graph[Any]) -> tuple[Box, ...]:
     )
 
 
-def _links(before: nx.Graph[Any], after: nx.Graph[Any]) -> tuple[str, ...]:
+def _links(before: Graph, after: Graph) -> tuple[str, ...]:
     """Links that are down or have less than they had."""
     told = []
     for a, b, edge in before.edges(data=True):

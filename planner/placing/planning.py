@@ -1,11 +1,8 @@
 """`place`: from a cluster as it is to named devices, one verb after the other."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 from planner.errors import NoPlanError, Problem, RequestError
 from planner.estimates.candidates import machine_of
@@ -46,11 +43,9 @@ from planner.specs.records.runtimes import ROOFLINE, DeploymentTable, is_table
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.problems import Problems
 from planner.topology.costs import CostTable, GroupCosts, is_cost
+from planner.topology.graph import Graph
 from planner.verifier.findings import accounted
 from planner.verifier.placing.placements import judge_placement
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 NO_TARGETS = Targets()
 DEFAULT_OPTIONS = SolverOptions()
@@ -59,7 +54,7 @@ DEFAULT_OPTIONS = SolverOptions()
 @arguments_checked()
 @timed
 def place(
-    cluster: SiteSpec | nx.Graph[Any],
+    cluster: SiteSpec | Graph,
     models: AnyModel | Serve | Sequence[AnyModel | Serve],
     *,
     engine: str | Sequence[str] | None = None,

@@ -1,12 +1,9 @@
 """`repair`: what stands, in a new state, with the fewest moved bytes within a loss."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 from planner.errors import Problem, RequestError, SolverError
 from planner.placing.configurations import current_replicas
@@ -34,12 +31,10 @@ from planner.specs.records.devices import AnyModel, DeviceSpec, Workload
 from planner.specs.records.roles import TOGETHER
 from planner.specs.validation.arguments import arguments_checked
 from planner.topology.costs import CostTable, GroupCosts
+from planner.topology.graph import Graph
 from planner.verifier.findings import accounted
 from planner.verifier.placing.placements import judge_placement
 from planner.verifier.placing.repairs import judge_repair
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 MOST_POINTS = 12
 MOST_DIRECT = 1000
@@ -53,7 +48,7 @@ CLOSE = 1e-9
 @timed
 def repair(
     placement: Placement,
-    cluster: SiteSpec | nx.Graph[Any] | None = None,
+    cluster: SiteSpec | Graph | None = None,
     models: AnyModel | Serve | Sequence[AnyModel | Serve] | None = None,
     *,
     engine: str | Sequence[str] | None = None,

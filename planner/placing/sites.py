@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from planner.equations.arrays import FloatArray
 from planner.estimates.serving.usual_engines import engines_of
@@ -22,10 +22,8 @@ from planner.programs.placement import Counts, PlacementProgram
 from planner.specs.records.devices import AnyModel, ClusterSpec
 from planner.specs.records.roles import RoleOptions
 from planner.specs.records.runtimes import ENGINES, ROOFLINE
+from planner.topology.graph import Graph
 from planner.topology.inventory import Kind
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +152,7 @@ class Site(Protocol):
     """
 
     name: str
-    graph: nx.Graph[Any]
+    graph: Graph
 
     @property
     def cluster(self) -> ClusterSpec: ...

@@ -25,7 +25,7 @@ from itertools import product
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.equations.arrays import BoolArray, FloatArray, IntArray, joined_arrays
 from planner.programs.mixed import MixedBuilder, MixedProgram
 
 RELATIVE_TOLERANCE = 1e-9  # of a row's right side: rounding, never a real excess
@@ -221,29 +221,12 @@ def concatenated(parts: Sequence[LayoutProgram]) -> LayoutProgram:
     if len(parts) == 1:
         return first
 
-    def of(name: str) -> FloatArray:
-        return np.concatenate([getattr(part, name) for part in parts])
-
     before = np.cumsum([0, *(part.n_contexts for part in parts)]).tolist()
     context = [part.column_context + n for part, n in zip(parts, before[:-1], strict=True)]
-    limits = zip(*(part.limits for part in parts), strict=True)
-    return LayoutProgram(
-        slots=first.slots,
-        context_objective=of("context_objective"),
+    return joined_arrays(
+        parts,
         column_context=np.concatenate(context),
-        column_slot=np.concatenate([part.column_slot for part in parts]),
-        column_objective=of("column_objective"),
-        context_bytes=of("context_bytes"),
-        column_bytes=of("column_bytes"),
-        capacity_bytes=of("capacity_bytes"),
-        limits=tuple(
-            replace(
-                same[0],
-                context=np.concatenate([limit.context for limit in same]),
-                column=np.concatenate([limit.column for limit in same]),
-            )
-            for same in limits
-        ),
+        limits=tuple(map(joined_arrays, zip(*(part.limits for part in parts), strict=True))),
     )
 
 

@@ -1,6 +1,6 @@
 """What a deployment is judged by: each quantity once, for limits, objectives, axes and words.
 
-A row of `QUANTITIES` says all that is known of a quantity wherever it is met: the option that
+A row of `quantities.toml` says all that is known of a quantity wherever it is met: the option that
 limits it, its unit, what the programs call it and in which scale, where a deployment tells it,
 and what people call it. Options of the command, limits of programs, hints, reports, JSON and the
 verifier read it here. To add a quantity is to add a row, and its coefficients to each runtime
@@ -17,6 +17,7 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from planner.errors import Problem
+from planner.quantities.tables import packaged_table
 from planner.quantities.units import show
 
 MS = 1e3
@@ -192,244 +193,20 @@ class Quantity:
         return f"{'≥' if self.is_least else '≤'} {self.shown(limit)}"
 
 
-_ROWS = (
-    Quantity(
-        name="tpot",
-        dimension="s",
-        label="TPOT",
-        fields=("planned_tpot_s", "tpot_s"),
-        placed="each",
-        program="latency",
-        scale=MS,
-        option="--latency-target",
-        metavar="TIME",
-        about="Longest mean time per output token, like 30ms.",
-        target="tpot_s",
-        pattern="{}ms",
-        example="30ms",
-        head="no plan decodes {model} on {pool} in {asked} a token",
-        reason="the fastest token{within} takes {value} on {where}",
-        objective="latency",
-        aim="least time per output token",
-        axis=Axis(
-            words="speed per user", title="speed per user, tokens/s", is_delay=True, is_speed=True
-        ),
-    ),
-    Quantity(
-        name="ttft",
-        dimension="s",
-        label="TTFT",
-        fields=("planned_ttft_s", "ttft_s"),
-        placed="each",
-        program="ttft",
-        scale=MS,
-        option="--ttft-target",
-        metavar="TIME",
-        about="Longest time to the first token, like 1s.",
-        target="ttft_s",
-        pattern="{}ms",
-        example="1s",
-        head="no plan prefills {n_input} tokens of {model} on {pool} in {asked}",
-        reason="the first token takes {value} at best{within}, on {where}",
-        objective="ttft",
-        aim="least time to first token",
-        axis=Axis(words="time to first token", title="time to first token, s", is_delay=True),
-    ),
-    Quantity(
-        name="cost",
-        dimension="USD/token",
-        label="cost",
-        fields=("usd_per_token",),
-        program="cost",
-        scale=USD_PER_MTOKEN,
-        option="--max-cost",
-        metavar="PRICE",
-        about="Highest rent per output token, like '$20/Mtoken'.",
-        target="usd_per_token",
-        pattern="${}/Mtoken",
-        example="'$20/Mtoken'",
-        head="no plan serves {model} on {pool} for {asked}",
-        reason="the cheapest plan{within} takes {value} on {where}",
-        objective="cost",
-        aim="least rent per output token",
-        axis=Axis(
-            words="cost per token",
-            title="cost per million output tokens",
-            factor=USD_PER_MTOKEN,
-            before="$",
-        ),
-    ),
-    Quantity(
-        name="devices",
-        dimension="1",
-        label="devices",
-        fields=("n_devices",),
-        placed="all",
-        program="devices",
-        option="--max-devices",
-        about="Most devices of all replicas together.",
-        target="n_devices",
-        example="64",
-        is_count=True,
-        relief=2.0,
-        head="no plan serves {model} on {asked} devices of {pool}",
-        reason="the smallest plan{within} takes {where}",
-        objective="devices",
-        aim="fewest devices",
-    ),
-    Quantity(
-        name="batch",
-        dimension="1",
-        label="decode batch",
-        fields=("n_sequences",),
-        placed="each",
-        program="batch",
-        option="--min-batch",
-        about="Fewest sequences decoded together.",
-        target="min_batch",
-        is_least=True,
-        example="16",
-        is_count=True,
-        relief=0.5,
-        head="no plan decodes {asked} sequences of {model} together on {pool}",
-        reason="the largest batch to choose from{within} is {value} on {where}",
-    ),
-    Quantity(
-        name="demand",
-        dimension="token/s",
-        label="demand",
-        fields=("output_tokens_per_s",),
-        placed="model",
-        program="demand",
-        scale=1.0,
-        option="--demand",
-        metavar="RATE",
-        about="Output tokens that replicas serve together, like 20000tok/s.",
-        target="demand_tokens_per_s",
-        is_least=True,
-        row=1.0,
-        least="capacity",
-        pattern="{}tok/s",
-        example="20000tok/s",
-        relief=0.9,
-        head="no plan serves {asked} of {model} on {pool}",
-    ),
-    Quantity(
-        name="replicas",
-        dimension="1",
-        label="replicas",
-        fields=("n_replicas",),
-        placed="model",
-        program="replicas",
-        option="--replicas",
-        about="Exactly so many replicas of the deployment.",
-        target="n_replicas",
-        is_least=True,
-        is_count=True,
-        example="4",
-        relief=0.5,
-        head="no plan puts {asked} replicas of {model} on {pool}",
-        reason="the most replicas{within} are {where}",
-    ),
-    Quantity(
-        name="decode_cost",
-        dimension="USD/token",
-        label="cost of decoding",
-        fields=("usd_per_decoded_token",),
-        program="decode_cost",
-        scale=USD_PER_MTOKEN,
-        objective="decode_cost",
-        aim="least rent per token while decoding",
-        is_offered=False,
-        axis=Axis(
-            words="cost of decoding",
-            title="cost of decoding per million tokens",
-            factor=USD_PER_MTOKEN,
-            before="$",
-        ),
-    ),
-    Quantity(
-        name="rent",
-        dimension="USD/h",
-        label="rent",
-        fields=("usd_per_hour",),
-        placed="all",
-        program="rent",
-        option="--max-rent",
-        metavar="PRICE",
-        about="Most rent of all replicas, like '$500/h'.",
-        pattern="${}/h",
-        example="'$500/h'",
-        head="no plan serves {model} on {pool} for {asked}",
-        reason="the plan of least rent{within} takes {value} on {where}",
-        objective="rent",
-        aim="least rent per hour",
-        axis=Axis(words="rent per hour", title="rent per hour", before="$"),
-    ),
-    Quantity(
-        name="power",
-        dimension="W",
-        label="power",
-        placed="all",
-        program="power",
-        scale=1.0 / KW,
-        option="--max-power",
-        metavar="POWER",
-        about="Most power of all devices, by their TDP, like 20kW.",
-        pattern="{}kW",
-        example="20kW",
-        head="no plan serves {model} on {pool} with {asked}",
-        reason="the plan of least power{within} draws {value} on {where}",
-        needs="tdp_w",
-        lack="no TDP is known of {device}",
-        cure="give its file a `[power]` with `tdp`, or leave it out",
-        counted=lambda deployment, device: deployment.n_devices * device.tdp_w,
-    ),
-    Quantity(
-        name="throughput",
-        dimension="token/s",
-        label="throughput",
-        fields=("output_tokens_per_s",),
-        program="throughput",
-        scale=MS,
-        is_inverse=True,
-        objective="throughput",
-        aim="most output tokens per second",
-        axis=Axis(
-            words="throughput",
-            title="output tokens/s of all users",
-            price="time of all devices per token",
-        ),
-    ),
-    Quantity(
-        name="device-throughput",
-        dimension="token/s",
-        label="throughput of a device",
-        fields=("device_tokens_per_s",),
-        program="device-throughput",
-        scale=MS,
-        is_inverse=True,
-        objective="device-throughput",
-        aim="most output tokens per second of a device",
-        axis=Axis(
-            words="throughput of a device",
-            title="output tokens/s of a device",
-            price="device time per token",
-        ),
-    ),
-    Quantity(
-        name="hbm",
-        dimension="B",
-        label="HBM",
-        fields=("memory.used_bytes", "used_bytes"),
-        program="memory",
-        scale=GIB,
-        head="no plan fits {model} into the memory of {pool}",
-        reason="the plan that needs least memory{within} takes {value} of each device on {where}",
-    ),
-)
+def _quantity(row: Mapping[str, Any]) -> Quantity:
+    made: dict[str, Any] = {"fields": tuple(row.get("fields", "").split())}
+    if "axis" in row:
+        made["axis"] = Axis(**row["axis"])
+    return Quantity(**{**row, **made}, counted=_COUNTED.get(row["name"]))
 
-QUANTITIES: dict[str, Quantity] = {row.name: row for row in _ROWS}
+
+_COUNTED: Mapping[str, Callable[[Any, Any], float]] = {
+    "power": lambda deployment, device: deployment.n_devices * device.tdp_w,
+}
+
+QUANTITIES: dict[str, Quantity] = {
+    row["name"]: _quantity(row) for row in packaged_table("quantities/quantities.toml")["quantity"]
+}
 """Every quantity by name; limits are listed in this order everywhere."""
 
 MEMORY = "hbm"
@@ -507,13 +284,3 @@ def uncountable(
         if quantity.program not in known:
             fact = reasons.get(name, f"{runtime} does not count {quantity.label}")
             yield Problem(where=quantity.option, fact=fact, remedy="leave it out")
-
-
-def broken_limits(
-    limits: Mapping[str, float], deployment: object, *, tolerance: float
-) -> Iterator[str]:
-    """What of a deployment is beyond a limit, in words."""
-    for name, limit in limits.items():
-        value = QUANTITIES[name].told(deployment)
-        if not QUANTITIES[name].is_kept(value, limit, tolerance=tolerance):
-            yield f"{name} {value!r} beyond {limit!r}"

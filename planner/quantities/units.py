@@ -7,11 +7,14 @@ and a number without a unit is an error: a guess would be wrong in silence.
 """
 
 import math
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
 
 from planner.errors import FactError
+from planner.quantities.tables import packaged_table
 
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
-_LARGEST_FIRST = tuple(reversed(_DECIMAL.items()))
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
 
 # word -> (numerator, denominator, dimension); two integers, so that scaling rounds once.
@@ -46,102 +49,14 @@ _RATES: dict[str, str] = {
     **{f"{prefix}bps": f"{prefix}b/s" for prefix in _DECIMAL},
     **{f"{prefix}Bps": f"{prefix}B/s" for prefix in _DECIMAL},
 }
-# Spelled out they are not read, but understood well enough to name the right word.
-_SPELLED = {
-    **dict.fromkeys(("rp", "qp"), "req/s"),
-    **dict.fromkeys(("second", "sec"), "s"),
-    **dict.fromkeys(("millisecond", "msec"), "ms"),
-    **dict.fromkeys(("microsecond", "usec"), "us"),
-    **dict.fromkeys(("gigabyte", "gig"), "GB"),
-    "minute": "min",
-    "hour": "h",
-    "byte": "B",
-    "megabyte": "MB",
-    "dollar": "USD",
-    "watt": "W",
-    "kilowatt": "kW",
-    "percent": "%",
-}
-# What a dimension is called, and units to write it in when none was given.
-_CALLED: dict[str, str] = {
-    "s": "a time (s)",
-    "B": "a size (B)",
-    "B/s": "a bandwidth (B/s)",
-    "FLOP": "an amount of work (FLOP)",
-    "FLOP/s": "a rate of work (FLOP/s)",
-    "W": "a power (W)",
-    "USD": "an amount of money (USD)",
-    "USD/h": "a price by the hour (USD/h)",
-    "USD/token": "a price by the token (USD/token)",
-    "token": "a number of tokens",
-    "token/s": "a rate of tokens (token/s)",
-    "request": "a number of requests",
-    "request/s": "a rate of requests (request/s)",
-    "1": "a plain number",
-}
-_EXAMPLES: dict[str, tuple[str, ...]] = {
-    "s": ("30ms", "0.03s"),
-    "B": ("80 GiB", "80 GB"),
-    "B/s": ("450 GB/s", "400 Gb/s"),
-    "FLOP": ("20 TFLOP",),
-    "FLOP/s": ("312 TFLOP/s",),
-    "W": ("700 W", "20kW"),
-    "USD/h": ("3.22 USD/h", "$3.22/h"),
-    "USD/token": ("2 USD/Mtoken", "$2/Mtoken"),
-    "token/s": ("500 token/s",),
-    "request/s": ("8 req/s",),
-    "1": ("0.8", "80%"),
-}
-_LIKELY_UNITS: dict[str, tuple[str, ...]] = {
-    "B": ("GB", "GiB"),
-    "B/s": ("GB/s",),
-    "FLOP": ("TFLOP",),
-    "W": ("W", "kW"),
-    "FLOP/s": ("TFLOP/s",),
-    "USD/token": ("USD/Mtoken",),
-}
+_TABLE = packaged_table("quantities/units.toml")
+_DIMENSIONS: Mapping[str, Mapping[str, Any]] = _TABLE["dimensions"]
+_SPELLED: Mapping[str, str] = _TABLE["spelled"]
 
 RANGES: dict[str, tuple[float, float, str]] = {
-    "s": (1e-15, 1e9, "1e-15 s to 1e9 s"),
-    "B": (1.0, 1e18, "1 B to 1 EB"),
-    "B/s": (1.0, 1e18, "1 B/s to 1 EB/s"),
-    "FLOP": (1.0, 1e30, "1 FLOP to 1e30 FLOP"),
-    "FLOP/s": (1e3, 1e24, "1 kFLOP/s to 1e24 FLOP/s"),
-    "W": (1e-3, 1e12, "0.001 W to 1 TW"),
-    "USD": (1e-6, 1e12, "$1e-6 to $1e12"),
-    "USD/h": (1e-6, 1e6, "$1e-6/h to $1e6/h"),
-    "USD/token": (1e-15, 1e3, "$1e-9/Mtoken to $1e9/Mtoken"),
-    "token": (1e-6, 1e12, "1e-6 to 1e12 tokens"),
-    "token/s": (1e-6, 1e12, "1e-6 to 1e12 token/s"),
-    "request/s": (1e-6, 1e12, "1e-6 req/s to 1e12 req/s"),
-    "1": (1e-12, 1e18, "1e-12 to 1e18"),
+    name: tuple(row["range"]) for name, row in _DIMENSIONS.items() if "range" in row
 }
-"""Least and largest of a quantity but zero, and both in words: beyond them nothing is real, and
-solvers, whose tolerances are absolute, have no answer."""
-
-# Units to show a dimension in, largest first: (used from, base units in one, before, after).
-# Minutes begin at 120 s and hours at 120 min: 85.2 s says more than 1.42 min.
-_Scale = tuple[float, float, str, str]
-_SHOWN: dict[str, tuple[_Scale, ...]] = {
-    "s": (
-        (7200, 3600, "", " h"),
-        (120, 60, "", " min"),
-        (1, 1, "", " s"),
-        (1e-3, 1e-3, "", " ms"),
-        (1e-6, 1e-6, "", " us"),
-        (0, 1e-9, "", " ns"),
-    ),
-    **{
-        unit: tuple((float(f if p else 0), float(f), "", f" {p}{unit}") for p, f in _LARGEST_FIRST)
-        for unit in ("B", "B/s", "FLOP", "FLOP/s", "W")
-    },
-    "USD": ((0, 1, "$", ""),),
-    "USD/h": ((0, 1, "$", "/h"),),
-    "USD/token": ((0, 1e-6, "$", "/Mtoken"),),
-    "token/s": ((0, 1, "", " token/s"),),
-    "request/s": ((0, 1, "", " req/s"),),
-    "1": ((0, 1, "", ""),),
-}
+"""Least and largest of a quantity but zero, and both in words."""
 
 
 class UnitError(FactError):
@@ -206,7 +121,7 @@ def show(value: float, dimension: str) -> str:
     >>> show(0.0285, "s"), show(1.2e12, "B/s"), show(206.08, "USD/h")
     ('28.5 ms', '1.2 TB/s', '$206/h')
     """
-    scales = _SHOWN[dimension]
+    scales = _scales(dimension)
     magnitude = abs(float(f"{value:.3g}"))
     if not 0 < magnitude < math.inf:
         chosen = next((scale for scale in scales if scale[1] == 1), scales[-1])
@@ -214,6 +129,15 @@ def show(value: float, dimension: str) -> str:
         chosen = next(scale for scale in scales if magnitude >= scale[0])
     _, factor, before, after = chosen
     return f"{'-' if value < 0 else ''}{before}{_digits(abs(value) / factor)}{after}"
+
+
+@cache
+def _scales(dimension: str) -> tuple[tuple[float, float, str, str], ...]:
+    """Units to show a dimension in, largest first: used from, base units in one, before, after."""
+    if "shown" in _DIMENSIONS[dimension]:
+        return tuple(tuple(scale) for scale in _DIMENSIONS[dimension]["shown"])
+    factors = [(prefix, float(factor)) for prefix, factor in reversed(_DECIMAL.items())]
+    return tuple((f if p else 0.0, f, "", f" {p}{dimension}") for p, f in factors)
 
 
 def _digits(magnitude: float) -> str:
@@ -298,12 +222,13 @@ def _check_range(
 
 
 def _called(dimension: str) -> str:
-    return _CALLED.get(dimension, f"a quantity in {dimension}")
+    called: str = _DIMENSIONS.get(dimension, {}).get("called", f"a quantity in {dimension}")
+    return called
 
 
 def examples(dimension: str, example: str = "") -> str:
     """What to write for a quantity of a dimension, in words."""
-    return _write(*([example] if example else _EXAMPLES.get(dimension, ())))
+    return _write(*([example] if example else _DIMENSIONS.get(dimension, {}).get("examples", ())))
 
 
 def _write(*examples: str) -> str:
@@ -319,7 +244,7 @@ def _unit_for(text: str, number: float, dimension: str) -> str:
         return _write(f"{as_ms:.6g}ms", f"{as_ms / 1e3:.6g}s")
     if dimension in ("token/s", "request/s"):
         return _write(f"{text.strip()}{'tok/s' if dimension == 'token/s' else 'req/s'}")
-    units = _LIKELY_UNITS.get(dimension, (dimension,))
+    units = _DIMENSIONS.get(dimension, {}).get("likely", (dimension,))
     if dimension[0] in "BF" and abs(number) >= 1e6:
         units = (dimension,)  # so large a number was meant in base units
     return _write(*(f"{text.strip()} {unit}" for unit in units))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
+
+from planner.quantities.tables import packaged_table
 
 if TYPE_CHECKING:
     from planner.report.documents.blocks import Document
@@ -68,45 +70,21 @@ class AnswerKind:
         return ("answer", *path)
 
 
-ANSWER_KINDS: tuple[AnswerKind, ...] = (
-    AnswerKind(name="plan", of="plans.Plan", module="answers.plans"),
-    AnswerKind(name="placement", of="placements.Placement", module="answers.placement"),
-    AnswerKind(
-        name="repair",
-        of="repairs.Repair",
-        module="answers.repair",
-        elsewhere=(
-            ("certificate", ("placement", "certificate")),
-            ("state", ("request", "wanted", "state")),
-        ),
-        repeated=(("placement", "request"), ("request", "wanted")),
-    ),
-    AnswerKind(name="experts", of="experts.ExpertPlan", module="tools.experts.report"),
-    AnswerKind(name="stages", of="staging.StagePlan", module="tools.staging.stages_report"),
-    AnswerKind(name="layers", of="staging.LayerPlacement", module="tools.staging.layers_report"),
-    AnswerKind(name="fleet", of="fleets.FleetPlan", module="answers.fleets"),
-    AnswerKind(name="staircase", of="fleets.FleetStaircase", module="answers.staircases"),
-    AnswerKind(name="frontiers", of="surveys.Curves", module="answers.frontiers"),
-    AnswerKind(name="comparison", of="surveys.Comparison", module="answers.comparison"),
-    AnswerKind(name="audit", of="audits.Audit", module="answers.audit"),
-    AnswerKind(name="engine-audit", of="engines.EngineAudit", module="answers.engine_audit"),
-    AnswerKind(name="prediction", of="predictions.Prediction", module="answers.prediction"),
-    AnswerKind(
-        name="layout-prediction",
-        of="layout_predictions.LayoutPrediction",
-        module="answers.layout_prediction",
-        elsewhere=(("request", ("plan", "request")), ("certificate", ("plan", "certificate"))),
-    ),
-    AnswerKind(name="devices", of="listings.Devices", module="catalogue.devices"),
-    AnswerKind(name="engines", of="listings.Engines", module="catalogue.engines"),
-    AnswerKind(name="conflict", of="plans.Conflict", module="answers.conflicts"),
-    AnswerKind(
-        name="placement-conflict", of="obstacles.PlacementConflict", module="answers.conflicts"
-    ),
-    AnswerKind(name="staging-conflict", of="staging.StagingConflict", module="answers.conflicts"),
-    AnswerKind(name="verification", of="listings.Verification", module="answers.verification"),
-    AnswerKind(name="error", of="listings.Failure"),
-)
+TABLE = packaged_table("report/answers.toml")
+
+
+def _answer_kind(name: str, row: Mapping[str, Any]) -> AnswerKind:
+    elsewhere = tuple((key, _path(way)) for key, way in row.get("elsewhere", {}).items())
+    here, there = row.get("repeated", ("", ""))
+    repeated = (_path(here), _path(there)) if here else None
+    return AnswerKind(**{**row, "name": name, "elsewhere": elsewhere, "repeated": repeated})
+
+
+def _path(way: str) -> Path:
+    return tuple(way.split("."))
+
+
+ANSWER_KINDS = tuple(_answer_kind(name, row) for name, row in TABLE["answers"].items())
 
 _OF_RECORD = {f"planner.results.{kind.of}": kind for kind in ANSWER_KINDS}
 _OF_NAME = {kind.name: kind for kind in ANSWER_KINDS}

@@ -8,61 +8,30 @@ import dataclasses
 import operator
 from collections.abc import Mapping
 from functools import cache, reduce
+from importlib import import_module
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from planner.report.answer_kinds import TABLE
 from planner.results.arrivals import Load
-from planner.results.deployments import Deployment
-from planner.results.engines import EngineDeployment
-from planner.results.erdil2025 import EconomicsDeployment
 from planner.results.experts import RedundantExperts
-from planner.results.phase_deployments import PhaseDeployment, TableDeployment
 from planner.results.placements import Placement
 from planner.results.predictions import Interval, Launch
-from planner.specs.ask.engine import EngineRequest, ServingRecords
+from planner.specs.ask.engine import ServingRecords
 from planner.specs.ask.placement import PlacementRequest
-from planner.specs.ask.request import Request
-from planner.specs.files.pools import MixedPoolSpec, PoolSpec
-from planner.specs.records.architecture import Experts, FeedForward
-from planner.specs.records.devices import ClusterSpec, LinkedFabric, NodesFabric, TorusFabric
-from planner.specs.records.economics import EconomicsRequest
-from planner.specs.records.graphs import GraphSpec
-from planner.specs.records.mixers import GroupedAttention, LatentAttention, Recurrence
 from planner.specs.records.roles import Station
-from planner.specs.traffic import distributions
 from planner.specs.traffic.arrivals import Trace
-from planner.specs.traffic.lengths import DividedLengths, IndependentLengths, TraceLengths
 from planner.specs.validation.hints import Computed
 
+
+def _record(name: str) -> type:
+    module, _, last = name.rpartition(".")
+    record: type = getattr(import_module(f"planner.{module}"), last)
+    return record
+
+
 KINDS: Mapping[type, tuple[str, str]] = {
-    ClusterSpec: ("site", "cluster"),
-    PoolSpec: ("site", "pool"),
-    MixedPoolSpec: ("site", "mixed"),
-    GraphSpec: ("site", "graph"),
-    TorusFabric: ("kind", "torus"),
-    NodesFabric: ("kind", "nodes"),
-    LinkedFabric: ("kind", "linked"),
-    GroupedAttention: ("mixer", "grouped attention"),
-    LatentAttention: ("mixer", "latent attention"),
-    Recurrence: ("mixer", "recurrence"),
-    FeedForward: ("ffn", "whole"),
-    Deployment: ("of", "layouts"),
-    PhaseDeployment: ("of", "phase"),
-    EngineDeployment: ("of", "engine"),
-    EconomicsDeployment: ("of", "erdil2025"),
-    TableDeployment: ("of", "table"),
-    Request: ("asks", "layouts"),
-    EngineRequest: ("asks", "engine"),
-    EconomicsRequest: ("asks", "erdil2025"),
-    Experts: ("ffn", "experts"),
-    IndependentLengths: ("lengths", "independent"),
-    DividedLengths: ("lengths", "divided"),
-    TraceLengths: ("lengths", "trace"),
-    distributions.FixedTokens: ("law", "fixed"),
-    distributions.UniformTokens: ("law", "uniform"),
-    distributions.LognormalTokens: ("law", "lognormal"),
-    distributions.ExponentialTokens: ("law", "exponential"),
-    distributions.TabledTokens: ("law", "table"),
+    _record(name): (key, value) for name, (key, value) in TABLE["records"].items()
 }
 """Key and value that tell records apart that stand in the same place."""
 

@@ -191,10 +191,9 @@ class EngineCandidates(Candidates):
             machines = replace(self.machines, engine=rest)
             yield rule.name, replace(self, request=request, machines=machines, forbidden=only)
 
-    def around(self, posed: BlockProgram, assignment: Assignment) -> EngineCandidates:
+    def around(self, posed: BlockProgram) -> EngineCandidates:
         assert self.forbidden is not None
-        number = posed.number[[assignment.context]] & OF_A_CUT
-        cuts = cuts_of(number, self.request.formats)
+        cuts = cuts_of(np.unique(posed.number & OF_A_CUT), self.request.formats)
         return replace(self, forbidden=replace(self.forbidden, cuts=cuts, offered=self.request))
 
     def larger(self, served_tokens_per_s: float) -> Iterator[tuple[str, str, EngineCandidates]]:

@@ -1,20 +1,15 @@
 """What is wrong with a graph that somebody brings: every fault at once, as `Problem`s."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from planner.errors import Problem
 from planner.specs.files.state import STATES
 from planner.specs.validation.arguments import value_problems
 from planner.specs.validation.values import one_of
-from planner.topology.graph import DEVICE, KINDS, TIERS, device_names
-
-if TYPE_CHECKING:
-    import networkx as nx
+from planner.topology.graph import DEVICE, KINDS, TIERS, Graph, device_names
 
 MOST_ALIKE = 3
 """Faults of one sort that are told one by one; the others are only counted."""
@@ -40,7 +35,7 @@ _REMEDIES = {
 """For attributes that each vertex or link has."""
 
 
-def validate_graph(graph: nx.Graph[Any], *, where: str = "graph") -> tuple[Problem, ...]:
+def validate_graph(graph: Graph, *, where: str = "graph") -> tuple[Problem, ...]:
     """Every fault of a graph of devices, switches and links; empty if it can be planned on.
 
     Args:
@@ -54,7 +49,7 @@ def validate_graph(graph: nx.Graph[Any], *, where: str = "graph") -> tuple[Probl
     return (*_first_of_each_sort(faults), *_connection_faults(graph, where))
 
 
-def _structure_faults(graph: nx.Graph[Any], where: str) -> Iterator[Problem]:
+def _structure_faults(graph: Graph, where: str) -> Iterator[Problem]:
     if graph.is_directed():
         remedy = "write each link once; its bandwidth is that of either direction"
         yield Problem(where=where, fact="is directed", remedy=remedy)
@@ -63,7 +58,7 @@ def _structure_faults(graph: nx.Graph[Any], where: str) -> Iterator[Problem]:
         yield Problem(where=where, fact="may have several links between one pair", remedy=remedy)
 
 
-def _vertex_faults(graph: nx.Graph[Any], where: str) -> Iterator[Problem]:
+def _vertex_faults(graph: Graph, where: str) -> Iterator[Problem]:
     for name, attributes in graph.nodes(data=True):
         key = f"vertex {name}"
         if not isinstance(name, str):
@@ -72,7 +67,7 @@ def _vertex_faults(graph: nx.Graph[Any], where: str) -> Iterator[Problem]:
         yield from _attribute_faults(attributes, _OF_VERTICES, where=where, key=key)
 
 
-def _edge_faults(graph: nx.Graph[Any], where: str) -> Iterator[Problem]:
+def _edge_faults(graph: Graph, where: str) -> Iterator[Problem]:
     for a, b, attributes in graph.edges(data=True):
         key = f"link {a} to {b}"
         if a == b:
@@ -94,7 +89,7 @@ def _attribute_faults(
         yield replace(one, where=where, key=f"{key}: {one.where}", remedy=remedy)
 
 
-def _connection_faults(graph: nx.Graph[Any], where: str) -> Iterator[Problem]:
+def _connection_faults(graph: Graph, where: str) -> Iterator[Problem]:
     import networkx as nx
 
     if not device_names(graph):

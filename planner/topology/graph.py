@@ -15,8 +15,6 @@ Graphs that people bring need `kind`, `bytes_per_s` and `latency_s`; `validate_g
 says what is wrong with one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -34,6 +32,10 @@ from planner.topology.slices import slice_wraps, torus_device
 if TYPE_CHECKING:
     import networkx as nx
 
+    Graph = nx.Graph[Any]
+else:
+    Graph = Any  # networkx is imported by what makes a graph, when it does
+
 DEVICE, SWITCH = "device", "switch"
 KINDS = (DEVICE, SWITCH)
 
@@ -47,7 +49,7 @@ Vertex = tuple[str, dict[str, Any]]
 Edge = tuple[str, str, dict[str, Any]]
 
 
-def build_graph(cluster: ClusterSpec) -> nx.Graph[str]:
+def build_graph(cluster: ClusterSpec) -> Graph:
     """The graph of a cluster; a pod of a torus is a torus itself.
 
     A torus has edges around the back only along the axes that close
@@ -57,7 +59,7 @@ def build_graph(cluster: ClusterSpec) -> nx.Graph[str]:
     import networkx as nx
 
     fabric = cluster.fabric
-    graph: nx.Graph[str] = nx.Graph(name=cluster.name)
+    graph: Graph = nx.Graph(name=cluster.name)
     if isinstance(fabric, TorusFabric):
         graph.add_nodes_from(_torus_vertices(fabric))
         graph.add_edges_from(_torus_edges(fabric))
@@ -70,7 +72,7 @@ def build_graph(cluster: ClusterSpec) -> nx.Graph[str]:
     return graph
 
 
-def spec_of(graph: nx.Graph[Any], devices: Mapping[str, DeviceSpec]) -> GraphSpec:
+def spec_of(graph: Graph, devices: Mapping[str, DeviceSpec]) -> GraphSpec:
     """A graph that somebody brought as a record, with the records of its devices."""
     vertices, edges = dict(graph.nodes(data=True)), graph.edges(data=True)
     used = {at.get("device") for at in vertices.values()}
@@ -94,11 +96,11 @@ def spec_of(graph: nx.Graph[Any], devices: Mapping[str, DeviceSpec]) -> GraphSpe
     )
 
 
-def graph_of(spec: GraphSpec) -> nx.Graph[str]:
+def graph_of(spec: GraphSpec) -> Graph:
     """The graph of such a record."""
     import networkx as nx
 
-    graph: nx.Graph[str] = nx.Graph(name=spec.name)
+    graph: Graph = nx.Graph(name=spec.name)
     for vertex in spec.vertices:
         graph.add_node(vertex.name, **_known_fields(vertex, "kind", *_VERTEX_ATTRIBUTES))
     for edge in spec.edges:
@@ -127,14 +129,14 @@ def _said(at: Mapping[str, Any], attributes: Mapping[str, type]) -> dict[str, An
     return {key: read(at[key]) for key, read in attributes.items() if at.get(key) is not None}
 
 
-def device_names(graph: nx.Graph[str]) -> tuple[str, ...]:
+def device_names(graph: Graph) -> tuple[str, ...]:
     """The devices of a graph, in the order in which they were added."""
     return tuple(
         name for name, attributes in graph.nodes(data=True) if attributes.get("kind") == DEVICE
     )
 
 
-def links_of(graph: nx.Graph[Any], name: str, tier: str) -> list[tuple[str, dict[str, Any]]]:
+def links_of(graph: Graph, name: str, tier: str) -> list[tuple[str, dict[str, Any]]]:
     """What links of one tier join to a vertex, each with the attributes of its link."""
     return [(other, edge) for other, edge in graph[name].items() if edge.get("tier") == tier]
 
@@ -145,7 +147,7 @@ def parent_of(names: Sequence[str]) -> str:
     return (parents.pop() if len(parents) == 1 else "") or str(names[0])
 
 
-def leaf_name(graph: nx.Graph[Any], devices: Sequence[str]) -> str:
+def leaf_name(graph: Graph, devices: Sequence[str]) -> str:
     """That of the first switch that devices of a leaf lead to, or the first device without any."""
     for name in devices:
         for switch, _ in links_of(graph, name, SCALE_OUT):

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from planner.specs.files.state import FAILED, FREE
 from planner.topology.graph import (
@@ -32,6 +31,7 @@ from planner.topology.graph import (
     SCALE_UP,
     SPINE,
     SWITCH,
+    Graph,
     device_names,
     leaf_name,
     links_of,
@@ -39,9 +39,6 @@ from planner.topology.graph import (
 )
 from planner.topology.packing import domains_by_tier
 from planner.topology.widest import group_bytes_per_s
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 INNER = (SCALE_UP, ICI, LINK)
 """Tiers of links inside a node."""
@@ -143,7 +140,7 @@ class Inventory:
         return [ability for node in self.nodes_of(kind) for _, ability in node.free]
 
 
-def inventory(graph: nx.Graph[Any]) -> Inventory:
+def inventory(graph: Graph) -> Inventory:
     """The free devices of a graph; devices without a `state`, or whose state is `free`."""
     return _Reader(graph).read()
 
@@ -151,7 +148,7 @@ def inventory(graph: nx.Graph[Any]) -> Inventory:
 class _Reader:
     """Reads abilities off the edges, once for each switch."""
 
-    def __init__(self, graph: nx.Graph[Any]) -> None:
+    def __init__(self, graph: Graph) -> None:
         self._graph = graph
         tiers = domains_by_tier(graph)
         devices = device_names(graph)

@@ -8,20 +8,14 @@ nodes    stages are groups in one node, or of whole nodes. A pipeline that fits 
 links    the widest group of its size, once; a group of one device, on every device.
 """
 
-from __future__ import annotations
-
 from math import prod
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from planner.specs.records.devices import ClusterSpec, NodesFabric, TorusFabric
-from planner.topology.graph import LINK, TIERS, device_names
+from planner.topology.graph import LINK, TIERS, Graph, device_names
 from planner.topology.meshes import IntArray, MeshTable
 from planner.topology.slices import orientations
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 
 def n_places(cluster: ClusterSpec, meshes: MeshTable) -> IntArray:
@@ -68,7 +62,7 @@ def n_node_places(n_devices: int, n_per_node: int, sizes: IntArray) -> IntArray:
 Domain = tuple[str, ...]
 
 
-def domains_by_tier(graph: nx.Graph[Any]) -> dict[str, tuple[Domain, ...]]:
+def domains_by_tier(graph: Graph) -> dict[str, tuple[Domain, ...]]:
     """For each tier of the graph, the devices that its links and all inner ones connect.
 
     Two nodes of eight: {"scale-up": two domains of 8, "scale-out": one of 16}. A link
@@ -79,10 +73,10 @@ def domains_by_tier(graph: nx.Graph[Any]) -> dict[str, tuple[Domain, ...]]:
     return {tier: _domains(graph, set(tiers[: i + 1])) for i, tier in enumerate(tiers)}
 
 
-def _domains(graph: nx.Graph[Any], tiers: set[str]) -> tuple[Domain, ...]:
+def _domains(graph: Graph, tiers: set[str]) -> tuple[Domain, ...]:
     import networkx as nx
 
-    inner: nx.Graph[Any] = nx.Graph()
+    inner: Graph = nx.Graph()
     inner.add_nodes_from(graph)
     inner.add_edges_from(
         (a, b) for a, b, edge in graph.edges(data=True) if edge.get("tier", LINK) in tiers

@@ -15,10 +15,7 @@ A state adds `state` to devices (`busy`, `failed`, `reserved`; none is free) and
 `speed_fraction` to slow ones, narrows links, and takes those away that are down.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from planner.errors import Problem, SpecError
 from planner.specs.files.ledger import remark
@@ -31,6 +28,7 @@ from planner.topology.graph import (
     SCALE_UP,
     SPINE,
     SWITCH,
+    Graph,
     build_graph,
     device_names,
     links_of,
@@ -38,20 +36,17 @@ from planner.topology.graph import (
     node_switch,
 )
 
-if TYPE_CHECKING:
-    import networkx as nx
-
 SPINE_SWITCH = "spine"
 
 
-def pool_graph(pool: PoolSpec | MixedPoolSpec) -> nx.Graph[str]:
+def pool_graph(pool: PoolSpec | MixedPoolSpec) -> Graph:
     """The graph of a pool; bandwidths are as on the datasheets, one direction.
 
     No link leads from servers to a torus, or from one torus to another.
     """
     import networkx as nx
 
-    graph: nx.Graph[str] = nx.Graph(name=pool.name)
+    graph: Graph = nx.Graph(name=pool.name)
     graph.add_node(SPINE_SWITCH, kind=SWITCH)
     servers = pool.servers if isinstance(pool, MixedPoolSpec) else pool
     for group in servers.groups:
@@ -75,7 +70,7 @@ def _leaf_switch(group: GroupSpec, prefix: str, leaf: int, rail: int) -> str:
     return f"{leaf_name}/rail{rail}" if group.n_rails > 1 else leaf_name
 
 
-def _add_leaves(graph: nx.Graph[str], group: GroupSpec, prefix: str) -> None:
+def _add_leaves(graph: Graph, group: GroupSpec, prefix: str) -> None:
     """Leaf switches with their links up: as wide as those down over the oversubscription."""
     fabric = group.fabric
     for leaf in range(group.n_leaves):
@@ -95,7 +90,7 @@ def _add_leaves(graph: nx.Graph[str], group: GroupSpec, prefix: str) -> None:
                 )
 
 
-def _add_node(graph: nx.Graph[str], group: GroupSpec, prefix: str, node: int) -> None:
+def _add_node(graph: Graph, group: GroupSpec, prefix: str, node: int) -> None:
     fabric, leaf = group.fabric, node // group.n_nodes_per_leaf
     switch = prefix + node_switch(node)
     graph.add_node(switch, kind=SWITCH, node=node)
@@ -125,7 +120,7 @@ def _add_node(graph: nx.Graph[str], group: GroupSpec, prefix: str, node: int) ->
         )
 
 
-def with_state(graph: nx.Graph[str], state: State | None) -> nx.Graph[str]:
+def with_state(graph: Graph, state: State | None) -> Graph:
     """A copy of a graph in a state.
 
     Raises:
@@ -151,7 +146,7 @@ def with_state(graph: nx.Graph[str], state: State | None) -> nx.Graph[str]:
     return changed
 
 
-def _remark_uplinks(graph: nx.Graph[str], changes: Iterable[tuple[str, str]], shown: str) -> None:
+def _remark_uplinks(graph: Graph, changes: Iterable[tuple[str, str]], shown: str) -> None:
     """Links to a spine that joins no two leaves carry nothing."""
     narrowed = any(graph.edges[pair].get("tier") == SPINE for pair in changes)
     if narrowed and len(_leaves(graph)) == 1:
@@ -159,7 +154,7 @@ def _remark_uplinks(graph: nx.Graph[str], changes: Iterable[tuple[str, str]], sh
         remark(Problem(where=shown, key="link", fact=fact))
 
 
-def _leaves(graph: nx.Graph[str]) -> dict[str, list[str]]:
+def _leaves(graph: Graph) -> dict[str, list[str]]:
     """Devices of each leaf, by its name."""
     below: dict[str, list[str]] = {}
     for name in device_names(graph):
@@ -170,7 +165,7 @@ def _leaves(graph: nx.Graph[str]) -> dict[str, list[str]]:
     return below
 
 
-def _link_changes(graph: nx.Graph[str], states: DeviceStates) -> Mapping[tuple[str, str], float]:
+def _link_changes(graph: Graph, states: DeviceStates) -> Mapping[tuple[str, str], float]:
     """Links and the fractions of their bandwidth that are left; of two words the last holds.
 
     Raises:

@@ -9,19 +9,14 @@ construction of the maximum spanning tree.
 Widths are of paths, not of flows: links that several pairs share are not divided.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 from math import inf
-from typing import TYPE_CHECKING, Any
 
 from planner.specs.records.devices import Link, LinkedFabric
-
-if TYPE_CHECKING:
-    import networkx as nx
+from planner.topology.graph import Graph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +109,7 @@ def _farthest(component: _Component, start: str, among: Iterable[str]) -> tuple[
     return max(((name, distance_s[name]) for name in among), key=lambda item: item[1])
 
 
-def group_bytes_per_s(graph: nx.Graph[Any], devices: Sequence[str]) -> float:
+def group_bytes_per_s(graph: Graph, devices: Sequence[str]) -> float:
     """Bandwidth of any set of devices: the largest b for which links of b or more connect it.
 
     Bandwidth here is that of the widest path, alone on the fabric: traffic of others that shares a
@@ -128,9 +123,7 @@ def group_bytes_per_s(graph: nx.Graph[Any], devices: Sequence[str]) -> float:
     return bottleneck(graph, devices)[0]
 
 
-def bottleneck(
-    graph: nx.Graph[Any], devices: Sequence[str]
-) -> tuple[float, tuple[str, str] | None]:
+def bottleneck(graph: Graph, devices: Sequence[str]) -> tuple[float, tuple[str, str] | None]:
     """Bandwidth of a set of devices [bytes/s], and the link that it is of; None without any.
 
     Links may lead through switches and devices outside the set. It is the bottleneck of

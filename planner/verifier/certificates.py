@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from planner.specs.records.certificates import FEASIBLE, OPTIMAL, UNCONFIRMED, Certificate, Proof
 from planner.verifier.findings import TOLERANCE, Finding, Path
 from planner.verifier.quantities import HBM, MEASURES
+from planner.verifier.rules import TABLES
 
 CLOSE = 1e-8
 STATUSES = (OPTIMAL, UNCONFIRMED, FEASIBLE)
@@ -20,17 +21,7 @@ STATUSES = (OPTIMAL, UNCONFIRMED, FEASIBLE)
 RECOUNTED = "seconds and bytes of every layout recounted by an independent scalar model"
 """The check of replicas whose times are the planner's own."""
 
-REASONS = {
-    "weights": "their weights alone exceed a device's memory",
-    "memory": "they exceed a device's memory by themselves",
-    "hbm": "no choice of the other phase leaves them room",
-    "prefilled": "what is prefilled and what is decoded have no room together",
-    "empty": "their slice has nothing left for the other phase",
-    "bound": "their lower bound is above a plan that exists",
-    "dominated": "another choice of the same slice is no worse in anything",
-    "slower": "others of the same devices, stages and batch are faster, or they do not fit",
-    "time": "time ended before they were looked at",
-}
+REASONS: Mapping[str, str] = TABLES["reasons"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

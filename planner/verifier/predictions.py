@@ -1,6 +1,6 @@
 """The account of a given deployment: its prediction, line by line, from its request alone."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from planner.results.arrivals import Offload, Waves
@@ -22,6 +22,7 @@ from planner.verifier.findings import Finding, Invalid, with_differences
 from planner.verifier.loads import counted_load
 from planner.verifier.pass_lines import pass_lines, pool_of
 from planner.verifier.quantities import quality_words
+from planner.verifier.rules import TABLES
 from planner.verifier.serving.evaluation import Evaluation, evaluation
 from planner.verifier.serving.held import Shared, cached_bytes, copies_of
 from planner.verifier.serving.kernels import stored_bytes
@@ -31,16 +32,7 @@ from planner.verifier.serving.ranks import Rank, has_experts, kind_of
 from planner.verifier.serving.rounds import Demand, UserTimes, fetched_bytes, user_times
 from planner.verifier.serving.starting import unstartable
 
-_FIRST = {
-    "request": ("receiving the request", "steps.request"),
-    "client": ("between the client and the server", "requests.request"),
-    "step": ("rest of a pass under way", ""),
-    "others": ("others' prompts before it", ""),
-    "reading": ("reading {n_new:.0f} tokens{passes}", ""),
-    "decodes": ("decodes beside them", ""),
-    "wave": ("the first wave, its share of all", ""),
-    "fetch": ("fetching what the host has", "host.bandwidth"),
-}
+_FIRST: Mapping[str, tuple[str, str]] = TABLES["first"]
 """What the parts of TTFT are called, and the engine's key where one is a constant."""
 
 

@@ -13,6 +13,7 @@ from planner.specs.ask.request import Request
 from planner.specs.ask.targets import Targets
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.models import ModelSpec
+from planner.verifier.rules import TABLES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,99 +66,26 @@ class Measure:
 HBM = "hbm"
 """The limit that no option sets: what a device holds."""
 
-_MEASURES = (
-    Measure(
-        name="tpot",
-        dimension="s",
-        fields=("planned_tpot_s", "tpot_s"),
-        target="tpot_s",
-        objective="latency",
-    ),
-    Measure(
-        name="ttft",
-        dimension="s",
-        fields=("planned_ttft_s", "ttft_s"),
-        target="ttft_s",
-        objective="ttft",
-    ),
-    Measure(
-        name="cost",
-        dimension="USD/token",
-        fields=("usd_per_token",),
-        target="usd_per_token",
-        objective="cost",
-    ),
-    Measure(
-        name="devices",
-        dimension="1",
-        fields=("n_devices",),
-        target="n_devices",
-        objective="devices",
-        relief=2.0,
-    ),
-    Measure(
-        name="batch",
-        dimension="1",
-        fields=("n_sequences",),
-        target="min_batch",
-        is_least=True,
-        relief=0.5,
-    ),
-    Measure(
-        name="demand",
-        dimension="token/s",
-        fields=("output_tokens_per_s",),
-        target="demand_tokens_per_s",
-        is_least=True,
-        relief=0.9,
-        is_relieved=False,
-    ),
-    Measure(
-        name="replicas",
-        dimension="1",
-        fields=("n_replicas",),
-        target="n_replicas",
-        is_least=True,
-        relief=0.5,
-    ),
-    Measure(
-        name="decode_cost",
-        dimension="USD/token",
-        fields=("usd_per_decoded_token",),
-        objective="decode_cost",
-    ),
-    Measure(name="rent", dimension="USD/h", fields=("usd_per_hour",), objective="rent"),
-    Measure(name="power", dimension="W"),
-    Measure(
-        name="throughput",
-        dimension="token/s",
-        fields=("output_tokens_per_s",),
-        objective="throughput",
-        is_rate=True,
-    ),
-    Measure(
-        name="device-throughput",
-        dimension="token/s",
-        fields=("device_tokens_per_s",),
-        objective="device-throughput",
-        is_rate=True,
-    ),
-    Measure(name=HBM, dimension="B", fields=("memory.used_bytes", "used_bytes")),
-)
 
-MEASURES: Mapping[str, Measure] = {one.name: one for one in _MEASURES}
+def _measure(name: str, row: Mapping[str, Any]) -> Measure:
+    return Measure(name=name, **{**row, "fields": tuple(row.get("fields", "").split())})
+
+
+MEASURES: dict[str, Measure] = {
+    name: _measure(name, row) for name, row in TABLES["measures"].items()
+}
 """All of them by name, in the order in which limits are listed."""
 
 
 def measure_of(objective: str) -> Measure:
-    return next(one for one in _MEASURES if one.objective == objective)
+    return next(one for one in MEASURES.values() if one.objective == objective)
 
 
 def limits_of(targets: Targets) -> dict[str, float]:
     """What a request limits, by name, SI."""
     limits = {
         it.name: getattr(targets, it.target) if it.target else targets.further.get(it.name)
-        for it in _MEASURES
+        for it in MEASURES.values()
     }
     return {name: float(limit) for name, limit in limits.items() if limit is not None}
 

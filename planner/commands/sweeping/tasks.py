@@ -13,33 +13,14 @@ from threading import Lock
 from typing import Any
 
 from planner.errors import Problem, RequestError
+from planner.quantities.tables import packaged_table
 
 Row = dict[str, Any]
 
+_TYPES = {"int": int, "str": str, "float": float}
 COLUMNS: dict[str, type] = {
-    "index": int,
-    "digest": str,
-    "command": str,
-    "code": int,
-    "reason": str,
-    "remarks": str,
-    "kind": str,
-    "answer_digest": str,
-    "model": str,
-    "topology": str,
-    "engine": str,
-    "summary": str,
-    "status": str,
-    "gap": float,
-    "n_devices": int,
-    "n_replicas": int,
-    "batch": int,
-    "tpot_s": float,
-    "ttft_s": float,
-    "usd_per_token": float,
-    "usd_per_hour": float,
-    "output_tokens_per_s": float,
-    "wall_s": float,
+    name: _TYPES[kind]
+    for name, kind in packaged_table("report/words.toml")["sweep"]["columns"].items()
 }
 """Of every row; what an answer does not have is None. Options as they were written follow."""
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
-from planner.specs.records.economics import DecodePass
 
 ROUNDING = 1e-12
 """Relative slack where a real-valued degree meets a bound: 8 × (1 + an ulp) fills one node."""
@@ -33,43 +32,6 @@ class Degrees:
     n_tokens: FloatArray
     n_expert: FloatArray
     n_ffn: FloatArray
-
-
-def degrees_of(
-    decode: DecodePass,
-    n_devices: ArrayLike,
-    n_requests: ArrayLike,
-    n_stages: ArrayLike,
-    *,
-    splits_experts: bool = True,
-) -> Degrees:
-    """Degrees for a number of stages; experts are spread first, tensors take what is left.
-
-    Expert parallelism is all or nothing: as many ways as there are experts or devices,
-    none where a micro-batch has fewer than two requests for each active expert's share.
-
-    Source: [Erdil2025] §3.5; the threshold is the published program's.
-    """
-    model = decode.model
-    n, b, p = np.broadcast_arrays(
-        *(np.asarray(x, float) for x in (n_devices, n_requests, n_stages))
-    )
-    t, microbatch = n / p, b / p
-    if splits_experts and model.n_experts > 1:
-        spread = np.minimum(t, model.n_experts)
-        n_expert = np.where(microbatch < 2 * model.sparsity, 1.0, spread)
-    else:
-        n_expert = np.ones_like(t)
-    return Degrees(
-        n_devices=n,
-        n_requests=b,
-        n_stages=p,
-        n_per_stage=t,
-        n_microbatch=microbatch,
-        n_tokens=microbatch * decode.n_scored_tokens,
-        n_expert=n_expert,
-        n_ffn=np.maximum(t / np.maximum(n_expert, 1.0), 1.0),
-    )
 
 
 def n_nodes(n_devices: ArrayLike, n_devices_per_node: int) -> FloatArray:

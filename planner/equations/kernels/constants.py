@@ -9,7 +9,7 @@ from functools import cache
 from inspect import Parameter as Argument, signature
 from typing import NamedTuple, get_args, get_type_hints
 
-from planner.equations.kernels.families import Family, arguments_of
+from planner.equations.kernels.families import TABLE, Family, arguments_of
 from planner.specs.records.served_formats import NUMBER_FORMATS
 
 
@@ -24,44 +24,7 @@ class Range(NamedTuple):
         return f"{self.low:g} to {self.high:g}"
 
 
-_SHARE = Range(1e-3, 1.0)
-_COUNT = Range(0.0, 1e4)
-
-RANGES: Mapping[str, Range] = {
-    "floor_s": Range(0.0, 1e-2),
-    "kernel_s": Range(0.0, 1e-3),
-    "routing_s": Range(0.0, 1e-2),
-    "host_s": Range(0.0, 1e-1),
-    "token_s": Range(0.0, 1e-4),
-    "sequence_s": Range(0.0, 1e-4),
-    "sequence_head_s": Range(0.0, 1e-5),
-    "column_s": Range(0.0, 1e-6),
-    "idle_expert_s": Range(0.0, 1e-5),
-    "select_s": Range(0.0, 1e-6),
-    # Tiles count what a program pays for elsewhere too, and a cache of 8 bits may be met in 8
-    # bits where the peak is that of 16: a share of the peak may pass one.
-    "compute_fraction": Range(1e-3, 2.0),
-    "product_compute_fraction": _SHARE,
-    "memory_fraction": _SHARE,
-    "product_memory_fraction": _SHARE,
-    "conv_fraction": _SHARE,
-    "index_fraction": _SHARE,
-    "quant_fraction": Range(1e-2, 10.0),  # what is quantised may stay in a cache
-    "exponent": Range(1.0, 100.0),
-    "row_traffic": Range(0.0, 100.0),
-    "walk_traffic": Range(0.0, 100.0),
-    "narrow_columns": Range(0.0, 1e3),
-    "narrow_n": Range(0.0, 1e3),
-    "prologue_k": _COUNT,
-    "ramp_tokens": Range(0.0, 1e5),
-    "idle_sequences": _COUNT,
-    "tile_rows": Range(1.0, 1024.0),
-    "min_heads": Range(1.0, 1024.0),
-    "n_passes": Range(1.0, 1e3),
-    "n_sms": Range(1.0, 1e4),
-    "scale_up_bytes_per_s": Range(1e6, 1e14),
-    "scale_out_bytes_per_s": Range(1e6, 1e14),
-}
+RANGES: Mapping[str, Range] = {name: Range(*limits) for name, limits in TABLE["ranges"].items()}
 """Every constant of every family."""
 
 WHOLE = frozenset({"n_sms"})

@@ -11,9 +11,14 @@ from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
 from planner.equations.roofline import sharp_roofline_s
+from planner.quantities.tables import packaged_table
 
 Columns = Mapping[str, object]
 """Dimensions of rows: arrays of one length, or numbers that hold for all rows."""
+
+
+TABLE = packaged_table("equations/kernels/families.toml")
+"""What `families.toml` says: families, and ranges of constants."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +58,7 @@ class Family:
         completing: constants that no form fits, as a fit writes them.
         spare: constants that every form fits, and that older fits left out.
         rates: of the device that the function takes.
+        is_block: it is of whole blocks, beside those of single kernels.
     """
 
     name: str
@@ -68,6 +74,7 @@ class Family:
     completing: Mapping[str, float] = field(default_factory=dict)
     spare: tuple[str, ...] = ()
     rates: tuple[str, ...] = ("peak_flop_per_s", "hbm_bytes_per_s")
+    is_block: bool = False
 
     def seconds(
         self, columns: Columns, rates: Mapping[str, float], constants: Mapping[str, float]
@@ -92,13 +99,6 @@ class Family:
 
     def parameter(self, name: str) -> Parameter:
         return next(one for one in self.parameters if one.name == name)
-
-
-FLOOR = Parameter(name="floor_s", start=5e-6, low=0.0, high=2e-4)
-COMPUTE = Parameter(name="compute_fraction", start=0.7, low=0.05, high=1.0)
-MEMORY = Parameter(name="memory_fraction", start=0.8, low=0.05, high=1.0)
-SMOOTH = ("floor_s", "compute_fraction", "memory_fraction", "exponent")
-"""Constants that many families share; those of the form with a floor and a smooth roofline."""
 
 
 @cache

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray, IntArray
+from planner.equations.arrays import FloatArray, IntArray, joined_arrays
 from planner.equations.speculation import expected_tokens, n_scored
-from planner.estimates.economics.passes import LayoutRows, joined_ways, pass_latency_s, runs
+from planner.estimates.economics.passes import LayoutRows, pass_latency_s, runs
 from planner.estimates.economics.tables import PassTable, draft_table, pass_table, staircase
 from planner.running.deadlines import check
 from planner.specs.records.economics import EconomicsRequest, QuantizedModel
@@ -122,18 +122,10 @@ def choices(
 
 def joined_choices(parts: Sequence[Choices]) -> Choices:
     """Choices of some lists, one list after the other."""
-
-    def joined(name: str) -> IntArray:
-        return np.concatenate([getattr(part, name) for part in parts])
-
-    return Choices(
-        served=joined("served"),
-        batch=joined("batch"),
-        ways=joined_ways([part.ways for part in parts]),
-        n_drafted=joined("n_drafted"),
-        draft_ways=joined_ways([part.draft_ways for part in parts]),
-        token_s=np.asarray(joined("token_s"), dtype=float),
-        held_bytes=np.asarray(joined("held_bytes"), dtype=float),
+    return joined_arrays(
+        parts,
+        ways=joined_arrays([part.ways for part in parts]),
+        draft_ways=joined_arrays([part.draft_ways for part in parts]),
         n_considered=sum(part.n_considered for part in parts),
     )
 

@@ -17,7 +17,7 @@ from math import ceil
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.equations.arrays import BoolArray, FloatArray, IntArray, each_array
 from planner.equations.economics.degrees import Degrees
 from planner.equations.economics.transformer import attention_flop, ffn_flop
 from planner.equations.economics.work import (
@@ -60,22 +60,7 @@ class LayoutRows:
         return self.n_stages * self.n_tensor
 
     def take(self, rows: IntArray | slice) -> LayoutRows:
-        return LayoutRows(
-            n_stages=self.n_stages[rows],
-            n_tensor=self.n_tensor[rows],
-            n_expert=self.n_expert[rows],
-            n_attention=self.n_attention[rows],
-        )
-
-
-def joined_ways(parts: Sequence[LayoutRows]) -> LayoutRows:
-    """Several arrays of layouts, one after the other."""
-    return LayoutRows(
-        n_stages=np.concatenate([part.n_stages for part in parts]),
-        n_tensor=np.concatenate([part.n_tensor for part in parts]),
-        n_expert=np.concatenate([part.n_expert for part in parts]),
-        n_attention=np.concatenate([part.n_attention for part in parts]),
-    )
+        return each_array(self, lambda column: column[rows])
 
 
 def all_ways(decode: DecodePass, n_devices: int, *, most_stages: int) -> LayoutRows:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray, IntArray
+from planner.equations.arrays import FloatArray, IntArray, joined_arrays
 from planner.equations.economics import transformer
 from planner.estimates.economics.degrees import ffn_padding
-from planner.estimates.economics.passes import LayoutRows, all_ways, joined_ways, pass_latency_s
+from planner.estimates.economics.passes import LayoutRows, all_ways, pass_latency_s
 from planner.specs.ask.targets import FREE, Degrees
 from planner.specs.records.economics import DecodePass, EconomicsModel, EconomicsRequest
 
@@ -90,7 +90,7 @@ def draft_table(request: EconomicsRequest, decode: DecodePass | None) -> PassTab
         return absent
     table = pass_table(request, decode)
     return PassTable(
-        ways=joined_ways([table.ways, absent.ways]),
+        ways=joined_arrays([table.ways, absent.ways]),
         latency_s=np.concatenate([table.latency_s, absent.latency_s]),
         held=Footprint(
             weights_bytes=np.append(table.held.weights_bytes, 0.0),

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray, FloatArray, IntArray, divisors
+from planner.equations.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    divisors,
+    each_array,
+    joined_arrays,
+)
 from planner.equations.tails import planned_sigmas
 from planner.estimates.serving.deployments import DeploymentTable, deployments, has_experts
-from planner.estimates.serving.grids import joined
 from planner.estimates.serving.popularity import with_copies
 from planner.estimates.serving.rules import Context, is_valid
 from planner.estimates.serving.times import place_s
@@ -112,16 +117,8 @@ class EngineChoices:
     def take(self, rows: IntArray | BoolArray) -> EngineChoices:
         if rows.dtype == np.bool_ and rows.all():
             return self
-        arrays = {
-            field.name: getattr(self, field.name)[rows]
-            for field in fields(EngineChoices)
-            if field.name not in _OF_ALL
-        }
-        return replace(self, table=self.table.take(rows), **arrays)
-
-
-_OF_ALL = ("table", "limit_bytes", "n_considered", "traffic", "confidence", "is_cut")
-"""Fields of choices that are not one number each."""
+        some = each_array(self, lambda column: column[rows])
+        return replace(some, table=self.table.take(rows))
 
 
 def traffic_of(request: EngineRequest, role: str = TOGETHER) -> Traffic:
@@ -258,11 +255,6 @@ def joined_choices(parts: Sequence[EngineChoices]) -> EngineChoices:
     """Those of the same request, one after the other."""
     if len(parts) == 1:
         return parts[0]
-    arrays: dict[str, Any] = {
-        field.name: np.concatenate([getattr(each, field.name) for each in parts])
-        for field in fields(EngineChoices)
-        if field.name not in _OF_ALL
-    }
     n_considered = sum(each.n_considered for each in parts)
-    table = joined([each.table for each in parts])
-    return replace(parts[0], table=table, n_considered=n_considered, **arrays)
+    table = joined_arrays([each.table for each in parts])
+    return joined_arrays(parts, table=table, n_considered=n_considered)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.equations.arrays import BoolArray, FloatArray, IntArray, each_array
 from planner.specs.records.architecture import Architecture, Experts
 from planner.specs.records.mixers import GroupedAttention, LatentAttention, Recurrence
 from planner.specs.records.runtimes import ModelKind
@@ -85,12 +85,7 @@ class DeploymentTable:
     def take(self, rows: IntArray | BoolArray) -> DeploymentTable:
         if rows.dtype == np.bool_ and rows.all():
             return self
-        arrays = {
-            field.name: getattr(self, field.name)[rows]
-            for field in fields(self)
-            if field.name != "formats"
-        }
-        return replace(self, **arrays)
+        return each_array(self, lambda column: column[rows])
 
     def with_chunk(self, chunk_tokens: FloatArray | float) -> DeploymentTable:
         """The deployments with another chunk, or one for each (N,)."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray, FloatArray, IntArray
+from planner.equations.arrays import BoolArray, FloatArray, IntArray, joined_arrays
 from planner.estimates.serving.deployments import DeploymentTable, deployments
 from planner.estimates.serving.traffic import Traffic, parts_of
 from planner.specs.ask.engine import CHUNKS, OVERLAPS, SMALL_CHUNKS, EngineRequest
@@ -127,7 +127,7 @@ def _with_batches(
     if OVERLAPS[1] in request.overlaps:  # where there are messages to hide, and two batches
         able = plain.take(plain.exchanges & (plain.batch >= 2))
         kinds.append(replace(able, overlaps=np.ones(len(able), dtype=np.bool_)))
-    return kinds[0] if len(kinds) == 1 else joined(kinds)
+    return kinds[0] if len(kinds) == 1 else joined_arrays(kinds)
 
 
 STEP = 1.4
@@ -151,16 +151,6 @@ def nearest(cuts: DeploymentTable, n_devices: int, most: int) -> DeploymentTable
     """No more than so many cuts: those of about as many devices."""
     away = np.abs(np.log(cuts.n_devices / n_devices))
     return cuts.take(np.sort(np.argsort(away, kind="stable")[:most]))
-
-
-def joined(tables: Sequence[DeploymentTable]) -> DeploymentTable:
-    """Tables with the same list of formats, one after the other."""
-    columns = {
-        name: np.concatenate([getattr(table, name) for table in tables])
-        for name in DeploymentTable.__slots__
-        if name != "formats"
-    }
-    return DeploymentTable(**columns, formats=tables[0].formats)
 
 
 class Look(NamedTuple):

@@ -40,11 +40,6 @@ def reached(
     return rows, np.maximum(hit, np.minimum(1.0, held))
 
 
-def imbalance(ffn: Experts, n_ranks: int, n_redundant: int) -> float:
-    """Rows of the fullest device over the mean of all, in the long run [1]."""
-    return _fullest(ffn, n_ranks, n_redundant).rows_per_token * n_ranks / ffn.n_active
-
-
 def with_copies(
     model: Architecture, table: DeploymentTable, engine: EngineSpec, ground: Context
 ) -> DeploymentTable:

@@ -13,8 +13,6 @@ on a node on which shards of their place stand are counted place by place, all o
     stages    n ≤ stages that lie in some leaf                      by offer and stage
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace

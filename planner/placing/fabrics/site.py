@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -43,12 +43,9 @@ from planner.specs.records.graphs import GraphSpec
 from planner.specs.records.roles import TOGETHER, RoleOptions
 from planner.specs.region import BELIEFS
 from planner.topology.costs import CostTable, GroupCosts, recosted
-from planner.topology.graph import build_graph, graph_of
+from planner.topology.graph import Graph, build_graph, graph_of
 from planner.topology.inventory import Inventory, Kind, inventory
 from planner.topology.pools import pool_graph, with_state
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 MOST_NODES = 100
 """Of which a program is small, so that replicas are not looked for before their places."""
@@ -78,7 +75,7 @@ class Fabric:
     def __init__(
         self,
         spec: PoolSpec | GraphSpec,
-        graph: nx.Graph[Any],
+        graph: Graph,
         *,
         most_devices: int | None = None,
         costs: GroupCosts | CostTable | None = None,
@@ -334,7 +331,7 @@ def _beaten(configurations: Sequence[NodeConfiguration], domain: Domain) -> Beat
     return Beaten(shapes=shapes, rates=rates)
 
 
-def graph_in(spec: SiteSpec, state: State | None) -> nx.Graph[Any]:
+def graph_in(spec: SiteSpec, state: State | None) -> Graph:
     """The graph of a cluster in its state.
 
     Raises:

@@ -1,10 +1,7 @@
 """What caches are handed over on: the links of devices, and those that a leaf has to others."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 from planner.placing.fabrics.domains import DomainContext
 from planner.placing.fabrics.patterns import NodeConfiguration
@@ -12,11 +9,8 @@ from planner.placing.handing import Uplink, Wire
 from planner.placing.program import Objective
 from planner.specs.records.devices import NodesFabric
 from planner.specs.records.roles import DECODE, PREFILL, TOGETHER
-from planner.topology.graph import SCALE_OUT, SPINE, links_of
+from planner.topology.graph import SCALE_OUT, SPINE, Graph, links_of
 from planner.topology.inventory import Inventory, Kind
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 
 def wire_of(ground: DomainContext, kind: Kind) -> Wire:
@@ -41,7 +35,7 @@ def wire_of(ground: DomainContext, kind: Kind) -> Wire:
     return Wire(own_bytes_per_s=own * fraction, far_bytes_per_s=far * fraction)
 
 
-def uplinks_of(graph: nx.Graph[Any], ground: DomainContext) -> dict[int, Uplink]:
+def uplinks_of(graph: Graph, ground: DomainContext) -> dict[int, Uplink]:
     """The links of each leaf with free devices to others; none where there is one leaf."""
     inventory = ground.inventory
     switches: dict[int, set[str]] = {}

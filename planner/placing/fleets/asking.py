@@ -23,7 +23,7 @@ from planner.specs.files.deployment_tables import load_table
 from planner.specs.files.engines import load_engine
 from planner.specs.files.pools import side_by_side
 from planner.specs.files.state import State
-from planner.specs.options.meanings import ENGINES, OF_FLEETS, family_of, misplaced
+from planner.specs.options.meanings import ENGINES, family_of, misplaced
 from planner.specs.records.devices import ClusterSpec, DeviceSpec
 from planner.specs.records.roles import (
     FREE,
@@ -107,8 +107,8 @@ def fleet_request(
         ]
     )
     names = asking.named_engines(engines)
-    said = zip(OF_FLEETS, (batches, chunks, confidence, roles), strict=True)
-    values = {option: _text(value) for option, value in said if value is not None}
+    said = {"--batch": batches, "--chunk": chunks, "--confidence": confidence, "--roles": roles}
+    values = {option: _text(value) for option, value in said.items() if value is not None}
     wrong.problems += engine_problems(names, values)
     supplied = wrong.collect(partial(_supplied, traffic, site, state, counts, devices or {}))
     wanted = wrong.collect(

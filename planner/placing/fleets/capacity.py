@@ -81,14 +81,12 @@ class Capacities:
     Args:
         n_requests: of all classes together, at least.
         seed: of all that is drawn.
-        n_served: simulations that there were.
         n_asked: rates of a way that were asked for: the largest, or whether it carries one.
     """
 
     classes: Sequence[TrafficClass]
     n_requests: int
     seed: int
-    n_served: int = 0
     n_asked: int = 0
     _shares: dict[tuple[str, str], float] = field(default_factory=dict)
     _samples: dict[tuple[str, int, int], Sample] = field(default_factory=dict)
@@ -195,7 +193,6 @@ class Capacities:
         counts_gaps: bool = False,
     ) -> SimulatedRun:
         """A pool serves a sample, spread over so many times its time."""
-        self.n_served += 1
         pool = PoolOfReplicas(
             station=judged.station,
             n_replicas=n,

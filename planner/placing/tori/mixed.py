@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,10 +30,8 @@ from planner.specs.records.devices import ClusterSpec
 from planner.specs.records.roles import RoleOptions
 from planner.specs.validation.problems import Problems
 from planner.topology.costs import CostTable, GroupCosts
+from planner.topology.graph import Graph
 from planner.topology.inventory import Kind
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 
 class MixedPool:
@@ -53,7 +51,7 @@ class MixedPool:
     def __init__(
         self,
         spec: MixedPoolSpec,
-        graph: nx.Graph[str],
+        graph: Graph,
         *,
         aligned: bool,
         most_devices: int | None,
@@ -119,12 +117,12 @@ class MixedPool:
         return MixedOffers(parts=tuple(offers), names=names)
 
 
-def _part_of(graph: nx.Graph[str], before: str, but: tuple[str, ...] = ()) -> nx.Graph[str]:
+def _part_of(graph: Graph, before: str, but: tuple[str, ...] = ()) -> Graph:
     """Vertices whose names begin so, in their order and without that, and what joins them."""
     import networkx as nx
 
     names = [name for name in graph if name.startswith(before) and not name.startswith(but or "\0")]
-    own: nx.Graph[str] = nx.Graph()
+    own: Graph = nx.Graph()
     own.add_nodes_from((name.removeprefix(before), graph.nodes[name]) for name in names)
     edges = graph.edges(names, data=True)
     own.add_edges_from((a.removeprefix(before), b.removeprefix(before), it) for a, b, it in edges)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,11 +27,9 @@ from planner.programs.placement import Counts, PlacementProgram
 from planner.running.deadlines import is_over
 from planner.specs.records.devices import ClusterSpec, TorusFabric
 from planner.specs.records.roles import RoleOptions
+from planner.topology.graph import Graph
 from planner.topology.inventory import Kind
 from planner.topology.openings import Openings, openings
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 _REASONS = {
     "layouts": "others are better on the same slice",
@@ -54,7 +51,7 @@ class Torus:
     """
 
     def __init__(
-        self, cluster: ClusterSpec, graph: nx.Graph[str], *, aligned: bool, most_devices: int | None
+        self, cluster: ClusterSpec, graph: Graph, *, aligned: bool, most_devices: int | None
     ) -> None:
         assert isinstance(cluster.fabric, TorusFabric)
         self.cluster, self.fabric = cluster, cluster.fabric

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import permutations
 from math import ceil, prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -34,12 +34,10 @@ from planner.specs.ask.request import Request
 from planner.specs.files.state import FREE
 from planner.specs.records.devices import TorusFabric
 from planner.specs.records.roles import TOGETHER, RoleOptions
+from planner.topology.graph import Graph
 from planner.topology.meshes import AXES, MeshTable
 from planner.topology.openings import MOST_ADDRESSES, Openings, TorusState, all_free, opening_meshes
 from planner.topology.slices import Shape, slice_wraps, torus_device
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 MOST_COLUMNS = 200_000
 """Places of all models together that one program may choose from."""
@@ -186,7 +184,7 @@ class LocatedSlice:
     devices: tuple[str, ...]
 
 
-def torus_state(fabric: TorusFabric, graph: nx.Graph[str]) -> TorusState:
+def torus_state(fabric: TorusFabric, graph: Graph) -> TorusState:
     """What a graph in its state leaves of a torus."""
     state = all_free(fabric)
     for name, at in graph.nodes(data=True):

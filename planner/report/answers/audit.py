@@ -9,6 +9,7 @@ llama-3-70b on h100-nvl8-x1: 2.1 times the cost that its speed needs
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from planner.quantities.tables import packaged_table
 from planner.quantities.units import show
 from planner.report.documents import blocks
 from planner.report.drawings.chart import Line, Mark, frontiers_drawing
@@ -22,18 +23,7 @@ _CLOSE = 0.05  # a share that measurements do not tell apart
 _LEAST_SAVING = 0.005
 _SOME = 0.15  # of the time: worth a sentence
 
-_REMEDIES: Mapping[str, str] = {
-    "compute": "arithmetic: take weights in a format that the devices multiply faster",
-    "weights": "every pass reads all weights once, whatever the batch: a larger batch shares "
-    "them among more users, a narrower format makes them smaller",
-    "attention": "every user's cache is read for each token: a narrower format of the KV cache, "
-    "or shorter contexts",
-    "network": "devices wait for each other's messages: fewer devices of a tensor group, or "
-    "faster links",
-    "overhead": "launches and host work of each layer: CUDA graphs, fused kernels, a draft model",
-    "unexplained": "no part of the model explains it: look for idle batch slots, prefill between "
-    "decode passes, slow kernels or a host that does not keep up, before renting anything else",
-}
+_REMEDIES: Mapping[str, str] = packaged_table("report/words.toml")["remedies"]
 """What makes a part of the time large, and what makes it smaller."""
 
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from planner.quantities.table import axis_of
+from planner.quantities.tables import packaged_table
 from planner.quantities.units import show
 from planner.report.documents.blocks import (
     Cell,
@@ -25,27 +26,9 @@ Row = Mapping[str, Any]
 Series = tuple[str, list[Row]]
 
 _X, _Y = "latency", "cost"
-_DIMENSIONS = {
-    "tpot_s": "s",
-    "ttft_s": "s",
-    "usd_per_token": "USD/token",
-    "usd_per_hour": "USD/h",
-    "output_tokens_per_s": "token/s",
-}
-_HEADS = {
-    "index": "request",
-    "model": "model",
-    "topology": "pool",
-    "engine": "engine",
-    "tpot_s": "TPOT",
-    "ttft_s": "TTFT",
-    "usd_per_token": "cost",
-    "usd_per_hour": "rent",
-    "output_tokens_per_s": "speed",
-    "n_devices": "devices",
-    "n_replicas": "replicas",
-    "status": "status",
-}
+_COLUMNS = packaged_table("report/words.toml")["sweep"]
+_HEADS: Mapping[str, str] = _COLUMNS["heads"]
+_DIMENSIONS: Mapping[str, str] = _COLUMNS["dimensions"]
 _REASONS = 5
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from planner.quantities.tables import packaged_table
 from planner.quantities.units import show
 from planner.report.catalogue.figures import Figures, assumed_text, described, figures
 from planner.report.documents.blocks import Document, Section, Table, section
@@ -10,29 +11,7 @@ from planner.specs.records.architecture import Architecture, Experts, Ffn, Layer
 from planner.specs.records.devices import FORMAT_BYTES, ModelSpec
 from planner.specs.records.mixers import GroupedAttention, LatentAttention, Mixer, Recurrence
 
-_SHAPE = (
-    ("layers", "{model.n_layers}", "shape.n_layers"),
-    ("d_model", "{model.d_model}", "shape.d_model"),
-    ("d_ff", "{model.d_ff}", "shape.d_ff"),
-    ("heads", "{model.n_heads}{served}", "shape.n_heads"),
-    ("KV heads", "{model.n_kv_heads}", "shape.n_kv_heads"),
-    ("d_head", "{model.d_head}", "shape.d_head"),
-    ("vocabulary", "{model.vocab_size}{tied}", "shape.vocab_size"),
-    ("FFN matrices", "{model.n_ffn_matrices}", "shape.n_ffn_matrices"),
-    ("block", "{model.block}", "shape.block"),
-    ("context", "{context}", "shape.context"),
-)
-_SIZE = (
-    ("published", "{published} parameters", "check.n_params"),
-    ("counted", "{counted} parameters", ""),
-    ("active", "{active}", "check.n_params_active"),
-    ("as served", "{as_served} parameters", "shape.n_heads_served"),
-    ("weights", "{as_published}", "formats.published.weights"),
-    ("  or in", "{weights}", "formats.weights"),
-    ("KV cache", "{kv} a token, {model.kv_format}", "formats.published.kv"),
-    ("  or in", "{caches}", "formats.kv"),
-    ("activations", "{model.activation_format}", "formats.activation"),
-)
+_FIGURES = packaged_table("report/words.toml")["model"]
 
 
 def document(model: ModelSpec) -> Document:
@@ -62,7 +41,11 @@ def document(model: ModelSpec) -> Document:
         told = [(label, text.format(**values), key) for label, text, key in rows]
         return figures(title, told, model.provenance)
 
-    sections = (filled("shape", _SHAPE), *_parts(model), filled("size", _SIZE))
+    sections = (
+        filled("shape", _FIGURES["shape"]),
+        *_parts(model),
+        filled("size", _FIGURES["size"]),
+    )
     return described(model.name, model.title, sections, [assumed_text(model.provenance)])
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from planner.quantities.tables import packaged_table
 from planner.quantities.units import UnitError
 from planner.specs.files.ledger import Use
 from planner.specs.files.texts import UnreadError, csv_of, read_text
@@ -29,19 +30,8 @@ class Published:
 
 
 PUBLISHED: Mapping[str, Published] = {
-    "eagle": Published(
-        rates=(0.75, 0.69, 0.65, 0.64, 0.64),
-        source="EAGLE, arXiv 2401.15077, Table 2: LLaMA2-Chat 70B, MT-bench, temperature 0",
-    ),
-    # of the first 85 to 90 % are accepted; 2.55 tokens a round of four leave 48 % to each further
-    "mtp": Published(
-        rates=(0.85, 0.48),
-        source=(
-            "DeepSeek-V3, arXiv 2412.19437, 5.4.3, the lower end; GLM-5, arXiv 2602.15763, "
-            "Table 2: DeepSeek-V3.2"
-        ),
-    ),
-    "medusa": Published(rates=(0.8,), source="assumed"),
+    drafter: Published(rates=tuple(row["rates"]), source=row["source"])
+    for drafter, row in packaged_table("specs/files/published.toml")["acceptance"].items()
 }
 """Rates where nothing is said, by the name of the drafter."""
 

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from planner.errors import Problem
+from planner.quantities.tables import packaged_table
 from planner.specs.files.ledger import remark
 from planner.specs.files.texts import cell_count, cell_number, cell_text
 from planner.specs.huggingface.aliases import model_named
@@ -40,25 +41,11 @@ _OF_WORKERS = (*_SHARED, "context_latency", "generation_latency", "system", "mem
 _AGGREGATED = (*_SHARED, "num_ctx_reqs", "concurrency", "system", "memory")
 _PAIRS = (*_SHARED, "(p)seq/s/worker", "(d)seq/s/worker", "(p)parallel", "(d)parallel")
 
-KINDS: Mapping[str, str] = {
-    "a100_pcie": "a100-80gb",
-    "a100_sxm": "a100-80gb",
-    "b200_sxm": "b200",
-    "b300_sxm": "b300",
-    "h100_pcie": "h100-pcie",
-    "h100_sxm": "h100-sxm",
-    "h200_sxm": "h200",
-}
+_TABLE = packaged_table("specs/files/published.toml")["aiconfigurator"]
+KINDS: Mapping[str, str] = _TABLE["systems"]
 """Its systems by the names of our devices, where they differ."""
 
-FORMATS: Mapping[str, str] = {
-    "bfloat16": "bf16",
-    "float16": "fp16",
-    "int8_wo": "int8",
-    "int4_wo": "int4",
-    "sq": "int8",
-    "fp8_ootb": "fp8",
-}
+FORMATS: Mapping[str, str] = _TABLE["formats"]
 """Its number formats by our names, where they differ."""
 
 _Cells = Mapping[str, str]

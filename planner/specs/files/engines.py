@@ -28,7 +28,6 @@ from planner.specs.records.kernels import EngineSpec
 from planner.specs.records.runtimes import is_table
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.hints import from_fields
-from planner.specs.validation.layouts import Section, lay_out
 from planner.specs.validation.problems import Finding, did_you_mean, repeated
 
 CUTS = "cuts"
@@ -50,14 +49,6 @@ class RulesFile:
     version: str = ""
     rules: tuple[EngineRule, ...] = ()
     lifted: tuple[str, ...] = ()
-
-
-lay_out(
-    RulesFile,
-    Section("rules", "engine version lift=lifted", sourced=False),
-    Section("", "rule=rules", sourced=False),
-)
-lay_out(EngineRule, Section("", "name says require source when", sourced=False))
 
 
 _CHANGES: ContextVar[RulesFile | None] = ContextVar("changed rules of engines", default=None)
@@ -157,21 +148,6 @@ class EngineFile(EngineSpec):
 
     description: str = ""
     rules: tuple[str, ...] = (CUTS,)  # type: ignore[assignment]
-
-
-lay_out(
-    EngineFile,
-    Section("engine", "name title version rules description", sourced=False),
-    Section("memory", "fraction=memory_fraction workspace_bytes block=n_block_tokens"),
-    Section("memory", "reserved=reserved_fraction own_blocks=n_own_blocks"),
-    Section("memory", "watermark=watermark_fraction caches_prefixes retracts"),
-    Section("steps", "chunk=n_chunk_tokens prefill_host_s small_kernels=n_small_kernels"),
-    Section("steps", "decode_host_s decode_sequence_s layer_gap_s inner_norms_s"),
-    Section("steps", "prefill_experts_s prefill_scans_s"),
-    Section("steps", "fuses_quantisation needs_input_scales request_s request_token_s"),
-    Section("steps", "polled=n_polled_rounds composes_ahead mixes_prefill message_share"),
-    Section("experts", "balanced_groups=n_balanced_groups redundant_experts=n_redundant_experts"),
-)
 
 
 Memory = tuple[float | None, float | None]

@@ -6,24 +6,20 @@ from typing import Annotated
 
 from planner.specs.files.patterns import fill
 from planner.specs.files.tables import Provenance
-from planner.specs.records import models, shapes
+from planner.specs.records import models
 from planner.specs.records.devices import (
     ClusterSpec,
     DeviceSpec,
     Fabric,
     Link,
     LinkedFabric,
-    NcclProtocol,
     Network,
     NodesFabric,
     TorusFabric,
-    TwoRegimes,
 )
-from planner.specs.records.roles import Client, Connector
 from planner.specs.records.served_formats import Checkpoint, RunFormat
 from planner.specs.records.variants import Variant
 from planner.specs.validation.hints import from_fields
-from planner.specs.validation.layouts import Section, lay_out
 from planner.specs.validation.values import NOT_EMPTY, Date, Share
 
 
@@ -67,70 +63,6 @@ class ClusterFile:
     linked: LinkedEntry | None = None
     link: tuple[Link, ...] = ()
     provenance: tuple[Provenance, ...] = ()
-
-
-lay_out(
-    DeviceFile,
-    Section("device", "name title description", sourced=False),
-    Section("", "peak_flop_per_s"),
-    Section("memory", "hbm_bytes hbm_bytes_per_s reserve_bytes"),
-    Section("price", "on_demand=usd_per_hour"),
-    Section("price.on_demand", "date=price_date", sourced=False),
-    Section("power", "tdp_w"),
-    Section("host", "bandwidth=host_bytes_per_s"),
-    Section("attainable", "compute_fraction hbm_fraction layer_overhead_s roofline_exponent"),
-)
-lay_out(
-    Price,
-    Section("", "on_demand=usd_per_hour"),
-    Section("on_demand", "date=price_date", sourced=False),
-)
-lay_out(
-    ClusterFile,
-    Section("cluster", "name title device description examples", sourced=False),
-    Section("", "price torus nodes linked link", sourced=False),
-)
-_NETWORKS = "activation_network bulk_network"
-lay_out(
-    TorusFabric,
-    Section("", "shape", sourced=False),
-    Section("", "link_bytes_per_s hop_s wrap_multiple slice_dims wraps_each_axis"),
-    Section("", _NETWORKS),
-)
-lay_out(
-    NodesFabric,
-    Section("", "n_nodes", sourced=False),
-    Section("", f"n_devices_per_node {_NETWORKS}"),
-    Section("scale_up", "bandwidth=scale_up_bytes_per_s latency=scale_up_latency_s"),
-    Section("scale_up", "attainable_fraction=scale_up_fraction"),
-    Section("scale_up", "pair_bandwidth=scale_up_pair_bytes_per_s"),
-    Section("scale_up", "measured=scale_up_measured", sourced=False),
-    Section("scale_out", "bandwidth=scale_out_bytes_per_s latency=scale_out_latency_s"),
-    Section("scale_out", "attainable_fraction=scale_out_fraction"),
-    Section("", "protocol=protocols", sourced=False),
-    Section("host", "memory=host_bytes"),
-)
-lay_out(
-    TwoRegimes,
-    Section("", "n_devices short_latency_s short_bytes_per_s long_latency_s long_bytes_per_s"),
-)
-lay_out(
-    NcclProtocol,
-    Section("", "name", sourced=False),
-    Section("", "algorithm scale_up_hop_s scale_out_hop_s base_s bandwidth_fraction"),
-)
-lay_out(LinkedEntry, Section("", "devices switches", sourced=False), Section("", _NETWORKS))
-lay_out(Link, Section("", "a b", sourced=False), Section("", "bytes_per_s latency_s"))
-lay_out(
-    Connector,
-    Section("connector", "name title", sourced=False),
-    Section("transfer", "latency_s bytes_per_s=bytes_per_s"),
-)
-lay_out(
-    Client,
-    Section("client", "name title", sourced=False),
-    Section("requests", "request_s request_token_s mean_length waves=n_waves"),
-)
 
 
 def build_cluster(file: ClusterFile, device: DeviceSpec) -> ClusterSpec:
@@ -186,37 +118,6 @@ class ModelFile(models.ModelSpec):
     checkpoints: Mapping[models.Format, CheckpointEntry] = field(default_factory=dict)  # type: ignore[assignment]
     alias: tuple[Alias, ...] = ()
     tolerance: Share = DEFAULT_TOLERANCE
-
-
-lay_out(
-    ModelFile,
-    Section("model", "name title repository family description", sourced=False),
-    Section("", "variant", sourced=False),
-    Section("shape", "n_layers d_model d_ff n_heads n_heads_served n_kv_heads d_head vocab_size"),
-    Section("shape", "n_ffn_matrices block tied_embeddings norms_heads context=n_context_tokens"),
-    Section("", "moe mla window mtp", sourced=False),
-    Section("formats.published", "weights=published_weights kv=kv_format"),
-    Section("formats", "weights=weights_formats kv=kv_formats activation=activation_format"),
-    Section("", "checkpoints alias", sourced=False),
-    Section("", "quality=quality_losses kv_quality=kv_quality_losses"),
-    Section("", "activation_quality=activation_losses"),
-    Section("check", "n_params=n_params_published n_params_active=n_active_params_published"),
-    Section("check", "tolerance", sourced=False),
-)
-lay_out(
-    Variant,
-    Section("", "of how quality quality_loss=quality_loss_fraction"),
-    Section("", "n_denoising_steps n_block_tokens"),
-)
-lay_out(
-    shapes.MoeShape,
-    Section("", "n_experts n_active_experts n_shared_experts d_expert n_dense_layers"),
-    Section("", "n_groups n_active_groups"),
-)
-lay_out(shapes.MlaShape, Section("", "d_kv_latent d_q_latent d_rope d_nope d_value"))
-lay_out(shapes.WindowShape, Section("", "n_tokens n_layers"))
-lay_out(shapes.MtpShape, Section("", "n_modules n_params=n_params_published"))
-lay_out(CheckpointEntry, Section("", "repository", sourced=False), Section("", "weights experts"))
 
 
 def with_source(variant: Variant, provenance: Iterable[Provenance]) -> Variant:

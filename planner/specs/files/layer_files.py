@@ -26,7 +26,7 @@ from planner.specs.files.reading import record_of
 from planner.specs.files.tables import Provenance, read_table
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.hints import from_fields
-from planner.specs.validation.layouts import Section, key_of, lay_out
+from planner.specs.validation.layouts import key_of
 from planner.specs.validation.problems import Finding
 from planner.specs.validation.values import NOT_EMPTY, number
 
@@ -104,21 +104,6 @@ class LayersFile(LayersSpec):
     across_tokens_per_s: float | None = None  # type: ignore[assignment]
     coordinator_tokens_per_s: float | None = None  # type: ignore[assignment]
     provenance: tuple[Provenance, ...] = ()
-
-
-lay_out(
-    LayersFile,
-    Section("layers", "name title enters_within", sourced=False),
-    Section("layers", "n_layers"),
-    Section("", "machine=machines", sourced=False),
-    Section("links", "between_tokens_per_s across_tokens_per_s coordinator_tokens_per_s"),
-    Section("links", "matrix_tokens_per_s from_coordinator_tokens_per_s", sourced=False),
-    Section("links", "to_coordinator_tokens_per_s", sourced=False),
-    Section("published", "best=published_tokens_per_s"),
-)
-lay_out(
-    MachineEntry, Section("", "type count region rates_tokens_per_s source note", sourced=False)
-)
 
 
 @arguments_checked()

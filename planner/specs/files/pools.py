@@ -41,7 +41,6 @@ from planner.specs.records.graphs import GraphSpec
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import validate
 from planner.specs.validation.hints import computed
-from planner.specs.validation.layouts import Section, lay_out
 from planner.specs.validation.problems import Problems
 from planner.specs.validation.values import NOT_EMPTY
 
@@ -111,14 +110,6 @@ class PartsFile:
     description: str = ""
     examples: tuple[str, ...] = ()
     part: Annotated[tuple[PartEntry, ...], NOT_EMPTY]
-
-
-lay_out(PartEntry, Section("", "name topology", sourced=False))
-lay_out(
-    PartsFile,
-    Section("cluster", "name title description examples", sourced=False),
-    Section("", "part", sourced=False),
-)
 
 
 @arguments_checked()

@@ -32,7 +32,7 @@ from planner.specs.records.devices import ClusterSpec, NodesFabric, Provenance
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import validate
 from planner.specs.validation.hints import from_fields
-from planner.specs.validation.layouts import Section, lay_out, provenance
+from planner.specs.validation.layouts import provenance
 from planner.specs.validation.problems import Problems
 from planner.specs.validation.values import NOT_EMPTY, between
 
@@ -105,18 +105,6 @@ class FabricFile:
     description: str = ""
     examples: tuple[str, ...] = ()
     group: Annotated[tuple[GroupEntry, ...], NOT_EMPTY]
-
-
-lay_out(
-    GroupEntry,
-    Section("", "name topology n_nodes", sourced=False),
-    Section("", "n_nodes_per_leaf n_rails oversubscription spine_latency_s"),
-)
-lay_out(
-    FabricFile,
-    Section("cluster", "name title description examples", sourced=False),
-    Section("", "group", sourced=False),
-)
 
 
 def pool_of(cluster: ClusterSpec) -> PoolSpec:

@@ -32,7 +32,6 @@ from planner.specs.files.tables import literal, read_table
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import validate
 from planner.specs.validation.hints import from_fields
-from planner.specs.validation.layouts import Section, lay_out
 from planner.specs.validation.values import NOT_EMPTY, Share
 
 STATES = FREE, BUSY, FAILED, RESERVED = "free", "busy", "failed", "reserved"
@@ -104,9 +103,6 @@ class StateFile:
     owners: Mapping[str, str] = field(default_factory=dict)
     slow: tuple[SlowDevices, ...] = ()
     link: tuple[LinkEntry, ...] = ()
-
-
-lay_out(SlowDevices, Section("", "devices speed=speed_fraction", sourced=False))
 
 
 @arguments_checked()

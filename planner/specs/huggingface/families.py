@@ -1,13 +1,16 @@
 """Every `model_type` that is understood, and how its layers are read.
 
-A new family is one line here: traits of a shape that exists, or a reader of its own.
+A new family is one line of `families.toml`: traits of a shape that exists, or a reader of its own.
 Traits are those of the family's code in transformers, or in its repository.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
 
-from planner.specs.huggingface import hybrids, recurrent, softmax, states
+from planner.quantities.tables import packaged_table
+from planner.specs.huggingface import softmax, states
 from planner.specs.huggingface.fields import Fields
 from planner.specs.huggingface.layers import Body, Layer
 from planner.specs.huggingface.parts import Traits, attending, ffns
@@ -82,7 +85,7 @@ def _indexers(f: Fields) -> list[Indexer | None]:
     return [indexer(is_shared=kind == "shared") for kind in types or ["full"] * n_layers]
 
 
-def _side_by_side(f: Fields, traits: Traits) -> Body:
+def side_by_side(f: Fields, traits: Traits) -> Body:
     """Attention and FFN in turn, or on one input, as the config says: StableLM.
 
     Source: transformers, `modeling_stablelm.py`: in parallel there is one norm a layer.
@@ -93,7 +96,7 @@ def _side_by_side(f: Fields, traits: Traits) -> Body:
     return softmax.decoder(f, replace(said, n_norms=1) if is_parallel else said)
 
 
-def _mpt(f: Fields, traits: Traits) -> Body:
+def mpt(f: Fields, traits: Traits) -> Body:
     """MPT: plain FFNs of some widths of the model; source: transformers, `modeling_mpt.py`."""
     if not f.flag("is_unbiased", default=True):
         f.fault("is_unbiased", "is not understood", "MPT without biases is")
@@ -102,7 +105,7 @@ def _mpt(f: Fields, traits: Traits) -> Body:
     return softmax.decoder(f, replace(traits, expansion=f.count("ffn_ratio", 4)))
 
 
-def _ernie_moe(f: Fields, traits: Traits) -> Body:
+def ernie_moe(f: Fields, traits: Traits) -> Body:
     """ERNIE 4.5: experts from one layer to the last; transformers, `modeling_ernie4_5_moe.py`."""
     if f.count("expert_interval", 1) != 1:
         f.fault("expert_interval", "is not understood", "experts in each layer are")
@@ -119,90 +122,15 @@ class Family:
     traits: Traits
 
 
-_PLAIN = Traits()
-_QWEN2 = Traits(qkv_bias=True, o_bias=False, window_default=False)
-_QWEN2_MOE = Traits(qkv_bias=True, o_bias=False, window_default=False, shared_gate=True)
-_QWEN3 = Traits(qk_norm="head", window_default=False)
-_DELTA = Traits(qk_norm="head", shared_gate=True)
-_GEMMA2 = Traits(n_norms=4, tied=True, full_every=2)
-_GEMMA3 = Traits(
-    n_norms=4,
-    tied=True,
-    full_every=6,
-    qk_norm="head",
-    vocab_size=262_208,
-    n_context_tokens=131_072,
-    stretches_context=False,
-)
-_GLM4_MOE = Traits(o_bias=False, router_bias=True)
-_GPT_OSS = Traits(router_bias=True, expert_bias=True, sinks=True)
-_MINIMAX_M2 = Traits(qk_norm="whole", router_bias=True)
-_NEMOTRON = Traits(n_matrices=2, router_bias=True)
-_TIED = Traits(tied=True)
-_COHERE = Traits(n_norms=1, tied=True, is_parallel=True, qk_norm="whole", qk_norm_default=False)
-_ERNIE = Traits(tied=True, biased=False)
-_NORMS_WITH_BIAS = Traits(norm_width=2, n_matrices=2)
-_NORMED_HEADS = Traits(qk_norm="head")
-_NORMED_WHOLE = Traits(qk_norm="whole")
-_PHI = replace(_NORMS_WITH_BIAS, n_norms=1, biased=True, head_bias=True, is_parallel=True,
-               qk_norm="whole", qk_norm_default=False)  # fmt: skip
-_STABLELM = Traits(norm_width=2, o_bias=False, qk_norm="whole", qk_norm_default=False)
+def _family(row: Mapping[str, Any]) -> Family:
+    module, _, name = row.get("read", "softmax.decoder").partition(".")
+    read = getattr(import_module(f"{__package__}.{module}"), name)
+    traits = {key: value for key, value in row.items() if key not in ("names", "read")}
+    return Family(read, Traits(**traits))
 
-_ROWS: tuple[tuple[str, Callable[[Fields, Traits], Body], Traits], ...] = (
-    ("llama mistral ministral mixtral phi3 dbrx", softmax.decoder, _PLAIN),
-    ("granite granitemoe granitemoeshared gemma", softmax.decoder, _TIED),
-    ("gemma2", softmax.decoder, _GEMMA2),
-    ("gemma3_text", softmax.decoder, _GEMMA3),
-    ("gemma4_text", softmax.gemma4, _TIED),
-    ("qwen2 qwen2_5_vl_text", softmax.decoder, _QWEN2),
-    ("qwen2_moe", softmax.decoder, _QWEN2_MOE),
-    ("qwen3 qwen3_moe qwen3_vl_text qwen3_vl_moe_text", softmax.decoder, _QWEN3),
-    ("qwen3_next qwen3_5_text qwen3_5_moe_text", recurrent.qwen_delta, _DELTA),
-    ("llama4_text", softmax.llama4, _PLAIN),
-    ("glm4_moe", softmax.decoder, _GLM4_MOE),
-    ("glm_moe_dsa deepseek_v2 deepseek_v3 deepseek_v32 kimi_k2", latent, _PLAIN),
-    ("gpt_oss", softmax.decoder, _GPT_OSS),
-    ("minimax_m2", softmax.minimax_m2, _MINIMAX_M2),
-    ("minimax_text_01 minimax", recurrent.minimax, _PLAIN),
-    ("falcon", softmax.falcon, Traits(n_context_tokens=2048)),
-    ("hunyuan", softmax.hunyuan, Traits(qk_norm="head", tied=True)),
-    ("nemotron-nas", softmax.nemotron_nas, _PLAIN),
-    ("nemotron_h", recurrent.nemotron_h, _NEMOTRON),
-    ("jamba", recurrent.jamba, _PLAIN),
-    ("mamba", recurrent.mamba, _TIED),
-    ("falcon_mamba", recurrent.mamba, _PLAIN),
-    ("mamba2", recurrent.mamba2, _PLAIN),
-    ("granitemoehybrid", recurrent.granite_hybrid, _TIED),
-    ("bamba", recurrent.granite_hybrid, _PLAIN),
-    ("falcon_h1", hybrids.falcon_h1, _PLAIN),
-    ("zamba2", hybrids.zamba2, _TIED),
-    ("kimi_linear glm4_moe_lite", latent, Traits(router_bias=True)),
-    ("lfm2", hybrids.lfm2, Traits(qk_norm="head", tied=True)),
-    ("rwkv6", hybrids.rwkv6, _PLAIN),
-    ("apertus", softmax.decoder, Traits(qk_norm="head", n_matrices=2)),
-    ("arcee", softmax.decoder, Traits(n_matrices=2)),
-    ("cohere", softmax.decoder, _COHERE),
-    ("cohere2", softmax.decoder, replace(_COHERE, full_every=4)),
-    ("dots1", softmax.decoder, replace(_QWEN3, router_bias=True)),
-    ("ernie4_5", softmax.decoder, _ERNIE),
-    ("ernie4_5_moe", _ernie_moe, replace(_ERNIE, router_bias=True)),
-    ("exaone4", softmax.decoder, replace(_NORMED_HEADS, full_every=4)),
-    ("glm seed_oss", softmax.decoder, Traits(o_bias=False)),
-    ("glm4", softmax.decoder, Traits(n_norms=4, o_bias=False)),
-    ("hunyuan_v1_dense hunyuan_v1_moe", softmax.hunyuan, _NORMED_HEADS),
-    ("llada", softmax.decoder, Traits(is_diffusion=True)),
-    ("mpt", _mpt, Traits(n_matrices=2, tied=True)),
-    ("nemotron", softmax.decoder, _NORMS_WITH_BIAS),
-    ("olmo", softmax.decoder, Traits(norm_width=0)),
-    ("olmo2 olmoe", softmax.decoder, _NORMED_WHOLE),
-    ("olmo3", softmax.decoder, replace(_NORMED_WHOLE, full_every=4)),
-    ("phi", softmax.decoder, _PHI),
-    ("phimoe", softmax.decoder, Traits(norm_width=2)),
-    ("smollm3", softmax.decoder, replace(_TIED, window_default=False)),
-    ("stablelm", _side_by_side, _STABLELM),
-    ("starcoder2", softmax.decoder, replace(_NORMS_WITH_BIAS, tied=True, biased=True)),
-)
 
 FAMILIES: Mapping[str, Family] = {
-    name: Family(read, traits) for names, read, traits in _ROWS for name in names.split()
+    name: _family(row)
+    for row in packaged_table("specs/huggingface/families.toml")["families"]
+    for name in row["names"].split()
 }

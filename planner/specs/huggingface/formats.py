@@ -12,30 +12,12 @@ from typing import Any
 from planner.errors import Problem
 from planner.specs.files.tables import is_count, literal
 from planner.specs.huggingface.excluded import ATTENTION, EXPERTS, FFNS, excluded, unread
+from planner.specs.huggingface.names import ALGORITHMS, DTYPES
 from planner.specs.records.served_formats import STATIC, Checkpoint
 
 Table = dict[str, Any]
 
-_DTYPES = {
-    "bfloat16": "bf16",
-    "float16": "fp16",
-    "half": "fp16",
-    "float32": "fp32",
-    "float": "fp32",
-    "float8_e4m3fn": "fp8",
-}
 _METHODS = {"fbgemm_fp8": "fp8", "mxfp4": "mxfp4"}
-_ALGORITHMS = {
-    "FP8": "fp8_static",
-    "FP8_PER_CHANNEL_PER_TOKEN": "fp8",
-    "FP8_PB_WO": "fp8_block",
-    "NVFP4": "nvfp4_static",
-    "W4A16_NVFP4": "nvfp4",
-    "MXFP4": "mxfp4",
-    "W4A16_AWQ": "int4",
-    "W4A8_AWQ": "int4",
-    "INT8_SQ": "int8",
-}
 _BY_BITS = {4: "int4", 8: "int8"}
 _BITS_METHODS = ("gptq", "awq", "auto-round", "hqq")
 _COMPRESSED = ("compressed-tensors", "compressed_tensors")
@@ -91,9 +73,9 @@ def format_of_dtype(word: object, shown: str, key: str) -> Named:
     if word is None:
         return None, []
     name = str(word).removeprefix("torch.")
-    if name in _DTYPES:
-        return _DTYPES[name], []
-    remedy = f"known are {', '.join(_DTYPES)}"
+    if name in DTYPES:
+        return DTYPES[name], []
+    remedy = f"known are {', '.join(DTYPES)}"
     fact = "is no type of weights that is understood"
     return None, [Problem(where=shown, key=key, value=name, fact=fact, remedy=remedy)]
 
@@ -176,9 +158,9 @@ def _fp8(table: Table, shown: str, key: str) -> Named:
 
 
 def _modelopt(algorithm: object, shown: str, key: str) -> Named:
-    if isinstance(algorithm, str) and algorithm in _ALGORITHMS:
-        return _ALGORITHMS[algorithm], []
-    remedy = f"known are {', '.join(_ALGORITHMS)}"
+    if isinstance(algorithm, str) and algorithm in ALGORITHMS:
+        return ALGORITHMS[algorithm], []
+    remedy = f"known are {', '.join(ALGORITHMS)}"
     fact = "is no way of quantizing that is understood"
     value = "" if algorithm is None else str(algorithm)
     return None, [Problem(where=shown, key=key, value=value, fact=fact, remedy=remedy)]
@@ -214,8 +196,8 @@ def _counted(layers: Iterable[tuple[object, object]]) -> Iterator[tuple[str, str
     """Modules of layers, each with the format that it is in."""
     for module, said in layers:
         algorithm = said.get("quant_algo") if isinstance(said, dict) else None
-        if isinstance(algorithm, str) and algorithm in _ALGORITHMS and "lm_head" not in str(module):
-            yield str(module), _ALGORITHMS[algorithm]
+        if isinstance(algorithm, str) and algorithm in ALGORITHMS and "lm_head" not in str(module):
+            yield str(module), ALGORITHMS[algorithm]
 
 
 def _compressed(groups: object, shown: str, key: str) -> Both:

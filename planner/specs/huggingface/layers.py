@@ -3,19 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from planner.specs.huggingface.names import RECURRENCES
 from planner.specs.records.architecture import Experts, Ffn, LayerClass
 from planner.specs.records.mixers import GroupedAttention, LatentAttention, Mixer
 from planner.specs.validation.hints import from_fields
-
-_RECURRENCES = {
-    "delta": "gated delta net",
-    "kda": "Kimi delta attention",
-    "mamba1": "Mamba",
-    "mamba2": "Mamba 2",
-    "lightning": "lightning attention",
-    "convolution": "short convolution",
-    "rwkv6": "RWKV-6",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +79,7 @@ def mixer_name(mixer: Mixer) -> str:
         if mixer.span != "all":
             name = f"{mixer.span} of {mixer.n_span_tokens}"
         return name if mixer.makes_keys else f"{name}, shared cache"
-    return _RECURRENCES[mixer.kind]
+    return RECURRENCES[mixer.kind]
 
 
 def _unlike(names: Sequence[str], i: int, layer: Layer) -> str:

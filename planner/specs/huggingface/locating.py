@@ -29,7 +29,6 @@ from planner.specs.files.tables import Provenance, read_table
 from planner.specs.files.texts import UnreadError, read_text, visible
 from planner.specs.records.variants import Variant
 from planner.specs.validation.files import validate
-from planner.specs.validation.layouts import Section, lay_out
 
 CONFIG = "config.json"
 
@@ -176,9 +175,6 @@ class VariantFile:
 
     variant: Variant
     provenance: tuple[Provenance, ...] = ()
-
-
-lay_out(VariantFile, Section("", "variant", sourced=False))
 
 
 def read_variant(config: Path, shown: str) -> tuple[Variant | None, list[Problem]]:

@@ -6,11 +6,11 @@ usual one first. Keys that no family asks for are one of three: known not to mat
 """
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 
-_KEYS = tomllib.loads(files("planner.specs.huggingface").joinpath("keys.toml").read_text("utf-8"))
+from planner.quantities.tables import packaged_table
+
+_KEYS = packaged_table("specs/huggingface/keys.toml")
 
 MEANINGS: Mapping[str, Sequence[str]] = _KEYS["meanings"]
 """Names of one thing in all families, by what this package calls it."""
@@ -21,6 +21,11 @@ REFUSED = {
     for family in row["families"].split()
 }
 """Families that are known and not read, by `model_type`: why not, and what to do instead."""
+
+DTYPES: Mapping[str, str] = _KEYS["dtypes"]
+ALGORITHMS: Mapping[str, str] = _KEYS["algorithms"]
+RECURRENCES: Mapping[str, str] = _KEYS["recurrences"]
+"""What recurrences are called, by their kind."""
 
 _IRRELEVANT = frozenset(_KEYS["irrelevant"].split())
 _IRRELEVANT_ENDS = re.compile(

@@ -7,9 +7,6 @@ from typing import Any
 Read = Callable[[str], Any]
 """A text to its value; raises `UnitError`, with why, where it has none."""
 
-ON_SERVERS = ("place", "repair")
-"""Commands whose devices are servers of a cluster as it is."""
-
 Gather = Callable[[Sequence[str], Callable[[str, Read], Any]], Any]
 """All texts of an option to one value. Each part of them is read by the function that it gets,
 which collects what is wrong and returns None."""

@@ -3,13 +3,12 @@
 Rows are in `options.toml`, by groups; limits and percentiles are those of the quantities there are.
 """
 
-import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from planner.quantities.table import Quantity, limited, objectives
+from planner.quantities.tables import packaged_table
 from planner.specs.options import counts, option, readers
 from planner.specs.options.option import Option
 from planner.specs.records.roles import ROUTERS
@@ -57,8 +56,8 @@ def _limit(quantity: Quantity) -> Option:
 
 
 def _groups() -> Mapping[str, tuple[Option, ...]]:
-    text = (files("planner.specs.options") / "options.toml").read_text(encoding="utf-8")
-    groups = {name: tuple(map(_row, rows)) for name, rows in tomllib.loads(text).items()}
+    rows = packaged_table("specs/options/options.toml")
+    groups = {name: tuple(map(_row, group)) for name, group in rows.items()}
     within = (
         Option(
             f"{name} TIME",

@@ -11,72 +11,26 @@ that hands over caches. A division by zero gives what a division by one does.
 """
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from typing import Annotated
 
+from planner.quantities.tables import packaged_table
 from planner.specs.validation.values import FaultError, Reader
 
-_DEGREES = {
-    "tp": "devices that share the heads of an attention rank",
-    "dp": "attention ranks",
-    "pp": "stages of the pipeline",
-}
-CUT = {
-    **_DEGREES,
-    "ep": "groups that experts are dealt to",
-    "etp": "devices that each expert is cut over",
-    "redundant": "copies of experts of a layer beside the first of each, dealt by a balancer",
-    "group": "devices of a stage, tp * dp",
-    "world": "devices of the deployment, tp * dp * pp",
-    "per_node": "devices of a node",
-    "nodes": "fewest nodes that have the devices",
-    "exchanges": "whether tokens are sent to their experts, instead of gathered everywhere",
-}
-"""Names of how a model is cut."""
+_NAMES: Mapping[str, Mapping[str, str]] = packaged_table("specs/records/engine_rules.toml")
 
-ROW = {
-    "sequences": "of an attention rank, at most at once",
-    "chunk": "most tokens of a pass",
-    "overlaps": "whether two micro-batches hide each other's messages",
-    "drafter": "`mtp`, `eagle`, `medusa`, or empty",
-    "drafted": "tokens drafted at once",
-    "role": "`together`, `prefill` or `decode`",
-    "weights": "format of the dense weights, as they are loaded",
-    "experts_format": "format of routed experts, as they are loaded",
-    "cache": "format of the cache",
-}
-"""Names of what else is chosen."""
-
-MODEL = {
-    "family": "`model_type` of the model's config.json; empty if nobody says",
-    "layers": "layers of the model",
-    "vocabulary": "words of its vocabulary",
-    "mixture": "whether any layer has experts",
-    "latent": "whether any layer has latent attention",
-    "window": "whether any layer attends to a window or a chunk",
-    "state": "whether any layer carries a state",
-}
-LAYER = {
-    "heads": "heads of a layer that mixes tokens",
-    "kv_heads": "key-value heads of a layer with grouped attention",
-    "width": "width of a dense FFN",
-    "experts": "routed experts of a layer",
-    "expert_width": "width of one of them",
-}
+LAYER = _NAMES["layer"]
 """Names of quantities of a layer."""
 
-DEVICE = {
-    "device": "name of the device",
-    "multiplies": "number formats that the device has units for",
-}
 PAIR = {
-    f"{role}_{name}": f"{what}, of the replica that {does}"
+    f"{role}_{name}": f"{_NAMES['cut'][name]}, of the replica that {does}"
     for role, does in (("prefill", "reads prompts"), ("decode", "writes answers"))
-    for name, what in _DEGREES.items()
+    for name in ("tp", "dp", "pp")
 }
-NAMES = {**CUT, **ROW, **MODEL, **LAYER, **DEVICE, **PAIR}
+NAMES = {name: words for table in (*_NAMES.values(), PAIR) for name, words in table.items()}
 """Every name of a condition, and what it stands for."""
 
 _NODES = (

@@ -81,21 +81,16 @@ class Trace:
         return sum(self.n_output) / len(self)
 
 
-def percentile(values: Sequence[float], share: float) -> float:
+def percentile_of_sorted(values: Sequence[float], share: float) -> float:
     """What a share of values is no larger than, linear between two of them.
 
     Args:
-        values: in any order, at least one.
+        values: in ascending order, at least one.
         share: in [0, 1].
 
-    >>> percentile([4, 1, 3, 2], 0.5)
+    >>> percentile_of_sorted([1, 2, 3, 4], 0.5)
     2.5
     """
-    return percentile_of_sorted(sorted(values), share)
-
-
-def percentile_of_sorted(values: Sequence[float], share: float) -> float:
-    """The same of values in ascending order."""
     at = share * (len(values) - 1)
     below = min(math.floor(at), len(values) - 1)
     above = min(below + 1, len(values) - 1)

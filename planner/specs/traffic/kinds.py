@@ -21,7 +21,6 @@ from planner.specs.traffic.arrivals import Arrivals
 from planner.specs.traffic.distributions import AnyTokens
 from planner.specs.traffic.records import FREE_CUTS, SuppliedKind
 from planner.specs.traffic.texts import arrivals_of, tokens_of
-from planner.specs.validation.layouts import Section, lay_out
 from planner.specs.validation.problems import Problems
 from planner.specs.validation.values import NOT_EMPTY, FaultError, Reader, Share, line, positive
 
@@ -197,6 +196,3 @@ class TrafficFile:
     connector: str | None = None
     classes: Annotated[tuple[ClassEntry, ...], NOT_EMPTY]
     kind: tuple[KindEntry, ...] = ()
-
-
-lay_out(TrafficFile, Section("", "connector class=classes kind", sourced=False))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import Problem
+from planner.quantities.tables import packaged_table
 from planner.specs.files.ledger import remark
 from planner.specs.files.tables import literal
 from planner.specs.traffic.arrivals import Counts, Floats, Trace
@@ -112,23 +113,11 @@ def _fault(number: int, value: object, clock: Clock) -> str:
 
 ARRIVAL, INPUT, OUTPUT = "arrival", "input tokens", "output tokens"
 
-_NAMES = {
-    ARRIVAL: (
-        *("timestamp", "time", "arrival", "arrival_time", "arrived_at", "arrival_s", "time_s"),
-        *("timestamp_s", "arrival_ms", "time_ms", "timestamp_ms"),
-    ),
-    INPUT: (
-        *("ContextTokens", "input_length", "Request tokens", "input_tokens", "prompt_tokens"),
-        *("num_prefill_tokens", "prompt_length", "n_input", "input", "prompt_len", "input_len"),
-    ),
-    OUTPUT: (
-        *("GeneratedTokens", "output_length", "Response tokens", "output_tokens"),
-        *("completion_tokens", "num_decode_tokens", "output_len", "n_output", "output"),
-    ),
+_NAMES: dict[str, tuple[str, ...]] = {
+    what: tuple(names)
+    for what, names in packaged_table("specs/files/published.toml")["traces"].items()
 }
-"""Azure: TIMESTAMP, ContextTokens, GeneratedTokens; BurstGPT: Timestamp, Request tokens, Response
-tokens; Mooncake: timestamp, input_length, output_length; Vidur: arrived_at, num_prefill_tokens,
-num_decode_tokens; and what people call the same."""
+"""By what a column holds; people call the same differently."""
 
 _LABELS = {"class": ("class", "class_name", "traffic_class"), "model": ("model", "model_name")}
 """Columns that a trace may have besides: of several classes, for several models."""

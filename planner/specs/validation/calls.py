@@ -15,6 +15,7 @@ from pydantic_core import CoreSchema, ValidationError, core_schema
 
 from planner.errors import Problem
 from planner.quantities.table import limited
+from planner.quantities.tables import packaged_table
 from planner.specs.options.table import set_by
 from planner.specs.validation.borders import Border
 from planner.specs.validation.hints import (
@@ -44,17 +45,7 @@ FIELDS = {
 }
 """Fields of records by the option that says the same."""
 
-MAKERS = {
-    "ModelSpec": "load_model",
-    "Architecture": "load_architecture",
-    "ClusterSpec": "load_cluster",
-    "PoolSpec": "load_pool",
-    "MixedPoolSpec": "load_site",
-    "DeviceSpec": "load_device",
-    "LayersSpec": "load_layers",
-    "State": "load_state",
-    "Placement": "place",
-}
+MAKERS: Mapping[str, str] = packaged_table("specs/validation/values.toml")["makers"]
 """Records by what makes one of what people have in hand."""
 
 _ANSWERS = "planner.results."

@@ -12,6 +12,7 @@ from functools import cache
 from types import UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args
 
+from planner.quantities.tables import packaged_table
 from planner.specs.files.tables import Provenance, Table
 from planner.specs.validation.hints import hints_of, is_mapping, kind_of
 from planner.specs.validation.values import FaultError
@@ -34,30 +35,8 @@ class Place(NamedTuple):
 Layout = Mapping[str, Place]
 """Where a file has the values of a record: by dotted key."""
 
-_LAYOUTS: dict[type, Layout] = {}
-
-
-class Section(NamedTuple):
-    """A part of a file, or the whole of it where it has no name.
-
-    Args:
-        keys: names of fields, `field` or `key=field`.
-    """
-
-    name: str
-    keys: str
-    sourced: bool = True
-
-
-def lay_out(record: type, *sections: Section) -> None:
-    """Say where a file has the fields of a record; one without a layout has its fields as keys."""
-    places = {}
-    for name, keys, sourced in sections:
-        for said in keys.split():
-            key, _, field = said.rpartition("=")
-            place = f"{name}.{key or key_of(field)}".lstrip(".")
-            places[place] = Place(field, sourced)
-    _LAYOUTS[record] = places
+_SECTIONS = packaged_table("specs/validation/layouts.toml")
+"""Parts of files that have values of a record, by its module and name."""
 
 
 def key_of(field: str) -> str:
@@ -67,9 +46,19 @@ def key_of(field: str) -> str:
 
 @cache
 def layout_of(record: type) -> Layout:
-    """Where a file has the values of a record."""
-    names = (field.name for field in dataclasses.fields(record))
-    return _LAYOUTS.get(record) or {name: Place(name, sourced=False) for name in names}
+    """Where a file has the values of a record; one without a layout has its fields as keys."""
+    sections = _SECTIONS.get(record.__module__.rpartition(".")[2], {}).get(record.__name__)
+    if sections is None:
+        names = (field.name for field in dataclasses.fields(record))
+        return {name: Place(name, sourced=False) for name in names}
+    places = {}
+    for section in sections:
+        sourced = "sourced" in section
+        for said in section["sourced" if sourced else "plain"].split():
+            key, _, field = said.rpartition("=")
+            place = f"{section.get('section', '')}.{key or key_of(field)}".lstrip(".")
+            places[place] = Place(field, sourced)
+    return places
 
 
 @cache

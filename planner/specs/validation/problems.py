@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from planner.errors import Problem, RequestError, SpecError
+from planner.quantities.tables import packaged_table
 
 if TYPE_CHECKING:
     from pydantic_core import ValidationError
@@ -18,16 +19,7 @@ KeyPath = tuple[int | str, ...]
 OPTION = "\0"
 """Between a field of a record and the option that says the same."""
 
-_FACTS = {
-    "string_type": "is not text",
-    "bool_type": "is neither true nor false",
-    "int_type": "is not a whole number",
-    "list_type": "is not a list",
-    "tuple_type": "is not a list",
-    "dict_type": "is not a table",
-    "missing": "is missing",
-    "extra_forbidden": "unknown key",
-}
+_FACTS: Mapping[str, str] = packaged_table("specs/validation/values.toml")["facts"]
 
 
 class Fault(NamedTuple):

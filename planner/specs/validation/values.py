@@ -10,6 +10,7 @@ from functools import cache
 from typing import Annotated, Any
 
 from planner.errors import FactError
+from planner.quantities.tables import packaged_table
 from planner.quantities.units import RANGES, examples, parse, show
 from planner.specs.validation.problems import did_you_mean
 
@@ -18,48 +19,9 @@ MOST_COUNT = 10**9
 MOST_PARAMETERS = 10**15
 LARGEST_SEED = 2**31 - 1  # solvers hold it in 32 bits
 
-_DIMENSIONS = (
-    ("bytes_per_s", "B/s"),
-    ("flop_per_s", "FLOP/s"),
-    ("tokens_per_s", "token/s"),
-    ("requests_per_s", "request/s"),
-    ("usd_per_hour", "USD/h"),
-    ("usd_per_token", "USD/token"),
-    ("_bytes", "B"),
-    ("_s", "s"),
-    ("_w", "W"),
-)
-"""The dimension of a number, by how its name ends."""
-
-_MAY_BE_ZERO = frozenset(
-    (
-        *("seed", "layer", "order", "present", "n_groups", "n_other_params", "n_norm_params"),
-        *("n_encoder_params", "n_full_layers", "n_window_patches", "n_position_params"),
-        *("patches_per_token", "n_image_patches"),
-        "n_borrowed_params",
-        *("n_shared_experts", "n_dense_layers", "n_conv_taps", "d_conv", "d_key", "d_shared"),
-        "n_shared_tokens",
-        *("d_rope", "d_nope", "reserve_bytes", "rates_tokens_per_s", "matrix_tokens_per_s"),
-        "expert_devices",
-        *("from_coordinator_tokens_per_s", "to_coordinator_tokens_per_s"),
-        *("quality_loss_fraction", "bandwidth_fraction", "hit_fraction", "n_waves", "priority"),
-        *("n_small_kernels", "n_own_blocks", "reserved_fraction", "watermark_fraction", "n_rows"),
-    )
-)
-"""Counts, amounts and fractions that may be 0; so may times, and numbers without a unit."""
-
-_NEVER_ZERO = frozenset(
-    (
-        *("tpot_s", "ttft_s", "e2e_s", "at_most_s", "time_limit_s", "limit"),
-        *("n_params_published", "n_active_params_published"),
-    )
-)
-_BELOW_ONE = frozenset(
-    (
-        *("loss", "gap", "sort_price", "acceptance", "confidence", "hit_fraction"),
-        *("quality_loss_fraction", "quality_losses", "kv_quality_losses"),
-        "activation_losses",
-    )
+_TABLE = packaged_table("specs/validation/values.toml")
+_MAY_BE_ZERO, _NEVER_ZERO, _BELOW_ONE = (
+    frozenset(_TABLE[name].split()) for name in ("may_be_zero", "never_zero", "below_one")
 )
 
 
@@ -80,7 +42,9 @@ class FaultError(FactError):
 @cache
 def dimension_of(name: str) -> str:
     """The dimension of a number of this name; `1` of one without a unit."""
-    return next((dimension for end, dimension in _DIMENSIONS if name.endswith(end)), "1")
+    return next(
+        (dimension for end, dimension in _TABLE["dimensions"].items() if name.endswith(end)), "1"
+    )
 
 
 def may_be_zero(name: str, kind: type = float) -> bool:

@@ -1,8 +1,9 @@
 """A placement of experts for people: the fullest rank before and after, its bound, the ranks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
+from planner.quantities.tables import packaged_table
 from planner.quantities.units import show
 from planner.report.documents import blocks
 from planner.report.proof import prover_rows, status_text as proof_status
@@ -13,14 +14,7 @@ from planner.tools.experts.drawing import experts_drawing
 
 _MOST_SHOWN = 16
 _NO_GAP = 1e-8  # bounds are lowered by what solvers tolerate
-_PROOFS = {
-    "mean": "the mean load of a rank",
-    "copies": "copies that busy experts need, and slots there are",
-    "patterns": "a linear program over what a rank may hold",
-    "pairs": "no pairs of copies are within less, in integers",
-    "search": "the whole program in integers, searched",
-    "groups": "every way to deal groups to nodes",
-}
+_PROOFS: Mapping[str, str] = packaged_table("report/words.toml")["bounds"]
 """What gives a bound, in words."""
 
 

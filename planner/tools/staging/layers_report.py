@@ -1,9 +1,10 @@
 """Layers on mixed machines for people: stages in a row, what each serves, and the bound on all."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import groupby
 
+from planner.quantities.tables import packaged_table
 from planner.report.documents.blocks import Bar, Document, Drawing, Note, Pairs, Row, Table, section
 from planner.report.proof import alone, gap_text, prover_rows, status_text
 from planner.report.words import percent, plural
@@ -13,16 +14,7 @@ from planner.tools.staging.drawing import layers_drawing
 
 _BAR = 16
 
-_ALONE = "the bound takes each machine by itself, with all its links"
-_EACH = "the bound knows every link"
-_KNOWS = {
-    "even": _ALONE,
-    "layer": _ALONE,
-    "sweep": "the bound knows the best link between two regions",
-    "enumeration": _EACH,
-    "highs": _EACH,
-    "scip": _EACH,
-}
+_KNOWS: Mapping[str, str] = packaged_table("report/words.toml")["links"]
 """What a prover of layers knows of links, by the first word of its name."""
 
 _SAME = 1e-6

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import BoolArray, FloatArray
-from planner.equations.economics.degrees import ROUNDING, Degrees, degrees_of
+from planner.equations.economics.degrees import ROUNDING, Degrees
 from planner.equations.economics.transformer import attention_flop, ffn_flop
 from planner.equations.economics.work import (
     attention_network_s,
@@ -160,6 +160,43 @@ def best_layout(
         found[:, block] = _best(decode, flat_n[block], flat_b[block], casework)
     latency, n_stages, scale_down = found.reshape(3, *n.shape)
     return latency, Layout(n_stages=n_stages, attention_scale_down=scale_down)
+
+
+def degrees_of(
+    decode: DecodePass,
+    n_devices: ArrayLike,
+    n_requests: ArrayLike,
+    n_stages: ArrayLike,
+    *,
+    splits_experts: bool = True,
+) -> Degrees:
+    """Degrees for a number of stages; experts are spread first, tensors take what is left.
+
+    Expert parallelism is all or nothing: as many ways as there are experts or devices,
+    none where a micro-batch has fewer than two requests for each active expert's share.
+
+    Source: [Erdil2025] §3.5; the threshold is the published program's.
+    """
+    model = decode.model
+    n, b, p = np.broadcast_arrays(
+        *(np.asarray(x, float) for x in (n_devices, n_requests, n_stages))
+    )
+    t, microbatch = n / p, b / p
+    if splits_experts and model.n_experts > 1:
+        spread = np.minimum(t, model.n_experts)
+        n_expert = np.where(microbatch < 2 * model.sparsity, 1.0, spread)
+    else:
+        n_expert = np.ones_like(t)
+    return Degrees(
+        n_devices=n,
+        n_requests=b,
+        n_stages=p,
+        n_per_stage=t,
+        n_microbatch=microbatch,
+        n_tokens=microbatch * decode.n_scored_tokens,
+        n_expert=n_expert,
+        n_ffn=np.maximum(t / np.maximum(n_expert, 1.0), 1.0),
+    )
 
 
 def _best(decode: DecodePass, n: FloatArray, b: FloatArray, casework: Casework) -> FloatArray:
