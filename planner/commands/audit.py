@@ -32,13 +32,7 @@ def audit(said: Said) -> Answer:
     from planner.specs.files.reading import load_architecture, load_cluster, load_model
 
     engine = said.engine or ROOFLINE.name
-    measured: tuple[Any, ...] = ()
-    if said.measured is not None and engine not in LAYOUT_RUNTIMES:
-        from planner.commands.serving_runs import measured_run
-
-        measured = measured_run(said)
-    elif not said.is_given("--speed"):
-        said.refuse("--speed", "is not given", "write `--speed 70tok/s`")
+    measured = _measured(said, engine)
     same = "and `--utilization` say the same"
     said.need_one("--batch", "--utilization", both=same, remedy="give it or `--utilization`")
     is_layouts = engine == ROOFLINE.name
@@ -83,6 +77,17 @@ def _of_layouts(said: Said, named: Named, *pool: Any, **runs: Any) -> Answer:  #
 
         curves = audit_curves(answer)
     return reported(said, answer, curves=curves)
+
+
+def _measured(said: Said, engine: str) -> tuple[Any, ...]:
+    """The run that a file has, and its prediction; without, a speed has to be said."""
+    if said.measured is not None and engine not in LAYOUT_RUNTIMES:
+        from planner.commands.serving_runs import measured_run
+
+        return measured_run(said)
+    if not said.is_given("--speed"):
+        said.refuse("--speed", "is not given", "write `--speed 70tok/s`")
+    return ()
 
 
 def _of_engine(

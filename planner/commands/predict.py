@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from planner.commands.options.reading import as_said
@@ -187,11 +188,9 @@ def _machines(said: Said, model: Architecture | None) -> Machines | None:
     device, cluster = _servers(said)
     if device is None or engine is None:
         return None
-    kernels = said.collect(lambda: kernel_table(device.name, engine.name, backend))
-    if kernels is None:
-        return None
-    names = [model.name] if model else []
-    tables = said.collect(lambda: engine_tables(engine, kernels, names))
+    kernels = partial(kernel_table, device.name, engine.name, backend)
+    names = [one.name for one in [model] if one]
+    tables = said.collect(lambda: engine_tables(engine, kernels(), names))
     if tables is None:
         return None
     if cluster is None:

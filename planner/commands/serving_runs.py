@@ -17,19 +17,11 @@ from planner.report.files import Answer
 if TYPE_CHECKING:
     from planner.results.predictions import Prediction
     from planner.runtimes.predicting import GivenDeployment
-    from planner.tools.calibration.runs import RunReading, ServingRun
+    from planner.tools.calibration.runs import ServingRun
     from planner.tools.calibration.serving import PredictedRun
 
-NEEDED = {
-    "--model": "write `--model qwen3-32b`, see `plan models`",
-    "--device": "write `--device h200`, or `--topology h200-nvl8-x2` for its network",
-    "--engine": "write `--engine vllm`",
-    "--tp": "write `--tp 8`, or `--tp 1` of one device",
-}
-"""Options without which nobody knows what ran."""
-
 OF_KERNELS = ("--network", "--plot", "--sms", "--engine-version")
-
+OF_BOTH = ("--device", "--engine")
 MOST_REASONS = 5
 
 
@@ -42,12 +34,11 @@ def run_paths(said: Said) -> list[Path]:
 
     by_table = {name: run_files(Path(name)) for name in said.table}
     runs = [path for paths in by_table.values() for path in paths]
-    for name, paths in by_table.items():
-        if runs and not paths:
-            said.refuse("--table", "is no serving run, as the others are", value=name)
+    for name in [name for name, paths in by_table.items() if runs and not paths]:
+        said.refuse("--table", "is no serving run, as the others are", value=name)
     whose, others = ("kernels", OF_KERNELS) if runs else ("serving runs", RUN_OPTIONS)
-    for option in others:
-        if said.is_given(option) and (runs or option not in ("--device", "--engine")):
+    for option in filter(said.is_given, others):
+        if option not in OF_BOTH:
             said.refuse(option, f"is of {whose}, and these tables are not", "leave it out")
     return runs
 
@@ -56,64 +47,44 @@ def calibrate_runs(said: Said, paths: Sequence[Path]) -> Answer:
     """Constants of engines, fitted to serving runs."""
     from planner.running import begin
     from planner.specs.files.calibrations import calibration_file
+    from planner.tools.calibration.runs import TABLE, read_runs
     from planner.tools.calibration.serving import calibrate_serving
-    from planner.tools.calibration.serving_report import COMMENT, runs_document
-    from planner.tools.calibration.tables import RejectedRow
+    from planner.tools.calibration.serving_report import runs_document
 
-    reading = read_all(said, paths)
-    refused = list(reading.refused)
+    read = [part for path in paths if (part := said.collect(partial(read_runs, path)))]
+    runs = [run for part, _ in read for run in part]
+    refused = [str(row) for _, rows in read for row in rows]
+    for option, remedy in TABLE["needed"].items():
+        or_else = {option, "--topology"} if option == "--device" else {option}
+        lacking = [run.place for run in runs if not or_else & options_of_run(said, run).keys()]
+        if lacking:
+            fact = f"is not given, and {lacking[0]} does not say it"
+            said.refuse(option, fact, remedy, value="")
+    said.check()
     groups: dict[tuple[str, str, str], list[PredictedRun]] = {}
-    for i, run in enumerate(reading.runs, 1):
-        begin(f"predicting run {i} of {len(reading.runs)}")
+    for i, run in enumerate(runs, 1):
+        begin(f"predicting run {i} of {len(runs)}")
         try:
-            one = predicted_run(said, run)
-            groups.setdefault(one.key, []).append(one)
+            predicted = predicted_run(said, run)
+            groups.setdefault(predicted.key, []).append(predicted)
         except RequestError as error:
             reasons = "; ".join(f"{it.where} {it.value}: {it.fact}" for it in error.problems)
-            refused.append(RejectedRow(file=run.file, line=run.line, reason=reasons))
+            refused.append(f"{run.place}  {reasons}")
     if not groups:
         whole = Problem(where="plan calibrate", fact="no run is left to fit")
-        rows = [Problem(where=it.place, fact=it.reason) for it in refused[:MOST_REASONS]]
-        raise RequestError([whole, *rows])
+        rows = (row.partition("  ") for row in refused[:MOST_REASONS])
+        raise RequestError([whole, *(Problem(where=at, fact=why) for at, _, why in rows)])
     source = said.source or ", ".join(dict.fromkeys(path.name for path in paths))[:200]
     answers = []
-    for key, runs in groups.items():
-        begin(f"fitting {' '.join(key)} to {len(runs)} runs")
-        answers.append(calibrate_serving(runs, read=_possible, source=source))
-    calibrations = [one.calibration for one in answers]
-    written = (
-        [] if said.output is None else [(said.output, calibration_file(calibrations, COMMENT))]
-    )
+    for key, members in groups.items():
+        begin(f"fitting {' '.join(key)} to {len(members)} runs")
+        answers.append(calibrate_serving(members, read=_possible, source=source))
+    text = calibration_file([answer.calibration for answer in answers], TABLE["file"]["comment"])
     return shown(
         said,
         lambda: runs_document(answers, refused, output=said.output, names_refused=said.refused),
-        files=written,
+        files=() if said.output is None else ((said.output, text),),
     )
-
-
-def read_all(said: Said, paths: Sequence[Path]) -> RunReading:
-    """Runs of files, each of which says, with the options, what ran.
-
-    Raises:
-        RequestError: a file cannot be read, or nobody says what ran; all problems are listed.
-    """
-    from planner.tools.calibration.runs import RunReading, read_runs
-
-    whole = RunReading()
-    for path in paths:
-        part = said.collect(partial(read_runs, path))
-        if part is not None:
-            whole.runs += part.runs
-            whole.refused += part.refused
-    for option, remedy in NEEDED.items():
-        lacking = [one for one in whole.runs if option not in options_of_run(said, one)]
-        if option == "--device":
-            lacking = [one for one in lacking if "--topology" not in options_of_run(said, one)]
-        if lacking:
-            fact = f"is not given, and {lacking[0].place} does not say it"
-            said.refuse(option, fact, remedy, value="")
-    said.check()
-    return whole
 
 
 def options_of_run(said: Said, run: ServingRun) -> dict[str, str]:
@@ -121,8 +92,9 @@ def options_of_run(said: Said, run: ServingRun) -> dict[str, str]:
 
     A model is called what the command says: servers call it anything.
     """
-    texts = {name: said.text(name) for name in RUN_OPTIONS if said.is_given(name)}
-    return {**run.options, **texts}
+    options = dict(run.options)
+    options |= {name: said.text(name) for name in RUN_OPTIONS if said.is_given(name)}
+    return {name: options[name] for name in (*RUN_OPTIONS, *options) if name in options}
 
 
 def predicted_run(said: Said, run: ServingRun) -> PredictedRun:
@@ -134,23 +106,18 @@ def predicted_run(said: Said, run: ServingRun) -> PredictedRun:
     from planner.tools.calibration.serving import PredictedRun
 
     options = options_of_run(said, run)
-    unlike = [it for it in run.options if it != "--model" and run.options[it] != options[it]]
-    if unlike:
-        raise RequestError(
-            [
-                Problem(where=it, value=run.options[it], fact=f"is {options[it]} of the command")
-                for it in unlike
-            ]
-        )
-    order = {name: options[name] for name in (*RUN_OPTIONS, *options) if name in options}
-    return PredictedRun(run=run, options=order, given=_given(order))
+    RequestError.raise_if_any(
+        Problem(where=name, value=text, fact=f"is {options[name]} of the command")
+        for name, text in run.options.items()
+        if name != "--model" and text != options[name]
+    )
+    return PredictedRun(run=run, options=options, given=_given(options))
 
 
 def _given(options: Mapping[str, str]) -> GivenDeployment:
     from planner.commands.predict import given_of
 
-    said = parse(["predict", *(f"{name}={text}" for name, text in options.items())])
-    return given_of(said)
+    return given_of(parse(["predict", *(f"{name}={text}" for name, text in options.items())]))
 
 
 def _possible(options: Mapping[str, str]) -> GivenDeployment | None:
@@ -168,26 +135,23 @@ def measured_run(said: Said) -> tuple[PredictedRun, Prediction] | tuple[()]:
     from planner.runtimes.predicting import predict
     from planner.tools.calibration.runs import read_runs
 
-    reading = said.collect(lambda: read_runs(Path(said.measured)))
-    if reading is None:
-        return ()
-    if len(reading.runs) != 1:
-        refused = "".join(f": {it}" for it in reading.refused[:1])
-        remedy = "name a file of one run, or `plan calibrate` for several"
-        said.refuse("--measured", f"has {len(reading.runs)} runs, not one{refused}", remedy)
-        return ()
-    (run,) = reading.runs
     for name in ("--speed", "--batch", "--input", "--output"):
         if said.is_given(name):
             said.refuse(name, "is what `--measured` says", "leave it out")
-    one = said.collect(lambda: predicted_run(said, run))
-    if one is None:
+    runs, refused = said.collect(lambda: read_runs(Path(said.measured))) or ([], [])
+    if len(runs) != 1:
+        remedy = "name a file of one run, or `plan calibrate` for several"
+        fact = f"has {len(runs)} runs, not one{''.join(f': {it}' for it in refused[:1])}"
+        said.refuse("--measured", fact, remedy)
         return ()
-    given = one.given
-    batch = int(one.options["--in-flight"]) // int(given.table.n_data[0])
-    told = {"--speed": f"{1.0 / run.tpot_s:.9g}tok/s", "--batch": str(batch), **run.options}
+    predicted = said.collect(lambda: predicted_run(said, runs[0]))
+    if predicted is None:
+        return ()
+    given, options = predicted.given, predicted.options
+    batch = int(options["--in-flight"]) // int(given.table.n_data[0])
+    told = {"--speed": f"{1.0 / runs[0].tpot_s:.9g}tok/s", "--batch": str(batch), **options}
     for name, row in options_of(said.command).items():
         if name in told and not said.is_given(name):
             said.texts[name] = [told[name]]
             said.read_option(row)
-    return one, predict(given.model, given.machines, given.table, given.traffic)
+    return predicted, predict(given.model, given.machines, given.table, given.traffic)

@@ -24,6 +24,7 @@ from planner.report.times import times_notes
 from planner.report.words import between, percent, user_speed
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
+from planner.results.predictions import Interval
 from planner.specs.records.economics import EconomicsRequest
 
 _CLOSE = 0.05  # a share that measurements do not tell apart
@@ -93,25 +94,23 @@ def document(audit: EngineAudit, *, measured: tuple[Any, ...] = ()) -> Document:
 
 
 def _measured(run: Any = None, predicted: Any = None) -> Iterator[Block]:  # noqa: ANN401
-    """Times of a run beside those of the very request of `plan predict` that it is."""
+    """Times of a run beside those of the very request of `plan predict` that it is.
+
+    The mean of first tokens has the first wave in it: nothing is set beside their median.
+    """
     if run is None:
         return
-    rows = []
-    for name in ("tpot", "ttft"):
-        seconds, times = getattr(run.run, f"{name}_s"), getattr(predicted, f"{name}_s")
-        if name == "ttft" and run.run.statistic == "median" and predicted.waves:
-            seconds = None
-        off = percent(abs(seconds / times.value - 1.0)) if seconds else ""
-        is_longer = "longer" if seconds and seconds > times.value else "shorter"
-        place = "inside" if seconds and times.low <= seconds <= times.high else "outside of"
-        said = (
-            f"{off} {is_longer}, {place} the interval"
-            if seconds
-            else "the median is of later waves"
-        )
-        rows.append((name.upper(), show(seconds, "s") if seconds else "", between(times), said))
-    yield Table(heads=("", f"{run.run.statistic} measured", "predicted", ""), rows=rows)
+    yield _beside("TPOT", run.run.tpot_s, predicted.tpot_s)
+    if run.run.statistic == "mean" or not predicted.waves:
+        yield _beside("TTFT", run.run.ttft_s, predicted.ttft_s)
     yield Command(run.command)
+
+
+def _beside(name: str, seconds: float, times: Interval) -> Note:
+    longer = "longer" if seconds > times.value else "shorter"
+    place = "inside" if times.low <= seconds <= times.high else "outside of"
+    off = f"{percent(abs(seconds / times.value - 1.0))} {longer}, {place} the interval"
+    return Note(f"{name} {show(seconds, 's')}, predicted {between(times)}: {off}", kind="item")
 
 
 def _beside_prediction(audit: EngineAudit) -> str:

@@ -16,9 +16,9 @@ from planner.specs.files.finding import find
 from planner.specs.files.places import Kind
 from planner.specs.files.reading import record_of
 from planner.specs.files.tables import read_table
-from planner.specs.records.kernels import ServingCalibration
+from planner.specs.records.kernels import ENGINE_CONSTANTS, ServingCalibration
 from planner.specs.validation.arguments import arguments_checked
-from planner.specs.validation.layouts import Section, lay_out
+from planner.specs.validation.layouts import key_of, layout_of
 from planner.specs.validation.problems import Finding
 
 _CALIBRATIONS: ContextVar[tuple[ServingCalibration, ...]] = ContextVar("calibrations", default=())
@@ -29,15 +29,6 @@ class CalibrationFile:
     """A file of calibrations, each of another engine, device or model."""
 
     calibrations: tuple[ServingCalibration, ...]
-
-
-_NAMES = "engine device model n_runs=n_runs statistic source"
-_FACTORS = "bytes_slowness flop_slowness"
-_TIMES = "decode_host_s decode_sequence_s prefill_host_s request_s"
-_ERRORS = "tpot_off ttft_off tpot_left_out ttft_left_out tpot_error ttft_error"
-
-lay_out(CalibrationFile, Section("", "calibration=calibrations", sourced=False))
-lay_out(ServingCalibration, Section("", f"{_NAMES} {_FACTORS} {_TIMES} {_ERRORS}", sourced=False))
 
 
 @arguments_checked()
@@ -70,24 +61,23 @@ def calibration_file(calibrations: Iterable[ServingCalibration], comment: str = 
     """The text of a file, in TOML.
 
     Args:
-        comment: its first lines.
+        comment: its first lines, as they are.
     """
-    lines = [f"# {line}" for line in comment.splitlines()]
+    lines = [comment.strip("\n")]
     for one in calibrations:
-        lines += ["", "[[calibration]]", *_lines(one)]
+        said = (
+            (key, getattr(one, place.field)) for key, place in layout_of(ServingCalibration).items()
+        )
+        lines += ["", "[[calibration]]", *(_line(*it) for it in said if it[1] is not None)]
     return "\n".join(lines) + "\n"
 
 
-def _lines(one: ServingCalibration) -> Iterator[str]:
-    for key in _NAMES.split():
-        name = key.partition("=")[0]
-        yield f"{name} = {json.dumps(getattr(one, name), ensure_ascii=False)}"
-    for name in (*_FACTORS.split(), *_ERRORS.split()):
-        value = getattr(one, name)
-        if value is not None:
-            yield f"{name} = {value:.4f}"
-    for name in _TIMES.split():
-        yield f'{name.removesuffix("_s")} = "{getattr(one, name) * 1e3:.6g} ms"'
+def _line(key: str, value: Any) -> str:  # noqa: ANN401 of a record
+    """A key with its value, times in ms."""
+    if isinstance(value, str | int):
+        return f"{key} = {json.dumps(value, ensure_ascii=False)}"
+    is_time = key in {key_of(name) for name in ENGINE_CONSTANTS}
+    return f'{key} = "{1e3 * value:.6g} ms"' if is_time else f"{key} = {value:.4f}"
 
 
 @contextmanager

@@ -138,7 +138,7 @@ def fitted_document(answer: Calibration, *, names_refused: bool = False) -> Docu
         sections=(
             section("errors", _errors(answer)),
             section("constants", *_constants(answer)),
-            section("refused", *rejected_rows(answer.refused, names_all=names_refused)),
+            section("refused", *_rejected(answer.refused, names_all=names_refused)),
         ),
     )
 
@@ -178,7 +178,7 @@ def _shown(name: str, value: float) -> str:
     return show(value, _UNITS[name]) if name in _UNITS and value else f"{value:.3g}"
 
 
-def rejected_rows(refused: tuple[RejectedRow, ...], *, names_all: bool) -> list[Block]:
+def _rejected(refused: tuple[RejectedRow, ...], *, names_all: bool) -> list[Block]:
     """Every row refused, or a few and how many more there are of each kind."""
     if names_all or len(refused) <= _MOST_NAMED:
         return [Command(str(one)) for one in refused]

@@ -22,7 +22,7 @@ from planner.specs.records.kernels import (
 )
 from planner.specs.records.model_errors import QUANTITIES, engine_error
 from planner.specs.validation.hints import from_fields
-from planner.tools.calibration.runs import ServingRun, known_formats
+from planner.tools.calibration.runs import TABLE, ServingRun
 from planner.tools.calibration.serving_fit import (
     CONSTANTS,
     N_FACTORS,
@@ -35,17 +35,13 @@ from planner.tools.calibration.serving_fit import (
     telling,
 )
 
-MEAN, MEDIAN, MIXED = "mean", "median", "mixed"
-
-IN_FLIGHT = (1, 8, 64, 256)
-LENGTHS = ((1024, 1024), (8192, 1024), (1024, 128))
-"""Of runs that may be made, beside lengths of those that were."""
-
-MOST_LENGTHS = 4
-N_PER_PLACE = 10
-"""Requests of each place of such a run: its first wave is then a tenth of it."""
-
 DEGREES = ("--tp", "--pp", "--dp", "--ep")
+
+Options = Mapping[str, str]
+"""Of `plan predict`, by name."""
+
+Read = Callable[[Options], GivenDeployment | None]
+"""Options to the deployment that they give; None where it cannot be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +49,7 @@ class PredictedRun:
     """A run, the options of `plan predict` that it is, and the deployment that they give."""
 
     run: ServingRun
-    options: Mapping[str, str]
+    options: Options
     given: GivenDeployment
 
     @property
@@ -65,11 +61,6 @@ class PredictedRun:
     @property
     def command(self) -> str:
         return predict_command(self.options)
-
-    @property
-    def measured(self) -> list[float]:
-        """Logarithms of TPOT and TTFT."""
-        return [float(np.log(self.run.tpot_s)), float(np.log(self.run.ttft_s))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,88 +90,71 @@ class CalibratedRuns:
     engine: EngineSpec
 
 
-def predict_command(options: Mapping[str, str]) -> str:
+def predict_command(options: Options) -> str:
     """`plan predict` of options."""
     return shlex.join(["plan", "predict", *(word for one in options.items() for word in one)])
 
 
-def calibrate_serving(
-    runs: Sequence[PredictedRun],
-    *,
-    read: Callable[[Mapping[str, str]], GivenDeployment | None],
-    source: str,
-) -> CalibratedRuns:
+def calibrate_serving(runs: Sequence[PredictedRun], *, read: Read, source: str) -> CalibratedRuns:
     """Fit the constants of one engine on one device for one model.
 
     Args:
         runs: of these, all.
-        read: the deployment that options of `plan predict` give; None where it cannot be.
         source: where the runs come from, for the file.
     """
     engine, kind = runs[0].given.machines.engine, kind_of(runs[0].given.model)
 
     def predict(constants: FloatArray) -> FloatArray:
-        return np.array([log_times(one.given, constants, one.run.statistic) for one in runs])
+        return np.array([log_times(it.given, constants, it.run.statistic) for it in runs])
 
-    least = np.array([-np.inf] * N_FACTORS + [-getattr(engine, it) for it in ENGINE_CONSTANTS])
-    fitted = fit(np.array([one.measured for one in runs]), predict, least)
+    measured = np.log([[it.run.tpot_s, it.run.ttft_s] for it in runs])
+    fitted = fit(measured, predict, least_constants(engine))
     left_out = fitted.left_out
-    errors: dict[str, Any] = {
-        f"{name.lower()}_error": pooled_error(
-            None if left_out is None else left_out[:, i], engine_error(engine, kind, name)
-        )
-        for i, name in enumerate(QUANTITIES)
-    }
-    errors |= {
-        f"{name.lower()}_off": mean_off(fitted.before[:, i]) for i, name in enumerate(QUANTITIES)
-    }
-    if left_out is not None:
-        errors |= {
-            f"{name.lower()}_left_out": mean_off(left_out[:, i])
-            for i, name in enumerate(QUANTITIES)
-        }
-    calibration = _calibration(runs, fitted.constants, {**errors, "source": source})
+    errors: dict[str, Any] = {}
+    for i, name in enumerate(QUANTITIES):
+        mine, others = name.lower(), None if left_out is None else left_out[:, i]
+        errors[f"{mine}_off"] = mean_off(fitted.before[:, i])
+        errors[f"{mine}_left_out"] = None if others is None else mean_off(others)
+        errors[f"{mine}_error"] = pooled_error(others, engine_error(engine, kind, name))
+    statistics = {it.run.statistic for it in runs}
+    own, device, model = runs[0].key
     return CalibratedRuns(
         runs=tuple(runs),
         fit=fitted,
-        calibration=calibration,
+        calibration=from_fields(
+            ServingCalibration,
+            changed(_tables(runs[0].given), fitted.constants).engine,
+            engine=own,
+            device=device,
+            model=model,
+            bytes_slowness=float(np.exp(fitted.constants[0])),
+            flop_slowness=float(np.exp(fitted.constants[1])),
+            n_runs=len(runs),
+            statistic=statistics.pop() if len(statistics) == 1 else "mixed",
+            source=source,
+            **errors,
+        ),
         cause=likeliest_cause(fitted.before, fitted.slopes),
         next_runs=tuple(_next_runs(runs, fitted, read)),
         engine=engine,
     )
 
 
+def least_constants(engine: EngineSpec) -> FloatArray:
+    """Constants below which an engine takes less than no time (6,)."""
+    return np.array([-np.inf] * N_FACTORS + [-getattr(engine, it) for it in ENGINE_CONSTANTS])
+
+
 def changed(tables: EngineTables, constants: FloatArray) -> EngineTables:
     """An engine and its kernels with constants of a fit (6,)."""
-    bytes_factor, flop_factor = np.exp(constants[:N_FACTORS])
-    added = zip(ENGINE_CONSTANTS, constants[N_FACTORS:], strict=True)
+    bytes_factor, flop_factor = map(float, np.exp(constants[:N_FACTORS]))
     own: dict[str, Any] = {
-        name: max(0.0, float(getattr(tables.engine, name) + seconds)) for name, seconds in added
+        name: max(0.0, float(getattr(tables.engine, name) + seconds))
+        for name, seconds in zip(ENGINE_CONSTANTS, constants[N_FACTORS:], strict=True)
     }
     return EngineTables(
         engine=replace(tables.engine, **own),
-        kernels=slowed_table(tables.kernels, float(bytes_factor), float(flop_factor)),
-    )
-
-
-def _calibration(
-    runs: Sequence[PredictedRun], constants: FloatArray, errors: Mapping[str, float | str]
-) -> ServingCalibration:
-    """What a file says of constants of a fit."""
-    engine, device, model = runs[0].key
-    statistics = {one.run.statistic for one in runs}
-    factors = [float(factor) for factor in np.exp(constants[:N_FACTORS])]
-    return from_fields(
-        ServingCalibration,
-        changed(_tables(runs[0].given), constants).engine,
-        engine=engine,
-        device=device,
-        model=model,
-        bytes_slowness=factors[0],
-        flop_slowness=factors[1],
-        n_runs=len(runs),
-        statistic=statistics.pop() if len(statistics) == 1 else MIXED,
-        **errors,
+        kernels=slowed_table(tables.kernels, bytes_factor, flop_factor),
     )
 
 
@@ -188,7 +162,9 @@ def _tables(given: GivenDeployment) -> EngineTables:
     return EngineTables(engine=given.machines.engine, kernels=given.machines.kernels)
 
 
-def log_times(given: GivenDeployment, constants: FloatArray, statistic: str = MEAN) -> list[float]:
+def log_times(
+    given: GivenDeployment, constants: FloatArray, statistic: str = "mean"
+) -> list[float]:
     """Logarithms of TPOT and TTFT of a deployment with constants of a fit.
 
     Args:
@@ -197,17 +173,13 @@ def log_times(given: GivenDeployment, constants: FloatArray, statistic: str = ME
     tables = changed(_tables(given), constants)
     machines = replace(given.machines, engine=tables.engine, kernels=tables.kernels)
     times = replace(given, machines=machines).times()
-    first_s = times.later_waves_s if statistic == MEDIAN else times.ttft_s
+    first_s = times.later_waves_s if statistic == "median" else times.ttft_s
     return [float(np.log(times.tpot_s[0])), float(np.log(first_s[0] + times.queue_s[0]))]
 
 
-def _next_runs(
-    runs: Sequence[PredictedRun],
-    fitted: ServingFit,
-    read: Callable[[Mapping[str, str]], GivenDeployment | None],
-) -> Iterator[NextRun]:
+def _next_runs(runs: Sequence[PredictedRun], fitted: ServingFit, read: Read) -> Iterator[NextRun]:
     """Of a small grid, those that leave the least variance of what is predicted on it."""
-    engine, made = runs[0].given.machines.engine, {_place(one.options) for one in runs}
+    made = {_place(it.options) for it in runs}
     offered = [it for it in _grid(runs) if _place(it) not in made]
     pairs = [(it, given) for it in offered if (given := read(it)) is not None]
     if not pairs:
@@ -216,35 +188,32 @@ def _next_runs(
     def predict(constants: FloatArray) -> FloatArray:
         return np.array([log_times(given, constants) for _, given in pairs])
 
-    at = np.zeros(len(CONSTANTS))
-    slopes = slopes_of(predict, at, predict(at))
-    templates = known_formats()["bench"]
-    for i in telling(fitted.slopes, slopes):
-        options, given = pairs[i]
-        n_prompts = int(options["--in-flight"]) * N_PER_PLACE
-        bench = templates.get(engine.name, templates["others"]).format(
-            model=given.model.repository or given.model.name,
-            input=options["--input"],
-            output=options["--output"],
-            in_flight=options["--in-flight"],
-            n_prompts=n_prompts,
+    at, benches = np.zeros(len(CONSTANTS)), TABLE["bench"]
+    for i in telling(fitted.slopes, slopes_of(predict, at, predict(at))):
+        options, model = pairs[i][0], pairs[i][1].model
+        bench = benches.get(runs[0].key[0], benches["others"]).format(
+            model=model.repository or model.name,
+            n_prompts=int(options["--in-flight"]) * int(options["--waves"]),
+            **{
+                name[2:].replace("-", "_"): text
+                for name, text in options.items()
+                if name != "--model"
+            },
         )
         yield NextRun(command=predict_command(options), bench=bench)
 
 
-def _place(options: Mapping[str, str]) -> tuple[str, ...]:
+def _place(options: Options) -> tuple[str, ...]:
     """Where in the grid a run is."""
     return tuple(options.get(it, "") for it in ("--in-flight", "--input", "--output", *DEGREES))
 
 
 def _grid(runs: Sequence[PredictedRun]) -> Iterator[dict[str, str]]:
     """Runs that may be made, with the degrees of those that were."""
-    ways: dict[tuple[str, ...], Mapping[str, str]] = {}
-    for one in runs:
-        ways.setdefault(tuple(one.options.get(it, "") for it in DEGREES), one.options)
-    own = ((int(one.options["--input"]), int(one.options["--output"])) for one in runs)
-    lengths = list(dict.fromkeys([*own, *LENGTHS]))[:MOST_LENGTHS]
-    for options, (n_input, n_output), n in product(ways.values(), lengths, IN_FLIGHT):
-        sent = {"--input": str(n_input), "--output": str(n_output)}
-        loop = {"--in-flight": str(n), "--waves": str(N_PER_PLACE)}
-        yield {**options, **sent, **loop}
+    ways = {tuple(it.options.get(name, "") for name in DEGREES): it.options for it in runs}
+    own, grid = [(it.options["--input"], it.options["--output"]) for it in runs], TABLE["grid"]
+    lengths = dict.fromkeys([*own, *(tuple(map(str, it)) for it in grid["lengths"])])
+    few = list(lengths)[: grid["most_lengths"]]
+    for options, (n_input, n_output), n in product(ways.values(), few, grid["in_flight"]):
+        sent = {"--input": n_input, "--output": n_output, "--in-flight": str(n)}
+        yield {**options, **sent, "--waves": str(grid["per_place"])}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -10,34 +10,22 @@ from planner.quantities.units import show
 from planner.report.documents.blocks import Block, Command, Document, Note, Table, section
 from planner.report.words import percent, plural
 from planner.specs.records.kernels import ENGINE_CONSTANTS
-from planner.tools.calibration.report import rejected_rows
+from planner.tools.calibration.runs import TABLE
 from planner.tools.calibration.serving import CalibratedRuns
-from planner.tools.calibration.serving_fit import N_FACTORS
-from planner.tools.calibration.tables import RejectedRow
+from planner.tools.calibration.serving_fit import CONSTANTS, N_FACTORS
 
-COMMENT = """\
-Constants of engines by serving runs, written by `plan calibrate`, read by `--calibration`.
-Launches and bytes of kernels take `bytes_slowness` times as long, arithmetic `flop_slowness`;
-decode_host, decode_sequence, prefill_host and request are what the engine's constants become.
-`_off` is mean |predicted / measured - 1| without them, `_left_out` by those of the other runs."""
+WORDS: Mapping[str, str] = TABLE["words"]
 
 FEW_RUNS = 3
 LITTLE = 0.25
 """Of what runs are off, below which no single constant explains it [1]."""
 
-WORDS = {
-    "bytes_slowness": "launches and bytes of kernels that take longer",
-    "flop_slowness": "arithmetic of kernels that takes longer",
-    "decode_host_s": "a time of each decode pass",
-    "decode_sequence_s": "a time of each sequence of a decode pass",
-    "prefill_host_s": "a time of each pass that reads prompts",
-    "request_s": "a time of each request before its first pass",
-}
+MOST_NAMED = 8
 
 
 def runs_document(
     answers: Sequence[CalibratedRuns],
-    refused: Sequence[RejectedRow],
+    refused: Sequence[str],
     *,
     output: str | None,
     names_refused: bool = False,
@@ -46,26 +34,34 @@ def runs_document(
 
     Args:
         answers: by engine, device and model.
-        refused: runs that nothing is fitted to.
+        refused: runs that nothing is fitted to, and why.
         output: the file that has the constants; None where none is written.
         names_refused: whether every one of them is named.
     """
-    lines = [_line(one) for one in answers]
-    several = len(answers) > 1
-    n_runs = sum(len(one.runs) for one in answers)
-    title = f"{plural(n_runs, 'run')}, {len(refused)} refused"
+    lines = [_line(answer) for answer in answers]
+    several, named = len(answers) > 1, refused if names_refused else refused[:MOST_NAMED]
+    more = len(refused) - len(named)
+    use = "`--output mine.toml` writes them, for `--calibration mine.toml` of other commands"
     return Document(
-        title=f"calibration by {title}",
+        title=f"calibration: {'; '.join(map(_who, answers))}",
         line="; ".join(lines),
-        head=tuple(Note(one) for one in lines),
+        head=tuple(map(Note, lines)),
         sections=(
             *(
-                section(f"{head}{f', {_who(one)}' * several}", *blocks)
-                for one in answers
-                for head, blocks in _sections(one)
+                section(f"{head}{f', {_who(answer)}' * several}", *blocks)
+                for answer in answers
+                for head, blocks in _sections(answer)
             ),
-            section("refused", *rejected_rows(tuple(refused), names_all=names_refused)),
-            section("", Note(_use(output)), is_bare=True),
+            section(
+                "refused",
+                *map(Command, named),
+                Note(f"{more} more: `--refused` names them all" if more else ""),
+            ),
+            section(
+                "",
+                Note(f"`--calibration {output}` has other commands take them" if output else use),
+                is_bare=True,
+            ),
         ),
     )
 
@@ -77,17 +73,16 @@ def _who(answer: CalibratedRuns) -> str:
 
 def _line(answer: CalibratedRuns) -> str:
     own, n_runs = answer.calibration, len(answer.runs)
+    few = {1: "; one run: no other judges its constants, so that they count half"}
+    few |= {2: "; 2 runs: constants are mostly those of the files that ship"}
     parts = []
-    for name in ("tpot", "ttft"):
-        after = getattr(own, f"{name}_left_out")
+    for name, off, after in (
+        ("TPOT", own.tpot_off, own.tpot_left_out),
+        ("TTFT", own.ttft_off, own.ttft_left_out),
+    ):
         left_out = "" if after is None else f", {percent(after)} by constants of the other runs"
-        parts.append(f"{name.upper()} was {percent(getattr(own, f'{name}_off'))} off{left_out}")
-    few = ""
-    if n_runs == 1:
-        few = "; one run: no other judges its constants, so that they count half"
-    elif n_runs < FEW_RUNS:
-        few = f"; {n_runs} runs: constants are mostly those of the files that ship"
-    return f"{_who(answer)}, {plural(n_runs, 'run')}: {'; '.join(parts)}{few}"
+        parts.append(f"{name} was {percent(off)} off{left_out}")
+    return f"{_who(answer)}, {plural(n_runs, 'run')}: {'; '.join(parts)}{few.get(n_runs, '')}"
 
 
 def _sections(answer: CalibratedRuns) -> Iterator[tuple[str, list[Block]]]:
@@ -97,23 +92,21 @@ def _sections(answer: CalibratedRuns) -> Iterator[tuple[str, list[Block]]]:
     yield "each run is", [Command(f"{i}  {it.command}") for i, it in enumerate(answer.runs, 1)]
     yield "constants", [_constants(answer)]
     yield "what it looks like", [Note(_cause(answer))]
-    blocks: list[Block] = []
-    for one in answer.next_runs:
-        blocks += [Command(one.command), Command(f"  {one.bench}")]
-    yield "runs that would tell most", blocks
+    commands = (text for run in answer.next_runs for text in (run.command, f"  {run.bench}"))
+    yield "runs that would tell most", list(map(Command, commands))
 
 
 def _runs(answer: CalibratedRuns) -> Table:
     each = ("before", "after", "left out")
-    heads = ("run", "file", "of", "TPOT", *each, "TTFT", *each)
     fit, rows = answer.fit, []
     left_out = np.full_like(fit.before, np.nan) if fit.left_out is None else fit.left_out
-    for i, one in enumerate(answer.runs):
-        cells = [str(i + 1), one.run.place, one.run.statistic + " at a rate" * one.run.rate]
-        for j, seconds in enumerate((one.run.tpot_s, one.run.ttft_s)):
+    for i, run in enumerate(it.run for it in answer.runs):
+        cells = [str(i + 1), run.place, run.statistic + " at a rate" * run.is_rate]
+        for j, seconds in enumerate((run.tpot_s, run.ttft_s)):
             cells.append(show(seconds, "s"))
             cells += [_off(residuals[i, j]) for residuals in (fit.before, fit.after, left_out)]
-        rows.append(tuple(cells))
+        rows.append(cells)
+    heads = ("run", "file", "of", "TPOT", *each, "TTFT", *each)
     return Table(heads=heads, rows=rows, align="><<>>>>>>>>", spare=("of",))
 
 
@@ -123,26 +116,21 @@ def _off(residual: float) -> str:
 
 
 def _constants(answer: CalibratedRuns) -> Table:
-    own, engine = answer.calibration, answer.engine
-    rows = [
-        (name.replace("_", " "), "1", f"{getattr(own, name):.3f}", f"× {WORDS[name]}")
-        for name in ("bytes_slowness", "flop_slowness")
-    ]
-    rows += [
-        (
-            name.removesuffix("_s").replace("_", " "),
-            show(getattr(engine, name), "s") if getattr(engine, name) else "0",
-            show(getattr(own, name), "s") if getattr(own, name) else "0",
-            WORDS[name],
-        )
-        for name in ENGINE_CONSTANTS
-    ]
-    rows += [
-        (f"{name} error", "", percent(getattr(own, f"{name.lower()}_error")), "beyond its kernels'")
-        for name in ("TPOT", "TTFT")
-    ]
+    own, rows = answer.calibration, []
+    for name in CONSTANTS:
+        is_time = name in ENGINE_CONSTANTS
+        ships = _time(getattr(answer.engine, name)) if is_time else "1"
+        here = _time(getattr(own, name)) if is_time else f"{getattr(own, name):.3f}"
+        label = name.removesuffix("_s").replace("_", " ")
+        rows.append((label, ships, here, "× " * (not is_time) + WORDS[name]))
+    for name, error in (("TPOT error", own.tpot_error), ("TTFT error", own.ttft_error)):
+        rows.append((name, "", percent(error), "beyond its kernels'"))
     heads = ("constant", "ships", "here", "what it is")
     return Table(heads=heads, rows=rows, align="<>><")
+
+
+def _time(seconds: float) -> str:
+    return show(seconds, "s") if seconds else "0"
 
 
 def _cause(answer: CalibratedRuns) -> str:
@@ -150,16 +138,7 @@ def _cause(answer: CalibratedRuns) -> str:
     kept = f"{percent(answer.fit.share)} of what runs alone would say is kept"
     if share < LITTLE:
         return f"no single cause: {WORDS[name]} explain at most {percent(share)} of it; {kept}"
-    is_factor = name in tuple(WORDS)[:N_FACTORS]
-    size = f"× {np.exp(value):.3g}" if is_factor else _signed(value)
+    size = f"{'+' if value >= 0 else '−'}{_time(abs(value))}"
+    if name in CONSTANTS[:N_FACTORS]:
+        size = f"× {np.exp(value):.3g}"
     return f"most like {WORDS[name]}: {size}, which alone explains {percent(share)}; {kept}"
-
-
-def _signed(seconds: float) -> str:
-    return f"{'+' if seconds >= 0 else '−'}{show(abs(seconds), 's')}"
-
-
-def _use(output: str | None) -> str:
-    if output is None:
-        return "`--output mine.toml` writes them, for `--calibration mine.toml` of other commands"
-    return f"`--calibration {output}` has other commands take them"
