@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from planner.specs.records.kernels import EngineSpec
 from planner.specs.records.roles import Client
 from planner.specs.region import Outside
-from planner.verifier.model_errors import deviation, deviations
+from planner.verifier.model_errors import deviations, engine_deviation
 from planner.verifier.serving.drafts import Draft
 from planner.verifier.serving.held import (
     Shared,
@@ -243,7 +243,8 @@ def user_times(rank: Rank, served: Demand, largest_batch: float) -> UserTimes:
     # kernels, engines and what was never measured err apart from each other: squares add up
     further = [one.deviation_fraction for one in outside]
     of_tpot, of_ttft = (
-        math.hypot(deviation(name, kind, which), *further) for which in ("TPOT", "TTFT")
+        math.hypot(engine_deviation(served.engine, kind, which), *further)
+        for which in ("TPOT", "TTFT")
     )
     return replace(
         times,
