@@ -179,6 +179,18 @@ def test_links_are_direct_where_a_device_has_no_more_and_through_switches_else(
         assert measured.all_reduce.n_devices == (2,)
 
 
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        (("X NV18 SYS", "NV18 X SYS", "SYS SYS X"), "shows no NVLinks of a device"),
+        (("X NV20", "NV20 X"), "shows 20 NVLinks of a device, and `h100-sxm` has 18"),
+    ],
+)
+def test_links_that_the_device_does_not_have_are_refused(rows, told, folder, imports):
+    Path("topo.txt").write_text(matrix(*rows), encoding="utf-8")
+    assert told in imports("topo.txt", device="h100-sxm", code=2)
+
+
 def test_infiniband_is_counted_link_by_link(folder, imports):
     """120 hosts below eight sets of four rails; links of leaves down and up, counted by text."""
     text = imports("ibnetdiscover.out")

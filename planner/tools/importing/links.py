@@ -66,7 +66,7 @@ def _read_ports(cluster: ClusterText, line: int, devices: Sequence[str], cells: 
     """Adapters that devices send by: those below their own bridges, or else as near as any."""
     far: dict[str, int] = {}
     for (name, device), cell in cells.items():
-        if device in devices and name not in devices:
+        if device in devices and name not in devices and cell in NEAREST:
             far[name] = min(NEAREST.index(cell), far.get(name, len(NEAREST)))
     nearest = max(NEAREST.index("PXB"), min(far.values(), default=0))
     n_ports = sum(rank <= nearest for rank in far.values())

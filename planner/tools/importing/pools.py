@@ -116,9 +116,10 @@ def _check_device(cluster: ClusterText, spec: DeviceSpec, servers: Sequence[Serv
 
 def _check_links(cluster: ClusterText, device: str) -> None:
     """That devices have as many NVLinks as a matrix shows, and some where they have any."""
-    n_links, n_own = known(device, "n_links"), max(map(max, cluster.n_links or [[0]]))
-    if n_links and len(cluster.n_links) > 1 and not 0 < n_own <= n_links:
-        fact = f"shows {n_own or 'no'} NVLinks of a device, and `{device}` has {n_links}"
+    n_links, n_shown = known(device, "n_links"), [max(row) for row in cluster.n_links]
+    if n_links and len(n_shown) > 1 and not 0 < min(n_shown) <= max(n_shown) <= n_links:
+        n_own = max(n_shown) if min(n_shown) else "no"
+        fact = f"shows {n_own} NVLinks of a device, and `{device}` has {n_links}"
         cluster.refuse(cluster.links_line, fact, words("name_another"))
 
 
