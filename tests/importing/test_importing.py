@@ -191,6 +191,20 @@ def test_links_that_the_device_does_not_have_are_refused(rows, told, folder, imp
     assert told in imports("topo.txt", device="h100-sxm", code=2)
 
 
+def test_ports_are_those_below_any_bridge_and_give_a_device_no_more_than_one(folder, imports):
+    """Three below bridges, be they one or several, a fourth across the host: one each at most."""
+    text = "\tGPU0\tGPU1\tNIC0\tNIC1\tNIC2\tNIC3\tCPU Affinity\n"
+    text += "GPU0\tX\tNV18\tPIX\tPXB\tSYS\tSYS\nGPU1\tNV18\tX\tPXB\tPXB\tPXB\tPHB\n"
+    text += "".join(f"NIC{i}\t" + "SYS\t" * 6 + "\n" for i in range(4))
+    text = text.replace("NIC0\tSYS\tSYS", "NIC0\tPIX\tPXB").replace("NIC1\tSYS", "NIC1\tPXB")
+    text = text.replace("NIC2\tSYS\tSYS", "NIC2\tSYS\tPXB")
+    Path("topo.txt").write_text(text, encoding="utf-8")
+    said = imports("topo.txt", device="h100-sxm")
+    assert "ports of a server 3 topo.txt:1" in said
+    assert "1 adapter far from every device" in said
+    assert nodes().scale_out_bytes_per_s == pytest.approx(50e9)
+
+
 def test_infiniband_is_counted_link_by_link(folder, imports):
     """120 hosts below eight sets of four rails; links of leaves down and up, counted by text."""
     text = imports("ibnetdiscover.out")
